@@ -1,0 +1,63 @@
+# Every target sets up what it needs by itself; a second run starts within seconds.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup packages demo test test-quick check format bench lock clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/.venv
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+
+help: ## Say what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+packages: ## Install the Debian packages that are missing (root or sudo), or name them
+	@tools/packages.sh
+
+.venv/.installed: requirements.lock
+	@tools/toolchain.sh $(PYTHON)
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	@touch $@
+
+.venv/.built: .venv/.installed $(RUST_SOURCES)
+	$(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+setup: packages .venv/.built ## Install packages, Python environment and extension: leaves .venv/bin/leadline
+
+demo: setup ## A lab, a small study on local, replicated and erasure-coded CephFS, and its report
+	@tools/demo.sh
+
+test: setup ## All tests: Rust, Python units, integration, browser, real Ceph
+	cargo test --workspace --quiet --locked
+	$(BIN)/pytest tests/unit
+	$(BIN)/pytest tests/integration tests/browser
+	$(BIN)/pytest tests/ceph
+
+test-quick: .venv/.built ## Rust and Python unit tests only
+	cargo test --workspace --quiet --locked
+	$(BIN)/pytest tests/unit
+
+check: setup ## Formatting, lints, types, stubs, layers
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
+	$(BIN)/ruff format --check python tests
+	$(BIN)/ruff check python tests
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest leadline._core --allowlist tools/stubtest-allowed.txt
+	$(BIN)/lint-imports
+
+format: .venv/.built ## Format Rust and Python
+	cargo fmt --all
+	$(BIN)/ruff format python tests
+	$(BIN)/ruff check --fix python tests
+
+lock: .venv/.installed ## Resolve the Python dependencies anew into requirements.lock
+	$(BIN)/pip-compile --quiet --extra dev --generate-hashes --strip-extras --allow-unsafe --no-header \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file requirements.lock pyproject.toml
+
+clean: ## Remove what the build made
+	rm -rf .venv target dist demo

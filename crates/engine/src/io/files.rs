@@ -1,0 +1,106 @@
+//! The open files of a thread, as all engines on paths need them: opened, checked, advised.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::error::{Failure, FailureKind};
+use crate::io::Setup;
+use crate::sys::file::{self, Advice};
+
+/// Opens every file of `setup`. Files that are not fresh must have their full size.
+pub fn open_all(setup: &Setup) -> Result<Vec<File>, Failure> {
+    setup
+        .files
+        .iter()
+        .map(|path| open_one(path, setup))
+        .collect()
+}
+
+fn open_one(path: &Path, setup: &Setup) -> Result<File, Failure> {
+    let file = file::open(path, setup.how).map_err(|error| refused(path, setup, &error))?;
+    if setup.how.direct {
+        check_alignment(path, setup)?;
+    }
+    if !setup.how.fresh {
+        check_size(&file, path, setup)?;
+    }
+    if !setup.how.direct {
+        // As fio's `invalidate` and `fadvise_hint`: cached pages of an earlier trial are not this one's.
+        file::advise(&file, Advice::DontNeed);
+        file::advise(
+            &file,
+            if setup.random {
+                Advice::Random
+            } else {
+                Advice::Sequential
+            },
+        );
+    }
+    Ok(file)
+}
+
+fn refused(path: &Path, setup: &Setup, error: &io::Error) -> Failure {
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    let mut failure = Failure::system(errno, "open", path, 0);
+    if setup.how.direct && errno == libc::EINVAL {
+        failure.message = format!(
+            "{}: its file system has no direct I/O; use direct: false",
+            path.display()
+        );
+    }
+    failure
+}
+
+fn check_alignment(path: &Path, setup: &Setup) -> Result<(), Failure> {
+    let alignment = match file::direct_alignment(path) {
+        Ok(Some(alignment)) => alignment as usize,
+        Ok(None) | Err(_) => return Ok(()),
+    };
+    let what = if alignment == 0 {
+        "its file system has no direct I/O; use direct: false".to_owned()
+    } else if !setup.block_bytes.is_multiple_of(alignment) {
+        let bs = setup.block_bytes;
+        format!(
+            "direct I/O there needs blocks that are a multiple of {alignment} bytes, and bs is {bs}; \
+             change bs, or use direct: false"
+        )
+    } else {
+        return Ok(());
+    };
+    let failure = Failure::found(FailureKind::Io, "open", path, 0, &what);
+    Err(Failure {
+        errno: Some(libc::EINVAL),
+        ..failure
+    })
+}
+
+fn check_size(file: &File, path: &Path, setup: &Setup) -> Result<(), Failure> {
+    let found = file
+        .metadata()
+        .map_err(|error| {
+            Failure::system(error.raw_os_error().unwrap_or(libc::EIO), "stat", path, 0)
+        })?
+        .len();
+    if found >= setup.file_bytes {
+        return Ok(());
+    }
+    let what = format!(
+        "the file has {found} bytes and the job needs {}: lay it out first",
+        setup.file_bytes
+    );
+    Err(Failure::found(
+        FailureKind::Short,
+        "open",
+        path,
+        found,
+        &what,
+    ))
+}
+
+/// The first file whose last name is gone.
+pub fn first_deleted(files: &[File]) -> Option<usize> {
+    files
+        .iter()
+        .position(|file| file::is_deleted(file).unwrap_or(false))
+}

@@ -1,0 +1,154 @@
+//! The seam between the worker and what moves the data: one trait, one file per engine, one table of them.
+//!
+//! An engine owns its files and its buffers. `queue`, `submit` and `reap` suit an asynchronous library with
+//! completions of its own; a blocking engine does the call in `submit` and hands it back in `reap`.
+
+pub mod files;
+pub mod io_uring;
+pub mod mmap;
+pub mod null;
+pub mod psync;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::sys::file::OpenHow;
+
+/// What an operation does. The order is that of every array indexed by direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Direction {
+    Read = 0,
+    Write = 1,
+    Sync = 2,
+}
+
+impl Direction {
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
+
+    /// The word for it in records.
+    pub fn name(self) -> &'static str {
+        ["read", "write", "sync"][self as usize]
+    }
+}
+
+/// One operation: `length` bytes at `offset` of file number `file`, to or from `start` in the slot's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    pub direction: Direction,
+    pub file: u32,
+    pub offset: u64,
+    pub start: u32,
+    pub length: u32,
+}
+
+/// The end of the operation in `slot`: bytes moved, or minus errno.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    pub slot: u32,
+    pub result: i64,
+}
+
+/// What an engine is given to start with.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Slots, each with a buffer of `block_bytes`.
+    pub depth: u32,
+    pub block_bytes: usize,
+    pub files: Vec<PathBuf>,
+    pub file_bytes: u64,
+    pub how: OpenHow,
+    pub random: bool,
+}
+
+/// Moves data for one thread. Made, used and dropped in that thread.
+pub trait Engine: Sized {
+    /// True when `submit` returns with the operation done; depth is then 1 and there is no submission latency.
+    const BLOCKING: bool;
+    /// False when buffers never meet storage, so that looking into them says nothing.
+    const MOVES_DATA: bool;
+
+    /// Opens the files and makes the buffers, all memory touched.
+    fn start(setup: &Setup) -> Result<Self, Failure>;
+
+    /// What a reader of the result should know (a fallback that was taken, for instance).
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The buffer of a slot that is not in flight.
+    fn buffer(&mut self, slot: u32) -> &mut [u8];
+
+    /// Takes an operation into a free slot; at most `depth` are queued or in flight.
+    fn queue(&mut self, slot: u32, operation: Operation);
+
+    /// Hands all queued operations over. An errno is a failure of the engine, not of an operation.
+    fn submit(&mut self) -> Result<(), i32>;
+
+    /// Appends finished operations, waiting for `minimum` of them (0 or 1) at most `timeout_ns`.
+    /// `completions` has room for `depth`.
+    fn reap(
+        &mut self,
+        minimum: u32,
+        timeout_ns: u64,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), i32>;
+
+    /// The first file that was deleted while it was open, if the engine can tell.
+    fn vanished(&mut self) -> Option<usize> {
+        None
+    }
+}
+
+/// An engine as `leadline doctor` and the planner see it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Capability {
+    pub name: &'static str,
+    pub blocking: bool,
+    pub schemes: &'static [&'static str],
+    pub available: bool,
+    pub reason: Option<String>,
+    pub words: &'static str,
+}
+
+/// All engines, and whether this host can run them.
+pub fn capabilities() -> Vec<Capability> {
+    let file: &[&str] = &["file"];
+    let ring = io_uring::unavailable_because();
+    vec![
+        Capability {
+            name: "io_uring",
+            blocking: false,
+            schemes: file,
+            available: ring.is_none(),
+            reason: ring,
+            words: "asynchronous I/O in batches through a ring shared with the kernel",
+        },
+        Capability {
+            name: "psync",
+            blocking: true,
+            schemes: file,
+            available: true,
+            reason: None,
+            words: "one pread or pwrite at a time per thread",
+        },
+        Capability {
+            name: "mmap",
+            blocking: true,
+            schemes: file,
+            available: true,
+            reason: None,
+            words: "copies to and from files mapped into memory",
+        },
+        Capability {
+            name: "null",
+            blocking: false,
+            schemes: &["null"],
+            available: true,
+            reason: None,
+            words: "no storage: measures leadline itself",
+        },
+    ]
+}

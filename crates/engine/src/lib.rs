@@ -1,0 +1,30 @@
+//! The load engine: a job goes in, latencies and series come out. Python is never called from here.
+//!
+//! `runner` starts threads, `worker` is what each does in the measured interval, `collector` writes what
+//! they hand over. `io` has one file per I/O engine; all calls below the standard library are in `sys`.
+
+pub mod check;
+pub mod collector;
+pub mod context;
+pub mod error;
+pub mod histogram;
+pub mod interval;
+pub mod io;
+pub mod job;
+pub mod layout;
+pub mod offsets;
+pub mod pacer;
+pub mod pattern;
+pub mod progress;
+pub mod random;
+pub mod runner;
+pub mod source;
+pub mod summary;
+pub mod sys;
+pub mod worker;
+
+pub use error::{EngineError, Failure, FailureKind};
+pub use job::Job;
+
+/// Asked between the slices of long work: the signal that came, if any.
+pub type Interrupts<'a> = &'a (dyn Fn() -> Option<i32> + Sync);

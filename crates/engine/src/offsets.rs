@@ -1,0 +1,178 @@
+//! Which block comes next: sequential, or random without repeats until every block was met (fio's random map).
+//! Needs no memory per block: the order is a keyed permutation of the block numbers.
+
+use crate::random::{Random, mix};
+
+/// An endless order over `blocks` blocks; each pass meets every block once.
+#[derive(Debug, Clone)]
+pub struct Order {
+    blocks: u64,
+    next: u64,
+    permutation: Option<Permutation>,
+    random: Random,
+}
+
+impl Order {
+    /// Blocks 0, 1, 2, … and again.
+    pub fn sequential(blocks: u64) -> Self {
+        Self {
+            blocks,
+            next: 0,
+            permutation: None,
+            random: Random::new(0, 0),
+        }
+    }
+
+    /// A random order, another one in each pass.
+    pub fn random(blocks: u64, mut random: Random) -> Self {
+        let permutation = Some(Permutation::new(blocks, random.next_u64()));
+        Self {
+            blocks,
+            next: 0,
+            permutation,
+            random,
+        }
+    }
+
+    /// The next block's number.
+    #[inline]
+    pub fn next_block(&mut self) -> u64 {
+        match &self.permutation {
+            None => {
+                let block = self.next;
+                self.next += 1;
+                if self.next == self.blocks {
+                    self.next = 0;
+                }
+                block
+            }
+            Some(permutation) => {
+                let (block, next) = permutation.advance(self.next, self.blocks);
+                if next >= permutation.positions {
+                    self.start_pass();
+                } else {
+                    self.next = next;
+                }
+                block
+            }
+        }
+    }
+
+    #[cold]
+    fn start_pass(&mut self) {
+        self.next = 0;
+        self.permutation = Some(Permutation::new(self.blocks, self.random.next_u64()));
+    }
+}
+
+/// A keyed bijection on the numbers below a power of two: multiplications by odd numbers and
+/// xor-shifts can each be undone, hence so can their sequence.
+#[derive(Debug, Clone)]
+struct Permutation {
+    bits: u32,
+    multipliers: [u64; 3],
+    added: u64,
+    positions: u64,
+}
+
+impl Permutation {
+    fn new(blocks: u64, key: u64) -> Self {
+        let bits = (64 - (blocks - 1).leading_zeros()).max(1);
+        let multipliers = [mix(key ^ 1) | 1, mix(key ^ 2) | 1, mix(key ^ 3) | 1];
+        let mut this = Self {
+            bits,
+            multipliers,
+            added: mix(key ^ 4),
+            positions: 1 << bits,
+        };
+        // Positions at the end that map to no block are cut off, so that a pass ends with its last block.
+        while this.image(this.positions - 1) >= blocks {
+            this.positions -= 1;
+        }
+        this
+    }
+
+    #[inline]
+    fn image(&self, position: u64) -> u64 {
+        let mask = u64::MAX >> (64 - self.bits);
+        let shift = self.bits.div_ceil(2);
+        let mut value = position.wrapping_add(self.added) & mask;
+        for multiplier in self.multipliers {
+            value = value.wrapping_mul(multiplier) & mask;
+            value ^= value >> shift;
+        }
+        value
+    }
+
+    /// The block at the first position from `position` on that maps below `blocks`, and the position after.
+    #[inline]
+    fn advance(&self, mut position: u64, blocks: u64) -> (u64, u64) {
+        loop {
+            let block = self.image(position);
+            position += 1;
+            if block < blocks {
+                return (block, position);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pass(order: &mut Order, blocks: u64) -> Vec<u64> {
+        (0..blocks).map(|_| order.next_block()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_random_pass_meets_every_block_once(blocks in 1_u64..3000, seed: u64) {
+            let mut order = Order::random(blocks, Random::new(seed, 0));
+            for _ in 0..3 {
+                let mut seen = pass(&mut order, blocks);
+                seen.sort_unstable();
+                prop_assert_eq!(seen, (0..blocks).collect::<Vec<_>>());
+            }
+        }
+
+        #[test]
+        fn equal_seeds_give_equal_orders(seed: u64) {
+            let order = || pass(&mut Order::random(1000, Random::new(seed, 7)), 2500);
+            prop_assert_eq!(order(), order());
+        }
+    }
+
+    #[test]
+    fn passes_differ() {
+        let mut order = Order::random(1000, Random::new(3, 0));
+        assert_ne!(pass(&mut order, 1000), pass(&mut order, 1000));
+    }
+
+    #[test]
+    fn a_sequential_order_wraps_around() {
+        assert_eq!(pass(&mut Order::sequential(3), 7), [0, 1, 2, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn neighbours_in_time_are_not_neighbours_in_space() {
+        let blocks = 1 << 16;
+        let order = pass(&mut Order::random(blocks, Random::new(5, 0)), blocks);
+        let near = order
+            .windows(2)
+            .filter(|pair| pair[0].abs_diff(pair[1]) < 64)
+            .count();
+        // A uniform order has 2 * 64 / 65536 of its pairs that near: 128 of them.
+        assert!((64..256).contains(&near), "{near}");
+        let mean_step: f64 = order
+            .windows(2)
+            .map(|pair| pair[0].abs_diff(pair[1]) as f64)
+            .sum::<f64>()
+            / blocks as f64;
+        assert!(
+            (mean_step / (blocks as f64 / 3.0) - 1.0).abs() < 0.05,
+            "{mean_step}"
+        );
+    }
+}

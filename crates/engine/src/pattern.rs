@@ -1,0 +1,344 @@
+//! What is written: blocks of 4 KiB that no storage can compress or deduplicate, each carrying its own address.
+//!
+//! A block is `header (40 bytes) | payload`, the payload being a window of a fixed random pool XORed with
+//! a key drawn from seed, generation, file and offset: as cheap as a copy, different in every block,
+//! and recomputable from the header alone, by anyone, later.
+//!
+//! Header, little-endian: magic u64, checksum u64, seed u64, offset u64, file u32, generation u32.
+
+use crate::random::{Random, mix};
+
+/// The unit of patterns and of verification.
+pub const BLOCK_BYTES: usize = 4096;
+const MAGIC_RANDOM: u64 = u64::from_le_bytes(*b"LLblk1r\n");
+const MAGIC_UNIFORM: u64 = u64::from_le_bytes(*b"LLblk1u\n");
+const POOL_BYTES: usize = 16 << 10;
+const POOL_SEED: u64 = 0x6C65_6164_6C69_6E65;
+/// Start of the part that is filled by whole keys; the words between header and it are drawn singly.
+const BODY_START: usize = 64;
+const HEADER_WORDS: usize = 5;
+
+/// Where a block belongs and which writing it is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    pub seed: u64,
+    pub generation: u32,
+    pub file: u32,
+    /// Of the block's first byte in its file; a multiple of 4 KiB.
+    pub offset: u64,
+}
+
+/// What a block that was read turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// As written, by this stamp.
+    Good(Stamp),
+    /// All zeros: never written, or lost.
+    Unwritten,
+    /// Not what any writer wrote there, in words.
+    Wrong(String),
+}
+
+/// The pool, shared by all threads.
+#[derive(Debug)]
+pub struct Pattern {
+    pool: Box<[u8]>,
+    uniform: bool,
+}
+
+type Lanes = [u64; 4];
+
+impl Pattern {
+    /// Incompressible blocks; or, for the contrary, blocks of one repeated word.
+    pub fn new(incompressible: bool) -> Self {
+        let mut random = Random::new(POOL_SEED, 0);
+        let words = (POOL_BYTES + BLOCK_BYTES) / 8;
+        let pool: Vec<u8> = (0..words)
+            .flat_map(|_| random.next_u64().to_le_bytes())
+            .collect();
+        Self {
+            pool: pool.into_boxed_slice(),
+            uniform: !incompressible,
+        }
+    }
+
+    /// Fills `buffer` with what belongs at `stamp.offset` of its file, which may lie within a block.
+    pub fn fill(&self, buffer: &mut [u8], stamp: Stamp) {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = stamp.offset + done as u64;
+            let within = (at % BLOCK_BYTES as u64) as usize;
+            let stamp = Stamp {
+                offset: at - within as u64,
+                ..stamp
+            };
+            let length = (BLOCK_BYTES - within).min(buffer.len() - done);
+            let part = &mut buffer[done..done + length];
+            if let Ok(block) = <&mut [u8; BLOCK_BYTES]>::try_from(&mut *part) {
+                self.fill_block(block, stamp, self.uniform);
+            } else {
+                let mut block = [0; BLOCK_BYTES];
+                self.fill_block(&mut block, stamp, self.uniform);
+                part.copy_from_slice(&block[within..within + length]);
+            }
+            done += length;
+        }
+    }
+
+    /// Judges what was read at `offset` of `file`: one block, or the shorter end of a file.
+    pub fn verify(&self, block: &[u8], file: u32, offset: u64) -> Verdict {
+        if is_zero(block) {
+            return Verdict::Unwritten;
+        }
+        let Some((stamp, uniform)) = read_stamp(block) else {
+            return Verdict::Wrong("the block carries no header of leadline".to_owned());
+        };
+        if stamp.file != file || stamp.offset != offset {
+            return Verdict::Wrong(format!(
+                "the block belongs to file {} at offset {} (seed {}, generation {})",
+                stamp.file, stamp.offset, stamp.seed, stamp.generation
+            ));
+        }
+        let whole = block.len() == BLOCK_BYTES && !uniform;
+        if whole && self.matches(block, stamp) {
+            return Verdict::Good(stamp);
+        }
+        let mut expected = [0; BLOCK_BYTES];
+        self.fill_block(&mut expected, stamp, uniform);
+        match block
+            .iter()
+            .zip(&expected)
+            .position(|(found, expected)| found != expected)
+        {
+            None => Verdict::Good(stamp),
+            Some(byte) => Verdict::Wrong(format!(
+                "byte {} is 0x{:02x}, written as 0x{:02x} (seed {}, generation {})",
+                offset + byte as u64,
+                block[byte],
+                expected[byte],
+                stamp.seed,
+                stamp.generation
+            )),
+        }
+    }
+
+    fn fill_block(&self, block: &mut [u8; BLOCK_BYTES], stamp: Stamp, uniform: bool) {
+        let hash = hash_of(stamp);
+        let (head, body) = block.split_at_mut(BODY_START);
+        let sums = if uniform {
+            body.chunks_exact_mut(8)
+                .for_each(|word| word.copy_from_slice(&hash.to_le_bytes()));
+            [hash; 4]
+        } else {
+            xor_copy(body, self.window(hash), key_of(hash))
+        };
+        write_head(head, stamp, hash, sums, uniform);
+    }
+
+    /// Compares without writing: several times faster than making the block again.
+    fn matches(&self, block: &[u8], stamp: Stamp) -> bool {
+        let hash = hash_of(stamp);
+        let (head, body) = block.split_at(BODY_START);
+        let (same, sums) = xor_compare(body, self.window(hash), key_of(hash));
+        let mut expected = [0; BODY_START];
+        write_head(&mut expected, stamp, hash, sums, false);
+        same && head == expected
+    }
+
+    fn window(&self, hash: u64) -> &[u8] {
+        let start = (hash as usize % POOL_BYTES) & !63;
+        &self.pool[start..start + BLOCK_BYTES - BODY_START]
+    }
+}
+
+fn hash_of(stamp: Stamp) -> u64 {
+    let place = mix(stamp.offset ^ mix(u64::from(stamp.file) << 32 | u64::from(stamp.generation)));
+    mix(place ^ mix(stamp.seed))
+}
+
+fn key_of(hash: u64) -> Lanes {
+    [mix(hash ^ 1), mix(hash ^ 2), mix(hash ^ 3), mix(hash ^ 4)]
+}
+
+fn write_head(head: &mut [u8], stamp: Stamp, hash: u64, sums: Lanes, uniform: bool) {
+    let place = u64::from(stamp.file) | u64::from(stamp.generation) << 32;
+    let checksum = sums.iter().fold(hash, |sum, lane| mix(sum ^ lane));
+    let magic = if uniform { MAGIC_UNIFORM } else { MAGIC_RANDOM };
+    let words = [
+        magic,
+        checksum,
+        stamp.seed,
+        stamp.offset,
+        place,
+        mix(hash ^ 5),
+        mix(hash ^ 6),
+        mix(hash ^ 7),
+    ];
+    for (bytes, word) in head.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+fn read_stamp(block: &[u8]) -> Option<(Stamp, bool)> {
+    let mut words = [0_u64; HEADER_WORDS];
+    for (word, bytes) in words
+        .iter_mut()
+        .zip(block.get(..HEADER_WORDS * 8)?.chunks_exact(8))
+    {
+        *word = u64::from_le_bytes(bytes.try_into().ok()?);
+    }
+    let [magic, _, seed, offset, place] = words;
+    let stamp = Stamp {
+        seed,
+        offset,
+        file: place as u32,
+        generation: (place >> 32) as u32,
+    };
+    match magic {
+        MAGIC_RANDOM => Some((stamp, false)),
+        MAGIC_UNIFORM => Some((stamp, true)),
+        _ => None,
+    }
+}
+
+/// True for zeros only. Looks at one cache line first: data is hardly ever zero there.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    let (first, rest) = bytes.split_at(bytes.len().min(BODY_START));
+    first.iter().fold(0, |sum, byte| sum | byte) == 0 && rest.iter().all(|byte| *byte == 0)
+}
+
+#[inline(always)]
+fn lanes(bytes: &[u8]) -> Lanes {
+    let mut lanes = [0; 4];
+    for (lane, word) in lanes.iter_mut().zip(bytes.chunks_exact(8)) {
+        *lane = u64::from_le_bytes([
+            word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],
+        ]);
+    }
+    lanes
+}
+
+/// Writes pool XOR key, and sums it as Fletcher does (a sum, and a sum of the sums, per lane).
+fn xor_copy(body: &mut [u8], window: &[u8], key: Lanes) -> Lanes {
+    let (mut first, mut second) = ([0_u64; 4], [0_u64; 4]);
+    for (out, pool) in body.chunks_exact_mut(32).zip(window.chunks_exact(32)) {
+        let pool = lanes(pool);
+        for lane in 0..4 {
+            let word = pool[lane] ^ key[lane];
+            first[lane] = first[lane].wrapping_add(word);
+            second[lane] = second[lane].wrapping_add(first[lane]);
+            out[lane * 8..lane * 8 + 8].copy_from_slice(&word.to_le_bytes());
+        }
+    }
+    [0, 1, 2, 3].map(|lane| first[lane] ^ second[lane].rotate_left(32))
+}
+
+/// Whether `body` is pool XOR key, and the sums of what it should be.
+fn xor_compare(body: &[u8], window: &[u8], key: Lanes) -> (bool, Lanes) {
+    let (mut first, mut second, mut differs) = ([0_u64; 4], [0_u64; 4], [0_u64; 4]);
+    for (found, pool) in body.chunks_exact(32).zip(window.chunks_exact(32)) {
+        let (found, pool) = (lanes(found), lanes(pool));
+        for lane in 0..4 {
+            let word = pool[lane] ^ key[lane];
+            differs[lane] |= found[lane] ^ word;
+            first[lane] = first[lane].wrapping_add(word);
+            second[lane] = second[lane].wrapping_add(first[lane]);
+        }
+    }
+    let sums = [0, 1, 2, 3].map(|lane| first[lane] ^ second[lane].rotate_left(32));
+    (differs == [0; 4], sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    const STAMP: Stamp = Stamp {
+        seed: 9,
+        generation: 2,
+        file: 3,
+        offset: 8192,
+    };
+
+    fn written(bytes: usize, stamp: Stamp) -> Vec<u8> {
+        let mut buffer = vec![0; bytes];
+        Pattern::new(true).fill(&mut buffer, stamp);
+        buffer
+    }
+
+    #[test]
+    fn a_written_block_verifies_and_gives_its_stamp() {
+        for incompressible in [true, false] {
+            let pattern = Pattern::new(incompressible);
+            let mut block = vec![0; BLOCK_BYTES];
+            pattern.fill(&mut block, STAMP);
+            assert_eq!(pattern.verify(&block, 3, 8192), Verdict::Good(STAMP));
+        }
+    }
+
+    #[test]
+    fn a_block_of_zeros_is_unwritten() {
+        assert_eq!(
+            Pattern::new(true).verify(&[0; BLOCK_BYTES], 0, 0),
+            Verdict::Unwritten
+        );
+    }
+
+    #[test]
+    fn a_block_in_the_wrong_place_says_where_it_belongs() {
+        let block = written(BLOCK_BYTES, STAMP);
+        let Verdict::Wrong(reason) = Pattern::new(true).verify(&block, 3, 0) else {
+            panic!()
+        };
+        assert!(reason.contains("file 3 at offset 8192"), "{reason}");
+    }
+
+    #[test]
+    fn no_two_blocks_are_equal() {
+        let mut seen = HashSet::new();
+        for file in 0..4 {
+            for generation in 0..4 {
+                let stamp = Stamp {
+                    file,
+                    generation,
+                    offset: 0,
+                    seed: 1,
+                };
+                for block in written(64 * BLOCK_BYTES, stamp).chunks(BLOCK_BYTES) {
+                    assert!(seen.insert(block[BODY_START..].to_vec()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_partial_block_of_a_file_verifies() {
+        let block = written(1000, STAMP);
+        assert_eq!(
+            Pattern::new(true).verify(&block, 3, 8192),
+            Verdict::Good(STAMP)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_flipped_bit_is_found(byte in 0..BLOCK_BYTES, bit in 0..8) {
+            let mut block = written(BLOCK_BYTES, STAMP);
+            block[byte] ^= 1_u8 << bit;
+            let verdict = Pattern::new(true).verify(&block, 3, 8192);
+            prop_assert!(matches!(verdict, Verdict::Wrong(_)), "{:?}", verdict);
+        }
+
+        #[test]
+        fn small_writes_make_the_same_file_as_large_ones(size in 1_usize..9000) {
+            let whole = written(5 * BLOCK_BYTES, Stamp { offset: 0, ..STAMP });
+            let mut parts = vec![0; whole.len()];
+            for (index, part) in parts.chunks_mut(size).enumerate() {
+                Pattern::new(true).fill(part, Stamp { offset: (index * size) as u64, ..STAMP });
+            }
+            prop_assert!(whole == parts);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Page-aligned memory for I/O, touched before use: the first touch of a page costs more than many an I/O.
+
+use std::io;
+
+use crate::sys::file::check;
+
+/// Alignment and granularity of all buffers: enough for O_DIRECT on any common device.
+pub const ALIGNMENT_BYTES: usize = 4096;
+
+/// One anonymous mapping, zeroed and resident.
+#[derive(Debug)]
+pub struct AlignedBuffer {
+    start: *mut u8,
+    length: usize,
+}
+
+// SAFETY: the mapping is owned by this value alone, and access follows the borrow of `self`.
+unsafe impl Send for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// `length` bytes, rounded up to whole pages; huge pages where the kernel gives them.
+    pub fn new(length: usize) -> io::Result<Self> {
+        let length = length.max(1).next_multiple_of(ALIGNMENT_BYTES);
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mut buffer = Self {
+            start: start.cast(),
+            length,
+        };
+        // SAFETY: the range is the mapping just made; the advice changes no content.
+        let _ = check(unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) });
+        buffer.touch();
+        Ok(buffer)
+    }
+
+    fn touch(&mut self) {
+        for page in (0..self.length).step_by(ALIGNMENT_BYTES) {
+            // SAFETY: `page` is below `length`, inside our mapping; volatile so that it is not elided.
+            unsafe { self.start.add(page).write_volatile(0) };
+        }
+    }
+
+    /// The whole memory.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping is `length` bytes, initialised (zeroed), and borrowed through `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+
+    /// The first byte, for engines that hand the memory to the kernel.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Bytes in all.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Never: a buffer has at least one page.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody can borrow it any more.
+        let _ = check(unsafe { libc::munmap(self.start.cast(), self.length) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_aligned_zeroed_and_whole_pages() {
+        let mut buffer = AlignedBuffer::new(5000).unwrap();
+        assert_eq!(buffer.len(), 8192);
+        assert_eq!(buffer.as_ptr() as usize % ALIGNMENT_BYTES, 0);
+        assert!(buffer.as_mut_slice().iter().all(|byte| *byte == 0));
+    }
+}

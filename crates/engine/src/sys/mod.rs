@@ -1,0 +1,8 @@
+//! All calls below the standard library, behind safe functions. Nothing here knows jobs or trials.
+
+pub mod buffer;
+pub mod clock;
+pub mod file;
+pub mod map;
+pub mod process;
+pub mod signal;

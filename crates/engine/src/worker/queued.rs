@@ -1,0 +1,141 @@
+//! The loop of engines with a queue: batches of up to `iodepth`, three readings of the clock per batch.
+
+use super::{Phase, Slot, WAIT_MAX_NS, Worker};
+use crate::io::{Direction, Engine};
+use crate::pacer::Pacer;
+
+impl<E: Engine> Worker<'_, E> {
+    /// Up to `iodepth` operations in flight.
+    pub(super) fn run_queued(&mut self) {
+        loop {
+            let now = self.now();
+            if now >= self.wake_ns || self.context.is_stopping() {
+                self.pause(now);
+            }
+            self.queue_batch(now);
+            if !self.queued.is_empty() && !self.submit_batch() {
+                break;
+            }
+            if self.total_in_flight() == 0 {
+                if self.phase == Phase::Done {
+                    break;
+                }
+                if self.phase == Phase::Running {
+                    self.wait_until(self.next_event_ns());
+                }
+                continue;
+            }
+            if self.context.is_abandoned() || !self.reap_batch() {
+                break;
+            }
+            self.publish();
+        }
+    }
+
+    pub(super) fn queue_batch(&mut self, mut now: u64) {
+        while !self.free.is_empty() && self.queued.len() < self.batch_max {
+            let mut intended = 0;
+            if self.awaits_arrival()
+                && let Some(pacer) = &mut self.pacer
+            {
+                if pacer.peek_ns() > now {
+                    break;
+                }
+                intended = pacer.take_ns();
+            }
+            let Some(operation) = self.next_operation() else {
+                break;
+            };
+            let Some(slot) = self.free.pop() else { break };
+            if operation.direction == Direction::Write {
+                self.fill(slot, operation);
+                now = self.now();
+            }
+            self.account(now);
+            self.in_flight[operation.direction as usize] += 1;
+            self.count_lateness(operation.direction, intended, now);
+            self.slots[slot as usize] = Slot {
+                operation,
+                length: operation.length,
+                start_ns: now,
+                submitted_ns: now,
+                intended_ns: intended,
+            };
+            self.engine.queue(slot, operation);
+            self.queued.push(slot);
+        }
+    }
+
+    pub(super) fn submit_batch(&mut self) -> bool {
+        if let Err(errno) = self.engine.submit() {
+            self.fail_engine(errno);
+            return false;
+        }
+        let now = self.now();
+        for index in 0..self.queued.len() {
+            let slot = &mut self.slots[self.queued[index] as usize];
+            slot.submitted_ns = now;
+            let (direction, waited) = (slot.operation.direction, now - slot.start_ns);
+            if let Some(submission) = &mut self.set.of(direction).submission {
+                submission.record(waited);
+            }
+        }
+        self.queued.clear();
+        true
+    }
+
+    pub(super) fn reap_batch(&mut self) -> bool {
+        let was_full = self.free.is_empty();
+        let now = self.now();
+        // With free slots and work to start, only look; else wait for a completion or the next event.
+        let can_start = !was_full && self.phase == Phase::Running && self.can_start(now);
+        let timeout = self.next_event_ns().saturating_sub(now).min(WAIT_MAX_NS);
+        self.completions.clear();
+        let minimum = u32::from(!can_start && timeout > 0);
+        if let Err(errno) = self.engine.reap(minimum, timeout, &mut self.completions) {
+            self.fail_engine(errno);
+            return false;
+        }
+        let done = self.now();
+        self.account(done);
+        if was_full && !self.completions.is_empty() {
+            self.freed_ns = done;
+        }
+        for index in 0..self.completions.len() {
+            let completion = self.completions[index];
+            if self.settle(completion, done) {
+                let direction = self.slots[completion.slot as usize].operation.direction;
+                self.in_flight[direction as usize] -= 1;
+                self.free.push(completion.slot);
+            } else {
+                let operation = self.slots[completion.slot as usize].operation;
+                self.engine.queue(completion.slot, operation);
+                if let Err(errno) = self.engine.submit() {
+                    self.fail_engine(errno);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    pub(super) fn can_start(&self, now: u64) -> bool {
+        let arrived = |pacer: &Pacer| pacer.peek_ns() <= now;
+        self.source.sync_is_due()
+            || self.source.has_more() && self.pacer.as_ref().is_none_or(arrived)
+    }
+
+    /// When the loop must look up: the next arrival that a slot is free for, or the next boundary.
+    pub(super) fn next_event_ns(&self) -> u64 {
+        match &self.pacer {
+            Some(pacer)
+                if self.phase == Phase::Running
+                    && !self.free.is_empty()
+                    && self.source.has_more() =>
+            {
+                pacer.peek_ns().min(self.wake_ns)
+            }
+            _ => self.wake_ns,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `leadline._core`: the load engine for Python. Conversions only; every rule is in the engine.
+
+mod convert;
+mod detach;
+mod errors;
+
+use std::path::PathBuf;
+
+use leadline_engine::{Job, check, histogram, io, layout, runner};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use serde_json::Value;
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::{
+        check_files, engines, histogram_buckets, histogram_merge, histogram_percentiles,
+        histogram_summary, lay_out, read_record, run_trial, version,
+    };
+}
+
+/// The version of the compiled half, equal to the package's.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The I/O engines, and whether this host can run them.
+#[pyfunction]
+fn engines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for engine in io::capabilities() {
+        list.append(convert::json(py, &plain(&engine))?)?;
+    }
+    Ok(list)
+}
+
+/// Writes every block of a job's files, syncs them, and drops them from the page cache.
+#[pyfunction]
+#[pyo3(name = "layout")]
+fn lay_out<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> {
+    let job = Job::parse(job_json).map_err(errors::engine)?;
+    let laid_out = detach::detached(py, |signal| layout::lay_out(&job, signal))?;
+    convert::json(py, &plain(&laid_out))
+}
+
+/// Runs one trial, writing its record as it goes; returns the summary.
+#[pyfunction]
+fn run_trial<'py>(
+    py: Python<'py>,
+    job_json: &str,
+    record_path: PathBuf,
+) -> PyResult<Bound<'py, PyAny>> {
+    let job = Job::parse(job_json).map_err(errors::engine)?;
+    let summary = detach::detached(py, |signal| runner::run(job, &record_path, signal))?;
+    convert::json(py, &summary)
+}
+
+/// Reads and verifies every block of a job's files.
+#[pyfunction]
+#[pyo3(name = "check")]
+fn check_files<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> {
+    let job = Job::parse(job_json).map_err(errors::engine)?;
+    let checked = detach::detached(py, |signal| check::check(&job, signal))?;
+    convert::json(py, &plain(&checked))
+}
+
+/// A trial record, whole or truncated.
+#[pyfunction]
+fn read_record(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let record = leadline_record::read(&path).map_err(|error| errors::record(error, &path))?;
+    let record = histogram::join_supplements(record).map_err(errors::engine)?;
+    convert::record(py, &record)
+}
+
+/// The exact sum of histograms.
+#[pyfunction]
+fn histogram_merge(py: Python<'_>, parts: Vec<Vec<u8>>) -> PyResult<Bound<'_, PyBytes>> {
+    let merged = histogram::merge(&parts).map_err(errors::engine)?;
+    Ok(PyBytes::new(py, &merged))
+}
+
+/// Count, extremes and moments of a histogram, in ns.
+#[pyfunction]
+fn histogram_summary<'py>(py: Python<'py>, blob: &[u8]) -> PyResult<Bound<'py, PyDict>> {
+    let moments = histogram::moments(blob).map_err(errors::engine)?;
+    let dict = PyDict::new(py);
+    dict.set_item("count", moments.count)?;
+    dict.set_item("min", moments.min)?;
+    dict.set_item("max", moments.max)?;
+    dict.set_item("mean", moments.mean)?;
+    dict.set_item("stdev", moments.stdev)?;
+    Ok(dict)
+}
+
+/// Latencies in ns at percentiles from 0 to 100.
+#[pyfunction]
+fn histogram_percentiles(blob: &[u8], percentiles: Vec<f64>) -> PyResult<Vec<u64>> {
+    histogram::percentiles(blob, &percentiles).map_err(errors::engine)
+}
+
+/// (highest equivalent latency in ns, count) of every bucket that is not empty.
+#[pyfunction]
+fn histogram_buckets(blob: &[u8]) -> PyResult<Vec<(u64, u64)>> {
+    histogram::buckets(blob).map_err(errors::engine)
+}
+
+fn plain(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}

@@ -1,0 +1,1 @@
+"""Pure functions from tables to tables: nothing here reads a file, judges, or prints."""

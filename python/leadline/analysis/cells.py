@@ -1,0 +1,86 @@
+"""From trials to cells: the metrics of each over its blocks, and cells against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leadline.analysis.metrics import Measured, trial_metrics
+from leadline.analysis.statistics import Estimate, geometric_mean, paired_ratio, unpaired_ratio
+from leadline.store.tables import LatencyRow, TrialRow
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """One cell: its trials in order of execution, and each complete trial's metrics by block."""
+
+    cell: str
+    trials: tuple[TrialRow, ...]
+    by_block: Mapping[int, Measured]
+
+
+@dataclass(frozen=True)
+class CellMetric:
+    """A metric over the blocks of a cell; `estimate` is None where `reason` says why."""
+
+    estimate: Estimate | None
+    reason: str | None
+
+
+def tabulate(
+    trials: Sequence[TrialRow], latency: Mapping[str, Sequence[LatencyRow]], open_loop: frozenset[str]
+) -> dict[str, CellTable]:
+    """Cells by id. `latency` is by trial; `open_loop` names the cells with intended starts."""
+    by_cell: dict[str, list[TrialRow]] = {}
+    for trial in trials:
+        by_cell.setdefault(trial.cell, []).append(trial)
+    tables = {}
+    for cell, found in by_cell.items():
+        measured = {
+            trial.block: trial_metrics(trial, latency.get(trial.trial, ()), cell in open_loop)
+            for trial in found
+            if trial.state == "complete"
+        }
+        tables[cell] = CellTable(cell, tuple(found), measured)
+    return tables
+
+
+def cell_metrics(table: CellTable) -> dict[str, CellMetric]:
+    """Every metric that at least one block has, or has a reason not to have."""
+    names: dict[str, None] = {}
+    for measured in table.by_block.values():
+        names.update(dict.fromkeys((*measured.values, *measured.reasons)))
+    return {name: _over_blocks(table, name) for name in names}
+
+
+def _over_blocks(table: CellTable, name: str) -> CellMetric:
+    values = [m.values[name] for m in table.by_block.values() if name in m.values]
+    lacking = [m.reasons[name] for m in table.by_block.values() if name in m.reasons]
+    if lacking:
+        return CellMetric(None, lacking[0])
+    estimate = geometric_mean(values)
+    return CellMetric(estimate, None if estimate else "a block measured zero")
+
+
+def compare_cells(base: CellTable, other: CellTable, metric: str) -> Estimate | None:
+    """The ratio other/base over the blocks that both have; None where none has the metric in both."""
+    shared = [
+        block
+        for block in sorted(base.by_block)
+        if block in other.by_block
+        and metric in base.by_block[block].values
+        and metric in other.by_block[block].values
+    ]
+    return paired_ratio(
+        [base.by_block[block].values[metric] for block in shared],
+        [other.by_block[block].values[metric] for block in shared],
+    )
+
+
+def compare_cells_of_two_runs(base: CellTable, other: CellTable, metric: str) -> Estimate | None:
+    """The ratio other/base of cells that were measured at different times, so that no blocks pair up."""
+    values = [
+        [measured.values[metric] for measured in table.by_block.values() if metric in measured.values]
+        for table in (base, other)
+    ]
+    return unpaired_ratio(values[0], values[1])

@@ -1,0 +1,117 @@
+"""What is computed of each trial: the metrics, their units, and which direction is good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leadline.store.tables import LatencyRow, TrialRow
+
+WHOLE = -1
+LARGE_BLOCK_BYTES = 128 * 1024  # from here on people ask for bandwidth, below it for IOPS
+
+
+@dataclass(frozen=True)
+class MetricKind:
+    """`unit` is the base unit; `higher_is_better` decides what "faster" means."""
+
+    unit: str
+    higher_is_better: bool
+    words: str
+
+
+_PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
+
+# A percentile is reported when at least this many operations lie beyond it.
+_BEYOND_MIN = 10
+
+
+def metric_kind(name: str) -> MetricKind:
+    """The kind of a metric, by its name with or without a direction in front."""
+    plain = name.removeprefix("read_").removeprefix("write_").removeprefix("sync_")
+    if plain == "bandwidth":
+        return MetricKind("B/s", True, "bandwidth")
+    if plain == "iops":
+        return MetricKind("1/s", True, "operations per second")
+    if plain == "cpu_per_operation":
+        return MetricKind("ns", False, "CPU time of the load generator per operation")
+    return MetricKind("ns", False, f"latency, {plain.removeprefix('latency_')}")
+
+
+def known_metrics() -> tuple[str, ...]:
+    """All names that a cell can have."""
+    latency = ("latency_mean", *(f"latency_{p}" for p in _PERCENTILES), "latency_max")
+    plain = ("bandwidth", "iops", *latency)
+    return (
+        *plain,
+        "cpu_per_operation",
+        *(f"{d}_{m}" for d in ("read", "write") for m in plain),
+        "sync_latency_mean",
+    )
+
+
+def primary_metric(job: Mapping[str, object]) -> str:
+    """What a work is asked for: bandwidth for large blocks, IOPS for small ones."""
+    size = job["bs"]
+    return "bandwidth" if isinstance(size, int) and size >= LARGE_BLOCK_BYTES else "iops"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trial's metrics; a metric without a value has its reason instead."""
+
+    values: Mapping[str, float]
+    reasons: Mapping[str, str]
+
+
+def trial_metrics(trial: TrialRow, latency: Sequence[LatencyRow], open_loop: bool) -> Measured:
+    """Every metric of one trial. `latency` are this trial's rows."""
+    values: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    seconds = trial.measured_ns / 1e9
+    amounts = {
+        "read": (trial.read_bytes, trial.read_operations),
+        "write": (trial.write_bytes, trial.write_operations),
+    }
+    used = [name for name, (_, operations) in amounts.items() if operations]
+    if seconds <= 0 or not used:
+        return Measured(
+            {},
+            {name: "no operation was completed in the measured interval" for name in ("bandwidth", "iops")},
+        )
+    for name in used if len(used) > 1 else ():
+        values[f"{name}_bandwidth"] = amounts[name][0] / seconds
+        values[f"{name}_iops"] = amounts[name][1] / seconds
+    values["bandwidth"] = sum(amounts[name][0] for name in used) / seconds
+    operations = sum(amounts[name][1] for name in used)
+    values["iops"] = operations / seconds
+    clock = "intended" if open_loop else "total"
+    for name in (*used, *(("sync",) if trial.sync_operations else ())):
+        prefix = f"{name}_" if len(used) > 1 or name == "sync" else ""
+        _add_latency(values, reasons, prefix, [row for row in latency if _is(row, name, clock)])
+    cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
+    if cpu_ns > 0:
+        values["cpu_per_operation"] = cpu_ns / operations
+    return Measured(values, reasons)
+
+
+def _is(row: LatencyRow, direction: str, clock: str) -> bool:
+    return row.interval == WHOLE and row.direction == direction and row.clock == clock
+
+
+def _add_latency(
+    values: dict[str, float], reasons: dict[str, str], prefix: str, rows: Sequence[LatencyRow]
+) -> None:
+    from leadline import _core
+
+    for row in rows:
+        values[f"{prefix}latency_mean"] = row.mean_ns
+        values[f"{prefix}latency_max"] = float(row.max_ns)
+        found = _core.histogram_percentiles(row.histogram, list(_PERCENTILES.values()))
+        for (name, percentile), value in zip(_PERCENTILES.items(), found, strict=True):
+            if row.operations * (100 - percentile) / 100 >= _BEYOND_MIN or percentile == 50.0:
+                values[f"{prefix}latency_{name}"] = float(value)
+            else:
+                reasons[f"{prefix}latency_{name}"] = (
+                    f"{row.operations} operations are too few: fewer than {_BEYOND_MIN} lie beyond {name}"
+                )

@@ -1,0 +1,22 @@
+"""`leadline completion`: the shell's completion script, for the user to source."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(short_help="Print the shell completion script")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print the completion script for SHELL.
+
+    bash: leadline completion bash > ~/.local/share/bash-completion/completions/leadline
+    """
+    from click.shell_completion import get_completion_class
+
+    from leadline.cli.main import leadline
+
+    completion = get_completion_class(shell)
+    if completion is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(completion(leadline, {}, "leadline", "_LEADLINE_COMPLETE").source())

@@ -1,0 +1,147 @@
+"""The entry point: finds the verb, runs it, turns errors into exit codes. It reads as the program does.
+
+Nothing else in leadline prints or exits. Verbs are loaded when they are named, so that
+`leadline --help` costs no more than Python and click.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from leadline.errors import LeadlineError, UsageError
+
+EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE = 0, 1, 2, 3, 4
+
+_SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "Measure",
+        (
+            ("studies", "List the built-in studies, or show one"),
+            ("plan", "Print every trial of a study before anything runs"),
+            ("run", "Run a study on one or more targets, or resume one"),
+        ),
+    ),
+    (
+        "Read results",
+        (
+            ("show", "Print a result in the terminal, or as JSON"),
+            ("report", "Write a report: HTML, Markdown, CSV, JSON or fio's JSON"),
+            ("compare", "Compare two results, cell by cell"),
+            ("list", "List the results below a directory"),
+        ),
+    ),
+    (
+        "This machine",
+        (
+            ("doctor", "Say what works here, what does not, and what to install"),
+            ("lab", "Start and stop a disposable real Ceph"),
+            ("undo", "Remove what an interrupted run left below its targets"),
+            ("completion", "Print the shell completion script"),
+        ),
+    ),
+)
+
+
+class Verbs(click.Group):
+    """Commands by name, each in a module `leadline.cli.<name>` that exports `command`."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        return [name for _, verbs in _SECTIONS for name, _ in verbs]
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(_context):
+            return None
+        module = importlib.import_module(f"leadline.cli.{name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.list_commands(context), n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", context) from None
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, verbs in _SECTIONS:
+            with formatter.section(title):
+                formatter.write_dl(list(verbs))
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from leadline._core import version
+
+    click.echo(f"leadline {version()}")
+    context.exit()
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with: leadline doctor; leadline run quick --target here=DIR",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and exit.",
+)
+def leadline() -> None:
+    """How fast a shared file system is for your work, why it is not faster, and the proof.
+
+    Exit codes: 0 good, 1 the study failed, 2 usage, 3 some cell is INVALID or could not be run,
+    4 a gate did not hold.
+    """
+
+
+def _complain(text: str) -> None:
+    click.echo(f"leadline: {text}", err=True)
+
+
+def run_command_line(arguments: list[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        code = leadline.main(arguments, prog_name="leadline", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        return 130
+    except UsageError as error:
+        _complain(str(error))
+        return EXIT_USAGE
+    except LeadlineError as error:
+        _complain(str(error))
+        return EXIT_FAILED
+    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_GOOD
+    except Exception as error:
+        if os.environ.get("LEADLINE_DEBUG"):
+            raise
+        _complain(
+            f"internal error: {type(error).__name__}: {error}\n"
+            "  this is a defect of leadline: please report it with the output under LEADLINE_DEBUG=1"
+        )
+        return EXIT_FAILED
+    return code if isinstance(code, int) else EXIT_GOOD
+
+
+def main() -> None:
+    """The `leadline` command."""
+    sys.exit(run_command_line(sys.argv[1:]))

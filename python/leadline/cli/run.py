@@ -1,0 +1,176 @@
+"""`leadline run`: runs a study on targets, or goes on with an interrupted one."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
+from leadline.cli.signals import StopRequest
+from leadline.cli.study_options import load_plan, study_options
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.run.model import Outcome, RunOptions
+    from leadline.spec.study import Study
+    from leadline.spec.target import TargetFacts
+
+
+@click.command(short_help="Run a study on one or more targets, or resume one")
+@click.argument("study", required=False, default="")
+@study_options
+@click.option("--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist.")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this result.")
+@click.option(
+    "--drop-caches",
+    is_flag=True,
+    help="Drop this host's caches before each trial: needs root, and slows every program on it down.",
+)
+@click.option("--max-rate", metavar="RATE", help="Most bytes per second, for example 100M.")
+@click.option(
+    "--grace",
+    metavar="TIME",
+    default="60s",
+    show_default=True,
+    help="How late a trial may be before it is given up.",
+)
+@click.option(
+    "--ignore-health", is_flag=True, help="Go on when the cluster is in HEALTH_ERR or has slow operations."
+)
+@click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
+@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+def command(
+    study: str,
+    targets: tuple[str, ...],
+    sets: tuple[str, ...],
+    blocks: int | None,
+    seed: int | None,
+    out: Path | None,
+    resume: Path | None,
+    drop_caches: bool,
+    max_rate: str | None,
+    grace: str,
+    ignore_health: bool,
+    no_ceph: bool,
+    quiet: bool,
+) -> int:
+    """Run STUDY, a built-in study's name or a YAML file, on one or more targets.
+
+    It works in TARGET/leadline-<id>/ only, which it removes, and stores each trial as it ends.
+    `leadline plan` with the same arguments shows all of it beforehand.
+
+    \b
+    leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs
+    leadline run --resume leadline-quick-20260131-120000
+    """
+    if resume is not None:
+        if study or targets or sets or blocks or seed or out:
+            raise UsageError(
+                "--resume goes on with a result as it was planned: it takes no study, target or option",
+                f"write: leadline run --resume {resume}",
+            )
+        return _finish(resume, lambda stop: _resume(resume, stop, quiet))
+    if not study:
+        raise UsageError(
+            "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
+        )
+    if max_rate is not None:
+        sets = (*sets, f"limits.max_rate={max_rate}")
+    path = out or Path(f"leadline-{Path(study).stem}-{datetime.now():%Y%m%d-%H%M%S}")
+    flags = {"drop_caches": drop_caches, "ignore_health": ignore_health, "ceph": not no_ceph, "grace": grace}
+    return _finish(path, lambda stop: _start((study, targets, sets, blocks, seed), path, flags, stop, quiet))
+
+
+def _start(
+    asked: tuple[str, tuple[str, ...], tuple[str, ...], int | None, int | None],
+    out: Path,
+    flags: dict[str, Any],
+    stop: StopRequest,
+    quiet: bool,
+) -> Outcome:
+    from leadline.cli.progress import make_display
+    from leadline.observe import host
+    from leadline.plan import check_space
+    from leadline.run.model import RunRequest
+    from leadline.run.session import new_run
+
+    if out.exists():
+        raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
+    study, plan, facts = load_plan(*asked)
+    check_space(plan, study, facts)
+    options = _options(study, facts, flags)
+    details = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "study": study.as_json(),
+        "host": {**host.facts(), "python": platform.python_version()},
+        "memory_bytes": host.memory_bytes(),
+        "command": ["leadline", *sys.argv[1:]],
+    }
+    request = RunRequest(secrets.token_hex(4), plan, facts, options)
+    with make_display(quiet) as display:
+        return new_run(request, out, details, display, stop)
+
+
+def _resume(path: Path, stop: StopRequest, quiet: bool) -> Outcome:
+    from leadline.cli.progress import make_display
+    from leadline.run.session import resume_run
+
+    with make_display(quiet) as display:
+        return resume_run(path, display, stop)
+
+
+def _options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:
+    from leadline import units
+    from leadline.plan import reserve_bytes
+    from leadline.run.model import RunOptions
+
+    if flags["drop_caches"] and os.geteuid() != 0:
+        raise UsageError(
+            "--drop-caches needs root", "run as root, or leave it out: direct I/O is used where it works"
+        )
+    return RunOptions(
+        drop_caches=flags["drop_caches"],
+        ignore_health=flags["ignore_health"],
+        ceph=flags["ceph"],
+        grace_s=units.parse_duration(flags["grace"]) / 1e9,
+        interval_s=study.observe.interval / 1e9,
+        reserve_bytes={name: reserve_bytes(study, found) for name, found in facts.items()},
+        layout_rate_bytes_per_s=study.limits.max_rate,
+    )
+
+
+def _finish(path: Path, execute: Callable[[StopRequest], Outcome]) -> int:
+    """Run under a stop request, then say what came of it and return the exit code."""
+    with StopRequest() as stop:
+        outcome = execute(stop)
+    errors = make_console(stderr=True)
+    for place in outcome.left_behind:
+        errors.print(f"left behind: {place}; remove it later with: leadline undo {path}", markup=False)
+    if outcome.interrupted:
+        errors.print(f"interrupted; go on with: leadline run --resume {path}", markup=False)
+        return stop.exit_code
+    if outcome.stopped:
+        errors.print(f"stopped: {outcome.stopped}; go on with: leadline run --resume {path}", markup=False)
+        return EXIT_FAILED
+    return _conclude(path)
+
+
+def _conclude(path: Path) -> int:
+    from leadline.report.terminal import show
+    from leadline.store.reader import open_result
+    from leadline.verdict.findings import build_findings
+
+    findings = build_findings(open_result(path), with_charts=False)
+    console = make_console()
+    show(findings, console)
+    console.print(f"result: {path.resolve()}", markup=False)
+    return EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD

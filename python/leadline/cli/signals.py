@@ -1,0 +1,38 @@
+"""Turns SIGINT, SIGTERM and SIGHUP into a request to stop, so that a run ends cleanly."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopRequest:
+    """Callable: True once a signal asked to stop. A second SIGINT does not wait for the trial."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        for number in _SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` stays in force
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def __call__(self) -> bool:
+        return self._number is not None
+
+    @property
+    def exit_code(self) -> int:
+        """128 plus the signal's number, as shells have it."""
+        return 128 + (self._number or 0)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._number = self._number or number

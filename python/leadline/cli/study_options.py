@@ -1,0 +1,97 @@
+"""What `plan` and `run` share: their options, and the way from a study's name to a plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from leadline.plan import Plan
+    from leadline.spec.study import Study
+    from leadline.spec.target import TargetFacts
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def study_options(command: _Command) -> _Command:
+    """Adds --target, --set, --blocks and --seed (parameters `targets`, `sets`, `blocks`, `seed`)."""
+    decorators = (
+        click.option(
+            "--target",
+            "targets",
+            multiple=True,
+            metavar="NAME=PATH",
+            help="A directory on a mounted file system, or null://; again for more; replaces the study's.",
+        ),
+        click.option(
+            "--set",
+            "sets",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Change the study: size=64M, works.NAME.bs=4M, factors.bs=[4k,64k], limits.reserve=10%.",
+        ),
+        click.option("--blocks", type=click.IntRange(1, 1000), help="Times that every cell is run."),
+        click.option("--seed", type=click.IntRange(min=0), help="Of the order and of the data."),
+    )
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def load_plan(
+    study_name: str,
+    targets: tuple[str, ...],
+    sets: tuple[str, ...],
+    blocks: int | None,
+    seed: int | None,
+) -> tuple[Study, Plan, dict[str, TargetFacts]]:
+    """The study with its overrides, the plan, and the facts of each target by name.
+
+    Looks at every target, writes nothing that stays. Raises SpecError or TargetError.
+    """
+    from leadline.observe.host import memory_bytes
+    from leadline.observe.mounts import inspect
+    from leadline.plan import make_plan
+    from leadline.spec.library import load_study
+    from leadline.spec.target import Target
+    from leadline.spec.targets import parse_targets
+
+    named = parse_targets(targets)
+    options = (("blocks", blocks), ("seed", seed))
+    study = load_study(
+        study_name, os.environ, (*sets, *(f"{key}={value}" for key, value in options if value is not None))
+    )
+    chosen = named or {name: Target(name, url) for name, url in study.targets.items()}
+    facts = {name: inspect(target.url) for name, target in chosen.items()}
+    _check_metrics(study)
+    plan = make_plan(study, chosen, facts, memory_bytes(), study.seed, unavailable=_unavailable_engines())
+    return study, plan, facts
+
+
+def _check_metrics(study: Study) -> None:
+    """`compare.metrics` are names that only the analysis knows."""
+    from leadline.analysis.metrics import known_metrics
+    from leadline.errors import SpecError
+
+    for name in study.compare.metrics:
+        if name not in known_metrics():
+            raise SpecError(
+                f"no metric is called {name!r}",
+                f"use some of: {', '.join(known_metrics())}",
+                source=f"study {study.name}",
+                key="compare.metrics",
+            )
+
+
+def _unavailable_engines() -> dict[str, str]:
+    """Engines that do not work on this host, with the reason."""
+    from leadline import _core
+
+    return {
+        str(engine["name"]): str(engine["reason"] or "no reason is known")
+        for engine in _core.engines()
+        if not engine["available"]
+    }

@@ -1,0 +1,69 @@
+"""Every error that a user can meet, as one tree.
+
+    LeadlineError
+    ├── UsageError          what was asked cannot be done: nothing was started
+    │   ├── SpecError       a study, an override or a target is not valid (names file, line, key)
+    │   ├── TargetError     a target cannot be measured: missing, read-only, full, raw device, `/`
+    │   └── ResultError     a directory is no result, is corrupt, or is of a newer version
+    ├── StudyError          a study was started and could not go on
+    │   ├── EngineError     the load engine refused or failed outside a trial
+    │   └── ObserverError   the observers could not be started
+    └── LabError            a lab could not be started, inspected or removed
+
+A message says what happened and to what; `remedy` says what to do. Only the command line
+turns an error into an exit code.
+"""
+
+from __future__ import annotations
+
+
+class LeadlineError(Exception):
+    """What happened, to what (`message`), and what to do about it (`remedy`)."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.remedy}" if self.remedy else self.message
+
+
+class UsageError(LeadlineError):
+    """What was asked cannot be done; nothing was started."""
+
+
+class SpecError(UsageError):
+    """A study is not valid: `source` (file or option), `line` (from 1, or None) and `key` say where."""
+
+    def __init__(
+        self, message: str, remedy: str = "", *, source: str = "", line: int | None = None, key: str = ""
+    ) -> None:
+        where = source if line is None else f"{source}, line {line}"
+        prefix = ": ".join(part for part in (where, key) if part)
+        super().__init__(f"{prefix}: {message}" if prefix else message, remedy)
+        self.source, self.line, self.key = source, line, key
+
+
+class TargetError(UsageError):
+    """A target cannot be measured."""
+
+
+class ResultError(UsageError):
+    """A directory is no result of leadline, is damaged, or was written by a newer version."""
+
+
+class StudyError(LeadlineError):
+    """A study was started and could not go on."""
+
+
+class EngineError(StudyError):
+    """The load engine refused a job or failed outside a trial."""
+
+
+class ObserverError(StudyError):
+    """The observers could not be started."""
+
+
+class LabError(LeadlineError):
+    """A lab could not be started, inspected or removed."""

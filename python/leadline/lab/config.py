@@ -1,0 +1,119 @@
+"""Ceph's configuration of a lab, as text. Pure: it reads and writes nothing."""
+
+from __future__ import annotations
+
+import os
+
+from leadline.lab.paths import LabPaths
+from leadline.lab.spec import LabSpec
+
+# Errors are always logged; at level 0 little else is, so that logs stay small.
+_QUIET = (
+    "asok auth bdev bluefs bluestore buffer client compressor context crush crypto filer finisher fuse "
+    "heartbeatmap journal journaler kstore leveldb mds mds_balancer mds_locker mds_log mds_log_expire "
+    "mds_migrator memdb mgr mgrc mon monc ms objclass objectcacher objecter optracker osd paxos perfcounter "
+    "prioritycache rados reserver rocksdb striper throttle timer tp"
+)
+
+
+def osd_ids(spec: LabSpec) -> range:
+    """The numbers of the lab's OSDs."""
+    return range(spec.osd_count)
+
+
+def mon_addresses(spec: LabSpec, port: int) -> str:
+    """The monitor's address as Ceph writes it, protocol version 2 only."""
+    address = f"[{spec.address}]" if ":" in spec.address else spec.address
+    return f"[v2:{address}:{port}]"
+
+
+def conf_text(spec: LabSpec, paths: LabPaths, *, fsid: str, mon_port: int, uid: int, gid: int) -> str:
+    """ceph.conf for a lab. `uid` and `gid` own the root directory of its file system."""
+    sections = [
+        ("global", _global(spec, paths, fsid, mon_addresses(spec, mon_port))),
+        ("mon", _daemon(paths, "mon") | _mon()),
+        ("mgr", _daemon(paths, "mgr")),
+        ("osd", _daemon(paths, "osd") | _osd(spec)),
+        ("mds", _daemon(paths, "mds") | {"mds_root_ino_uid": str(uid), "mds_root_ino_gid": str(gid)}),
+        ("client", _client(uid)),
+    ]
+    return "".join(
+        f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()) + "\n"
+        for name, options in sections
+    )
+
+
+def _global(spec: LabSpec, paths: LabPaths, fsid: str, mon_host: str) -> dict[str, str]:
+    options = {
+        "fsid": fsid,
+        "mon_host": mon_host,
+        "public_addr": spec.address,
+        "cluster_addr": spec.address,
+        "ms_bind_ipv6": str(":" in spec.address).lower(),
+        "ms_bind_ipv4": str(":" not in spec.address).lower(),
+        "ms_bind_msgr1": "false",  # half the ports; every client of these releases speaks version 2
+        "auth_cluster_required": spec.auth,
+        "auth_service_required": spec.auth,
+        "auth_client_required": spec.auth,
+        "auth_allow_insecure_global_id_reclaim": "false",
+        "keyring": str(paths.keyring),
+        "run_dir": str(paths.run),
+        "crash_dir": str(paths.directory / "crash"),
+        "log_to_file": "false",
+        "mon_cluster_log_to_file": "false",
+        "osd_crush_chooseleaf_type": "0",  # all OSDs are on this host
+        "osd_pool_default_pg_autoscale_mode": "off",
+        "osd_pool_default_pg_num": "16",
+    }
+    return options | {f"debug_{name}": "0/0" for name in _QUIET.split()}
+
+
+def _daemon(paths: LabPaths, kind: str) -> dict[str, str]:
+    return {
+        f"{kind}_data": str(paths.data(f"{kind}.$id")),
+        "admin_socket": str(paths.socket("$name")),
+        # One log a process, which this program opened: it can be bounded, /var/log is not touched.
+        "log_to_stderr": "true",
+    }
+
+
+def _mon() -> dict[str, str]:
+    return {
+        "mon_allow_pool_size_one": "true",
+        "mon_allow_pool_delete": "true",
+        # Many machines are fuller than a production monitor may be: 30 % is the default warning.
+        "mon_data_avail_warn": "5",
+        "mon_data_avail_crit": "1",
+    }
+
+
+def _osd(spec: LabSpec) -> dict[str, str]:
+    return {
+        "osd_objectstore": "bluestore",
+        "bluestore_block_size": str(spec.osd_size_bytes),
+        "bluestore_block_create": "true",
+        "osd_memory_target": str(1 << 30),
+        "bluestore_cache_autotune": "false",
+        "bluestore_cache_size": str(64 << 20),
+        # Before Quincy the default is four memtables of 256 MiB for every OSD.
+        "bluestore_rocksdb_options_annex": f"write_buffer_size={16 << 20}",
+    }
+
+
+def _client(uid: int) -> dict[str, str]:
+    if uid == 0:
+        return {}
+    return {
+        # Both need rights that an ordinary user lacks: user_allow_other in /etc/fuse.conf, and remounting.
+        "fuse_allow_other": "false",
+        "client_die_on_failed_dentry_invalidate": "false",
+    }
+
+
+def fuse_command(paths: LabPaths) -> list[str]:
+    """The command line that mounts the lab's file system and stays in the foreground."""
+    return [
+        "ceph-fuse", "-f", "-c", os.fspath(paths.conf), "-n", "client.admin",
+        f"--admin-socket={paths.socket('client.admin')}", "--log-to-stderr=true",
+        "--client_mountpoint=/", os.fspath(paths.mount),
+    ]  # fmt: skip

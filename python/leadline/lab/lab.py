@@ -1,0 +1,213 @@
+"""A lab as one object: started, opened, inspected, taken down. What other code uses of this package."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from leadline.errors import LabError, UsageError
+from leadline.lab import logs, mounts, packages, process, record, registry, stop
+from leadline.lab.cluster import Builder, build
+from leadline.lab.command import CephCommand
+from leadline.lab.journal import Journal
+from leadline.lab.paths import choose_run_directory
+from leadline.lab.record import LabRecord
+from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
+from leadline.lab.status import LabStatus, inspect
+
+# An empty cluster takes about 30 MiB for each OSD; below this nothing could be measured either.
+_FREE_BYTES_MIN = 2 << 30
+
+
+def _silent(_: str) -> None:
+    return
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab that exists: `record` is what its file said when it was opened."""
+
+    record: LabRecord
+
+    @property
+    def directory(self) -> Path:
+        """Where everything of the lab is."""
+        return self.record.directory
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment for programs that belong to the lab and end with it."""
+        return process.environment(self.record.fsid, os.environ)
+
+    @property
+    def ceph(self) -> CephCommand:
+        """The `ceph` command of this lab."""
+        return CephCommand(self.record.paths.conf, self.variables)
+
+    def status(self) -> LabStatus:
+        """What the lab is doing now. Logs that grew beyond their bound are cut on the way."""
+        with suppress(OSError):
+            logs.trim(self.record.paths.logs)
+        return inspect(record.read_record(self.directory), self.variables)
+
+    def shell_lines(self) -> str:
+        """Lines for a shell's `eval` that point Ceph's own programs at this lab."""
+        paths = self.record.paths
+        values = {"CEPH_CONF": str(paths.conf), "CEPH_KEYRING": str(paths.keyring), "CEPH_ARGS": "--id admin"}
+        return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+    def down(self, say: Callable[[str], None] = _silent) -> None:
+        """Removes the lab: mounts, processes, files. Repeatable; raises LabError for what would not go."""
+        stop.remove(self.directory, self.variables, say)
+
+
+def open(name_or_directory: str | Path = "", variables: Mapping[str, str] = os.environ) -> Lab:
+    """The lab of this name or in this directory (a Path, or text with a `/`); "" where there is only one.
+
+    Raises UsageError where there is none.
+    """
+    if isinstance(name_or_directory, Path):
+        directory: Path | None = name_or_directory.resolve()
+    elif name_or_directory:
+        directory = registry.resolve(name_or_directory, variables)
+    else:
+        directory = registry.default_directory(variables)
+    if directory is None:
+        raise UsageError("there is no lab", "Start one with `leadline lab up`.")
+    return Lab(record.read_record(directory))
+
+
+def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
+    """Starts a lab and returns when all its placement groups are active+clean and it is mounted.
+
+    Raises UsageError where what was asked cannot be (nothing is left behind), LabError where a part did
+    not start: then all processes are ended, and the files stay, for their logs, until `lab down`.
+    """
+    name, directory = _place(spec)
+    spec = replace(spec, name=name, directory=directory)
+    check_spec(spec)
+    packages.require(mount=spec.mount)
+    if spec.mount:
+        mounts.require_fuse()
+    made = _prepare(directory)
+    with record.locked(directory):
+        if not record.is_unborn(directory):
+            raise UsageError(f"{directory} is in use meanwhile", "Choose another --dir.")
+        try:
+            _check_file_system(directory)
+            registry.claim(name, directory, os.environ)
+        except (UsageError, LabError):
+            (directory / record.LOCK).unlink()
+            if made:
+                directory.rmdir()
+            registry.release(directory, os.environ)
+            raise
+        return _start_in(spec, name, directory, made, say)
+
+
+def _start_in(spec: LabSpec, name: str, directory: Path, made: bool, say: Callable[[str], None]) -> Lab:
+    fsid = str(uuid.uuid4())
+    lab = LabRecord(
+        name=name,
+        fsid=fsid,
+        spec=spec,
+        directory=directory,
+        run_directory=choose_run_directory(directory, fsid[:8], os.environ),
+        made_directory=made,
+        owner_uid=os.geteuid(),
+        created_unix_s=time.time(),
+    )
+    journal = Journal(lab, process.environment(fsid, os.environ))
+    try:
+        journal.update()
+        build(Builder(journal, say, random.Random(fsid)))  # noqa: S311 - ports, not secrets
+        journal.update(state="up")
+    except (LabError, OSError) as error:
+        _stop_failed(journal)
+        if isinstance(error, LabError):
+            raise
+        raise LabError(
+            f"lab {name}: {error.filename or directory}: {error.strerror or error}",
+            f"`leadline lab down {directory}` removes what is left.",
+        ) from error
+    except BaseException:  # interrupted: nobody will look at the logs
+        say("interrupted: removing the lab")
+        stop.stop_processes(journal.record, journal.variables, _silent)
+        stop.remove_files(journal.record)
+        registry.release(directory, os.environ)
+        raise
+    return Lab(journal.record)
+
+
+def _stop_failed(journal: Journal) -> None:
+    """Nothing of a failed lab may go on running unseen; its files stay, for the logs that the error names."""
+    with suppress(LabError, OSError):  # the first error is the one to report
+        journal.update(state="failed")
+        stop.stop_processes(journal.record, journal.variables, _silent)
+
+
+def _place(spec: LabSpec) -> tuple[str, Path]:
+    """The lab's name and directory, from what was given of the two."""
+    if spec.name:
+        check_name(spec.name)
+    if spec.directory is None:
+        name = spec.name or DEFAULT_NAME
+        registry.forget_gone(os.environ)
+        return name, registry.resolve(name, os.environ)
+    directory = spec.directory.resolve()
+    check_directory(directory)
+    return spec.name or registry.free_name(directory, os.environ), directory
+
+
+def _prepare(directory: Path) -> bool:
+    """Makes the lab's directory, or takes an empty one; True where it was made. Refuses any other."""
+    try:
+        directory.mkdir(parents=True, mode=0o700)
+    except FileExistsError:
+        _require_empty(directory)
+        return False
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be made: {error.strerror}", "Choose another --dir.") from error
+    return True
+
+
+def _require_empty(directory: Path) -> None:
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory", "Choose another --dir.")
+    try:
+        names = os.listdir(directory)  # noqa: PTH208
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be read: {error.strerror}", "Choose another --dir.") from error
+    if record.FILE in names:
+        raise UsageError(
+            f"there is already a lab in {directory}",
+            f"Use it, or remove it with `leadline lab down {directory}`, or choose another --name.",
+        )
+    if names and not record.is_unborn(directory):
+        raise UsageError(f"{directory} is not empty and not a lab", "Choose another --dir.")
+
+
+def _check_file_system(directory: Path) -> None:
+    """BlueStore opens its file with O_DIRECT: where that fails, an OSD would only abort later."""
+    space = os.statvfs(directory)
+    if space.f_bavail * space.f_frsize < _FREE_BYTES_MIN:
+        raise UsageError(
+            f"{directory} has less than {_FREE_BYTES_MIN >> 30} GiB of free space", "Choose another --dir."
+        )
+    probe = directory / f"{record.FILE}.new"
+    try:
+        os.close(os.open(probe, os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600))
+    except OSError as error:
+        raise UsageError(
+            f"{directory} is on a file system without direct I/O, which BlueStore needs ({error.strerror})",
+            "Choose another --dir, for example below /var/tmp.",
+        ) from error
+    finally:
+        probe.unlink(missing_ok=True)

@@ -1,0 +1,77 @@
+"""What is mounted below a lab's directory, and how it is unmounted, dead or alive.
+
+A dead or stuck mount must not be touched to ask about it: only the kernel's table is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from leadline.errors import LabError
+from leadline.lab.process import run_tool
+
+_MOUNT_TABLE = Path("/proc/self/mountinfo")
+_OCTAL = re.compile(r"\\([0-7]{3})")
+FUSE_DEVICE = Path("/dev/fuse")
+
+
+def parse_mount_points(text: str) -> list[tuple[str, str]]:
+    """(mount point, file system type) of each line of /proc/PID/mountinfo (proc(5)), in mount order."""
+    found = []
+    for line in text.splitlines():
+        before, separator, after = line.partition(" - ")
+        fields = before.split(" ")
+        if separator and len(fields) > 4:
+            # The kernel writes space, tab, newline and backslash as octal.
+            point = _OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[4])
+            found.append((point, after.split(" ")[0]))
+    return found
+
+
+def mounts_below(directory: Path) -> list[tuple[Path, str]]:
+    """Everything mounted on or below `directory`, the last mounted first."""
+    table = parse_mount_points(_MOUNT_TABLE.read_text(errors="surrogateescape"))
+    inside = [(Path(point), kind) for point, kind in table]
+    return [
+        (point, kind) for point, kind in reversed(inside) if point == directory or directory in point.parents
+    ]
+
+
+def is_mounted(point: Path) -> bool:
+    """True where something is mounted exactly on `point`."""
+    return any(path == point for path, _ in mounts_below(point))
+
+
+def require_fuse() -> None:
+    """Raises LabError where this account cannot mount through FUSE, saying what it needs."""
+    if not FUSE_DEVICE.exists():
+        raise LabError(
+            "this machine has no /dev/fuse: CephFS cannot be mounted",
+            "Load the kernel's fuse module or pass /dev/fuse into the container, or use --no-mount.",
+        )
+    if not os.access(FUSE_DEVICE, os.R_OK | os.W_OK):
+        mode = FUSE_DEVICE.stat().st_mode & 0o777
+        raise LabError(
+            f"/dev/fuse may not be opened by this account (its mode is {mode:04o})",
+            "As root: chmod 0666 /dev/fuse (Debian's usual mode), or start the lab as root, or --no-mount.",
+        )
+
+
+def unmount(point: Path, variables: Mapping[str, str], *, lazy: bool) -> str:
+    """Unmounts what is mounted on `point`; returns "" or why it could not be done (busy, for example)."""
+    if os.geteuid() == 0:
+        commands = [["umount", *(["-l"] if lazy else []), str(point)]]
+    else:
+        flags = ["-u", "-z"] if lazy else ["-u"]
+        commands = [[program, *flags, str(point)] for program in ("fusermount3", "fusermount")]
+    reason = ""
+    for command in commands:
+        try:
+            run_tool(command, variables, deadline_s=10.0)
+            return ""
+        except LabError as error:
+            reason = reason or error.message
+    return reason

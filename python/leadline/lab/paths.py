@@ -1,0 +1,80 @@
+"""Where a lab's files are: one directory, and a short one for sockets where the first is too deep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+# sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
+SOCKET_PATH_BYTES_MAX = 107
+_LONGEST_SOCKET = "client.admin.4194304.asok"
+RUN_PREFIX = "leadline-lab-"
+
+
+@dataclass(frozen=True)
+class LabPaths:
+    """The files of one lab. `run` holds the admin sockets and may be outside `directory`."""
+
+    directory: Path
+    run: Path
+
+    @property
+    def conf(self) -> Path:
+        """Ceph's configuration."""
+        return self.directory / "ceph.conf"
+
+    @property
+    def keyring(self) -> Path:
+        """The keys of every daemon and of client.admin."""
+        return self.directory / "keyring"
+
+    @property
+    def monmap(self) -> Path:
+        """The first map of monitors."""
+        return self.directory / "monmap"
+
+    @property
+    def mount(self) -> Path:
+        """Where ceph-fuse mounts the file system."""
+        return self.directory / "mnt"
+
+    @property
+    def logs(self) -> Path:
+        """One log a process."""
+        return self.directory / "log"
+
+    def data(self, daemon: str) -> Path:
+        """The data directory of a daemon such as `osd.3`."""
+        return self.directory / "data" / daemon
+
+    def log(self, daemon: str) -> Path:
+        """The log of a daemon such as `osd.3`."""
+        return self.logs / f"{daemon}.log"
+
+    def socket(self, daemon: str) -> Path:
+        """The admin socket of a daemon such as `osd.3`, or of `client.admin` (ceph-fuse)."""
+        return self.run / f"{daemon}.asok"
+
+
+def labs_home(variables: Mapping[str, str]) -> Path:
+    """The directory of named labs: below $XDG_STATE_HOME, else below ~/.local/state."""
+    state = variables.get("XDG_STATE_HOME", "")
+    base = (
+        Path(state)
+        if state.startswith("/")
+        else Path(variables.get("HOME") or "~").expanduser() / ".local/state"
+    )
+    return base / "leadline" / "labs"
+
+
+def choose_run_directory(directory: Path, token: str, variables: Mapping[str, str]) -> Path:
+    """`directory`/run, or a short path of its own (with `token` in its name) where sockets would not fit."""
+    inside = directory / "run"
+    if len(os.fsencode(inside / _LONGEST_SOCKET)) <= SOCKET_PATH_BYTES_MAX:
+        return inside
+    user = variables.get("XDG_RUNTIME_DIR", "")
+    usable = user.startswith("/") and len(user) < 40 and os.access(user, os.W_OK)
+    base = Path(user if usable else "/tmp")  # noqa: S108 - made with mode 0700, and only where it did not exist
+    return base / f"{RUN_PREFIX}{token}"

@@ -1,0 +1,174 @@
+"""The lab's own file, lab.json: what the lab is, and every process before it is relied upon.
+
+Only this module knows its format. A directory is a lab only with this file, or while one is being born
+in it (nothing but the lock is there): anything else is refused, never removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import LabError, UsageError
+from leadline.lab.paths import LabPaths
+from leadline.lab.process import ProcessIdentity
+from leadline.lab.spec import LabSpec
+from leadline.lab.wait import SYSTEM_CLOCK, Clock, poll
+
+FORMAT = "leadline.lab/1"
+FILE = "lab.json"
+LOCK = "leadline-lab.lock"
+_UNBORN = frozenset({LOCK, f"{FILE}.new"})
+
+
+@dataclass(frozen=True)
+class LabRecord:
+    """One lab. `state` is starting, up, failed or stopping; `starting_process` is about to be started.
+
+    `made_directory` is False where the user's own empty directory was taken: it is emptied, not removed.
+    """
+
+    name: str
+    fsid: str
+    spec: LabSpec
+    directory: Path
+    run_directory: Path
+    made_directory: bool
+    owner_uid: int
+    created_unix_s: float
+    state: str = "starting"
+    mon_port: int = 0
+    starting_process: str = ""
+    processes: tuple[ProcessIdentity, ...] = ()
+
+    @property
+    def paths(self) -> LabPaths:
+        """Where this lab's files are."""
+        return LabPaths(self.directory, self.run_directory)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, with the format's version."""
+        plain = asdict(self) | {"spec": self.spec.as_json()}
+        plain |= {"directory": str(self.directory), "run_directory": str(self.run_directory)}
+        return {"format": FORMAT} | plain
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> LabRecord:
+        """The inverse of `as_json`. Raises KeyError, TypeError or ValueError for what is no lab."""
+        known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
+        known["spec"] = LabSpec.from_json(value["spec"])
+        known["directory"], known["run_directory"] = Path(value["directory"]), Path(value["run_directory"])
+        known["processes"] = tuple(
+            ProcessIdentity(
+                str(item["name"]), int(item["pid"]), int(item["start_ticks"]), str(item["boot_id"])
+            )
+            for item in value["processes"]
+        )
+        return cls(**known)
+
+
+def is_unborn(directory: Path) -> bool:
+    """True where `directory` holds a lab's lock and nothing else that a user could miss."""
+    names = set(os.listdir(directory))  # noqa: PTH208
+    return LOCK in names and names <= _UNBORN
+
+
+def read_record(directory: Path) -> LabRecord:
+    """The lab in `directory`. Raises UsageError where it is none, is damaged or of a newer version."""
+    try:
+        text = (directory / FILE).read_text()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        what = "is not a lab" if directory.exists() else "does not exist"
+        raise UsageError(f"{directory} {what}", "`leadline lab list` shows the labs.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise LabError(
+            f"{directory / FILE} cannot be read: {error}", "Use the account that started it."
+        ) from error
+    try:
+        value = json.loads(text)
+        found = value.get("format", "")
+        if found == FORMAT:
+            return _checked(LabRecord.from_json(value), directory)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{directory / FILE} is damaged or no lab's", "Nothing was changed.") from error
+    if isinstance(found, str) and found.startswith("leadline.lab/"):
+        raise UsageError(
+            f"the lab in {directory} was made by a newer leadline ({found})", "Use that version."
+        )
+    raise UsageError(f"{directory / FILE} is not a lab's file", "Nothing was changed.")
+
+
+def _checked(record: LabRecord, directory: Path) -> LabRecord:
+    if record.directory != directory:
+        raise UsageError(
+            f"the lab in {directory} was moved from {record.directory}",
+            "Move it back: its processes use that path.",
+        )
+    return record
+
+
+def write_record(record: LabRecord) -> None:
+    """Replaces the lab's file as one step that survives a crash."""
+    new = record.directory / f"{FILE}.new"
+    with new.open("w") as stream:
+        os.fchmod(stream.fileno(), 0o600)
+        json.dump(record.as_json(), stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.rename(record.directory / FILE)
+
+
+@contextmanager
+def locked(directory: Path, *, deadline_s: float = 10.0, clock: Clock = SYSTEM_CLOCK) -> Iterator[None]:
+    """Holds the lab's lock, so that two commands never work on one lab; the kernel frees it after a crash.
+
+    Raises LabError naming the holder where the lock is not free within `deadline_s` seconds.
+    """
+    path = directory / LOCK
+    descriptor = _open_lock(path)
+    try:
+        if not poll(lambda: _try_lock(descriptor), deadline_s, clock=clock):
+            holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "?"
+            raise LabError(
+                f"another leadline command (pid {holder}) is working on the lab in {directory}",
+                "Wait for it, or end it and repeat this command.",
+            )
+        if not _is_same(descriptor, path):
+            raise UsageError(
+                f"the lab in {directory} was removed meanwhile", "`leadline lab list` shows the labs."
+            )
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise LabError(
+            f"{path} cannot be opened: {error.strerror}", "Use the account that started the lab."
+        ) from error
+
+
+def _try_lock(descriptor: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _is_same(descriptor: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except OSError:
+        return False
+    return os.path.samestat(there, os.fstat(descriptor))

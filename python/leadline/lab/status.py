@@ -1,0 +1,153 @@
+"""What a lab is doing now: its daemons, its cluster, its mount, its space. Asks, changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import LabError
+from leadline.lab import mounts, process
+from leadline.lab.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
+from leadline.lab.command import CephCommand, ClusterState, parse_state
+from leadline.lab.record import LabRecord
+
+FORMAT = "leadline.lab-status/1"
+
+
+@dataclass(frozen=True)
+class DaemonStatus:
+    """One process of the lab. `memory_bytes` is resident; None where the process runs no more."""
+
+    name: str
+    pid: int
+    running: bool
+    memory_bytes: int | None
+    log: Path
+    socket: Path
+
+
+@dataclass(frozen=True)
+class LabStatus:
+    """One lab now. `cluster` is None where it does not answer, and `cluster_reason` says why.
+
+    `disk_bytes` is what the lab's files really take: its OSDs' files are sparse.
+    """
+
+    name: str
+    directory: Path
+    state: str
+    fsid: str
+    conf: Path
+    keyring: Path
+    mon_address: str
+    auth: str
+    erasure: str
+    daemons: tuple[DaemonStatus, ...]
+    cluster: ClusterState | None
+    cluster_reason: str
+    mount: Path
+    mounted: bool
+    targets: dict[str, Path]
+    disk_bytes: int
+    free_bytes: int
+
+    @property
+    def healthy(self) -> bool:
+        """True where every daemon runs, the cluster is clean and the mount is there if it was asked for."""
+        running = bool(self.daemons) and all(daemon.running for daemon in self.daemons)
+        lost_mount = not self.mounted and any(daemon.name == FUSE for daemon in self.daemons)
+        clean = self.cluster is not None and self.cluster.clean
+        return running and clean and self.state == "up" and not lost_mount
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, with the format's version."""
+        plain = asdict(self) | {"healthy": self.healthy}
+        plain["cluster"] = (
+            None if self.cluster is None else asdict(self.cluster) | {"clean": self.cluster.clean}
+        )
+        return {"format": FORMAT} | {key: _plain(item) for key, item in plain.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def inspect(lab: LabRecord, variables: Mapping[str, str]) -> LabStatus:
+    """The status of a lab; what does not answer within seconds is said to be so."""
+    paths, mounted = lab.paths, mounts.is_mounted(lab.paths.mount)
+    cluster, reason = _ask_cluster(lab, variables)
+    space = os.statvfs(lab.directory)
+    return LabStatus(
+        name=lab.name,
+        directory=lab.directory,
+        state=lab.state,
+        fsid=lab.fsid,
+        conf=paths.conf,
+        keyring=paths.keyring,
+        mon_address=f"{lab.spec.address}:{lab.mon_port}",
+        auth=lab.spec.auth,
+        erasure=f"{lab.spec.erasure_k}+{lab.spec.erasure_m}",
+        daemons=tuple(_daemon(lab, item) for item in lab.processes),
+        cluster=cluster,
+        cluster_reason=reason,
+        mount=paths.mount,
+        mounted=mounted,
+        targets={name: paths.mount / name for name in (REPLICATED_DIRECTORY, ERASURE_DIRECTORY)}
+        if mounted
+        else {},
+        disk_bytes=disk_bytes(lab.directory, skip=paths.mount),
+        free_bytes=space.f_bavail * space.f_frsize,
+    )
+
+
+def _ask_cluster(lab: LabRecord, variables: Mapping[str, str]) -> tuple[ClusterState | None, str]:
+    monitor = next((item for item in lab.processes if item.name.startswith("mon.")), None)
+    if monitor is None or not process.is_running(monitor):
+        return None, "the monitor does not run"
+    try:
+        return parse_state(CephCommand(lab.paths.conf, variables).json("status", deadline_s=8.0)), ""
+    except LabError as error:
+        return None, error.message
+
+
+def _daemon(lab: LabRecord, item: process.ProcessIdentity) -> DaemonStatus:
+    running = process.is_running(item)
+    return DaemonStatus(
+        name=item.name,
+        pid=item.pid,
+        running=running,
+        memory_bytes=_resident_bytes(item.pid) if running else None,
+        log=lab.paths.log(item.name),
+        socket=lab.paths.socket(item.name),
+    )
+
+
+def _resident_bytes(pid: int) -> int | None:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def disk_bytes(directory: Path, *, skip: Path) -> int:
+    """Bytes that the files below `directory` take on disk; `skip` (a mount, perhaps dead) is not entered."""
+    total = 0
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if Path(entry.path) == skip:
+                continue
+            try:
+                total += entry.stat(follow_symlinks=False).st_blocks * 512
+                if entry.is_dir(follow_symlinks=False):
+                    total += disk_bytes(Path(entry.path), skip=skip)
+            except OSError:  # removed meanwhile, or not ours to read
+                continue
+    return total

@@ -1,0 +1,238 @@
+"""`python -m leadline.observe.agent`: the observers' own process, one per study.
+
+The first line of standard input is the configuration, each later one a command; standard output
+carries JSON lines (see docs/observers.md). It ends at the end of its input, or with its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, wait
+from typing import Any
+
+from leadline.observe.ceph import ClientReader, ClusterReader, MdsReader, key_of
+from leadline.observe.host_reader import HostReader
+from leadline.observe.model import ClusterState
+from leadline.observe.process_reader import ProcessReader
+from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread
+from leadline.observe.wire_reader import (
+    WIRE,
+    host_interfaces,
+    interface_counters,
+    interface_towards,
+    server_addresses,
+)
+from leadline.spec.target import TargetFacts
+
+_PR_SET_PDEATHSIG = 1
+_CLUSTER_PERIOD_S = 5.0  # perf dumps of OSDs are the observers' largest cost
+_MARK_DEADLINE_S = 2.0
+_ALL = (
+    *("cpu_total_ns", "cpu_busy_ns", "cpu_steal_ns", "cgroup_throttled", "client_cpu_ns"),
+    *("device_read_bytes", "device_written_bytes", "wire_sent_bytes", "wire_received_bytes"),
+    *("process_read_bytes", "process_written_bytes", "osd_read_bytes", "osd_written_bytes"),
+    *("osd_subop_received_bytes", "store_read_bytes", "store_written_bytes"),
+)
+
+
+class Speaker:
+    """Writes JSON lines from several threads; ends the process where nobody listens any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._lock = descriptor, threading.Lock()
+
+    def say(self, value: Mapping[str, Any]) -> None:
+        """One line, whole."""
+        line = json.dumps({**value, "cpu_ns": time.process_time_ns()}).encode() + b"\n"
+        with self._lock:
+            view = memoryview(line)
+            try:
+                while view:
+                    view = view[os.write(self._descriptor, view) :]
+            except OSError:
+                os._exit(0)
+
+    def sample(self, now_ns: int, rows: list[Row]) -> None:
+        """A line of samples."""
+        self.say({"kind": "sample", "t_ns": now_ns, "rows": rows})
+
+
+class WireReader:
+    """Network interfaces as a source, for targets that no client daemon and no cluster speaks for."""
+
+    name = "the network interfaces"
+
+    def __init__(self, targets: Mapping[str, TargetFacts]) -> None:
+        self._targets = targets
+
+    def sample(self, _now_ns: int, /) -> list[Row]:
+        """Nothing: the host's source samples interfaces."""
+        return []
+
+    def counters(self, request: Request) -> Counters:
+        """Bytes of the interfaces towards the target's servers."""
+        facts = self._targets[request.target]
+        if facts.access in ("local", "null"):
+            absent = (
+                "a file system of this host uses no network"
+                if facts.access == "local"
+                else "no storage is used"
+            )
+            return Counters(dict.fromkeys(WIRE), {}, dict.fromkeys(WIRE, absent))
+        names = [interface_towards(address, host_interfaces) for address in server_addresses(facts)]
+        known = () if None in names else tuple(dict.fromkeys(name for name in names if name))
+        return interface_counters(known, "no client daemon's own count can be read")
+
+
+class Agent:
+    """The sources of all targets, and which of them speak for which target, the better ones last."""
+
+    def __init__(self, config: Mapping[str, Any], speaker: Speaker) -> None:
+        targets = {name: TargetFacts.from_json(value) for name, value in config["targets"].items()}
+        interval_s = float(config.get("interval_s", 1.0))
+        self._speaker = speaker
+        self._interval_s, self._cluster_period_s = interval_s, max(_CLUSTER_PERIOD_S, interval_s)
+        always = [self._thread(HostReader(targets)), self._thread(ProcessReader(targets))]
+        self._of_target = {name: [*always, self._thread(WireReader(targets))] for name in targets}
+        self._threads = [*always, *(threads[-1] for threads in self._of_target.values())]
+        if config.get("ceph", True):
+            self._add_clusters(targets)
+
+    def _thread(self, reader: Reader, period_s: float | None = None) -> SourceThread:
+        return SourceThread(reader, period_s or self._interval_s, self._speaker.sample)
+
+    def _add_clusters(self, targets: Mapping[str, TargetFacts]) -> None:
+        clusters: dict[Any, SourceThread] = {}
+        clients: dict[str, SourceThread] = {}
+        for name, facts in targets.items():
+            key = key_of(facts)
+            if key is None or facts.ceph is None:
+                continue
+            if key not in clusters:
+                coded = frozenset(
+                    other
+                    for other, its in targets.items()
+                    if key_of(its) == key and its.ceph is not None and its.ceph.protection == "erasure"
+                )
+                clusters[key] = self._thread(ClusterReader(key, coded), self._cluster_period_s)
+                self._threads += [clusters[key], self._thread(MdsReader(key), self._cluster_period_s)]
+            self._of_target[name].append(clusters[key])
+            path = facts.ceph.client_socket
+            if path is None:
+                continue
+            if path not in clients:
+                clients[path] = self._thread(ClientReader(path, facts.ceph.client_pid))
+                self._threads.append(clients[path])
+            self._of_target[name].append(clients[path])
+
+    def start(self) -> None:
+        """Begin to sample."""
+        for thread in self._threads:
+            thread.start()
+        self._speaker.say({"kind": "ready"})
+
+    def mark(self, command: Mapping[str, Any]) -> None:
+        """Ask all sources of a target at once, and say what they know by the deadline."""
+        target, deadline_s = command["target"], float(command.get("deadline_s", _MARK_DEADLINE_S))
+        request = Request(target, command.get("pid"))
+        t_ns = time.time_ns()
+        asked = [(thread, thread.ask(request)) for thread in self._of_target[target]]
+        wait([answer for _, answer in asked], timeout=deadline_s)
+        found = merge([_answer(thread.name, answer, deadline_s) for thread, answer in asked])
+        self._speaker.say(
+            {
+                "kind": "mark",
+                "id": command["mark"],
+                "t_ns": t_ns,
+                "counters": dict(found.values),
+                "sources": dict(found.sources),
+                "reasons": dict(found.reasons),
+                "state": None if found.state is None else found.state.as_json(),
+            }
+        )
+
+
+def _answer(name: str, answer: Future[Counters], deadline_s: float) -> Counters:
+    if not answer.done():
+        answer.cancel()
+        why = f"{name} did not answer within {deadline_s:g} s"
+        return Counters(reasons={"*": why, **({"state": why} if name == ClusterReader.name else {})})
+    error = answer.exception()
+    if error is not None:
+        return Counters(reasons={"*": f"{name}: {error}"})
+    return answer.result()
+
+
+def merge(parts: list[Counters]) -> Counters:
+    """One set of counters: a value of a later part replaces an earlier one, a missing value never does."""
+    values: dict[str, int | None] = dict.fromkeys(_ALL)
+    sources: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    state: ClusterState | None = None
+    silent = [part.reasons["*"] for part in parts if "*" in part.reasons]
+    for part in parts:
+        state = part.state or state
+        if "state" in part.reasons:
+            reasons["state"] = part.reasons["state"]
+        for name, value in part.values.items():
+            if value is not None:
+                values[name], sources[name] = value, part.sources.get(name, "")
+                reasons.pop(name, None)
+            elif values.get(name) is None:
+                reasons[name] = part.reasons.get(name, "not observable")
+            elif name in part.reasons:
+                sources[name] += f"; {part.reasons[name]}"
+    for name, value in values.items():
+        if value is None and name not in reasons:
+            reasons[name] = "; ".join(silent) or "the target has no cluster"
+    return Counters(values, sources, reasons, state)
+
+
+def _die_with_parent() -> None:
+    """Ask for SIGHUP when the parent dies.
+
+    It also comes when only the thread that started this process ends, and is then ignored.
+    """
+    parent = os.getppid()
+
+    def ended(_signal: int, _frame: object) -> None:
+        if os.getppid() != parent:
+            os._exit(0)
+
+    signal.signal(signal.SIGHUP, ended)
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGHUP, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def main() -> None:
+    """Serve until told to stop; leave without joining threads, which may be stuck in the kernel."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    speaker = Speaker(sys.stdout.fileno())
+    try:
+        agent = Agent(json.loads(sys.stdin.readline()), speaker)
+    except (ValueError, KeyError, TypeError) as error:
+        sys.stderr.write(f"the observers' configuration is not valid: {error}\n")
+        os._exit(2)
+    agent.start()
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command.get("stop"):
+            break
+        agent.mark(command)
+    speaker.say({"kind": "end"})
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

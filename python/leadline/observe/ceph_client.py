@@ -1,0 +1,249 @@
+"""Talks to a cluster at small cost: librados and libcephfs by dlopen, admin sockets directly.
+
+No key is ever part of an answer or a message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from leadline.errors import ObserverError
+
+_ANSWER_BYTES_MAX = 64 << 20  # perf dumps are tens of KiB; a corrupt length must not take all memory
+
+
+class NotObservableError(ObserverError):
+    """A question that has no answer here; the message is the reason that a report shows."""
+
+
+def _load(name: str, package: str) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(name, use_errno=True)
+    except OSError:
+        raise NotObservableError(f"{package} is not installed") from None
+
+
+def _why(code: int, what: str) -> str:
+    return f"{what}: {os.strerror(-code) if code < 0 else f'code {code}'}"
+
+
+class Cluster:
+    """One librados connection with timeouts, made by `connect`; several threads may use it."""
+
+    def __init__(self, library: ctypes.CDLL, handle: ctypes.c_void_p, who: str) -> None:
+        self._library, self._handle, self._who = library, handle, who
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """The rados_t, for libcephfs."""
+        return self._handle
+
+    def mon(self, prefix: str, **arguments: Any) -> Any:
+        """A monitor's (or, through it, the active manager's) JSON answer."""
+        return self._command("the monitors", self._library.rados_mon_command, (), prefix, arguments)
+
+    def osd(self, osd: int, prefix: str, **arguments: Any) -> Any:
+        """One OSD's JSON answer, as `ceph tell osd.N` gives it."""
+        call = self._library.rados_osd_command
+        return self._command(f"osd.{osd}", call, (ctypes.c_int(osd),), prefix, arguments)
+
+    def close(self) -> None:
+        """Leave the cluster; the object is of no use afterwards."""
+        if self._handle:
+            self._library.rados_shutdown(self._handle)
+            self._handle = ctypes.c_void_p()
+
+    def _command(
+        self, whom: str, call: Any, target: tuple[Any, ...], prefix: str, extra: Mapping[str, Any]
+    ) -> Any:
+        text = json.dumps({"prefix": prefix, "format": "json", **extra}).encode()
+        commands = (ctypes.c_char_p * 1)(text)
+        output, output_bytes = ctypes.c_void_p(), ctypes.c_size_t()
+        status, status_bytes = ctypes.c_void_p(), ctypes.c_size_t()
+        code = call(
+            self._handle,
+            *target,
+            commands,
+            ctypes.c_size_t(1),
+            None,
+            ctypes.c_size_t(0),
+            ctypes.byref(output),
+            ctypes.byref(output_bytes),
+            ctypes.byref(status),
+            ctypes.byref(status_bytes),
+        )
+        answer = _take(self._library.rados_buffer_free, output, output_bytes)
+        _take(self._library.rados_buffer_free, status, status_bytes)
+        if code != 0:
+            raise NotObservableError(_why(code, f"{whom} did not answer `{prefix}` for {self._who}"))
+        return _decode(answer, f"{whom} `{prefix}`")
+
+
+def _take(free: Any, pointer: ctypes.c_void_p, length: ctypes.c_size_t) -> bytes:
+    if not pointer.value:
+        return b""
+    try:
+        return ctypes.string_at(pointer.value, length.value)
+    finally:
+        free(pointer)
+
+
+def _decode(answer: bytes, what: str) -> Any:
+    try:
+        return json.loads(answer)
+    except ValueError:
+        raise NotObservableError(f"{what} answered with what is no JSON") from None
+
+
+def connect(conf: str | None, name: str | None, keyring: str | None, deadline_s: float = 2.0) -> Cluster:
+    """Connect as `name` (client.admin by default). Raises NotObservableError with the reason."""
+    library = _load("librados.so.2", "librados2")
+    who = name or "client.admin"
+    handle = ctypes.c_void_p()
+    code = library.rados_create2(ctypes.byref(handle), b"ceph", who.encode(), ctypes.c_uint64(0))
+    if code != 0:
+        raise NotObservableError(_why(code, f"librados refuses the name {who}"))
+    try:
+        code = library.rados_conf_read_file(handle, conf.encode() if conf else None)
+        if code != 0:
+            raise NotObservableError(_why(code, f"{conf or 'the default ceph.conf'} cannot be read"))
+        for option, value in _options(keyring, deadline_s):
+            library.rados_conf_set(handle, option.encode(), value.encode())
+        code = library.rados_connect(handle)
+        if code != 0:
+            raise NotObservableError(_why(code, f"the cluster does not answer {who}"))
+    except BaseException:
+        library.rados_shutdown(handle)
+        raise
+    return Cluster(library, handle, who)
+
+
+def _options(keyring: str | None, deadline_s: float) -> list[tuple[str, str]]:
+    """Timeouts; no log, no socket and no messages of this observer's own client; few threads."""
+    seconds = f"{max(1, round(deadline_s))}"
+    options = [
+        ("client_mount_timeout", seconds),
+        ("rados_mon_op_timeout", seconds),
+        ("rados_osd_op_timeout", seconds),
+        ("log_file", ""),
+        ("log_to_stderr", "false"),
+        ("err_to_stderr", "false"),
+        ("admin_socket", ""),
+        ("ms_async_op_threads", "1"),
+    ]
+    return [*options, ("keyring", keyring)] if keyring else options
+
+
+class MetadataServers:
+    """Asks MDS daemons through libcephfs, without mounting anything."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._library = _load("libcephfs.so.2", "libcephfs2")
+        self._mount = ctypes.c_void_p()
+        code = self._library.ceph_create_from_rados(ctypes.byref(self._mount), cluster.handle)
+        if code == 0:
+            code = self._library.ceph_init(self._mount)
+        if code != 0:
+            raise NotObservableError(_why(code, "libcephfs cannot start"))
+
+    def ask(self, mds: str, prefix: str, **arguments: Any) -> Any:
+        """The JSON answer of the MDS with this name or rank."""
+        text = json.dumps({"prefix": prefix, "format": "json", **arguments}).encode()
+        commands = (ctypes.c_char_p * 1)(text)
+        output, output_bytes = ctypes.c_void_p(), ctypes.c_size_t()
+        status, status_bytes = ctypes.c_void_p(), ctypes.c_size_t()
+        code = self._library.ceph_mds_command(
+            self._mount,
+            mds.encode(),
+            commands,
+            ctypes.c_size_t(1),
+            None,
+            ctypes.c_size_t(0),
+            ctypes.byref(output),
+            ctypes.byref(output_bytes),
+            ctypes.byref(status),
+            ctypes.byref(status_bytes),
+        )
+        answer = _take(self._library.ceph_buffer_free, output, output_bytes)
+        _take(self._library.ceph_buffer_free, status, status_bytes)
+        if code != 0:
+            raise NotObservableError(_why(code, f"mds.{mds} did not answer `{prefix}`"))
+        return _decode(answer, f"mds.{mds} `{prefix}`")
+
+    def close(self) -> None:
+        """Give the library's memory back."""
+        if self._mount:
+            self._library.ceph_release(self._mount)
+            self._mount = ctypes.c_void_p()
+
+
+def ask_socket(path: str, prefix: str, deadline_s: float = 2.0, **arguments: Any) -> Any:
+    """A daemon's JSON answer on its admin socket.
+
+    Sent: the command and a zero byte; received: a 4-byte big-endian length, and JSON.
+    """
+    command = json.dumps({"prefix": prefix, "format": "json", **arguments}).encode() + b"\0"
+    until = time.monotonic() + deadline_s
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(deadline_s)
+            connection.connect(path)
+            connection.sendall(command)
+            (length,) = struct.unpack(">I", _exactly(connection, 4, until))
+            if length > _ANSWER_BYTES_MAX:
+                raise NotObservableError(f"the admin socket announces {length} bytes")
+            answer = _exactly(connection, length, until)
+    except TimeoutError:
+        raise NotObservableError(f"the admin socket did not answer within {deadline_s:g} s") from None
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise NotObservableError(f"the admin socket cannot be asked: {reason}") from None
+    return _decode(answer, f"the admin socket's `{prefix}`")
+
+
+def _exactly(connection: socket.socket, count: int, until: float) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
+        part = connection.recv(min(count - len(parts), 1 << 20))
+        if not part:
+            raise NotObservableError("the admin socket closed before its answer was complete")
+        parts += part
+    return bytes(parts)
+
+
+def protection_of_pool(
+    conf: str | None, name: str | None, keyring: str | None, pool: str, deadline_s: float
+) -> dict[str, Any]:
+    """`protection`, `size`, `k`, `m` of a pool as far as the cluster says; `reason` where it does not."""
+    try:
+        cluster = connect(conf, name, keyring, deadline_s)
+    except NotObservableError as error:
+        return {"reason": str(error)}
+    try:
+        pools: Sequence[Mapping[str, Any]] = cluster.mon("osd dump")["pools"]
+        found = next((entry for entry in pools if entry["pool_name"] == pool), None)
+        if found is None:
+            return {"reason": "the cluster has no such pool"}
+        if not found.get("erasure_code_profile"):
+            return {"protection": "replicated", "size": found["size"]}
+        answer: dict[str, Any] = {"protection": "erasure", "size": found["size"]}
+        with contextlib.suppress(NotObservableError, KeyError, ValueError):
+            profile = cluster.mon("osd erasure-code-profile get", name=found["erasure_code_profile"])
+            answer.update(k=int(profile["k"]), m=int(profile["m"]))
+        return answer
+    except (NotObservableError, KeyError) as error:
+        return {"reason": str(error)}
+    finally:
+        cluster.close()

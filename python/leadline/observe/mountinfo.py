@@ -1,0 +1,94 @@
+"""The mount table: parses /proc/self/mountinfo and finds the mount that holds a path. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of mountinfo (see proc_pid_mountinfo(5)); paths are unescaped."""
+
+    mount_id: int
+    parent_id: int
+    major: int
+    minor: int
+    root: str
+    mount_point: str
+    options: tuple[str, ...]
+    file_system: str
+    source: str
+    super_options: tuple[str, ...]
+
+    def option(self, name: str) -> str | None:
+        """The value of `name=value` among the super block's and the mount's options."""
+        prefix = f"{name}="
+        for item in (*self.super_options, *self.options):
+            if item.startswith(prefix):
+                return item[len(prefix) :]
+        return None
+
+
+def unescape(text: str) -> str:
+    """Undo the kernel's octal escapes (space, tab, newline, backslash, hash)."""
+    return _ESCAPE.sub(lambda match: chr(int(match.group(1), 8)), text)
+
+
+def parse_mountinfo(text: str) -> tuple[Mount, ...]:
+    """Every line that is well formed, in the order of mounting."""
+    return tuple(mount for line in text.splitlines() if (mount := _parse_line(line)) is not None)
+
+
+def _parse_line(line: str) -> Mount | None:
+    fields = line.split(" ")
+    if "-" not in fields[6:]:
+        return None
+    separator = fields.index("-", 6)
+    tail = fields[separator + 1 :]
+    major, _, minor = fields[2].partition(":")
+    if len(tail) < 2 or not (
+        fields[0].isdigit() and fields[1].isdigit() and major.isdigit() and minor.isdigit()
+    ):
+        return None
+    return Mount(
+        mount_id=int(fields[0]),
+        parent_id=int(fields[1]),
+        major=int(major),
+        minor=int(minor),
+        root=unescape(fields[3]),
+        mount_point=unescape(fields[4]),
+        options=_options(fields[5]),
+        file_system=unescape(tail[0]),
+        source=unescape(tail[1]),
+        super_options=_options(tail[2]) if len(tail) > 2 else (),
+    )
+
+
+def _options(text: str) -> tuple[str, ...]:
+    return tuple(unescape(part) for part in text.split(",") if part)
+
+
+def read_mounts() -> tuple[Mount, ...]:
+    """The mounts that this process sees."""
+    raw = Path("/proc/self/mountinfo").read_bytes()
+    return parse_mountinfo(raw.decode("utf-8", "surrogateescape"))
+
+
+def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
+    """The mount with the longest mount point above a resolved path; the latest of several."""
+    best: Mount | None = None
+    for mount in mounts:
+        inside = mount.mount_point in ("/", path) or path.startswith(mount.mount_point + "/")
+        if inside and (best is None or len(mount.mount_point) >= len(best.mount_point)):
+            best = mount
+    return best
+
+
+def mount_by_id(mount_id: int | None, mounts: Sequence[Mount]) -> Mount | None:
+    """The mount with the number that the kernel gives in /proc/PID/fdinfo."""
+    return next((mount for mount in mounts if mount.mount_id == mount_id), None)

@@ -1,0 +1,200 @@
+"""Finds out what a target is before anything is run on it: `inspect`.
+
+Whatever touches the target itself happens in `probe`, a child process with a deadline.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from leadline.errors import TargetError
+from leadline.observe.children import ask_child
+from leadline.observe.devices import backing_file, device_of_mount
+from leadline.observe.mountinfo import Mount, mount_by_id, mount_of, read_mounts
+from leadline.spec.target import Access, CephAccess, TargetFacts
+
+_DEADLINE_S = 10.0
+_CLUSTER_DEADLINE_S = 2.0
+_ACCESS: dict[str, Access] = {
+    "ceph": "ceph-kernel",
+    "fuse.ceph": "ceph-fuse",
+    "fuse.ceph-fuse": "ceph-fuse",
+    "nfs": "nfs",
+    "nfs4": "nfs",
+    "cifs": "smb",
+    "smb3": "smb",
+}
+_IN_MEMORY = ("tmpfs", "ramfs")
+_NULL = TargetFacts(access="null", file_system="null", words="no storage: measures leadline itself")
+
+
+def printable(text: str) -> str:
+    """A path or option as one line: control characters and bytes that are no text are escaped."""
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in text
+    )
+
+
+def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
+    """What a path or `null://` is: file system, device, direct I/O, space, and the Ceph behind it.
+
+    Raises TargetError for a path that is missing, no directory, `/`, read-only, or does not answer
+    within `deadline_s`, and for a scheme that cannot be measured. Leaves nothing on the target.
+    """
+    if url == "null://":
+        return _NULL
+    if "://" in url:
+        scheme = printable(url.partition("://")[0])
+        raise TargetError(
+            f"{scheme}:// cannot be measured", "Name a directory, or null:// for no storage at all."
+        )
+    if not url or "\0" in url:
+        raise TargetError("the path of a target is empty or holds a zero byte", "Name a directory: a=/mnt/a")
+    path = os.path.abspath(url)  # noqa: PTH100 - Path.absolute keeps ".."
+    facts = _ask_path(path, deadline_s)
+    mounts = read_mounts()
+    mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
+    if mount is None:
+        raise TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
+    _refuse(path, facts, mount)
+    return _facts(mount, mounts, facts)
+
+
+def _ask_path(path: str, deadline_s: float) -> dict[str, Any]:
+    answer = ask_child("leadline.observe.probe", ["path", path], deadline_s)
+    facts: dict[str, Any] = {}
+    for line in answer.lines:
+        facts.update(line.get("facts", {}))
+    if answer.stuck_pid is not None:
+        doing = next((line["begin"] for line in reversed(answer.lines) if "begin" in line), "starting")
+        mount = mount_of(facts.get("path", path), read_mounts())
+        where = "" if mount is None else f" ({mount.file_system} at {printable(mount.mount_point)})"
+        raise TargetError(
+            f"{printable(path)}{where}: no answer within {deadline_s:g} s while {doing}; "
+            f"the probe is process {answer.stuck_pid}",
+            "See whether its server or cluster is up. A mount that hangs can be detached with `umount -l`.",
+        )
+    if answer.exit_code != 0:
+        last = answer.stderr.splitlines()[-1] if answer.stderr else f"exit code {answer.exit_code}"
+        raise TargetError(
+            f"{printable(path)}: cannot be examined: {printable(last)}", "See whether its mount works."
+        )
+    return facts
+
+
+def _refuse(path: str, facts: dict[str, Any], mount: Mount) -> None:
+    """Raise TargetError where no trial could or should run."""
+    shown, kind = printable(path), facts["kind"]
+    if kind == "missing":
+        raise TargetError(f"{shown}: {facts['why']}", "Name a directory that exists, mounted if need be.")
+    if kind == "block device":
+        raise TargetError(
+            f"{shown} is a raw device: measuring would destroy what is on it",
+            "Name a directory of a file system mounted from it.",
+        )
+    if kind != "directory":
+        raise TargetError(f"{shown} is no directory but a {kind}", "Name a directory.")
+    if facts["path"] == "/":
+        raise TargetError(
+            f"{shown} is the root directory of this host", "Name a directory made for it, as in a=/var/tmp"
+        )
+    if not facts["writable"]:
+        read_only = "ro" in mount.options or "ro" in mount.super_options
+        why = (
+            f"mounted read-only at {printable(mount.mount_point)}" if read_only else "no permission to write"
+        )
+        raise TargetError(f"{shown} cannot be written: {why}", "Name a directory that this user may write.")
+    if facts["free_bytes"] == 0 and facts["total_bytes"] > 0:
+        raise TargetError(f"{shown} is full", "Free some space: a study writes files of its own.")
+
+
+def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> TargetFacts:
+    access = _ACCESS.get(mount.file_system, "local")
+    device = device_of_mount(mount, mounts)
+    facts = TargetFacts(
+        access=access,
+        file_system=mount.file_system,
+        words="",
+        mount_point=mount.mount_point,
+        source=mount.source,
+        options=tuple(dict.fromkeys((*mount.options, *_without_secrets(mount.super_options)))),
+        device=device,
+        in_memory=mount.file_system in _IN_MEMORY,
+        direct_io=bool(found.get("direct_io", False)),
+        direct_alignment_bytes=int(found.get("direct_alignment_bytes", 4096)),
+        total_bytes=found["total_bytes"] or None,
+        free_bytes=found["free_bytes"] if found["total_bytes"] else None,
+    )
+    if access in ("ceph-fuse", "ceph-kernel"):
+        facts = replace(facts, ceph=_ceph_access(mount, found))
+    return replace(facts, words=_words(facts, mount))
+
+
+def _without_secrets(options: Sequence[str]) -> tuple[str, ...]:
+    secret = ("secret=", "password=", "pass=", "key=")
+    return tuple(option for option in options if not option.startswith(secret))
+
+
+def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
+    from leadline.observe.fuse_client import find_client
+
+    if mount.file_system == "ceph":
+        access = CephAccess(name=f"client.{mount.option('name') or 'guest'}", conf=mount.option("conf"))
+    else:
+        access = find_client(mount.mount_point) or CephAccess()
+    access = replace(access, pool=found.get("pool"), layout=found.get("layout") or None)
+    if access.pool is None:
+        return access
+    asked = [
+        access.conf or "",
+        access.name or "",
+        access.keyring or "",
+        access.pool,
+    ]
+    # Twice the deadline: the child starts, loads the library, connects and asks.
+    answer = ask_child(
+        "leadline.observe.probe", ["pool", *asked, str(_CLUSTER_DEADLINE_S)], 2 * _CLUSTER_DEADLINE_S
+    )
+    known = answer.lines[-1] if answer.lines else {}
+    return replace(access, **{name: known.get(name) for name in ("protection", "size", "k", "m")})
+
+
+def _words(facts: TargetFacts, mount: Mount) -> str:
+    source, name = printable(mount.source), mount.file_system
+    if facts.ceph is not None:
+        client = "ceph-fuse" if facts.access == "ceph-fuse" else "the kernel client"
+        return f"CephFS through {client}{_pool_words(facts.ceph)}"
+    if facts.access == "nfs":
+        version = mount.option("vers")
+        return f"NFS {version} from {source}" if version else f"NFS from {source}"
+    if facts.access == "smb":
+        return f"SMB from {source}"
+    if facts.in_memory:
+        return f"{name}, in memory"
+    if name == "overlay":
+        upper = mount.option("upperdir")
+        on = facts.device or "a device not seen from here"
+        return f"overlay on {on}" + (f" (upper directory {printable(upper)})" if upper else "")
+    if facts.device is None:
+        fuse = " (a FUSE file system)" if name.startswith("fuse") else ""
+        return f"{printable(name)} from {source}{fuse}"
+    file = backing_file(facts.device)
+    return f"{printable(name)} on {facts.device}" + (f" (loop device on {printable(file)})" if file else "")
+
+
+def _pool_words(ceph: CephAccess) -> str:
+    if ceph.pool is None:
+        return ""
+    if ceph.protection == "replicated" and ceph.size is not None:
+        how = f" ({ceph.size} replica{'' if ceph.size == 1 else 's'})"
+    elif ceph.protection == "erasure" and ceph.k is not None:
+        how = f" (erasure-coded {ceph.k}+{ceph.m})"
+    else:
+        how = ""
+    return f", pool {printable(ceph.pool)}{how}"

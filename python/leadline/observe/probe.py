@@ -1,0 +1,173 @@
+"""`python -m leadline.observe.probe`: touches a path that may hang, one JSON line per step.
+
+Runs in a child so that its parent can give up. A line `{"begin": STEP}` precedes each step, so that
+the parent can name the one that never ended. Nothing of it stays on the target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import mmap
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_ALIGNMENTS_BYTES = (512, 4096, 65536)
+_LAYOUT_DEPTH_MAX = 64
+
+
+def _say(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def _step(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    _say({"begin": name})
+    facts = work()
+    _say({"facts": facts})
+    return facts
+
+
+def _resolve(path: str) -> dict[str, Any]:
+    return {"path": os.path.realpath(path)}
+
+
+def _identify(path: str) -> dict[str, Any]:
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        return {"kind": "missing", "errno": error.errno, "why": os.strerror(error.errno or 0)}
+    kinds = (
+        (stat.S_ISDIR, "directory"),
+        (stat.S_ISBLK, "block device"),
+        (stat.S_ISCHR, "character device"),
+        (stat.S_ISREG, "file"),
+    )
+    kind = next((word for test, word in kinds if test(found.st_mode)), "special file")
+    facts: dict[str, Any] = {"kind": kind, "major": os.major(found.st_dev), "minor": os.minor(found.st_dev)}
+    facts["mount_id"] = _mount_id(path)
+    return facts
+
+
+def _mount_id(path: str) -> int | None:
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        for line in Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines():
+            if line.startswith("mnt_id:"):
+                return int(line.split()[1])
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _space(path: str) -> dict[str, Any]:
+    space = os.statvfs(path)
+    return {
+        "total_bytes": space.f_blocks * space.f_frsize,
+        "free_bytes": space.f_bavail * space.f_frsize,
+        "writable": os.access(path, os.W_OK | os.X_OK),
+    }
+
+
+def _open_temporary(path: str, flags: int) -> int:
+    """An open file below `path` that has no name (any more)."""
+    with contextlib.suppress(OSError):
+        return os.open(path, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
+    name = str(Path(path, f".leadline-probe-{secrets.token_hex(8)}"))
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    try:
+        return os.open(name, os.O_RDWR | os.O_CLOEXEC | flags)
+    finally:
+        os.unlink(name)  # noqa: PTH108 - the name may hold bytes that are no text
+
+
+def _direct(path: str) -> dict[str, Any]:
+    """Whether O_DIRECT opens and writes, and the smallest block it takes."""
+    try:
+        descriptor = _open_temporary(path, os.O_DIRECT)
+    except OSError as error:
+        return {"direct_io": False, "direct_why": os.strerror(error.errno or 0)}
+    why = os.strerror(errno.EINVAL)
+    try:
+        with mmap.mmap(-1, 2 * _ALIGNMENTS_BYTES[-1]) as memory:
+            for alignment in _ALIGNMENTS_BYTES:
+                try:
+                    # The buffer starts one block into a page: memory, length and offset are all just aligned.
+                    with memoryview(memory) as whole, whole[alignment : 2 * alignment] as block:
+                        written = os.pwrite(descriptor, block, alignment)
+                except OSError as error:
+                    why = os.strerror(error.errno or 0)
+                    continue
+                if written == alignment:
+                    return {"direct_io": True, "direct_alignment_bytes": alignment}
+    finally:
+        os.close(descriptor)
+    return {"direct_io": False, "direct_why": why}
+
+
+def parse_layout(text: str) -> dict[str, Any]:
+    """`stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=data`: sizes are bytes."""
+    found: dict[str, Any] = {"pool": None, "layout": {}}
+    head, separator, pool = text.partition(" pool=")
+    if separator:
+        found["pool"] = pool.split(" pool_namespace=")[0]
+    for part in head.split():
+        name, _, value = part.partition("=")
+        if value.isdigit():
+            found["layout"][name] = int(value)
+    return found
+
+
+def _layout(path: str, writable: bool) -> dict[str, Any]:
+    """CephFS's layout for new files here: the nearest directory upwards that has one."""
+    here = path
+    for _ in range(_LAYOUT_DEPTH_MAX):
+        with contextlib.suppress(OSError):
+            return parse_layout(os.getxattr(here, "ceph.dir.layout").decode("utf-8", "replace"))
+        if here in ("/", "") or os.path.ismount(here):
+            break
+        here = str(Path(here).parent)
+    if writable:
+        with contextlib.suppress(OSError):
+            descriptor = _open_temporary(path, 0)
+            try:
+                return parse_layout(os.getxattr(descriptor, "ceph.file.layout").decode("utf-8", "replace"))
+            finally:
+                os.close(descriptor)
+    return {}
+
+
+def probe_path(path: str) -> None:
+    """All steps for one path; ends early where a step shows that no directory is there."""
+    resolved = _step("resolving the path", lambda: _resolve(path))["path"]
+    identity = _step("looking at the directory", lambda: _identify(resolved))
+    if identity["kind"] != "directory":
+        return
+    space = _step("asking for free space", lambda: _space(resolved))
+    _step("asking for the CephFS layout", lambda: _layout(resolved, space["writable"]))
+    if space["writable"]:
+        _step("writing one block with O_DIRECT", lambda: _direct(resolved))
+
+
+def main(arguments: list[str]) -> int:
+    """`path PATH`, or `pool CONF NAME KEYRING POOL DEADLINE_S` (empty: Ceph's default)."""
+    if arguments[:1] == ["path"] and len(arguments) == 2:
+        probe_path(arguments[1])
+        return 0
+    if arguments[:1] == ["pool"] and len(arguments) == 6:
+        from leadline.observe.ceph_client import protection_of_pool
+
+        conf, name, keyring, pool, deadline_s = arguments[1:]
+        _say(protection_of_pool(conf or None, name or None, keyring or None, pool, float(deadline_s)))
+        return 0
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

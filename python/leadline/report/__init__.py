@@ -1,0 +1,42 @@
+"""Renders findings: the only thing it reads is `leadline.verdict.model.Findings`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leadline.verdict.model import Findings
+
+FORMATS = ("html", "md", "csv", "json", "fio")
+
+
+def render(findings: Findings, format: str) -> str:
+    """The whole result as text in one of `FORMATS`. Raises UsageError for any other format.
+
+    CSV has RFC 4180's line ends: write it without translating them.
+    """
+    if format == "html":
+        from leadline.report.page import to_html
+
+        return to_html(findings)
+    if format == "md":
+        from leadline.report.markdown import to_markdown
+
+        return to_markdown(findings)
+    if format == "csv":
+        from leadline.report.csv import to_csv
+
+        return to_csv(findings)
+    if format == "fio":
+        from leadline.report.fio import to_fio
+
+        return to_fio(findings)
+    if format == "json":
+        import json
+
+        from leadline.report.show_json import to_json
+
+        return json.dumps(to_json(findings), indent=2, allow_nan=False) + "\n"
+    from leadline.errors import UsageError
+
+    raise UsageError(f"there is no report format {format!r}", f"choose one of {', '.join(FORMATS)}")

@@ -1,0 +1,124 @@
+"""What all charts share: their look, the colours, dashes and shapes of targets, and words beside numbers.
+
+Colours are CSS variables of the page, so a chart follows light, dark and print without a redraw.
+The same target has the same colour, dash and shape in every chart, and no meaning rests on colour alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from leadline.report import format as fmt
+from leadline.report import tables
+from leadline.verdict.model import Findings
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+# Okabe and Ito's order; the page defines the colours for light and dark.
+PALETTE = tuple(f"var(--series-{place})" for place in range(1, 9))
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4], [4, 2, 1, 2], [12, 3])
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+)
+
+CONFIG: dict[str, Any] = {
+    "background": None,
+    "font": FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "domain": False,
+        "ticks": False,
+        "gridColor": "var(--grid)",
+        "labelColor": "var(--muted)",
+        "titleColor": "var(--muted)",
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "labelPadding": 5,
+        "titlePadding": 7,
+    },
+    "text": {"color": "var(--ink)", "fontSize": 11},
+    "legend": {"labelColor": "var(--ink)", "titleColor": "var(--muted)"},
+    "title": {"color": "var(--ink)", "fontSize": 12, "fontWeight": 600, "anchor": "start"},
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One panel: `title` and `unit` head it, `words` says what it shows to who cannot see it."""
+
+    id: str
+    title: str
+    unit: str
+    words: str
+    spec: dict[str, Any]
+
+
+def target_names(findings: Findings) -> list[str]:
+    """Printable target names in the order given: the domain of every colour scale."""
+    return list(dict.fromkeys(fmt.printable(name) for name in tables.by_target(findings)))
+
+
+def flagged(state: str) -> str:
+    """The word that must stand beside a number in this state; empty for VALID."""
+    return "" if state == "VALID" else state.replace("_", " ")
+
+
+def panel(rows: list[dict[str, Any]], layer: list[dict[str, Any]], height: int = 170) -> dict[str, Any]:
+    """A Vega-Lite specification as wide as its place on the page, `height` CSS pixels high."""
+    return {
+        "data": {"values": rows},
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "layer": layer,
+    }
+
+
+def colour(names: list[str]) -> dict[str, Any]:
+    """The colour channel; the legend is the page's own, or is switched on in a saved picture."""
+    return {"field": "target", "type": "nominal", "legend": None, "scale": domain(names, PALETTE)}
+
+
+def domain(names: list[str], choices: Iterable[Any]) -> dict[str, Any]:
+    """A scale that gives every target the same choice in every chart."""
+    options = list(choices)
+    return {"domain": names, "range": [options[place % len(options)] for place in range(len(names))]}
+
+
+def linear_ticks(maximum: float) -> list[float]:
+    """Three to five round numbers from 0 up to `maximum`, none beyond it."""
+    if maximum <= 0:
+        return [0.0]
+    power = 10.0 ** math.floor(math.log10(maximum))
+    step = next(part * power for part in (5.0, 2.0, 1.0, 0.5, 0.25, 0.2) if maximum / (part * power) >= 2)
+    return [round(place * step, 12) for place in range(int(maximum / step + 1e-9) + 1)]
+
+
+def label(word: str, text: str | None) -> str:
+    """The number beside a bar, never without its cell's word; the word alone where there is no number."""
+    return f"{word} {text}".strip() if text is not None else word or "not measured"
+
+
+def scaled(value: float | None, scale: fmt.Scale) -> float | None:
+    """`value` in the chart's unit; None where there is no number."""
+    return None if value is None or not math.isfinite(value) else value / scale.divisor
+
+
+def name_axis() -> dict[str, Any]:
+    """The axis of a bar chart that names its bars."""
+    return {"labelLimit": 130, "labelColor": "var(--ink)", "grid": False}
+
+
+def if_invalid(yes: Any, no: Any) -> dict[str, Any]:
+    """A channel's value for marks of INVALID cells and for all others."""
+    return {"condition": {"test": "datum.state === 'INVALID'", "value": yes}, "value": no}

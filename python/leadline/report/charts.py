@@ -1,0 +1,49 @@
+"""All charts of a page as Vega-Lite specifications in plain dicts: small multiples, one panel per work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from leadline.report import chart_bars, chart_lines, tables
+from leadline.report.chart_parts import Chart, target_names
+from leadline.verdict.model import Findings
+
+
+@dataclass(frozen=True)
+class Panels:
+    """All charts of a page, a tuple for each of its sections."""
+
+    rates: tuple[Chart, ...]
+    latencies: tuple[Chart, ...]
+    series: tuple[Chart, ...]
+    origins: tuple[Chart, ...]
+
+
+def draw(findings: Findings) -> Panels:
+    """Every chart that `findings` has numbers for."""
+    names = target_names(findings)
+    works = tables.by_work(findings)
+    si = findings.published_units
+    points = chart_lines.points_per_line(sum(len(cell.lines) for cell in findings.cells))
+    rates = [
+        chart_bars.rate(place, work, cells, names, si) for place, (work, cells) in enumerate(works.items())
+    ]
+    latencies = [
+        chart
+        for place, (work, cells) in enumerate(works.items())
+        for chart in chart_lines.latency(place, work, cells, names)
+    ]
+    series = [
+        chart
+        for place, (work, cells) in enumerate(works.items())
+        for chart in chart_lines.series(place, work, cells, names, points, si)
+    ]
+    origins = [
+        chart_bars.origin(place, work, cells, names) for place, (work, cells) in enumerate(works.items())
+    ]
+    return Panels(_drawn(rates), tuple(latencies), tuple(series), _drawn(origins))
+
+
+def _drawn(charts: Iterable[Chart | None]) -> tuple[Chart, ...]:
+    return tuple(chart for chart in charts if chart)

@@ -1,0 +1,162 @@
+"""The tables of a result as frozen rows of printed text: terminal, Markdown and HTML share them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leadline.report import format as fmt
+from leadline.report import metrics
+from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity, State
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric's column: its heading and the one unit of its numbers."""
+
+    metric: str
+    heading: str
+    scale: fmt.Scale
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One printed number: `value` in base units for sorting, `text` in the column's unit."""
+
+    value: float | None
+    text: str
+    spread: str
+    interval: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell with its printed numbers, in the order of the table's columns."""
+
+    cell: Cell
+    measures: tuple[Measure, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows, ready to lay out."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Fired:
+    """A validity code and every cell where it fired, with what was seen there."""
+
+    code: Code
+    cells: tuple[tuple[str, str], ...]
+
+
+def key_table(findings: Findings, cells: tuple[Cell, ...]) -> Table:
+    """Bandwidth, IOPS, mean and p99 latency of `cells`: the table that everybody reads.
+
+    Columns and units follow all cells of the result, so that tables of several targets can be compared.
+    """
+    every = findings.cells
+    present = [name for name in metrics.KEY_METRICS if any(metrics.find(cell, name) for cell in every)]
+    names = present or metrics.all_metrics(every)[:4]
+    columns = tuple(_column(name, every, si=findings.published_units) for name in names)
+    rows = tuple(Row(cell, tuple(measure(cell, column) for column in columns)) for cell in cells)
+    return Table(columns, rows)
+
+
+def _column(name: str, cells: tuple[Cell, ...], *, si: bool) -> Column:
+    found = [item[1] for cell in cells if (item := metrics.find(cell, name))]
+    unit = found[0].unit if found else ""
+    scale = fmt.scale_for(unit, [item.value for item in found], si=si)
+    return Column(name, metrics.heading(name), scale)
+
+
+def measure(cell: Cell, column: Column) -> Measure:
+    """What a cell has to print in `column`; the reason where it has no number."""
+    item = metrics.find(cell, column.metric)
+    if item is None:
+        return Measure(None, fmt.NO_VALUE, "", "", _absent(cell))
+    return printed(item[1], column.scale)
+
+
+def _absent(cell: Cell) -> str:
+    return "not run" if cell.validity.state == "NOT_RUN" else "not measured"
+
+
+def printed(item: Quantity, scale: fmt.Scale) -> Measure:
+    """A quantity in one scale; a single block has no interval, and that is said."""
+    if item.value is None:
+        return Measure(None, fmt.NO_VALUE, "", "", fmt.printable(item.reason or "not measured"))
+    spread = fmt.spread(item) or ("n=1" if item.blocks == 1 else "")
+    return Measure(item.value, fmt.number(item.value, scale), spread, fmt.interval(item, scale), "")
+
+
+def mixed_latency(table: Table) -> bool:
+    """True where a latency in the table is that of a mixed work's reads, which must be said."""
+    found = [metrics.find(row.cell, column.metric) for row in table.rows for column in table.columns]
+    return any(pair is not None and pair[0].startswith("read_latency") for pair in found)
+
+
+def by_target(findings: Findings) -> dict[str, tuple[Cell, ...]]:
+    """The cells of each target, targets in the order given."""
+    names = [target.name for target in findings.targets]
+    names += [cell.target for cell in findings.cells if cell.target not in names]
+    grouped = {name: tuple(cell for cell in findings.cells if cell.target == name) for name in names}
+    return {name: cells for name, cells in grouped.items() if cells}
+
+
+def by_work(findings: Findings) -> dict[str, tuple[Cell, ...]]:
+    """The cells of each work, works in the order met, targets in the order given."""
+    order = {target.name: place for place, target in enumerate(findings.targets)}
+    works = dict.fromkeys(cell.work for cell in findings.cells)
+    cells = sorted(findings.cells, key=lambda cell: order.get(cell.target, len(order)))
+    return {work: tuple(cell for cell in cells if cell.work == work) for work in works}
+
+
+def fired(findings: Findings) -> tuple[Fired, ...]:
+    """Every code that fired, the worst first, with its cells."""
+    seen: dict[str, tuple[Code, list[tuple[str, str]]]] = {}
+    for cell in findings.cells:
+        for code in cell.validity.codes:
+            _, where = seen.setdefault(f"{code.state} {code.code}", (code, []))
+            where.append((cell.id, code.evidence))
+    ranked = sorted(seen.values(), key=lambda item: severity(item[0].state))
+    return tuple(Fired(code, tuple(where)) for code, where in ranked)
+
+
+def severity(state: State) -> int:
+    """0 for the worst state."""
+    return ("INVALID", "NOT_RUN", "DOUBTFUL", "VALID").index(state)
+
+
+def counts(findings: Findings) -> tuple[tuple[State, int], ...]:
+    """How many cells are in each state, the worst first; states without a cell are left out."""
+    states: tuple[State, ...] = ("INVALID", "NOT_RUN", "DOUBTFUL", "VALID")
+    numbers = [(state, sum(cell.validity.state == state for cell in findings.cells)) for state in states]
+    return tuple((state, number) for state, number in numbers if number)
+
+
+def against_base(findings: Findings) -> dict[tuple[str, str], Comparison]:
+    """For each (work, target) the comparison in the rate that leads that work, where there is one."""
+    chosen: dict[tuple[str, str], Comparison] = {}
+    leading = {work: metrics.rate_metric(cells) for work, cells in by_work(findings).items()}
+    for item in findings.comparisons:
+        place = (item.work, item.other)
+        lead = leading.get(item.work, "")
+        if place not in chosen or item.metric.endswith(lead) > chosen[place].metric.endswith(lead):
+            chosen[place] = item
+    return chosen
+
+
+def states_of(findings: Findings) -> dict[tuple[str, str], State]:
+    """The state of the cell of each (work, target)."""
+    return {(cell.work, cell.target): cell.validity.state for cell in findings.cells}
+
+
+def comparison_state(item: Comparison, states: Mapping[tuple[str, str], State]) -> State:
+    """A ratio is never better than the worse of the two cells that it stands on."""
+    sides = [states.get((item.work, name), "VALID") for name in (item.base, item.other)]
+    return min([item.validity, *sides], key=severity)

@@ -1,0 +1,1 @@
+"""Executes a plan: workers, workspaces, resuming and undoing. Knows nothing of what the numbers mean."""

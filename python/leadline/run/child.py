@@ -1,0 +1,197 @@
+"""The parent's side of a worker process: commands with deadlines, and no wait for what the kernel holds.
+
+A worker that does not answer is asked to end, then told to, then left where it is and named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from leadline.errors import EngineError
+from leadline.observe.children import module_command, module_environment
+
+_POLL_S = 0.1
+_INTERRUPT_GRACE_S = 10.0  # the engine finishes what is in flight, at most that long
+_KILL_GRACE_S = 1.0
+_START_DEADLINE_S = 30.0
+_LINE_BYTES_MAX = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a command ended.
+
+    `outcome`: `done` (see `value`), `failed` (see `message`), `interrupted` by the user, `hung` (past
+    its deadline; `pid` is stuck in the kernel when `stuck`), `died` (the worker ended by itself).
+    """
+
+    outcome: str
+    value: dict[str, Any] = field(default_factory=dict)
+    message: str = ""
+    remedy: str = ""
+    errno: int | None = None
+    pid: int | None = None
+    stuck: bool = False
+
+
+class Worker:
+    """One worker process. Use as a context manager; leaving it never waits for a stuck one."""
+
+    def __init__(self, stopping: Callable[[], bool] = lambda: False) -> None:
+        self._stopping = stopping
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
+        self._process = subprocess.Popen(
+            module_command("leadline.run.worker"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=module_environment(),
+            start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends the trial cleanly
+        )
+        self._pending = b""
+        self._silent = False  # the worker has closed its standard output: it is ending
+        self.stuck = False
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self._process.pid
+
+    def __enter__(self) -> Worker:
+        first = self._next(time.monotonic() + _START_DEADLINE_S, lambda _: None)
+        if first.outcome != "ready":
+            self.close()
+            raise EngineError(f"a worker process did not start: {first.message}", "run: leadline doctor")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(
+        self,
+        command: str,
+        deadline_s: float,
+        progress: Callable[[dict[str, Any]], None] = lambda _: None,
+        **arguments: Any,
+    ) -> Answer:
+        """Send one command and wait for its end, at most until the deadline."""
+        line = json.dumps({"command": command, **arguments}) + "\n"
+        try:
+            assert self._process.stdin is not None  # noqa: S101 - PIPE was asked for
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+        except OSError:
+            return self._death()
+        return self._next(time.monotonic() + deadline_s, progress)
+
+    def close(self) -> None:
+        """End the process; one that is stuck is left alone."""
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None  # noqa: S101
+            self._process.stdin.close()
+        if not self.stuck and not self._ended(_KILL_GRACE_S):
+            self._process.kill()
+            self.stuck = not self._ended(_KILL_GRACE_S)
+        assert self._process.stdout is not None  # noqa: S101
+        self._process.stdout.close()
+        self._stderr.close()
+
+    def _next(self, deadline: float, progress: Callable[[dict[str, Any]], None]) -> Answer:
+        """Read lines until an answer; on a stop request or at the deadline the worker is interrupted."""
+        interrupted_at: float | None = None
+        late = False
+        while True:
+            for message in self._read_messages():
+                answer = self._as_answer(message, late or interrupted_at is not None, progress)
+                if answer is not None:
+                    return answer
+            now = time.monotonic()
+            if self._silent:
+                return self._death()
+            if interrupted_at is None and (self._stopping() or now > deadline):
+                late = now > deadline
+                interrupted_at = now
+                self._signal(signal.SIGINT)
+            if interrupted_at is not None and now > interrupted_at + _INTERRUPT_GRACE_S:
+                return self._give_up(late)
+
+    def _as_answer(
+        self, message: dict[str, Any], interrupted: bool, progress: Callable[[dict[str, Any]], None]
+    ) -> Answer | None:
+        event = message.get("event")
+        if event == "ready":
+            return Answer("ready", pid=message.get("pid"))
+        if event == "done":
+            return Answer("done", value=message.get("answer") or {}, pid=self.pid)
+        if event == "failed":
+            outcome = "interrupted" if message.get("interrupted") or interrupted else "failed"
+            return Answer(
+                outcome,
+                message=str(message.get("message")),
+                remedy=str(message.get("remedy") or ""),
+                errno=message.get("errno"),
+                pid=self.pid,
+            )
+        progress(message)
+        return None
+
+    def _read_messages(self) -> list[dict[str, Any]]:
+        stream = self._process.stdout
+        assert stream is not None  # noqa: S101
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)
+            if not selector.select(_POLL_S):
+                return []
+        data = os.read(stream.fileno(), 1 << 16)
+        self._silent = not data
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        if len(self._pending) > _LINE_BYTES_MAX:
+            raise EngineError("a worker process printed a line without end", "report this as a defect")
+        return [json.loads(line) for line in lines if line.startswith(b"{")]
+
+    def _give_up(self, late: bool) -> Answer:
+        self._signal(signal.SIGKILL)
+        self.stuck = not self._ended(_KILL_GRACE_S)
+        what = "did not end by its deadline" if late else "did not stop when asked"
+        if self.stuck:
+            message = f"I/O {what}: process {self.pid} is stuck in the kernel"
+            remedy = (
+                f"look at /proc/{self.pid}/stack and at the server behind the mount;"
+                " the process ends when its I/O does"
+            )
+        else:
+            message = f"I/O {what}: process {self.pid} was killed"
+            remedy = "look at the server behind the mount"
+        outcome = "hung" if late else "interrupted"
+        return Answer(outcome, message=message, remedy=remedy, pid=self.pid, stuck=self.stuck)
+
+    def _death(self) -> Answer:
+        if not self._ended(_KILL_GRACE_S):
+            return self._give_up(late=True)  # it closed its output, and cannot finish closing its files
+        code = self._process.returncode
+        self._stderr.seek(0)
+        last = self._stderr.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        detail = f": {last[-1]}" if last else ""
+        return Answer("died", message=f"the worker process {self.pid} ended by {how}{detail}", pid=self.pid)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def _ended(self, deadline_s: float) -> bool:
+        try:
+            self._process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True

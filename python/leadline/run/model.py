@@ -1,0 +1,76 @@
+"""What a run is given and what it hands back. Frozen values, and the two callbacks of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from leadline.plan import Plan, PlannedCell, Trial
+from leadline.spec.target import TargetFacts
+from leadline.store.tables import TrialRow
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a plan is executed.
+
+    `grace_s` is how long a trial may last beyond its planned time; `reserve_bytes` is the free
+    space to keep on each target; `layout_rate_bytes_per_s` caps laying out files.
+    """
+
+    drop_caches: bool = False
+    ignore_health: bool = False
+    grace_s: float = 60.0
+    interval_s: float = 1.0
+    reserve_bytes: Mapping[str, int] = field(default_factory=dict)
+    layout_rate_bytes_per_s: int | None = None
+    ceph: bool = True
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A plan with the facts of its targets and the identity of its result."""
+
+    id: str
+    plan: Plan
+    facts: Mapping[str, TargetFacts]
+    options: RunOptions
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. `stopped` says why it ended early; `not_run` names cells with the reason."""
+
+    trials_run: int
+    failed_trials: tuple[str, ...] = ()
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    interrupted: bool = False
+    left_behind: tuple[str, ...] = ()
+
+
+class Display(Protocol):
+    """What the caller shows while a run goes on."""
+
+    def begin(self, plan: Plan, remaining: int) -> None:
+        """The study begins, or goes on with `remaining` trials."""
+
+    def trial(self, trial: Trial, cell: PlannedCell) -> None:
+        """A trial begins."""
+
+    def progress(self, message: Mapping[str, Any]) -> None:
+        """The engine's progress line: phase, elapsed_ns, bytes, operations, share."""
+
+    def finished(self, row: TrialRow) -> None:
+        """A trial is stored."""
+
+    def say(self, text: str) -> None:
+        """Something worth a line."""
+
+
+class Stopping(Protocol):
+    """Asked often: has the user, or the system, asked to end?"""
+
+    def __call__(self) -> bool:
+        """True once a stop was requested."""

@@ -1,0 +1,141 @@
+"""Starts a run, new or resumed: result directory, observers, executor, in this order; closes all three."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from leadline import _core
+from leadline.errors import ResultError
+from leadline.observe.client import Observer
+from leadline.plan import Plan
+from leadline.run.child import Worker
+from leadline.run.executor import Executor, left_workspaces, remove_workspaces
+from leadline.run.model import Display, Outcome, RunOptions, RunRequest, Stopping
+from leadline.spec.target import TargetFacts
+from leadline.store.writer import ResultWriter, create_result, reopen_result
+
+_SELF_TEST_NS = 200_000_000
+
+
+def new_run(
+    request: RunRequest,
+    out: Path,
+    details: Mapping[str, Any],
+    display: Display,
+    stopping: Stopping,
+) -> Outcome:
+    """Run a study into a new directory. `details` go into the manifest: study, host, command."""
+    manifest = {
+        "kind": "study",
+        "id": request.id,
+        "version": _core.version(),
+        "plan": request.plan.as_json(),
+        "targets": {name: facts.as_json() for name, facts in request.facts.items()},
+        "options": asdict(request.options),
+        **details,
+    }
+    writer = create_result(out, manifest, time.time_ns)
+    return _execute(request, writer, display, stopping)
+
+
+def resume_run(path: Path, display: Display, stopping: Stopping) -> Outcome:
+    """Go on with an interrupted run: what a crash left below the targets is removed first."""
+    writer = reopen_result(path, time.time_ns)
+    request = request_of(writer.manifest)
+    if _is_finished(writer, request.plan):
+        writer.close()
+        raise ResultError(
+            f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
+        )
+    remove_workspaces(request.id, left_workspaces(writer), writer)
+    return _execute(request, writer, display, stopping)
+
+
+def undo_run(path: Path) -> tuple[list[str], list[str]]:
+    """Remove what a run left below its targets; returns what was removed and what could not be."""
+    writer = reopen_result(path, time.time_ns)
+    try:
+        places = left_workspaces(writer)
+        left = remove_workspaces(str(writer.manifest["id"]), places, writer)
+    finally:
+        writer.close()
+    return [place for place in places.values() if place not in left], left
+
+
+def request_of(manifest: Mapping[str, Any]) -> RunRequest:
+    """The request that a manifest was written from."""
+    try:
+        known = {field.name for field in fields(RunOptions)}
+        return RunRequest(
+            id=str(manifest["id"]),
+            plan=Plan.from_json(manifest["plan"]),
+            facts={name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()},
+            options=RunOptions(**{k: v for k, v in manifest["options"].items() if k in known}),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ResultError(f"the manifest is damaged: {error}", "run the study anew") from error
+
+
+def _is_finished(writer: ResultWriter, plan: Plan) -> bool:
+    ended = any(event.event == "study_finished" for event in writer.events())
+    return ended and writer.finished() >= {trial.id for trial in plan.trials}
+
+
+def _execute(request: RunRequest, writer: ResultWriter, display: Display, stopping: Stopping) -> Outcome:
+    observer = Observer(request.facts, interval_s=request.options.interval_s, ceph=request.options.ceph)
+    try:
+        observer.start()
+        _measure_itself(writer, stopping)
+        return Executor(request, writer, observer, display, stopping).run()
+    finally:
+        observer.stop()
+        writer.close()
+
+
+def _measure_itself(writer: ResultWriter, stopping: Stopping) -> None:
+    """What the engine costs without storage: `null`, 4 KiB reads, 32 in flight, one thread."""
+    job = {
+        "format": "leadline.job/1",
+        "trial": "self",
+        "directory": "/",
+        "prefix": "self",
+        "rw": "randread",
+        "rwmixread": 100,
+        "bs": 4096,
+        "size": 1 << 30,
+        "nrfiles": 1,
+        "numjobs": 1,
+        "iodepth": 32,
+        "engine": "null",
+        "direct": False,
+        "overwrite": False,
+        "fsync": 0,
+        "end_fsync": False,
+        "time_based": True,
+        "runtime_ns": _SELF_TEST_NS,
+        "ramp_time_ns": 0,
+        "rate_bytes_per_s": None,
+        "rate_iops": None,
+        "arrival": "constant",
+        "verify": False,
+        "incompressible": True,
+        "seed": 1,
+        "generation": 1,
+        "interval_ns": 1_000_000_000,
+        "deadline_ns": 30_000_000_000,
+        "parent_pid": None,
+        "layout_rate_bytes_per_s": None,
+    }
+    record = writer.record_path("self")
+    with Worker(stopping) as worker:
+        answer = worker.call("trial", 30.0, job=job, record=str(record))
+    record.unlink(missing_ok=True)
+    if answer.outcome == "done" and answer.value["directions"]["read"]["operations"]:
+        operations = answer.value["directions"]["read"]["operations"]
+        writer.journal("self_measured", null_ns_per_operation=answer.value["measured_ns"] / operations)
+    else:
+        writer.journal("self_measured", null_ns_per_operation=None, reason=answer.message)

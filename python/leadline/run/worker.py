@@ -1,0 +1,126 @@
+"""A worker process: does what touches a target, one command after another, while the parent keeps the time.
+
+Commands come as JSON lines on standard input; answers and the engine's progress go out as JSON lines.
+It ends when its input ends or its parent dies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from leadline import _core
+from leadline.errors import LeadlineError
+from leadline.run import workspace
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _layout(command: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = _core.layout(json.dumps(command["job"]))
+    return answer
+
+
+def _trial(command: dict[str, Any]) -> dict[str, Any]:
+    job = command["job"]
+    if not job["direct"] and job["engine"] != "null":
+        workspace.forget_cached(Path(job["directory"]), job["prefix"])
+    before = _own_io()
+    summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
+    after = _own_io()
+    if before is not None and after is not None:
+        summary["process_read_bytes"] = after["read_bytes"] - before["read_bytes"]
+        summary["process_written_bytes"] = after["write_bytes"] - before["write_bytes"]
+    return summary
+
+
+def _own_io() -> dict[str, int] | None:
+    """What this process fetched from and sent to storage so far, bytes (proc(5), /proc/PID/io)."""
+    try:
+        lines = Path("/proc/self/io").read_text().splitlines()
+    except OSError:
+        return None
+    return {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+
+
+def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
+    workspace.make_workspace(Path(command["directory"]), command["id"])
+    return {}
+
+
+def _remove_workspace(command: dict[str, Any]) -> dict[str, Any]:
+    workspace.remove_workspace(Path(command["directory"]), command["id"])
+    return {}
+
+
+def _remove_files(command: dict[str, Any]) -> dict[str, Any]:
+    workspace.remove_files(Path(command["directory"]), command["prefix"])
+    return {}
+
+
+def _space(command: dict[str, Any]) -> dict[str, Any]:
+    found = os.statvfs(command["directory"])
+    return {"free_bytes": found.f_bavail * found.f_frsize, "total_bytes": found.f_blocks * found.f_frsize}
+
+
+def _drop_caches(_command: dict[str, Any]) -> dict[str, Any]:
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3\n")
+    return {}
+
+
+_COMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "layout": _layout,
+    "trial": _trial,
+    "make_workspace": _make_workspace,
+    "remove_workspace": _remove_workspace,
+    "remove_files": _remove_files,
+    "space": _space,
+    "drop_caches": _drop_caches,
+}
+
+
+def _say(**message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _obey(line: str) -> None:
+    command = json.loads(line)
+    try:
+        answer = _COMMANDS[command["command"]](command)
+    except LeadlineError as error:
+        _say(event="failed", message=error.message, remedy=error.remedy, errno=None)
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        _say(event="failed", message=f"{error.strerror or error}{place}", remedy="", errno=error.errno)
+    except KeyboardInterrupt:
+        _say(event="failed", message="interrupted", remedy="", errno=None, interrupted=True)
+    except (ValueError, RuntimeError) as error:
+        _say(event="failed", message=str(error), remedy="", errno=None)
+    else:
+        _say(event="done", answer=answer)
+
+
+def main() -> None:
+    """Obey until standard input ends."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return  # the parent died before the line above took hold
+    _say(event="ready", pid=os.getpid())
+    while line := sys.stdin.readline():
+        try:
+            _obey(line)
+        except KeyboardInterrupt:  # a second interrupt, in the middle of answering
+            return
+
+
+if __name__ == "__main__":
+    main()

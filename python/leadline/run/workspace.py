@@ -1,0 +1,88 @@
+"""The directory `leadline-<id>` below a target: marked as ours, and removed only with that mark.
+
+Called in a worker process only: any of these calls can hang with the file system under it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from leadline.errors import TargetError
+
+MARK = ".leadline"
+
+
+def workspace_path(target: str, study_id: str) -> Path:
+    """Where a study works on a path target."""
+    return Path(target) / f"leadline-{study_id}"
+
+
+def make_workspace(directory: Path, study_id: str) -> None:
+    """Create and mark the directory. One that exists and is not ours is refused."""
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        if not is_ours(directory, study_id):
+            raise TargetError(
+                f"{directory} exists and leadline did not make it", "move it away, or name another target"
+            ) from None
+        return
+    except OSError as error:
+        raise TargetError(
+            f"cannot make a directory below {directory.parent}: {error.strerror}",
+            "check that the target is mounted, is not read-only and may be written by you",
+        ) from None
+    with (directory / MARK).open("w") as mark:
+        json.dump({"format": "leadline.workspace/1", "id": study_id}, mark)
+        mark.flush()
+        os.fsync(mark.fileno())
+
+
+def is_ours(directory: Path, study_id: str) -> bool:
+    """True for a marked directory of this study, or an empty one that died before it was marked."""
+    if directory.is_symlink() or directory.name != f"leadline-{study_id}":
+        return False
+    try:
+        return bool(json.loads((directory / MARK).read_text()).get("id") == study_id)
+    except FileNotFoundError:
+        return directory.is_dir() and not any(directory.iterdir())
+    except (OSError, ValueError, AttributeError):
+        return (directory / MARK).is_file() and (directory / MARK).stat().st_size == 0
+
+
+def remove_files(directory: Path, prefix: str) -> None:
+    """Remove the data files whose names begin with `prefix` and a dot."""
+    for path in directory.glob(f"{prefix}.*"):
+        path.unlink(missing_ok=True)
+
+
+def forget_cached(directory: Path, prefix: str) -> None:
+    """Ask the kernel to drop these files' clean pages from its cache: ours alone, not the host's."""
+    for path in directory.glob(f"{prefix}.*"):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def remove_workspace(directory: Path, study_id: str) -> None:
+    """Remove the directory with all in it; the mark goes last, so that a crash leaves it removable."""
+    if not directory.exists():
+        return
+    if not is_ours(directory, study_id):
+        raise TargetError(
+            f"{directory} does not carry this study's mark and was not removed", "look into it by hand"
+        )
+    for path in directory.iterdir():
+        if path.name == MARK:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    (directory / MARK).unlink(missing_ok=True)
+    directory.rmdir()

@@ -1,0 +1,131 @@
+"""A job in fio's vocabulary: as the user wrote it (`JobOptions`) and with nothing left open (`Job`).
+
+`plan` makes a Job of JobOptions and a target's facts; the engine is given a Job and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leadline.spec.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrAuto, Whole
+
+Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
+Engine = Literal["io_uring", "psync", "mmap", "null"]
+Arrival = Literal["constant", "poisson"]
+
+MIXED: tuple[Pattern, ...] = ("rw", "randrw")
+READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
+
+
+class Job(BaseModel):
+    """What one trial does, fully explicit: what `leadline plan` prints and what the engine gets.
+
+    `size` is bytes per numjob, spread evenly over `nrfiles` files. `rate_bytes_per_s` and `rate_iops`
+    are totals over all numjobs (open loop), None for "as fast as it goes". Times are nanoseconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rw: Pattern
+    rwmixread: int = Field(ge=0, le=100)
+    bs: int = Field(gt=0)
+    size: int = Field(gt=0)
+    nrfiles: int = Field(gt=0)
+    numjobs: int = Field(gt=0)
+    iodepth: int = Field(gt=0)
+    engine: Engine
+    direct: bool
+    overwrite: bool
+    fsync: int = Field(ge=0)
+    end_fsync: bool
+    time_based: bool
+    runtime_ns: int = Field(ge=0)
+    ramp_time_ns: int = Field(ge=0)
+    rate_bytes_per_s: int | None
+    rate_iops: float | None
+    arrival: Arrival
+    verify: bool
+    incompressible: bool
+
+    @property
+    def reads(self) -> bool:
+        """True where at least one operation may be a read."""
+        return self.rw in READ_ONLY or (self.rw in MIXED and self.rwmixread > 0)
+
+    @property
+    def writes(self) -> bool:
+        """True where at least one operation may be a write."""
+        return self.rw not in READ_ONLY and not (self.rw in MIXED and self.rwmixread == 100)
+
+    @property
+    def fresh_files(self) -> bool:
+        """True where the trial writes new files, so that nothing needs to be laid out before it."""
+        return self.rw == "write" and not self.overwrite
+
+    @property
+    def data_set_bytes(self) -> int:
+        """All files of all numjobs together."""
+        return self.size * self.numjobs
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, one per field, as the engine and the manifest take them."""
+        return self.model_dump(mode="json")
+
+
+class JobOptions(BaseModel):
+    """The options of a job that were written down; None is "not said"."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rw: Pattern | None = Field(None, description="what is done: sequential or random, read, write or both")
+    rwmixread: Annotated[int, Whole(0, 100)] | None = Field(
+        None, description="share of reads in percent; only with rw and randrw; 50 when not said"
+    )
+    bs: Size | None = Field(None, description="bytes of one operation; 4k when not said")
+    size: SizeOrAuto | None = Field(
+        None, description="bytes per numjob, or auto: follows the memory of the host"
+    )
+    nrfiles: Annotated[int, Whole(1, 65_536)] | None = Field(None, description="files per numjob; 1")
+    numjobs: Annotated[int, Whole(1, 1_024)] | None = Field(None, description="threads at the same time; 1")
+    iodepth: Annotated[int, Whole(1, 4_096)] | None = Field(
+        None, description="operations in flight per numjob; 1"
+    )
+    engine: Literal["auto", "io_uring", "psync", "mmap", "null"] | None = Field(
+        None, description="how the system is called; auto chooses by target"
+    )
+    direct: TruthOrAuto | None = Field(
+        None, description="past the page cache (O_DIRECT); auto: where the target can"
+    )
+    overwrite: Truth | None = Field(
+        None, description="sequential writes go over files laid out beforehand; false: to fresh files"
+    )
+    fsync: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(
+        None, description="fsync after so many writes; 0 is never"
+    )
+    end_fsync: Truth | None = Field(None, description="fsync when a write job ends")
+    time_based: Truth | None = Field(
+        None, description="go on until runtime is over, from the start of the files again where needed"
+    )
+    runtime: Duration | None = Field(None, description="how long is measured; 0 is until size is done")
+    ramp_time: Duration | None = Field(None, description="time before the measured interval")
+    rate: Rate | None = Field(None, description="bytes per second over all numjobs (open loop)")
+    rate_iops: Iops | None = Field(None, description="operations per second over all numjobs (open loop)")
+    arrival: Arrival | None = Field(None, description="how an open loop's operations are spaced; constant")
+    verify: Truth | None = Field(None, description="check every block that is read")
+    incompressible: Truth | None = Field(None, description="no two blocks of 4 KiB equal; true")
+
+    def over(self, other: JobOptions) -> JobOptions:
+        """These options; what they do not say is taken from `other`."""
+        said = {
+            name: getattr(self, name) for name in self.model_fields_set if getattr(self, name) is not None
+        }
+        return other.model_copy(update=said)
+
+    def said(self) -> dict[str, Any]:
+        """The options that were written down, by name."""
+        return {name: value for name in JOB_OPTIONS if (value := getattr(self, name)) is not None}
+
+
+JOB_OPTIONS: tuple[str, ...] = tuple(JobOptions.model_fields)

@@ -1,0 +1,269 @@
+"""From the options of a work and the facts of a target to a job with nothing left open.
+
+Each choice that the user left to leadline comes with its reason, in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from leadline import units
+from leadline.errors import SpecError
+from leadline.spec.fields import AUTO
+from leadline.spec.job import MIXED, READ_ONLY, Engine, Job, JobOptions
+from leadline.spec.rules import BS_DEFAULT_BYTES
+from leadline.spec.target import Target, TargetFacts
+
+AUTO_SIZE_MIN_BYTES = 256 * units.MIB
+AUTO_SIZE_MAX_BYTES = 2 * units.GIB
+AUTO_SIZE_MEMORY_SHARE = 16
+AUTO_SIZE_FREE_SHARE = 10
+RWMIXREAD_DEFAULT = 50  # fio's default
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a job is resolved against, besides the target: this host and the limits of the study.
+
+    `auto_bytes` is the data set that `size: auto` stands for; `unavailable` gives the reason for each
+    engine that does not work on this host.
+    """
+
+    memory_bytes: int
+    auto_bytes: int
+    max_rate_bytes_per_s: int | None
+    unavailable: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A job, the reasons of what was chosen, and whether it may be served by the page cache."""
+
+    job: Job
+    measures_caches: bool
+    notes: tuple[str, ...]
+
+
+def auto_data_set_bytes(memory_bytes: int, free_bytes: list[int]) -> int:
+    """The data set of `size: auto`: a sixteenth of memory, 256 MiB to 2 GiB, a tenth of free space at most.
+
+    One value for all targets (`free_bytes` of each), because targets are compared.
+    """
+    wanted = min(max(memory_bytes // AUTO_SIZE_MEMORY_SHARE, AUTO_SIZE_MIN_BYTES), AUTO_SIZE_MAX_BYTES)
+    limited = min([wanted, *(free // AUTO_SIZE_FREE_SHARE for free in free_bytes)])
+    step = 64 * units.MIB if limited >= 64 * units.MIB else units.MIB
+    return limited // step * step
+
+
+def resolve(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved:
+    """The job of one work on one target. Raises SpecError for what this target cannot do."""
+    if options.rw is None:
+        _fail(work, target, "rw", "the work does not say what it does", "add rw")
+    if options.verify and facts.access == "null":
+        _fail(work, target, "verify", "null:// keeps nothing that could be verified", "leave it out")
+    notes: list[str] = []
+    block_bytes = BS_DEFAULT_BYTES if options.bs is None else options.bs
+    numjobs, nrfiles, depth = options.numjobs or 1, options.nrfiles or 1, options.iodepth or 1
+    size_bytes = _size(work, options, target, around, notes)
+    direct = _direct(work, options, target, facts, block_bytes, notes)
+    writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
+    end_fsync = options.end_fsync
+    if end_fsync is None:
+        end_fsync = writes and not direct and not facts.in_memory and facts.access != "null"
+        if end_fsync:
+            notes.append("end_fsync true: buffered writes are not done before they are on storage")
+    job = Job(
+        rw=options.rw,
+        rwmixread=_read_share(options),
+        bs=block_bytes,
+        size=size_bytes,
+        nrfiles=nrfiles,
+        numjobs=numjobs,
+        iodepth=depth,
+        engine=_engine(work, options, target, facts, direct, around, notes),
+        direct=direct,
+        overwrite=options.rw not in (*READ_ONLY, "write") or bool(options.overwrite),
+        fsync=options.fsync or 0,
+        end_fsync=end_fsync,
+        time_based=bool(options.time_based),
+        runtime_ns=options.runtime or 0,
+        ramp_time_ns=options.ramp_time or 0,
+        rate_bytes_per_s=_rate(work, options, target, block_bytes, around, notes),
+        rate_iops=options.rate_iops,
+        arrival=options.arrival or "constant",
+        verify=bool(options.verify),
+        incompressible=options.incompressible is not False,
+    )
+    _check_memory(work, target, job, around)
+    return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
+
+
+def _fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:
+    raise SpecError(message, remedy, source=f"work {work} on target {target.name}", key=key)
+
+
+def _read_share(options: JobOptions) -> int:
+    if options.rw in MIXED:
+        return RWMIXREAD_DEFAULT if options.rwmixread is None else options.rwmixread
+    return 100 if options.rw in READ_ONLY else 0
+
+
+def _size(work: str, options: JobOptions, target: Target, around: Surroundings, notes: list[str]) -> int:
+    if isinstance(options.size, int):
+        return options.size
+    numjobs = options.numjobs or 1
+    step_bytes = (BS_DEFAULT_BYTES if options.bs is None else options.bs) * (options.nrfiles or 1)
+    size_bytes = around.auto_bytes // numjobs // step_bytes * step_bytes
+    if size_bytes == 0:
+        _fail(
+            work,
+            target,
+            "size",
+            f"auto is {units.format_size(around.auto_bytes)} here, which does not hold {numjobs} x "
+            f"{units.format_size(step_bytes)}",
+            "free space on the targets, or give a size, for example --set size=64M",
+        )
+    notes.append(
+        f"size {units.exact_size(size_bytes)} per numjob: auto, a sixteenth of memory "
+        f"({units.format_size(around.memory_bytes)}) from 256 MiB to 2 GiB, at most a tenth of free space"
+    )
+    return size_bytes
+
+
+def _direct(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, block_bytes: int, notes: list[str]
+) -> bool:
+    aligned = block_bytes % max(1, facts.direct_alignment_bytes) == 0
+    if facts.access == "null":
+        return False
+    if options.direct is True:
+        if not facts.direct_io:
+            remedy = "write direct: auto or false; the page cache is then part of what is measured"
+            _fail(work, target, "direct", f"{facts.words} has no direct I/O", remedy)
+        if not aligned:
+            step = units.exact_size(facts.direct_alignment_bytes)
+            _fail(
+                work,
+                target,
+                "bs",
+                f"direct I/O on this target needs multiples of {step}",
+                f"write bs: {step}",
+            )
+        return True
+    if options.direct is False:
+        return False
+    if options.engine == "mmap":
+        notes.append("direct false: engine mmap works through the page cache")
+        return False
+    if facts.in_memory:
+        notes.append(f"direct false: {facts.file_system} is memory, there is no cache to go past")
+        return False
+    if not facts.direct_io:
+        notes.append(f"direct false: {facts.file_system} has no direct I/O")
+        return False
+    if not aligned:
+        notes.append(f"direct false: bs is no multiple of {units.exact_size(facts.direct_alignment_bytes)}")
+        return False
+    notes.append("direct true: the target can, and it keeps the page cache of this host out")
+    return True
+
+
+def _engine(
+    work: str,
+    options: JobOptions,
+    target: Target,
+    facts: TargetFacts,
+    direct: bool,
+    around: Surroundings,
+    notes: list[str],
+) -> Engine:
+    wanted, depth = options.engine or AUTO, options.iodepth or 1
+    if facts.access == "null":
+        if wanted not in (AUTO, "null"):
+            _fail(work, target, "engine", f"null:// has no storage for engine {wanted}", "write engine: auto")
+        return "null"
+    if wanted == "null":
+        _fail(
+            work,
+            target,
+            "engine",
+            "engine null does no I/O on a path",
+            "write engine: auto, or target null://",
+        )
+    chosen, reason = _choose(depth, direct, facts) if wanted == AUTO else (wanted, "")
+    if chosen in around.unavailable and wanted == AUTO and depth == 1:
+        chosen, reason = "psync", f"io_uring does not work here ({around.unavailable[chosen]})"
+    if chosen in around.unavailable:
+        remedy = (
+            f"write iodepth: 1, engine: psync and numjobs: {depth}" if depth > 1 else "write engine: auto"
+        )
+        why = around.unavailable[chosen]
+        _fail(work, target, "engine", f"{chosen} does not work on this host: {why}", remedy)
+    if reason:
+        notes.append(f"engine {chosen}: {reason}")
+    if chosen == "io_uring" and facts.in_memory:
+        notes.append(
+            "io_uring on a file system in memory: the kernel hands each operation to a worker thread"
+        )
+    elif chosen == "io_uring" and not direct and options.rw not in READ_ONLY:
+        notes.append("buffered writes through io_uring: the kernel may hand them to worker threads")
+    return chosen  # type: ignore[return-value]
+
+
+def _choose(depth: int, direct: bool, facts: TargetFacts) -> tuple[str, str]:
+    if depth > 1:
+        return "io_uring", f"keeps {depth} operations in flight in each numjob"
+    if facts.in_memory:
+        return "psync", "plain calls are quickest on a file system in memory"
+    if facts.access == "ceph-fuse" or facts.file_system.startswith("fuse"):
+        return "psync", "one operation at a time through FUSE gains nothing from io_uring"
+    if not direct:
+        return "psync", "one buffered operation at a time is quickest with plain calls"
+    return "io_uring", "direct I/O at the least cost per operation"
+
+
+def _rate(
+    work: str,
+    options: JobOptions,
+    target: Target,
+    block_bytes: int,
+    around: Surroundings,
+    notes: list[str],
+) -> int | None:
+    limit = around.max_rate_bytes_per_s
+    asked = options.rate_iops * block_bytes if options.rate_iops is not None else options.rate
+    if limit is None or (asked is not None and asked <= limit):
+        return options.rate
+    if asked is not None:
+        key = "rate" if options.rate is not None else "rate_iops"
+        remedy = "lower it, or raise limits.max_rate"
+        words = f"{units.format_rate(asked)} is above limits.max_rate, {units.format_rate(limit)}"
+        _fail(work, target, key, words, remedy)
+    notes.append(f"rate {units.format_rate(limit)}: limits.max_rate")
+    return limit
+
+
+def _check_memory(work: str, target: Target, job: Job, around: Surroundings) -> None:
+    buffers_bytes = job.bs * job.iodepth * job.numjobs
+    if buffers_bytes > around.memory_bytes // 2:
+        words = f"bs x iodepth x numjobs needs {units.format_size(buffers_bytes)} of buffers"
+        memory = units.format_size(around.memory_bytes)
+        _fail(work, target, "iodepth", f"{words}, more than half of memory ({memory})", "lower one of them")
+
+
+def _measures_caches(job: Job, facts: TargetFacts, around: Surroundings, notes: list[str]) -> bool:
+    if facts.access == "null":
+        return False
+    if facts.in_memory:
+        notes.append(f"measures memory: {facts.file_system} keeps its files there")
+        return False
+    if job.direct or job.data_set_bytes >= around.memory_bytes:
+        return False
+    what = "reads can come from the page cache" if job.reads else "writes go to the page cache first"
+    sizes = f"{units.format_size(job.data_set_bytes)} is less than memory"
+    notes.append(f"measures caches: buffered and {sizes}, so {what}")
+    return True

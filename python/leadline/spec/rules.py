@@ -1,0 +1,134 @@
+"""Which options of a job contradict each other, and what to do about it. Nothing is adjusted silently.
+
+Each rule looks at the merged options of one work and yields the first problem that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from leadline import units
+from leadline.spec.job import MIXED, READ_ONLY, JobOptions
+
+BS_MIN_BYTES = 512
+BS_MAX_BYTES = units.GIB
+BS_DEFAULT_BYTES = 4096  # fio's default
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`key` is the option that is at fault."""
+
+    key: str
+    message: str
+    remedy: str
+
+
+def problem_of(options: JobOptions) -> Problem | None:
+    """The first contradiction in the options of a work, or None."""
+    return next((problem for rule in _RULES for problem in rule(options)), None)
+
+
+def _pattern(options: JobOptions) -> Iterator[Problem]:
+    if options.rw is None:
+        yield Problem(
+            "rw",
+            "the work does not say what it does",
+            "add rw: read, write, randread, randwrite, rw or randrw",
+        )
+    elif options.rwmixread is not None and options.rw not in MIXED:
+        other = "randrw" if options.rw.startswith("rand") else "rw"
+        yield Problem(
+            "rwmixread", f"means nothing with rw: {options.rw}", f"leave it out, or write rw: {other}"
+        )
+
+
+def _writes(options: JobOptions) -> Iterator[Problem]:
+    if options.rw in READ_ONLY:
+        for key in ("fsync", "end_fsync", "overwrite"):
+            if getattr(options, key):
+                yield Problem(
+                    key, f"means nothing with rw: {options.rw}, which writes nothing", "leave it out"
+                )
+    elif options.rw not in ("write", None) and options.overwrite is False:
+        yield Problem(
+            "overwrite",
+            f"rw: {options.rw} always works on files that were laid out beforehand",
+            "leave it out, or write rw: write",
+        )
+
+
+def _time(options: JobOptions) -> Iterator[Problem]:
+    if options.time_based and not options.runtime:
+        yield Problem("time_based", "needs a runtime above 0", "add runtime, for example runtime: 30s")
+    if options.ramp_time and not options.time_based:
+        yield Problem(
+            "ramp_time",
+            "needs time_based: true; a job that ends with its size may be over before it is measured",
+            "add time_based: true and a runtime, or leave ramp_time out",
+        )
+
+
+def _rate(options: JobOptions) -> Iterator[Problem]:
+    if options.rate is not None and options.rate_iops is not None:
+        yield Problem("rate_iops", "rate and rate_iops both set the pace", "keep one of them")
+    if options.arrival is not None and options.rate is None and options.rate_iops is None:
+        yield Problem(
+            "arrival", "means nothing without rate or rate_iops", "add one of them, or leave it out"
+        )
+
+
+def _engine(options: JobOptions) -> Iterator[Problem]:
+    depth = options.iodepth or 1
+    if options.engine in ("psync", "mmap") and depth > 1:
+        yield Problem(
+            "iodepth",
+            f"engine {options.engine} does one operation at a time, so iodepth {depth} cannot be kept",
+            f"write engine: io_uring, or iodepth: 1 with numjobs: {depth}",
+        )
+    if options.engine == "mmap" and options.direct is True:
+        yield Problem(
+            "direct", "engine mmap works through the page cache", "write direct: false or engine: psync"
+        )
+
+
+def _sizes(options: JobOptions) -> Iterator[Problem]:
+    block_bytes = BS_DEFAULT_BYTES if options.bs is None else options.bs
+    if not BS_MIN_BYTES <= block_bytes <= BS_MAX_BYTES or block_bytes % BS_MIN_BYTES:
+        yield Problem(
+            "bs",
+            f"{units.exact_size(block_bytes)} is not a block size: multiples of 512 up to 1g are",
+            "write for example 4k, 64k or 1m",
+        )
+        return
+    if not isinstance(options.size, int):
+        return
+    per_file = options.nrfiles or 1
+    step_bytes = block_bytes * per_file
+    if options.size < step_bytes:
+        of_files = "" if per_file == 1 else f" in each of {per_file} files"
+        block = units.exact_size(block_bytes)
+        yield Problem(
+            "size",
+            f"{units.exact_size(options.size)} does not hold one block of {block}{of_files}",
+            f"write a size of at least {units.exact_size(step_bytes)}",
+        )
+    elif options.size % step_bytes:
+        below = options.size // step_bytes * step_bytes
+        what = "bs" if per_file == 1 else "bs times nrfiles"
+        yield Problem(
+            "size",
+            f"{units.exact_size(options.size)} is not a multiple of {what}, {units.exact_size(step_bytes)}",
+            f"write {units.exact_size(below)} or {units.exact_size(below + step_bytes)}",
+        )
+
+
+_RULES: tuple[Callable[[JobOptions], Iterator[Problem]], ...] = (
+    _pattern,
+    _writes,
+    _time,
+    _rate,
+    _engine,
+    _sizes,
+)

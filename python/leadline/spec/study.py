@@ -1,0 +1,332 @@
+"""A study as the user asked for it: works, factors, repetitions, what to compare. Frozen once read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from leadline import units
+from leadline.errors import ResultError, SpecError
+from leadline.spec.fields import SIZE_PATTERN, Duration, Rate, Whole, guarded
+from leadline.spec.job import JOB_OPTIONS, JobOptions
+from leadline.spec.problems import describe, suggest, translate
+from leadline.spec.rules import problem_of
+from leadline.spec.targets import check_name, check_url
+from leadline.spec.yaml_source import Document, Path, Place
+
+STUDY_FORMAT = "leadline.study/1"
+CELLS_MAX = 2_000
+_WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
+_SIZE_OPTIONS = ("bs", "size", "rate")
+_DURATION_OPTIONS = ("runtime", "ramp_time")
+
+
+def _parse_share(value: object) -> float:
+    if not isinstance(value, str) or not value.strip().endswith("%"):
+        raise SpecError(f"{value!r} is not a percentage", "write it with its sign, for example 5%")
+    return units.parse_percent(value) / 100
+
+
+def _parse_reserve(value: object) -> str:
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return f"{units.parse_percent(value):g}%"
+    return units.exact_size(units.parse_size(value))
+
+
+def _parse_interval(value: object) -> int:
+    interval_ns = units.parse_duration(value)
+    if not units.NS_PER_S // 10 <= interval_ns <= 10 * units.NS_PER_S:
+        raise SpecError(f"{value!r} is out of range", "write a time from 100ms to 10s")
+    return interval_ns
+
+
+_Share = Annotated[
+    float,
+    BeforeValidator(guarded(_parse_share)),
+    PlainSerializer(lambda share: f"{share * 100:.12g}%"),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"}),
+]
+_Reserve = Annotated[
+    str,
+    BeforeValidator(guarded(_parse_reserve)),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": rf"(^\s*[0-9]+(\.[0-9]+)?\s*%\s*$)|({SIZE_PATTERN})"},
+                {"type": "integer", "minimum": 0},
+            ]
+        }
+    ),
+]
+_Interval = Annotated[
+    Duration, BeforeValidator(lambda value: units.exact_duration(guarded(_parse_interval)(value)))
+]
+_Url = Annotated[str, BeforeValidator(guarded(check_url)), WithJsonSchema({"type": "string", "minLength": 1})]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Compare(_Section):
+    """What is compared: every other target against `base`, in `metrics`; "same" is within `margin`."""
+
+    base: str | None = Field(None, description="name of the target that others are compared with; the first")
+    metrics: list[str] = Field(default_factory=list, description="metrics to compare; empty: chosen by work")
+    margin: _Share = Field(0.05, description="difference that does not matter, for example 5%")
+
+
+class Observe(_Section):
+    """How often observers sample and the engine closes an interval."""
+
+    interval: _Interval = Field(units.NS_PER_S, description="100ms to 10s; 1s when not said")
+
+
+class Limits(_Section):
+    """What a run must not exceed."""
+
+    max_rate: Rate | None = Field(None, description="most bytes per second of one trial and of laying out")
+    reserve: _Reserve = Field("5%", description="free space to keep, of the file system's size or in bytes")
+
+
+class Study(_Section):
+    """A whole study. `defaults` hold for every work that does not say otherwise; factors hold over both."""
+
+    format: Literal["leadline.study/1"] = Field(description="the format and its version")
+    name: str = Field("", pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", description="short name; the file's name")
+    title: str = Field("", max_length=200, description="one line for reports")
+    about: str = Field("", max_length=4000, description="what is asked and why")
+    targets: dict[str, _Url] = Field(default_factory=dict, description="name: path, or null://")
+    works: dict[str, JobOptions] = Field(min_length=1, description="name: options of a job")
+    defaults: JobOptions = Field(default_factory=JobOptions, description="options of every work")
+    factors: dict[str, list[Any]] = Field(default_factory=dict, description="option: list of its levels")
+    label: str = Field("", description="name of each work, for example {work}_{bs}")
+    blocks: Annotated[int, Whole(1, 1_000)] = Field(3, description="times that every cell is run; 3")
+    seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(1, description="of the order and of the data; 1")
+    compare: Compare = Field(default_factory=Compare)
+    observe: Observe = Field(default_factory=Observe)
+    limits: Limits = Field(default_factory=Limits)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` reads back, in the notation of a study."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Study:
+        """The inverse of `as_json`. Raises ResultError where it is no study of this version."""
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            raise ResultError(
+                f"the stored study is damaged or of another version: {error.errors()[0]['msg']}",
+                "use the version of leadline that wrote it",
+            ) from error
+
+
+@dataclass(frozen=True)
+class Work:
+    """One work with one level of each factor applied; `base` is its name in the study."""
+
+    name: str
+    base: str
+    options: JobOptions
+    factors: dict[str, Any]
+
+
+_OPTION_KEYS = JOB_OPTIONS
+KNOWN_KEYS: dict[str, tuple[str, ...]] = {
+    "": tuple(Study.model_fields),
+    "works": _OPTION_KEYS,
+    "defaults": _OPTION_KEYS,
+    "factors": _OPTION_KEYS,
+    "compare": tuple(Compare.model_fields),
+    "observe": tuple(Observe.model_fields),
+    "limits": tuple(Limits.model_fields),
+}
+
+
+def parse_study(document: Document, name: str = "study") -> Study:
+    """A study whose works were all expanded once, so that no contradiction is left. Raises SpecError.
+
+    `name` is used where the study does not give one.
+    """
+    value = document.value
+    if not isinstance(value, dict):
+        document.fail((), "a study is a mapping of keys", "see `leadline studies quick` for an example")
+    _refuse_empty(document, value, ())
+    _refuse_format(document, value)
+    _refuse_names(document, value)
+    try:
+        study = Study.model_validate({"name": name, **value})
+    except ValidationError as error:
+        translate(error, document, KNOWN_KEYS)
+    _refuse_factors(document, study)
+    if study.compare.base is not None and study.targets and study.compare.base not in study.targets:
+        remedy = suggest(study.compare.base, study.targets)
+        document.fail(("compare", "base"), f"{study.compare.base!r} is no target of the study", remedy)
+    expand(study, document)
+    return study
+
+
+def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
+    """Every work times every combination of factor levels. Raises SpecError for what contradicts itself."""
+    written = document or Document({}, {(): Place(study.name)}, study.name)
+    names, levels = list(study.factors), list(study.factors.values())
+    if len(study.works) * math.prod(len(level) for level in levels) > CELLS_MAX:
+        written.fail(("factors",), f"more than {CELLS_MAX} works", "leave levels out, or split the study")
+    found: dict[str, Work] = {}
+    for base, own in study.works.items():
+        for combination in itertools.product(*levels):
+            chosen = JobOptions.model_validate(dict(zip(names, combination, strict=True)))
+            options = chosen.over(own.over(study.defaults))
+            problem = problem_of(options)
+            if problem is not None:
+                path = _origin(study, base, problem.key)
+                written.fail(path, f"{problem.message} (work {base})", problem.remedy)
+            factors = {name: level_words(name, getattr(chosen, name)) for name in names}
+            name = _label(study, base, options, factors, written)
+            if name in found:
+                written.fail(
+                    ("label",) if study.label else ("works", base),
+                    f"two works would be named {name!r} ({found[name].base} and {base})",
+                    "name in `label` what they differ in, for example {work}_{bs}",
+                )
+            found[name] = Work(name, base, options, factors)
+    return tuple(found.values())
+
+
+def level_words(option: str, value: Any) -> Any:
+    """A factor's level as it is written in a study: `4k`, `2s`, 16, true."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if option in _SIZE_OPTIONS:
+        return units.exact_size(value)
+    return units.exact_duration(value) if option in _DURATION_OPTIONS else value
+
+
+def _origin(study: Study, work: str, option: str) -> Path:
+    """Where the value of an option of a work was written down."""
+    if option in study.factors:
+        return ("factors", option)
+    if getattr(study.works[work], option) is not None:
+        return ("works", work, option)
+    if getattr(study.defaults, option) is not None:
+        return ("defaults", option)
+    return ("works", work, option)
+
+
+def _label(study: Study, base: str, options: JobOptions, factors: dict[str, Any], written: Document) -> str:
+    template = study.label or "_".join(["{work}", *(_default_part(option) for option in factors)])
+
+    def one(match: re.Match[str]) -> str:
+        option = match[1]
+        if option == "work":
+            return base
+        if option not in JOB_OPTIONS:
+            written.fail(("label",), f"{{{option}}} is unknown", suggest(option, ("work", *JOB_OPTIONS)))
+        value = getattr(options, option)
+        if value is None:
+            written.fail(
+                ("label",),
+                f"work {base} does not say {option}",
+                f"add {option} to it, or take {{{option}}} out",
+            )
+        return _level_in_name(option, value)
+
+    name = _PLACEHOLDER.sub(one, template)
+    if not _WORK_NAME.fullmatch(name):
+        written.fail(("label",), f"{name!r} is no name of a work", "write for example {work}_{bs}")
+    return name
+
+
+def _default_part(option: str) -> str:
+    return (
+        f"{{{option}}}" if option in (*_SIZE_OPTIONS, "rw", "engine", "direct") else f"{option}{{{option}}}"
+    )
+
+
+def _level_in_name(option: str, value: Any) -> str:
+    if option == "direct" and isinstance(value, bool):
+        return "direct" if value else "buffered"
+    words = level_words(option, value)
+    text = (
+        str(words).lower()
+        if isinstance(words, bool)
+        else f"{words:g}"
+        if isinstance(words, float)
+        else str(words)
+    )
+    return re.sub(r"[^A-Za-z0-9_-]", "-", text)
+
+
+def _refuse_empty(document: Document, value: Any, path: Path) -> None:
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, child in children:
+        if child is None:
+            document.fail((*path, key), "has no value", "give it one, or take the key out")
+        _refuse_empty(document, child, (*path, key))
+
+
+def _refuse_format(document: Document, value: dict[str, Any]) -> None:
+    found = value.get("format")
+    if "format" in value and found != STUDY_FORMAT:
+        newer = isinstance(found, str) and found.startswith("leadline.study/")
+        remedy = (
+            "use the version of leadline that it was written for"
+            if newer
+            else f"write format: {STUDY_FORMAT}"
+        )
+        document.fail(("format",), f"{found!r} is not a format that this version reads", remedy)
+    if "format" not in value:
+        document.fail(("format",), "the key is missing", f"begin the file with `format: {STUDY_FORMAT}`")
+
+
+def _refuse_names(document: Document, value: dict[str, Any]) -> None:
+    works, targets = value.get("works"), value.get("targets")
+    for name in works if isinstance(works, dict) else ():
+        if not _WORK_NAME.fullmatch(name):
+            document.fail(
+                ("works", name),
+                "is no name of a work",
+                "use up to 64 letters, digits, _ and -, for example randread_4k",
+            )
+    for name in targets if isinstance(targets, dict) else ():
+        try:
+            check_name(name)
+        except SpecError as error:
+            document.fail(("targets", name), error.message, error.remedy)
+
+
+def _refuse_factors(document: Document, study: Study) -> None:
+    for option, levels in study.factors.items():
+        if option not in JOB_OPTIONS:
+            document.fail(("factors", option), "is no option of a job", suggest(option, JOB_OPTIONS))
+        if not levels:
+            document.fail(("factors", option), "has no level", "write [a, b, c]")
+        seen: list[Any] = []
+        for index, level in enumerate(levels):
+            path: Path = ("factors", option, index)
+            try:
+                value = getattr(JobOptions.model_validate({option: level}), option)
+            except ValidationError as error:
+                _, message, remedy = describe(error, document, KNOWN_KEYS)
+                document.fail(path, message, remedy)
+            if value in seen:
+                document.fail(path, f"the level {level!r} is given twice", "keep one of them")
+            seen.append(value)

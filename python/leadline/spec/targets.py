@@ -1,0 +1,82 @@
+"""From `NAME=PATH` or `NAME=URL` to a Target. Whether it is there is found out by `observe`."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from leadline.errors import SpecError
+from leadline.spec.target import Target
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+NULL_URL = "null://"
+# Schemes that leadline has words for, whose engines are not part of this version.
+SCHEMES_TO_COME = ("cephfs", "rados", "radosstriper", "nfs", "smb", "root", "s3")
+_EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=null://"
+
+
+def parse_target(text: str) -> Target:
+    """The target of one `--target NAME=PATH|URL`. Raises SpecError."""
+    name, equals, url = text.partition("=")
+    source = f"--target {text}"
+    if not equals:
+        raise SpecError("the name is missing", _EXAMPLE, source=source)
+    try:
+        return Target(check_name(name), check_url(url))
+    except SpecError as error:
+        raise SpecError(error.message, error.remedy, source=source) from None
+
+
+def parse_targets(texts: Iterable[str]) -> dict[str, Target]:
+    """Targets by name, in the order given. Raises SpecError where a name is given twice."""
+    found: dict[str, Target] = {}
+    for text in texts:
+        target = parse_target(text)
+        if target.name in found:
+            raise SpecError(
+                f"the name {target.name} is given twice",
+                "give each target a name of its own",
+                source=f"--target {text}",
+            )
+        found[target.name] = target
+    return found
+
+
+def check_name(name: str) -> str:
+    """The name itself, where it may name a target. Raises SpecError."""
+    if not _NAME.fullmatch(name):
+        raise SpecError(
+            f"{name!r} is no name of a target",
+            "names have up to 40 of a-z, 0-9, _ and -, and begin with a letter or digit",
+        )
+    return name
+
+
+def check_url(url: object) -> str:
+    """An absolute path, or `null://`. Raises SpecError for schemes that this version has no engine for."""
+    if not isinstance(url, str) or not url.strip() or "\0" in url:
+        raise SpecError(f"{url!r} is neither a path nor a URL", _EXAMPLE)
+    match = _SCHEME.fullmatch(url)
+    if match is None:
+        return os.path.normpath(Path(url).expanduser().absolute())
+    scheme, rest = match[1].lower(), match[2]
+    if scheme == "null":
+        if rest:
+            raise SpecError(f"null:// takes nothing after it, not {rest!r}", "write null://")
+        return NULL_URL
+    if scheme in SCHEMES_TO_COME:
+        raise SpecError(
+            f"{scheme}:// is not available in this version, which measures paths and null://",
+            "mount it and give the path of a directory on it",
+        )
+    near = difflib.get_close_matches(scheme, ("null", *SCHEMES_TO_COME), n=1)
+    hint = f"did you mean {near[0]}://? " if near else ""
+    raise SpecError(
+        f"{scheme}:// is no scheme that leadline knows",
+        f"{hint}give the path of a directory, or null:// (known for later versions: "
+        f"{', '.join(f'{name}://' for name in SCHEMES_TO_COME)})",
+    )

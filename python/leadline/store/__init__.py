@@ -1,0 +1,1 @@
+"""The result directory: the only code that knows its files."""

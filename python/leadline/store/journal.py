@@ -1,0 +1,74 @@
+"""The journal of a result, `events.jsonl`: append-only, one JSON object a line, synced before acting on it.
+
+What is going to be changed is written here first; so a crash at any point can be undone or resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import ResultError
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line: when (unix ns), what, and its details."""
+
+    t_ns: int
+    event: str
+    details: dict[str, Any]
+
+
+class Journal:
+    """Appends events; each is on disk when `append` returns."""
+
+    def __init__(self, path: Path, now_ns: Callable[[], int]) -> None:
+        self._path = path
+        self._now_ns = now_ns
+
+    def append(self, event: str, **details: Any) -> None:
+        """Write one event and sync it. A torn last line of an earlier crash is closed first."""
+        line = json.dumps({"t_ns": self._now_ns(), "event": event, **details}) + "\n"
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                line = "\n" + line
+            data = line.encode()
+            while data:
+                data = data[os.write(descriptor, data) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def read_journal(path: Path) -> tuple[Event, ...]:
+    """All events. Lines torn by a crash are passed over; a line that is no event is an error."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        raise ResultError(
+            f"{path.parent} has no {path.name}", "the directory is not a complete result of leadline"
+        ) from None
+    return tuple(_events(path, text))
+
+
+def _events(path: Path, text: str) -> Iterator[Event]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue  # torn by a crash: its action had not begun, since the sync had not returned
+        if not isinstance(value, dict) or not isinstance(value.get("event"), str):
+            raise ResultError(
+                f"{path}, line {number}: not an event of leadline", "restore the file from a copy"
+            )
+        t_ns = value.pop("t_ns", 0)
+        yield Event(t_ns if isinstance(t_ns, int) else 0, value.pop("event"), value)

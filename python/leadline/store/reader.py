@@ -1,0 +1,129 @@
+"""Reading results: checked first, then as tables through DuckDB, one result or thousands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import ResultError
+from leadline.store.files import JOURNAL, MANIFEST, RESULT_FORMAT, RESULT_VERSION
+from leadline.store.journal import Event, read_journal
+from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result directory that was found sound. Tables are read when they are asked for."""
+
+    path: Path
+    manifest: dict[str, Any]
+    events: tuple[Event, ...]
+    finished: frozenset[str]
+
+    @property
+    def complete(self) -> bool:
+        """True when the study ran to its end."""
+        return any(event.event == "study_finished" for event in self.events)
+
+    def trials(self) -> list[TrialRow]:
+        """Every stored trial in the order of execution."""
+        rows = _rows(self, "trials", TrialRow)
+        return sorted(rows, key=lambda row: row.order)
+
+    def latency(self) -> list[LatencyRow]:
+        """Every stored histogram."""
+        return _rows(self, "latency", LatencyRow)
+
+    def series(self, sources: Sequence[str] = ()) -> list[SeriesRow]:
+        """The stored samples, of all sources or of those named."""
+        condition = f"source IN ({', '.join('?' * len(sources))})" if sources else ""
+        return _rows(self, "series", SeriesRow, condition, sources)
+
+
+def open_result(path: Path) -> Result:
+    """Read manifest and journal; ResultError when the directory is no result or a newer one."""
+    manifest = check_manifest(path)
+    events = read_journal(path / JOURNAL)
+    return Result(path, manifest, events, finished_trials(path, events))
+
+
+def check_manifest(path: Path) -> dict[str, Any]:
+    """The manifest, or a ResultError that says what is wrong with it."""
+    file = path / MANIFEST
+    if not path.is_dir():
+        raise ResultError(f"{path} is not a directory", "name the directory that `leadline run --out` wrote")
+    try:
+        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ResultError(
+            f"{path} is no result of leadline: it has no {MANIFEST}",
+            "name the directory that `leadline run --out` wrote; `leadline list DIR` finds them",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ResultError(f"{file} cannot be read: {error}", "restore it from a copy of the result") from None
+    form = manifest.get("format") if isinstance(manifest, dict) else None
+    name, _, version = str(form).partition("/")
+    if name != RESULT_FORMAT or not version.isdigit():
+        raise ResultError(f"{file} is no manifest of leadline (format {form!r})", "name another directory")
+    if int(version) > RESULT_VERSION:
+        raise ResultError(
+            f"{path} was written by a newer leadline (format {form}; this one reads up to {RESULT_VERSION})",
+            "upgrade leadline to read it",
+        )
+    if manifest.get("kind") not in ("study",) or not isinstance(manifest.get("plan"), dict):
+        raise ResultError(f"{file} lacks its plan", "restore it from a copy of the result")
+    return manifest
+
+
+def finished_trials(path: Path, events: Iterable[Event]) -> frozenset[str]:
+    """Trials that the journal calls finished and whose tables are all there."""
+    named = {str(e.details.get("trial")) for e in events if e.event == "trial_finished"}
+    return frozenset(t for t in named if all((path / table / f"{t}.parquet").is_file() for table in TABLES))
+
+
+def find_results(directory: Path, depth: int = 3) -> Iterator[Path]:
+    """Result directories below `directory`, itself included, not deeper than `depth`."""
+    if (directory / MANIFEST).is_file():
+        yield directory
+        return
+    if depth <= 0:
+        return
+    try:
+        children = sorted(child for child in directory.iterdir() if child.is_dir() and not child.is_symlink())
+    except OSError:
+        return
+    for child in children:
+        if not child.name.startswith("."):
+            yield from find_results(child, depth - 1)
+
+
+def _rows(
+    result: Result, table: str, row_type: Any, condition: str = "", values: Sequence[str] = ()
+) -> list[Any]:
+    import duckdb
+
+    paths = [str(result.path / table / f"{trial}.parquet") for trial in sorted(result.finished)]
+    if not paths:
+        return []
+    where = f" WHERE {condition}" if condition else ""
+    with duckdb.connect() as connection:
+        try:
+            cursor = connection.execute(
+                f"SELECT * FROM read_parquet(?, union_by_name=true){where}",  # noqa: S608 - condition is ours
+                [paths, *values],
+            )
+            names = [column[0] for column in cursor.description]
+            records = cursor.fetchall()
+        except duckdb.Error as error:
+            raise ResultError(
+                f"a table `{table}` of {result.path} is damaged: {str(error).splitlines()[0]}",
+                "restore the file from a copy, or remove it and run: leadline run --resume DIR",
+            ) from None
+    wanted = [field.name for field in fields(row_type)]
+    index = {name: position for position, name in enumerate(names)}
+    return [
+        row_type(*(record[index[name]] if name in index else None for name in wanted)) for record in records
+    ]

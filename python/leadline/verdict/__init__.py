@@ -1,0 +1,1 @@
+"""What tables allow one to say: validity, comparisons, sentences."""

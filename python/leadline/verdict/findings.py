@@ -1,0 +1,257 @@
+"""Puts a result's verdicts together: the only way from the store to a report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from leadline.analysis.cells import CellTable, cell_metrics, tabulate
+from leadline.analysis.curves import latency_curve, summed_series
+from leadline.analysis.metrics import metric_kind
+from leadline.analysis.origin import bytes_read, bytes_written
+from leadline.plan import Plan, PlannedCell
+from leadline.spec.study import Study
+from leadline.spec.target import TargetFacts
+from leadline.store.reader import Result
+from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
+from leadline.verdict import words
+from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.model import (
+    Cell,
+    Curve,
+    Findings,
+    Line,
+    Origin,
+    Quantity,
+    TargetView,
+    Validity,
+)
+from leadline.verdict.model import TrialRow as TrialView
+from leadline.verdict.validity import Case, judge, worst
+
+_Row = TypeVar("_Row", LatencyRow, SeriesRow)
+
+
+def build_findings(result: Result, *, with_charts: bool = True) -> Findings:
+    """Judge a whole result. Without charts no curve and no series is read, which is quicker."""
+    manifest = result.manifest
+    plan = Plan.from_json(manifest["plan"])
+    study = Study.from_json(manifest["study"])
+    facts = {name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()}
+    latency = rows_by_trial(result.latency())
+    open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
+    tables = tabulate(result.trials(), latency, open_loop)
+    reasons = _not_run_reasons(result)
+    validity = {
+        cell.id: judge(_case(cell, facts, tables, plan, manifest, reasons.get(cell.id)))
+        for cell in plan.cells
+    }
+    series = rows_by_trial(result.series(["engine"])) if with_charts else {}
+    cells = tuple(
+        _cell(cell, tables.get(cell.id), validity[cell.id], latency if with_charts else {}, series)
+        for cell in plan.cells
+    )
+    base = study.compare.base or plan.targets[0].name
+    comparisons = compare_targets(
+        plan.cells,
+        tables,
+        {name: found.state for name, found in validity.items()},
+        base,
+        study.compare.metrics,
+        study.compare.margin,
+    )
+    targets = tuple(
+        TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
+        for t in plan.targets
+    )
+    return Findings(
+        id=str(manifest["id"]),
+        kind=str(manifest["kind"]),
+        title=plan.title or plan.study,
+        about=plan.about,
+        created=str(manifest.get("created", "")),
+        state=worst([cell.validity.state for cell in cells]),
+        targets=targets,
+        cells=cells,
+        comparisons=comparisons,
+        statements=words.statements(targets, cells, comparisons, result.complete),
+        host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
+        cluster=_cluster(result.trials()),
+        itself=_itself(result, tables),
+        study=manifest["study"],
+        reproduce=_reproduce(manifest, plan),
+        version=str(manifest.get("version", "")),
+        complete=result.complete,
+    )
+
+
+def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
+    """Rows of one table, by trial."""
+    found: dict[str, list[_Row]] = {}
+    for row in rows:
+        found.setdefault(row.trial, []).append(row)
+    return found
+
+
+def is_open_loop(cell: PlannedCell) -> bool:
+    """True where operations begin at planned times, not when the one before is done."""
+    return cell.job.rate_bytes_per_s is not None or cell.job.rate_iops is not None
+
+
+def _not_run_reasons(result: Result) -> dict[str, str]:
+    return {
+        str(e.details["cell"]): str(e.details["reason"]) for e in result.events if e.event == "trial_not_run"
+    }
+
+
+def _case(
+    cell: PlannedCell,
+    facts: Mapping[str, TargetFacts],
+    tables: Mapping[str, CellTable],
+    plan: Plan,
+    manifest: Mapping[str, Any],
+    reason: str | None,
+) -> Case:
+    table = tables.get(cell.id)
+    memory = manifest.get("memory_bytes")
+    return Case(
+        cell=cell,
+        facts=facts[cell.target],
+        trials=table.trials if table else (),
+        blocks_planned=plan.blocks,
+        memory_bytes=memory if isinstance(memory, int) else None,
+        not_run_reason=reason,
+    )
+
+
+def _cell(
+    cell: PlannedCell,
+    table: CellTable | None,
+    validity: Validity,
+    latency: Mapping[str, Sequence[LatencyRow]],
+    series: Mapping[str, Sequence[SeriesRow]],
+) -> Cell:
+    trials = table.trials if table else ()
+    good = [trial for trial in trials if trial.state == "complete"]
+    own_latency = [row for trial in good for row in latency.get(trial.trial, ())]
+    return Cell(
+        id=cell.id,
+        target=cell.target,
+        work=cell.work,
+        factors=dict(cell.factors),
+        job={**cell.job.as_json(), "notes": list(cell.notes)},
+        metrics=_metrics(table, validity),
+        validity=validity,
+        trials=tuple(_trial(trial, table) for trial in trials),
+        curves=tuple(_curves(own_latency)),
+        lines=tuple(_line(trial, series[trial.trial]) for trial in trials if trial.trial in series),
+        origin=_origin(good),
+    )
+
+
+def _metrics(table: CellTable | None, validity: Validity) -> dict[str, Quantity]:
+    found = cell_metrics(table) if table else {}
+    metrics = {}
+    for name, metric in found.items():
+        unit, estimate = metric_kind(name).unit, metric.estimate
+        metrics[name] = (
+            Quantity(estimate.value, unit, estimate.low, estimate.high, estimate.count)
+            if estimate
+            else Quantity(None, unit, reason=metric.reason)
+        )
+    if not metrics:
+        why = validity.codes[0].evidence if validity.codes else "nothing was measured"
+        for name in ("bandwidth", "iops", "latency_mean", "latency_p99"):
+            metrics[name] = Quantity(None, metric_kind(name).unit, reason=why)
+    return metrics
+
+
+def _trial(trial: TrialRow, table: CellTable | None) -> TrialView:
+    measured = table.by_block.get(trial.block) if table else None
+    values: dict[str, float | None] = dict(measured.values) if measured else {}
+    values |= {"measured_s": trial.measured_ns / 1e9}
+    for name in ("read", "write"):
+        operations = getattr(trial, f"{name}_operations")
+        if operations:
+            values |= {f"{name}_bytes": getattr(trial, f"{name}_bytes"), f"{name}_operations": operations}
+    return TrialView(trial.trial, trial.block, trial.order, trial.state, trial.error, values)
+
+
+def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
+    for direction in ("read", "write", "sync"):
+        for clock in ("submission", "completion", "total", "intended"):
+            found = latency_curve(latency, direction, clock)
+            if found is not None:
+                yield Curve(direction, clock, found.operations, found.points, found.mean_ns, found.stdev_ns)
+
+
+def _line(trial: TrialRow, series: Sequence[SeriesRow]) -> Line:
+    points = summed_series(series, "engine", "bandwidth")
+    return Line(trial.trial, trial.block, "bandwidth", "B/s", points, trial.ramp_ns / 1e9)
+
+
+def _origin(trials: Sequence[TrialRow]) -> Origin | None:
+    if not trials:
+        return None
+    read, written = bytes_read(trials), bytes_written(trials)
+    application = read.application + written.application
+    if not application:
+        return None
+    shares: dict[str, float | None] = {}
+    reasons: dict[str, str] = {}
+    for name in ("wire", "device", "osd"):
+        parts = [
+            (getattr(amount, name), amount.reasons.get(name, ""))
+            for amount in (read, written)
+            if amount.application
+        ]
+        if any(value is None for value, _ in parts):
+            shares[name] = None
+            reasons[name] = next(reason for value, reason in parts if value is None)
+        else:
+            shares[name] = sum(value for value, _ in parts) / application
+    return Origin(1.0, shares["wire"], shares["device"], shares["osd"], reasons)
+
+
+def _cluster(trials: Sequence[TrialRow]) -> dict[str, str]:
+    """The cluster as it was when the last trial that saw it began, as flat facts."""
+    for trial in reversed(trials):
+        state = json.loads(trial.start_state)
+        if state:
+            pgs = ", ".join(f"{count} {name}" for name, count in state["pgs"].items())
+            facts = {
+                "health": state["health"],
+                "health checks": "; ".join(f"{k}: {v}" for k, v in state["checks"].items()) or "none",
+                "placement groups": pgs,
+                "OSDs": f"{state['osds_up']} up, {state['osds_in']} in, of {state['osds']}",
+                "flags": ", ".join(state["flags"]) if state["flags"] else "none",
+            }
+            if state["used_share"] is not None:
+                facts["used"] = f"{state['used_share']:.1%}"
+            return facts
+    return {}
+
+
+def _itself(result: Result, tables: Mapping[str, CellTable]) -> dict[str, str]:
+    """What leadline itself cost: the engine without storage, and the observers."""
+    found: dict[str, str] = {}
+    for event in result.events:
+        if event.event == "self_measured":
+            cost = event.details.get("null_ns_per_operation")
+            found["engine without storage (null, 4 KiB, 32 in flight)"] = (
+                f"{cost:.0f} ns per operation" if cost else f"not measured: {event.details.get('reason')}"
+            )
+    trials = [trial for table in tables.values() for trial in table.trials]
+    cpu = [trial.observer_cpu_ns for trial in trials if trial.observer_cpu_ns is not None]
+    seconds = sum(trial.ramp_ns + trial.measured_ns for trial in trials) / 1e9
+    if cpu and seconds > 0:
+        found["observers"] = f"{sum(cpu) / 1e9 / seconds:.2%} of one CPU during trials"
+    return found
+
+
+def _reproduce(manifest: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
+    command = manifest.get("command")
+    lines = [shlex.join(command)] if isinstance(command, list) and command else []
+    return (*lines, f"seed {plan.seed}, {plan.blocks} blocks, {len(plan.trials)} trials")

@@ -1,0 +1,183 @@
+"""What a result allows one to say, as frozen values: the only thing that reports read.
+
+`show --json` (format `leadline.show/1`) is a projection of `Findings`; so is every other report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
+Outcome = Literal["faster", "slower", "same", "undecided"]
+Tone = Literal["headline", "finding", "caution"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A metric of a cell, its geometric mean over the blocks: `low` to `high` is the 95 % interval.
+
+    Units: `B/s`, `1/s`, `ns`, `B`, `s`, `1` (a share). `value` is None where nothing was measured,
+    and then `reason` says why; `low` and `high` are None below two blocks.
+    """
+
+    value: float | None
+    unit: str
+    low: float | None = None
+    high: float | None = None
+    blocks: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Code:
+    """A validity code that fired, with what was seen and what to do about it."""
+
+    code: str
+    state: State
+    title: str
+    evidence: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Validity:
+    """The worst state of the codes that fired; VALID when none did."""
+
+    state: State
+    codes: tuple[Code, ...] = ()
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial for the engineers' table. `values` has the metrics' names as keys, base units."""
+
+    trial: str
+    block: int
+    order: int
+    state: str
+    error: str | None
+    values: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Latency percentiles of a cell, all its trials' histograms merged exactly.
+
+    `points` are (percentile 0..100, latency in ns); `direction` is read, write or sync; `clock` is
+    `submission`, `completion`, `total` (both, from the actual start) or `intended` (from the intended
+    start, open loop).
+    """
+
+    direction: str
+    clock: str
+    operations: int
+    points: tuple[tuple[float, float], ...]
+    mean_ns: float | None = None
+    stdev_ns: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A time series of one trial: `points` are (seconds since the trial's start, value)."""
+
+    trial: str
+    block: int
+    name: str
+    unit: str
+    points: tuple[tuple[float, float], ...]
+    measured_from_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a cell's bytes went: shares, per byte that the application moved; None is "not observable"."""
+
+    application_bytes: float
+    wire_bytes: float | None
+    device_bytes: float | None
+    osd_bytes: float | None
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of target, work and factor levels, and everything known of it."""
+
+    id: str
+    target: str
+    work: str
+    factors: dict[str, Any]
+    job: dict[str, Any]
+    metrics: dict[str, Quantity]
+    validity: Validity
+    trials: tuple[TrialRow, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    lines: tuple[Line, ...] = ()
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`other` against `base` in one work, as the ratio other/base, paired by block.
+
+    `verdict` speaks of `other`: faster, slower, same (within `margin`), undecided. `assumption` says
+    what the interval rests on where that needs saying (few blocks).
+    """
+
+    work: str
+    metric: str
+    base: str
+    other: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    verdict: Outcome
+    margin: float = 0.05
+    assumption: str | None = None
+    validity: State = "VALID"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence for a person, with the evidence that it rests on."""
+
+    tone: Tone
+    text: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TargetView:
+    """A target as reports show it; `words` is the phrase, `facts` the details."""
+
+    name: str
+    url: str
+    access: str
+    words: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list."""
+
+    id: str
+    kind: str
+    title: str
+    about: str
+    created: str
+    state: State
+    targets: tuple[TargetView, ...]
+    cells: tuple[Cell, ...]
+    comparisons: tuple[Comparison, ...]
+    statements: tuple[Statement, ...]
+    host: dict[str, str] = field(default_factory=dict)
+    cluster: dict[str, str] = field(default_factory=dict)
+    itself: dict[str, str] = field(default_factory=dict)
+    study: dict[str, Any] = field(default_factory=dict)
+    reproduce: tuple[str, ...] = ()
+    version: str = ""
+    complete: bool = True
+    published_units: bool = False

@@ -1,0 +1,84 @@
+"""Compares two results that were measured apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leadline.analysis.cells import CellTable, compare_cells_of_two_runs, tabulate
+from leadline.analysis.metrics import metric_kind, primary_metric
+from leadline.errors import ResultError
+from leadline.plan import Plan, PlannedCell
+from leadline.store.reader import Result
+from leadline.verdict.comparisons import FEW_BLOCKS, outcome_of
+from leadline.verdict.findings import build_findings, is_open_loop, rows_by_trial
+from leadline.verdict.model import Comparison, State
+from leadline.verdict.validity import worst
+
+_APART = "measured at different times: holds only as far as nothing else changed in between"
+
+
+def compare_results(
+    base: Result, other: Result, metrics: Sequence[str], margin: float
+) -> tuple[Comparison, ...]:
+    """Every cell of `other` against the cell of `base` with the same target and work.
+
+    Two results of one target each match by work alone, whatever their targets are called.
+    """
+    plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
+    pairs = _pairs(plans[0], plans[1])
+    if not pairs:
+        raise ResultError(
+            f"{base.path} and {other.path} have no cell in common",
+            "compare results of the same study, with targets of the same names",
+        )
+    tables = [_tables(result, plan) for result, plan in zip((base, other), plans, strict=True)]
+    states = [_states(result) for result in (base, other)]
+    found = []
+    for first, second in pairs:
+        state = worst([states[0][first.id], states[1][second.id]])
+        for metric in metrics or (primary_metric(first.job.as_json()), "latency_p99"):
+            found.append(_compare((first, second), (tables[0], tables[1]), metric, margin, state))
+    return tuple(found)
+
+
+def _pairs(base: Plan, other: Plan) -> list[tuple[PlannedCell, PlannedCell]]:
+    alone = len(base.targets) == len(other.targets) == 1
+    by_key = {(None if alone else cell.target, cell.work): cell for cell in base.cells}
+    keys = [((None if alone else cell.target, cell.work), cell) for cell in other.cells]
+    return [(by_key[key], cell) for key, cell in keys if key in by_key]
+
+
+def _tables(result: Result, plan: Plan) -> dict[str, CellTable]:
+    open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
+    return tabulate(result.trials(), rows_by_trial(result.latency()), open_loop)
+
+
+def _states(result: Result) -> dict[str, State]:
+    return {cell.id: cell.validity.state for cell in build_findings(result, with_charts=False).cells}
+
+
+def _compare(
+    cells: tuple[PlannedCell, PlannedCell],
+    tables: tuple[dict[str, CellTable], dict[str, CellTable]],
+    metric: str,
+    margin: float,
+    state: State,
+) -> Comparison:
+    first, second = (table.get(cell.id) for cell, table in zip(cells, tables, strict=True))
+    estimate = compare_cells_of_two_runs(first, second, metric) if first and second else None
+    outcome = outcome_of(estimate, metric_kind(metric).higher_is_better, margin)
+    blocks = estimate.count if estimate else 0
+    return Comparison(
+        work=cells[0].work,
+        metric=metric,
+        base=f"A:{cells[0].target}",
+        other=f"B:{cells[1].target}",
+        ratio=estimate.value if estimate else None,
+        low=estimate.low if estimate else None,
+        high=estimate.high if estimate else None,
+        blocks=blocks,
+        verdict="undecided" if state in ("INVALID", "NOT_RUN") else outcome,
+        margin=margin,
+        assumption=_APART if blocks >= FEW_BLOCKS else f"{_APART}; {blocks} blocks",
+        validity=state,
+    )

@@ -1,0 +1,239 @@
+"""Which validity codes fire on a cell. One small function a code; thresholds are in `codes.yaml`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leadline.analysis.origin import bytes_read, bytes_written
+from leadline.plan import PlannedCell
+from leadline.spec.target import TargetFacts
+from leadline.store.tables import TrialRow
+from leadline.units import format_size
+from leadline.verdict.catalogue import catalogue
+from leadline.verdict.model import Code, State, Validity
+
+_RANK: dict[State, int] = {"VALID": 0, "DOUBTFUL": 1, "INVALID": 2, "NOT_RUN": 3}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the codes of one cell look at. `trials` are all that were stored, `good` the complete ones."""
+
+    cell: PlannedCell
+    facts: TargetFacts
+    trials: tuple[TrialRow, ...]
+    blocks_planned: int
+    memory_bytes: int | None
+    not_run_reason: str | None
+
+    @property
+    def good(self) -> tuple[TrialRow, ...]:
+        """Trials that ran to their end."""
+        return tuple(trial for trial in self.trials if trial.state == "complete")
+
+
+def judge(case: Case) -> Validity:
+    """All codes that fire, worst first."""
+    codes = [code for rule in _RULES for code in rule(case)]
+    codes.sort(key=lambda code: -_RANK[code.state])
+    return Validity(worst(code.state for code in codes), tuple(codes))
+
+
+def worst(states: Iterator[State] | Sequence[State]) -> State:
+    """The worst of some states; VALID when there is none."""
+    return max(states, key=_RANK.__getitem__, default="VALID")
+
+
+def _worst_trial(trials: Sequence[TrialRow], value: Callable[[TrialRow], float | None]) -> tuple[float, str]:
+    found = [(v, trial.trial) for trial in trials if (v := value(trial)) is not None]
+    return max(found, default=(0.0, ""))
+
+
+def _few_blocks(case: Case) -> Iterator[Code]:
+    kind = catalogue()["few_blocks"]
+    count = len({trial.block for trial in case.good})
+    if 0 < count < kind.thresholds["blocks"]:
+        yield kind.fire(f"{count} {'block was' if count == 1 else 'blocks were'} completed")
+
+
+def _too_short(case: Case) -> Iterator[Code]:
+    kind = catalogue()["too_short"]
+    if not case.good:
+        return
+    seconds = min(trial.measured_ns / 1e9 for trial in case.good)
+    operations = min(trial.read_operations + trial.write_operations for trial in case.good)
+    limit = kind.thresholds
+    if seconds < limit["seconds"]:
+        yield kind.fire(f"{seconds:.3g} s were measured", worse=seconds < limit["seconds_invalid"])
+    elif operations < limit["operations"]:
+        yield kind.fire(f"{operations} operations in {seconds:.3g} s")
+
+
+def _generator_saturated(case: Case) -> Iterator[Code]:
+    if case.facts.access == "null":
+        return  # there the generator is what is measured
+    kind = catalogue()["generator_saturated"]
+    busy, trial = _worst_trial(case.good, lambda row: row.busy_share_max)
+    if busy >= kind.thresholds["busy_share"]:
+        yield kind.fire(f"a thread was on CPU {min(busy, 1):.0%} of the time in {trial}")
+    late, trial = _worst_trial(case.good, _late_share)
+    if late >= kind.thresholds["late_share"]:
+        yield kind.fire(f"{late:.0%} of the operations began later than the rate asked in {trial}")
+
+
+def _late_share(trial: TrialRow) -> float | None:
+    pacer = json.loads(trial.summary).get("pacer")
+    return None if not pacer else pacer.get("late_share")
+
+
+def _host_cpu_saturated(case: Case) -> Iterator[Code]:
+    kind = catalogue()["host_cpu_saturated"]
+    busy, trial = _worst_trial(case.good, lambda row: row.cpu_busy_share)
+    if busy >= kind.thresholds["busy_share"] and case.facts.access != "null":
+        yield kind.fire(f"the host's CPUs were busy {busy:.0%} of the time in {trial}")
+
+
+def _errors(case: Case) -> Iterator[Code]:
+    bad = [trial for trial in case.trials if trial.state != "complete"]
+    failed = [trial for trial in bad if "(verify)" in (trial.error or "")]
+    if failed:
+        yield catalogue()["verification_failed"].fire(f"{failed[0].trial}: {failed[0].error}")
+    others = [trial for trial in bad if trial not in failed]
+    if others:
+        yield catalogue()["errors"].fire(
+            f"{len(others)} of {len(case.trials)} trials; {others[0].trial}: {others[0].error}"
+        )
+
+
+def _unwritten_blocks(case: Case) -> Iterator[Code]:
+    count = sum(trial.unwritten_blocks for trial in case.good)
+    if count:
+        yield catalogue()["unwritten_blocks"].fire(
+            f"{count} blocks of 4 KiB were read that were never written"
+        )
+
+
+def _cached_reads(case: Case) -> Iterator[Code]:
+    """Sources from the nearest to the farthest: the first that is known decides."""
+    if not case.cell.job.reads or not case.good or case.facts.access == "null":
+        return
+    if case.facts.in_memory:
+        return  # `memory_target` says it
+    kind = catalogue()["cached_reads"]
+    found = bytes_read(case.good)
+    source = next(((n, v) for n in ("wire", "device", "osd") if (v := getattr(found, n)) is not None), None)
+    if source is None:
+        fits = case.memory_bytes is None or case.cell.job.data_set_bytes < case.memory_bytes
+        if not case.cell.job.direct and fits:
+            yield catalogue()["origin_unknown"].fire("; ".join(sorted(set(found.reasons.values()))))
+        return
+    name, value = source
+    cached = 1 - value / found.application if found.application else 0.0
+    if cached > kind.thresholds["share"]:
+        words = {"wire": "came over the wire", "device": "came from the device", "osd": "came from the OSDs"}[
+            name
+        ]
+        yield kind.fire(
+            f"{format_size(value)} {words} for {format_size(found.application)} read:"
+            f" {cached:.0%} from a cache",
+            worse=cached > kind.thresholds["share_invalid"],
+        )
+
+
+def _buffered_writes(case: Case) -> Iterator[Code]:
+    job = case.cell.job
+    if not job.writes or job.direct or not case.good or case.facts.access == "null" or case.facts.in_memory:
+        return
+    kind = catalogue()["buffered_writes"]
+    found = bytes_written(case.good)
+    source = next((v for n in ("wire", "device", "osd") if (v := getattr(found, n)) is not None), None)
+    if source is None:
+        yield kind.fire("writes were buffered, and nothing shows how much of them left memory")
+        return
+    kept = 1 - source / found.application if found.application else 0.0
+    if kept > kind.thresholds["share"]:
+        yield kind.fire(
+            f"{format_size(found.application)} were written, {format_size(source)} had left memory at the end"
+        )
+
+
+def _memory_target(case: Case) -> Iterator[Code]:
+    if case.facts.in_memory:
+        yield catalogue()["memory_target"].fire(f"{case.facts.mount_point} is {case.facts.file_system}")
+
+
+def _cluster(case: Case) -> Iterator[Code]:
+    """Codes on the cluster's state, as seen at the start and the end of each trial."""
+    seen: dict[str, str] = {}
+    for trial in case.good:
+        for moment, text in (("start", trial.start_state), ("end", trial.end_state)):
+            state = json.loads(text)
+            if state:
+                for code, evidence in _cluster_problems(state):
+                    seen.setdefault(code, f"at the {moment} of {trial.trial}: {evidence}")
+    for code, evidence in seen.items():
+        yield catalogue()[code].fire(evidence)
+
+
+def _cluster_problems(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    unclean = {n: c for n, c in state["pgs"].items() if not {"active", "clean"} <= set(n.split("+"))}
+    if unclean:
+        yield "cluster_not_clean", ", ".join(f"{count} PGs {name}" for name, count in unclean.items())
+    elif state["osds"] is not None and state["osds_up"] is not None and state["osds_up"] < state["osds"]:
+        yield "cluster_not_clean", f"{state['osds_up']} of {state['osds']} OSDs were up"
+    if state["scrubbing"] or state["recovering"]:
+        what = "recovery" if state["recovering"] else f"{state['scrubbing']} PGs scrubbing"
+        yield "scrub_or_recovery", what
+    used, near = state["used_share"], state["nearfull_share"]
+    if used is not None and near is not None and used >= near:
+        yield "nearly_full", f"{used:.0%} used, nearfull at {near:.0%}"
+
+
+def _throttled(case: Case) -> Iterator[Code]:
+    count, trial = _worst_trial(case.good, lambda row: row.cgroup_throttled)
+    if count > 0:
+        yield catalogue()["throttled"].fire(f"the control group was throttled {count:.0f} times in {trial}")
+
+
+def _noisy_host(case: Case) -> Iterator[Code]:
+    kind = catalogue()["noisy_host"]
+    steal, trial = _worst_trial(case.good, lambda row: row.cpu_steal_share)
+    if steal >= kind.thresholds["steal_share"]:
+        yield kind.fire(f"{steal:.0%} of the CPUs' time was stolen in {trial}")
+
+
+def _compressible(case: Case) -> Iterator[Code]:
+    if case.cell.job.writes and not case.cell.job.incompressible and case.facts.access != "null":
+        yield catalogue()["compressible_data"].fire("the study asked for compressible data")
+
+
+def _completeness(case: Case) -> Iterator[Code]:
+    if not case.trials:
+        reason = case.not_run_reason or "the run ended before it"
+        yield catalogue()["not_run"].fire(reason)
+    elif len(case.trials) < case.blocks_planned:
+        evidence = f"{len(case.trials)} of {case.blocks_planned} blocks"
+        yield catalogue()["incomplete"].fire(
+            f"{evidence}: {case.not_run_reason}" if case.not_run_reason else evidence
+        )
+
+
+_RULES: tuple[Callable[[Case], Iterator[Code]], ...] = (
+    _completeness,
+    _errors,
+    _unwritten_blocks,
+    _cached_reads,
+    _buffered_writes,
+    _few_blocks,
+    _too_short,
+    _cluster,
+    _memory_target,
+    _generator_saturated,
+    _host_cpu_saturated,
+    _throttled,
+    _noisy_host,
+    _compressible,
+)

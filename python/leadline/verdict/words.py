@@ -1,0 +1,175 @@
+"""The verdict in sentences: what a manager reads first, each with the evidence it rests on.
+
+No claim without its interval, no interval without its number of blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from leadline.analysis.metrics import metric_kind
+from leadline.verdict.model import Cell, Comparison, Outcome, Statement, TargetView
+
+_UNUSABLE = ("INVALID", "NOT_RUN")
+
+
+def statements(
+    targets: Sequence[TargetView],
+    cells: Sequence[Cell],
+    comparisons: Sequence[Comparison],
+    complete: bool,
+) -> tuple[Statement, ...]:
+    """Headlines, findings, cautions, in the order of their weight."""
+    found: list[Statement] = []
+    views = {target.name: target for target in targets}
+    primary = [c for c in comparisons if metric_kind(c.metric).unit != "ns"]
+    for target in targets:
+        own = [c for c in primary if c.other == target.name]
+        if own:
+            found.append(_headline(views[own[0].base], target, own))
+    if not comparisons:
+        found.extend(_alone(targets, cells))
+    found.extend(_cautions(cells, comparisons, complete))
+    return tuple(found)
+
+
+def _headline(base: TargetView, other: TargetView, found: Sequence[Comparison]) -> Statement:
+    usable = [c for c in found if c.validity not in _UNUSABLE]
+    groups: list[str] = []
+    outcomes: tuple[Outcome, ...] = ("faster", "slower", "same")
+    for outcome in outcomes:
+        part = _group(outcome, [c for c in usable if c.verdict == outcome])
+        if part:
+            groups.append(part)
+    undecided = [c for c in usable if c.verdict == "undecided"]
+    if undecided:
+        groups.append(f"undecided in {_works(len(undecided))} ({_listed([c.work for c in undecided])})")
+    lost = len(found) - len(usable)
+    if lost:
+        groups.append(f"not comparable in {_works(lost)}, where a figure is INVALID or was not measured")
+    evidence = tuple(_evidence(c) for c in usable)
+    subject = f"{other.name} ({other.words}) against {base.name} ({base.words})"
+    return Statement("headline", f"{subject}: {'; '.join(groups)}.", evidence)
+
+
+def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
+    if not found:
+        return ""
+    if outcome == "same":
+        return f"the same within {found[0].margin:.0%} in {_works(len(found))}"
+    factors = _by_factor(found)
+    least, most = factors[0], factors[-1]
+    if len(factors) == 1:
+        interval = _factor_interval(most[1])
+        return f"{_digits(most[0])} times {outcome} in {most[1].work} (95 % interval {interval})"
+    return (
+        f"{outcome} in {_works(len(found))}, from {_digits(least[0])} times in {least[1].work}"
+        f" (95 % interval {_factor_interval(least[1])})"
+        f" to {_digits(most[0])} times in {most[1].work} ({_factor_interval(most[1])})"
+    )
+
+
+def _by_factor(found: Sequence[Comparison]) -> list[tuple[float, Comparison]]:
+    pairs = [(_factor(comparison), comparison) for comparison in found]
+    return sorted(pairs, key=lambda pair: pair[0])
+
+
+def _factor(comparison: Comparison) -> float:
+    """How many times: always at least about 1, whichever way the ratio goes."""
+    ratio = comparison.ratio or 1.0
+    return ratio if ratio >= 1 else 1 / ratio
+
+
+def _factor_interval(comparison: Comparison) -> str:
+    low, high = comparison.low or 0.0, comparison.high or 0.0
+    if (comparison.ratio or 1.0) < 1 and low > 0 and high > 0:
+        low, high = 1 / high, 1 / low
+    return f"{_digits(low)} to {_digits(high)}, {comparison.blocks} blocks"
+
+
+def _interval(comparison: Comparison) -> str:
+    if comparison.low is None or comparison.high is None:
+        return f"{_digits(comparison.ratio)}, no interval: {comparison.blocks} block"
+    return f"{_digits(comparison.low)} to {_digits(comparison.high)}, {comparison.blocks} blocks"
+
+
+def _evidence(comparison: Comparison) -> str:
+    state = "" if comparison.validity == "VALID" else f", {comparison.validity}"
+    return (
+        f"{comparison.work}: {comparison.metric} of {comparison.other} / {comparison.base}"
+        f" = {_interval(comparison)}: {comparison.verdict}{state}"
+    )
+
+
+def _alone(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Statement]:
+    """One target has nothing to be compared with: its best figures, each with its interval."""
+    for target in targets:
+        own = [c for c in cells if c.target == target.name and c.validity.state not in _UNUSABLE]
+        parts = []
+        for metric, words in (("bandwidth", "largest bandwidth"), ("iops", "most operations")):
+            ranked = sorted((_value(cell, metric), index) for index, cell in enumerate(own))
+            if ranked and ranked[-1][0] > 0:
+                best = own[ranked[-1][1]]
+                parts.append(f"{words} {_quantity(best, metric)} in {best.work}")
+        if parts:
+            yield Statement("headline", f"{target.name} ({target.words}): {'; '.join(parts)}.")
+
+
+def _value(cell: Cell, metric: str) -> float:
+    quantity = cell.metrics.get(metric)
+    return quantity.value if quantity is not None and quantity.value is not None else 0.0
+
+
+def _quantity(cell: Cell, metric: str) -> str:
+    from leadline import units
+
+    quantity = cell.metrics[metric]
+    show = units.format_rate if metric == "bandwidth" else units.format_iops
+    if quantity.low is None or quantity.high is None:
+        return f"{show(quantity.value or 0)} (no interval: {quantity.blocks} block)"
+    return (
+        f"{show(quantity.value or 0)} (95 % interval {show(quantity.low)} to {show(quantity.high)},"
+        f" {quantity.blocks} blocks)"
+    )
+
+
+def _cautions(
+    cells: Sequence[Cell], comparisons: Sequence[Comparison], complete: bool
+) -> Iterator[Statement]:
+    if not complete:
+        yield Statement("caution", "The run did not end: figures of blocks that are missing are not in here.")
+    for state, words in (
+        ("NOT_RUN", "could not be run"),
+        ("INVALID", "INVALID: do not use their figures"),
+        ("DOUBTFUL", "DOUBTFUL: read their codes before using the figures"),
+    ):
+        found = [cell for cell in cells if cell.validity.state == state]
+        if found:
+            codes = sorted({code.title for cell in found for code in cell.validity.codes})
+            yield Statement(
+                "caution",
+                f"{len(found)} of {len(cells)} cells {'are ' if state != 'NOT_RUN' else ''}{words}"
+                f" ({', '.join(codes)}).",
+                tuple(f"{cell.id}: {code.evidence}" for cell in found for code in cell.validity.codes),
+            )
+    few = [c for c in comparisons if c.assumption]
+    if few:
+        yield Statement(
+            "caution",
+            f"{len(few)} of {len(comparisons)} comparisons have few blocks, so that their intervals rest on"
+            " assumptions; with six or more blocks they would not have to.",
+        )
+
+
+def _digits(value: float | None) -> str:
+    from leadline import units
+
+    return units.format_number(value or 0.0)
+
+
+def _works(count: int) -> str:
+    return f"{count} work" if count == 1 else f"{count} works"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

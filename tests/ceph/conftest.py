@@ -1,0 +1,77 @@
+"""One real Ceph for all tests here: four OSDs, EC 2+1, through the command line as a user starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from leadline import lab as leadline_lab
+from leadline.errors import LabError
+from leadline.lab import mounts, packages
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def run_leadline(
+    *words: str, deadline_s: float = 200.0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """`leadline WORDS` in a process of its own, as a shell would start it."""
+    return subprocess.run(
+        [sys.executable, "-m", "leadline", *words],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=deadline_s,
+        check=False,
+    )
+
+
+def why_no_lab() -> str:
+    """Why no lab can be started on this machine; "" where one can."""
+    lacking = packages.missing()
+    if lacking:
+        return f"Debian packages are missing: {' '.join(lacking)}"
+    try:
+        mounts.require_fuse()
+    except LabError as error:
+        return error.message
+    return ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Labs of the tests are entered here, not among the user's."""
+    reason = why_no_lab()
+    if reason:
+        pytest.skip(f"NO CEPH TEST RUNS: {reason}")
+    home = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(home))
+        yield home
+        # Whatever a failing test left.
+        assert run_leadline("lab", "down", "--all").returncode == 0
+
+
+@pytest.fixture(scope="session")
+def leadline() -> Command:
+    """Runs a command line of leadline."""
+    return run_leadline
+
+
+@pytest.fixture(scope="session")
+def lab(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[leadline_lab.Lab]:
+    """The session's lab: its directories are `lab.status().targets`."""
+    directory = tmp_path_factory.mktemp("lab") / "lab"
+    started = run_leadline("lab", "up", "--dir", str(directory), "--name", "session")
+    try:
+        assert started.returncode == 0, started.stderr
+        yield leadline_lab.open(directory)
+    finally:
+        ended = run_leadline("lab", "down", str(directory))
+    assert ended.returncode == 0, ended.stderr
+    assert not directory.exists()

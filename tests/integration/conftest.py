@@ -1,0 +1,54 @@
+"""The command as its users run it: a process of its own, in directories of the test's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import Command, command_line
+
+
+@pytest.fixture
+def leadline() -> Command:
+    """Runs one command line to its end."""
+
+    def run(*arguments: str, timeout: float = 120, **options: Any) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "NO_COLOR": "", **options.pop("env", {})}
+        return subprocess.run(
+            command_line(*arguments),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env=environment,
+            **options,
+        )
+
+    return run
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    path = tmp_path / "target"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """One work of each kind on files of 4 MiB: a whole run in about a second."""
+    path = tmp_path / "small.yaml"
+    path.write_text(
+        "format: leadline.study/1\n"
+        "blocks: 2\n"
+        "limits: {reserve: 1M}\n"
+        "defaults: {size: 4M, runtime: 200ms, time_based: true, engine: psync, direct: false}\n"
+        "works:\n"
+        "  randread_4k: {rw: randread, bs: 4k}\n"
+        "  seqwrite_64k: {rw: write, bs: 64k}\n"
+    )
+    return path

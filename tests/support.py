@@ -1,0 +1,25 @@
+"""What tests of the command line share: running it, and reading what it printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def command_line(*arguments: str) -> list[str]:
+    """Arguments that run `leadline` as a process of its own."""
+    return [sys.executable, "-m", "leadline", *arguments]
+
+
+def show(leadline: Command, result: Path) -> dict[str, Any]:
+    """What `leadline show --json` says of a result."""
+    found = leadline("show", str(result), "--json")
+    assert found.returncode in (0, 3), found.stderr
+    value: dict[str, Any] = json.loads(found.stdout)
+    return value

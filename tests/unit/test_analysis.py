@@ -1,0 +1,110 @@
+"""Means, ratios and metrics, against values that were computed by hand or by another library."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from builders import MIB, trial_row
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from leadline.analysis.cells import CellTable, compare_cells
+from leadline.analysis.metrics import Measured, primary_metric, trial_metrics
+from leadline.analysis.origin import bytes_read
+from leadline.analysis.statistics import geometric_mean, paired_ratio, unpaired_ratio
+
+_POSITIVE = st.lists(st.floats(1e-3, 1e9), min_size=2, max_size=20)
+
+
+@given(_POSITIVE)
+def test_the_interval_is_students_on_logarithms(values: list[float]) -> None:
+    found = geometric_mean(values)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    logs = np.log(values)
+    assert found.value == pytest.approx(float(stats.gmean(values)), rel=1e-9)
+    if logs.std() > 1e-12:
+        low, high = stats.t.interval(0.95, len(values) - 1, logs.mean(), stats.sem(logs))
+        assert math.log(found.low) == pytest.approx(low, rel=1e-6, abs=1e-6)
+        assert math.log(found.high) == pytest.approx(min(high, 700.0), rel=1e-6, abs=1e-6)
+
+
+def test_one_value_has_no_interval_and_none_no_mean() -> None:
+    found = geometric_mean([5.0])
+    assert found is not None
+    assert (found.low, found.high) == (None, None)
+    assert geometric_mean([]) is None
+    assert geometric_mean([1.0, 0.0]) is None
+
+
+def test_the_paired_ratio_is_the_ratio_of_the_means() -> None:
+    base, other = [100.0, 130.0, 90.0], [50.0, 60.0, 47.0]
+    means = [geometric_mean(values) for values in (base, other)]
+    ratio = paired_ratio(base, other)
+    assert ratio is not None
+    assert means[0] is not None
+    assert means[1] is not None
+    assert ratio.value == pytest.approx(means[1].value / means[0].value)
+
+
+def test_pairing_removes_what_blocks_share() -> None:
+    drift = [1.0, 2.0, 4.0, 8.0]
+    base, other = [100 * d for d in drift], [110 * d for d in drift]
+    paired, unpaired = paired_ratio(base, other), unpaired_ratio(base, other)
+    assert paired is not None
+    assert unpaired is not None
+    assert paired.low == pytest.approx(1.1)
+    assert unpaired.low is not None
+    assert unpaired.low < 0.3
+
+
+def test_the_unpaired_interval_is_welchs() -> None:
+    base, other = [1.0, 1.2, 0.9, 1.1], [2.0, 2.6, 1.9]
+    found = unpaired_ratio(base, other)
+    reference = stats.ttest_ind(np.log(other), np.log(base), equal_var=False).confidence_interval(0.95)
+    assert found is not None
+    assert found.low == pytest.approx(math.exp(reference.low))
+    assert found.high == pytest.approx(math.exp(reference.high))
+
+
+def test_rates_are_over_the_measured_interval_and_mixed_work_has_both_directions() -> None:
+    row = trial_row(write_bytes=50 * MIB, write_operations=12_800)
+    values = trial_metrics(row, [], open_loop=False).values
+    assert values["bandwidth"] == 75 * MIB
+    assert values["iops"] == 19_200
+    assert values["read_bandwidth"] == 50 * MIB
+    assert values["write_iops"] == 6_400
+    assert "read_bandwidth" not in trial_metrics(trial_row(), [], open_loop=False).values
+
+
+def test_an_empty_trial_has_reasons_and_no_zeros() -> None:
+    found = trial_metrics(trial_row(read_operations=0, read_bytes=0), [], open_loop=False)
+    assert not found.values
+    assert set(found.reasons) == {"bandwidth", "iops"}
+
+
+def test_only_blocks_that_both_cells_have_are_compared() -> None:
+    def table(name: str, values: dict[int, float]) -> CellTable:
+        measured = {block: Measured({"iops": value}, {}) for block, value in values.items()}
+        return CellTable(name, (), measured)
+
+    found = compare_cells(table("a", {1: 1.0, 2: 2.0, 3: 4.0}), table("b", {2: 6.0, 3: 12.0, 4: 1.0}), "iops")
+    assert found is not None
+    assert (found.value, found.count) == (pytest.approx(3.0), 2)
+
+
+def test_small_blocks_are_asked_for_operations_and_large_ones_for_bandwidth() -> None:
+    assert primary_metric({"bs": 4096}) == "iops"
+    assert primary_metric({"bs": MIB}) == "bandwidth"
+
+
+def test_bytes_behind_ceph_are_what_the_stores_read() -> None:
+    row = trial_row(device_read_bytes=None, store_read_bytes=120 * MIB, wire_received_bytes=101 * MIB)
+    found = bytes_read([row, row])
+    assert (found.application, found.wire, found.device) == (200 * MIB, 202 * MIB, 240 * MIB)
+    assert found.osd is None
+    assert found.reasons["osd"]

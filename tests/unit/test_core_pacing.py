@@ -1,0 +1,57 @@
+"""The open loop: rates are kept, and a target too slow for its rate shows in the intended latency."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core_jobs import MIB, SECOND_NS, job, merged, run
+
+from leadline import _core
+
+
+@pytest.mark.parametrize("engine", ["psync", "null"])
+@pytest.mark.parametrize("arrival", ["constant", "poisson"])
+def test_a_rate_is_kept_over_all_threads(tmp_path: Path, engine: str, arrival: str) -> None:
+    changes: dict[str, Any] = {"engine": engine, "arrival": arrival, "rate_iops": 2000.0, "numjobs": 2}
+    changes |= {"time_based": True, "runtime_ns": SECOND_NS}
+    _core.layout(job(tmp_path, **changes))
+    summary, record = run(tmp_path, **changes)
+    # A Poisson count of 2,000 has a standard deviation of 45: five of them; constant arrivals have none.
+    allowed = 225 if arrival == "poisson" else 20
+    assert abs(summary["total"]["read"]["operations"] - 2000) <= allowed
+    assert summary["pacer"]["late_ns_max"] >= summary["pacer"]["late_ns_mean"] >= 0
+    assert _core.histogram_summary(merged(record, "read", "intended"))["count"] > 0
+
+
+def test_a_rate_in_bytes_is_a_rate_of_blocks(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"engine": "null", "rate_bytes_per_s": 4 * MIB, "bs": 1 << 16, "size": MIB}
+    summary, _ = run(tmp_path, **changes, time_based=True, runtime_ns=SECOND_NS)
+    assert abs(summary["total"]["read"]["operations"] - 64) <= 2
+
+
+def test_a_target_too_slow_for_the_rate_shows_in_the_intended_latency_only(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"bs": MIB, "size": 16 * MIB, "verify": True, "rate_iops": 1e6}
+    changes |= {"time_based": True, "runtime_ns": SECOND_NS // 2}
+    _core.layout(job(tmp_path, **changes))
+    summary, record = run(tmp_path, **changes)
+    intended, total = (
+        _core.histogram_percentiles(merged(record, "read", clock), [50.0])[0]
+        for clock in ("intended", "total")
+    )
+    assert intended > 10 * total
+    pacer = summary["pacer"]
+    assert pacer["waited_share"] > 0.9
+    # What was late was the target, not the pacer.
+    assert pacer["own_late_ns_mean"] < pacer["late_ns_mean"] / 10
+
+
+def test_intended_latency_is_never_below_the_actual(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"engine": "null", "rate_iops": 500.0, "arrival": "poisson"}
+    _, record = run(tmp_path, **changes, time_based=True, runtime_ns=SECOND_NS // 2)
+    means = {
+        clock: _core.histogram_summary(merged(record, "read", clock))["mean"]
+        for clock in ("intended", "total")
+    }
+    assert means["intended"] >= means["total"]

@@ -1,0 +1,55 @@
+"""Pages that are made from data are the data's; the house's own rules hold."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "leadline"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_the_page_of_validity_codes_is_the_catalogues() -> None:
+    made = runpy.run_path(str(ROOT / "tools" / "validity_page.py"))["page"]()
+    assert (ROOT / "docs" / "validity.md").read_text() == made, "run: python tools/validity_page.py"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_every_file_says_why_it_exists_and_stays_small(module: Path) -> None:
+    text = module.read_text()
+    assert not text or ast.get_docstring(ast.parse(text)), "open the file with why it exists"
+    assert len(text.splitlines()) <= 500, "move walls: a module becomes a folder at 500 lines"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_functions_stay_under_seventy_lines(module: Path) -> None:
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 70, node.name
+
+
+def library_part(module: Path) -> ast.Module:
+    """A module without its `if __name__ == "__main__"`: that part is a child process of leadline's own."""
+    tree = ast.parse(module.read_text())
+    tree.body = [
+        node
+        for node in tree.body
+        if not (isinstance(node, ast.If) and ast.unparse(node.test).startswith("__name__ =="))
+    ]
+    return tree
+
+
+def test_only_the_command_line_prints_or_exits() -> None:
+    banned = ("print", "exit")
+    for module in MODULES:
+        if "cli" in module.relative_to(PACKAGE).parts:
+            continue
+        for node in ast.walk(library_part(module)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in banned, f"{module}: {node.func.id}"
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                assert (node.value.id, node.attr) != ("sys", "exit"), module

@@ -1,0 +1,250 @@
+"""Only a lab is ever removed: what is not one, is another's or is damaged is refused and left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from leadline import lab as leadline_lab
+from leadline.cli.lab import command
+from leadline.errors import LabError, UsageError
+from leadline.lab import mounts, process, record, registry, stop
+from leadline.lab.record import LabRecord
+from leadline.lab.spec import LabSpec
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    state = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    return state / "leadline/labs"
+
+
+def make_record(directory: Path, **changes: object) -> LabRecord:
+    """A lab's directory as a start that was killed early leaves it."""
+    directory.mkdir(parents=True)
+    made = LabRecord(
+        name=directory.name,
+        fsid=f"test-{os.getpid()}-{directory.name}",
+        spec=LabSpec(name=directory.name, directory=directory),
+        directory=directory,
+        run_directory=directory / "run",
+        made_directory=True,
+        owner_uid=os.geteuid(),
+        created_unix_s=1.0,
+    )
+    made = replace(made, **changes)  # type: ignore[arg-type]
+    (directory / record.LOCK).touch()
+    record.write_record(made)
+    return made
+
+
+def remove(directory: Path) -> bool:
+    return stop.remove(directory, os.environ, lambda _: None)
+
+
+def test_record_survives_json(tmp_path: Path) -> None:
+    made = make_record(tmp_path / "a", processes=(process.ProcessIdentity("osd.0", 7, 8, "b"),), mon_port=9)
+    assert record.read_record(tmp_path / "a") == made
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"precious": "x"},
+        {"lab.json": "{}"},
+        {"lab.json": "[]"},
+        {"lab.json": "not json"},
+        {"lab.json": '{"format": "leadline.lab/1"}'},
+        {"lab.json": '{"format": "leadline.lab/2"}'},
+        {"leadline-lab.lock": "", "precious": "x"},
+        {},
+    ],
+)
+def test_directory_that_is_no_lab_is_refused_and_left_alone(tmp_path: Path, files: dict[str, str]) -> None:
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    with pytest.raises(UsageError):
+        remove(directory)
+    assert {entry.name: entry.read_text() for entry in directory.iterdir()} == files
+
+
+def test_a_file_is_no_lab(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError, match="is not a lab"):
+        remove(tmp_path / "file")
+
+
+def test_half_started_lab_is_removed_and_again_is_no_error(tmp_path: Path) -> None:
+    made = make_record(tmp_path / "a", starting_process="osd.0")
+    (made.directory / "data/osd.0").mkdir(parents=True)
+    (made.directory / "data/osd.0/block").write_text("x")
+    assert remove(made.directory)
+    assert not made.directory.exists()
+    assert not remove(made.directory)
+
+
+def test_start_killed_at_birth_leaves_what_is_removed(tmp_path: Path) -> None:
+    directory = tmp_path / "a"
+    directory.mkdir()
+    (directory / record.LOCK).touch()
+    (directory / f"{record.FILE}.new").write_text("{")
+    assert remove(directory)
+    assert not directory.exists()
+
+
+def test_users_own_empty_directory_is_emptied_and_kept(tmp_path: Path) -> None:
+    made = make_record(tmp_path / "a", made_directory=False)
+    assert remove(made.directory)
+    assert list(made.directory.iterdir()) == []
+
+
+def test_recorded_and_unrecorded_processes_are_ended_and_a_stranger_with_a_recorded_pid_is_not(
+    tmp_path: Path, token_processes: list[process.ProcessIdentity]
+) -> None:
+    fsid = f"test-{os.getpid()}-a"
+    sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
+    recorded = process.start("osd.0", sleeper, process.environment("x", os.environ), tmp_path / "0.log")
+    marked = process.start("osd.1", sleeper, process.environment(fsid, os.environ), tmp_path / "1.log")
+    stranger = process.start("other", sleeper, process.environment("y", os.environ), tmp_path / "2.log")
+    token_processes += [recorded, marked, stranger]
+    reused = replace(stranger, name="osd.2", start_ticks=stranger.start_ticks - 100)
+    made = make_record(tmp_path / "a", processes=(recorded, reused))
+    assert remove(made.directory)
+    assert [process.is_running(item) for item in (recorded, marked, stranger)] == [False, False, True]
+
+
+@pytest.fixture
+def token_processes() -> Iterator[list[process.ProcessIdentity]]:
+    """Processes that are ended with the test."""
+    started: list[process.ProcessIdentity] = []
+    yield started
+    process.end(started, grace_s=0.0)
+
+
+def test_edited_lab_file_cannot_have_another_directory_removed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    made = make_record(tmp_path / "a", run_directory=precious)
+    assert remove(made.directory)
+    assert precious.is_dir()
+
+
+def test_symbolic_link_in_a_lab_is_removed_and_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+    made = make_record(tmp_path / "a")
+    (made.directory / "link").symlink_to(precious)
+    assert remove(made.directory)
+    assert (precious / "file").read_text() == "x"
+
+
+def test_moved_lab_says_where_it_belongs(tmp_path: Path) -> None:
+    make_record(tmp_path / "a").directory.rename(tmp_path / "b")
+    with pytest.raises(UsageError, match="was moved from"):
+        remove(tmp_path / "b")
+
+
+def test_lab_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make_record(tmp_path / "a", owner_uid=12345)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(UsageError, match="belongs to user 12345"):
+        remove(made.directory)
+    assert made.directory.exists()
+
+
+def test_lab_that_another_command_holds_is_left_alone(tmp_path: Path) -> None:
+    made = make_record(tmp_path / "a")
+    with record.locked(made.directory):
+        with (
+            pytest.raises(LabError, match=f"pid {os.getpid()}"),
+            record.locked(made.directory, deadline_s=0.2),
+        ):
+            pass
+        assert made.directory.exists()
+
+
+@pytest.mark.parametrize("content", ["file", "lab.json"])
+def test_start_refuses_a_directory_in_use(tmp_path: Path, content: str) -> None:
+    if not can_mount():
+        pytest.skip("packages or FUSE are missing, which is said first")
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    (directory / content).write_text("x")
+    with pytest.raises(UsageError, match=r"not empty|already a lab"):
+        leadline_lab.start(LabSpec(directory=directory))
+    assert (directory / content).read_text() == "x"
+
+
+def can_mount() -> bool:
+    from leadline.lab import packages
+
+    return not packages.missing() and os.access("/dev/fuse", os.R_OK | os.W_OK)
+
+
+def test_labs_elsewhere_are_found_by_name_until_they_are_gone(tmp_path: Path, home: Path) -> None:
+    made = make_record(tmp_path / "else/a")
+    registry.claim("a", made.directory, os.environ)
+    make_record(home / "b")
+    assert registry.directories(os.environ) == {"a": made.directory, "b": home / "b"}
+    assert leadline_lab.open("a").directory == made.directory
+    with pytest.raises(UsageError, match="several labs: a, b"):
+        leadline_lab.open()
+    assert remove(made.directory)
+    assert registry.directories(os.environ) == {"b": home / "b"}
+    assert leadline_lab.open().directory == home / "b"
+    assert remove(home / "b")
+    assert not home.exists()
+
+
+def test_name_that_is_taken_is_refused_and_a_free_one_is_found(tmp_path: Path) -> None:
+    made = make_record(tmp_path / "x/a")
+    registry.claim("a", made.directory, os.environ)
+    with pytest.raises(UsageError, match="already a lab named a"):
+        registry.claim("a", tmp_path / "y/a", os.environ)
+    assert registry.free_name(tmp_path / "y/a", os.environ) == "a-2"
+
+
+def test_mount_table_with_spaces_is_read() -> None:
+    text = (
+        "36 35 0:31 / /srv/a\\040b/mnt rw,nosuid shared:1 - fuse.ceph-fuse ceph-fuse rw\n"
+        "37 35 0:32 / /srv/c rw - ext4 /dev/vda rw\nbroken\n"
+    )
+    assert mounts.parse_mount_points(text) == [("/srv/a b/mnt", "fuse.ceph-fuse"), ("/srv/c", "ext4")]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["up", "--ec", "nonsense"], "is not K+M"),
+        (["up", "--osds", "3", "--ec", "6+3"], "too few"),
+        (["up", "--osd-size", "10"], "cannot be made"),
+        (["down", "--all", "x"], "contradict"),
+        (["down", "a/../../b\n"], ""),
+        (["status", "nope"], "does not exist"),
+        (["env", "x", "--dir", "/tmp"], "Give one"),
+    ],
+)
+def test_command_line_refuses_what_cannot_be(words: list[str], message: str) -> None:
+    done = CliRunner().invoke(command, words)
+    if message:
+        assert isinstance(done.exception, UsageError)
+        assert message in str(done.exception)
+    else:
+        assert done.exit_code == 0
+
+
+def test_list_is_empty_and_down_without_labs_is_no_error() -> None:
+    assert json.loads(CliRunner().invoke(command, ["list", "--json"]).stdout)["labs"] == {}
+    assert CliRunner().invoke(command, ["down"]).exit_code == 0
+    assert CliRunner().invoke(command, ["down", "--all"]).exit_code == 0

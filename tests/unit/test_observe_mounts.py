@@ -1,0 +1,176 @@
+"""What a target is, tried on this machine's own directories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from leadline.errors import TargetError
+from leadline.observe import mounts
+from leadline.observe.children import ChildAnswer, ask_child
+from leadline.observe.fuse_client import parse_arguments
+from leadline.observe.mountinfo import Mount
+from leadline.observe.probe import parse_layout
+from leadline.spec.target import CephAccess, TargetFacts
+
+
+def test_directory_is_described_and_nothing_is_left_in_it(tmp_path: Path) -> None:
+    before = list(tmp_path.iterdir())
+    facts = mounts.inspect(str(tmp_path))
+    assert list(tmp_path.iterdir()) == before
+    assert facts.access == "local"
+    assert facts.words
+    assert facts.free_bytes
+    assert facts.total_bytes
+    assert facts.total_bytes >= facts.free_bytes
+    assert TargetFacts.from_json(facts.as_json()) == facts
+
+
+def test_symbolic_link_is_followed(tmp_path: Path) -> None:
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        pytest.skip("/dev/shm cannot be written here")
+    link = tmp_path / "link"
+    link.symlink_to(memory)
+    facts = mounts.inspect(str(link))
+    assert facts.in_memory
+    assert facts.device is None
+    assert facts.mount_point == "/dev/shm"
+
+
+def test_null_is_no_storage() -> None:
+    facts = mounts.inspect("null://")
+    assert facts.access == "null"
+    assert facts.free_bytes is None
+
+
+@pytest.mark.parametrize(
+    "url", ["", "with\0zero", "s3://bucket", "/", "/dev/null", "/etc/passwd", "/no/such/place"]
+)
+def test_what_cannot_be_a_target_is_refused_with_a_remedy(url: str) -> None:
+    with pytest.raises(TargetError) as error:
+        mounts.inspect(url)
+    assert error.value.remedy
+
+
+def test_hostile_name_stays_on_one_line(tmp_path: Path) -> None:
+    with pytest.raises(TargetError) as error:
+        mounts.inspect(str(tmp_path / "a\nb\x1b[31m<script>"))
+    assert "\n" not in error.value.message
+    assert "\x1b" not in error.value.message
+    assert "a\\nb\\x1b[31m<script>" in error.value.message
+
+
+def test_name_that_is_no_text_can_be_measured(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff'\"\n<script>")
+    odd.mkdir()
+    assert mounts.inspect(str(odd)).free_bytes
+    assert mounts.printable(str(odd)).endswith("\\udcff'\"\\n<script>")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_directory_without_permission_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(TargetError, match="no permission"):
+        mounts.inspect(str(tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="mounting needs root")
+def test_read_only_and_full_file_systems_are_refused(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)], check=True)
+    try:
+        with pytest.raises(OSError, match="space"), (tmp_path / "fill").open("wb") as file:
+            file.write(bytes(1 << 20))
+        with pytest.raises(TargetError, match="full"):
+            mounts.inspect(str(tmp_path))
+        subprocess.run(["mount", "-o", "remount,ro", str(tmp_path)], check=True)
+        with pytest.raises(TargetError, match="read-only"):
+            mounts.inspect(str(tmp_path))
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_mount_that_hangs_is_reported_with_the_stuck_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hung(_module: str, _arguments: list[str], _deadline_s: float) -> ChildAnswer:
+        lines = ({"facts": {"path": "/proc"}}, {"begin": "asking for free space"})
+        return ChildAnswer(lines, stuck_pid=4711, exit_code=None, stderr="")
+
+    monkeypatch.setattr(mounts, "ask_child", hung)
+    with pytest.raises(TargetError, match=r"proc at /proc.*while asking for free space.*4711"):
+        mounts.inspect("/proc")
+
+
+def test_child_that_does_not_end_is_given_up(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    # Opening a FIFO without a writer blocks as a hung mount does: this module reads the file it is named.
+    answer = ask_child("tokenize", [str(fifo)], deadline_s=0.5)
+    assert answer.stuck_pid is not None
+    assert answer.exit_code is None
+
+
+def _mount(file_system: str, source: str, *options: str) -> Mount:
+    return Mount(1, 0, 0, 99, "/", "/m", ("rw",), file_system, source, options)
+
+
+@pytest.mark.parametrize(
+    ("mount", "ceph", "words"),
+    [
+        (_mount("nfs4", "server:/export", "vers=4.2"), None, "NFS 4.2 from server:/export"),
+        (_mount("cifs", "//server/share"), None, "SMB from //server/share"),
+        (_mount("fuse.sshfs", "host:"), None, "fuse.sshfs from host: (a FUSE file system)"),
+        (
+            _mount("fuse.ceph-fuse", "ceph-fuse"),
+            CephAccess(pool="data", protection="replicated", size=3),
+            "CephFS through ceph-fuse, pool data (3 replicas)",
+        ),
+        (
+            _mount("ceph", "10.0.0.1:/"),
+            CephAccess(pool="ec", protection="erasure", size=9, k=6, m=3),
+            "CephFS through the kernel client, pool ec (erasure-coded 6+3)",
+        ),
+    ],
+)
+def test_words_say_what_a_target_is(mount: Mount, ceph: CephAccess | None, words: str) -> None:
+    access = mounts._ACCESS.get(mount.file_system, "local")
+    facts = TargetFacts(access=access, file_system=mount.file_system, words="", ceph=ceph)
+    assert mounts._words(facts, mount) == words
+
+
+def test_secrets_of_mount_options_are_left_out() -> None:
+    options = ("rw", "name=admin", "secret=AQD==", "password=x", "key=y")
+    assert mounts._without_secrets(options) == ("rw", "name=admin")
+
+
+def test_layout_of_a_directory() -> None:
+    text = "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=cephfs data pool_namespace=n"
+    assert parse_layout(text) == {
+        "pool": "cephfs data",
+        "layout": {"stripe_unit": 4194304, "stripe_count": 1, "object_size": 4194304},
+    }
+
+
+def test_arguments_of_ceph_fuse_without_its_key() -> None:
+    arguments = parse_arguments(
+        [
+            "-c",
+            "/l/ceph.conf",
+            "--id=lab",
+            "--key",
+            "AQD==",
+            "--client_mountpoint=/",
+            "-o",
+            "allow_other",
+            "/mnt/a",
+        ]
+    )
+    assert arguments.conf == "/l/ceph.conf"
+    assert arguments.name == "client.lab"
+    assert arguments.positional == ("/mnt/a",)
+    assert "AQD" not in repr(arguments)
+    assert parse_arguments(["--admin_socket", "/r/$name.asok", "m"]).positional == ("m",)

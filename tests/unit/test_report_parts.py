@@ -1,0 +1,168 @@
+"""The pieces of reports: printed numbers, units of columns, axes, and text made safe."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from findings_examples import HOSTILE, compare, hostile, judged, large, typical
+from leadline.report import charts, tables
+from leadline.report import format as fmt
+from leadline.report.chart_lines import log_ticks, nines, points_per_line, thin
+from leadline.report.chart_parts import linear_ticks
+from leadline.report.page import embedded_json, to_html, vega_runtime
+from leadline.verdict.model import Comparison, Quantity
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "label"),
+    [
+        ("B/s", [3 * MIB, 900 * MIB, 1200 * MIB], "MiB/s"),
+        ("B/s", [2**31, 2**32], "GiB/s"),
+        ("ns", [2e5, 3e6, 4e8], "ms"),
+        ("ns", [900], "ns"),
+        ("1/s", [5], "1/s"),
+        ("1", [0.5], "%"),
+        ("furlong", [5], "furlong"),
+    ],
+)
+def test_a_column_has_the_unit_of_its_middle_value(unit: str, values: list[float], label: str) -> None:
+    assert fmt.scale_for(unit, values).label == label
+
+
+def test_published_tables_keep_si_units() -> None:
+    assert fmt.scale_for("B/s", [2e6], si=True) == fmt.Scale("MB/s", 1e6)
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        (Quantity(100, "1/s", 98, 102, 3), "±2.0%"),
+        (Quantity(100, "1/s", 70, 130, 3), "±30%"),
+        (Quantity(100, "1/s", 80, 140, 3), "±40%"),
+        (Quantity(100, "1/s", 1, 9000, 2), "±>99%"),
+        (Quantity(1e6, "1/s", 1e6 - 1, 1e6 + 1, 3), "±<0.1%"),
+        (Quantity(100, "1/s", None, None, 1), ""),
+        (Quantity(0, "1/s", 0, 1, 3), ""),
+        (Quantity(None, "1/s"), ""),
+    ],
+)
+def test_the_spread_is_the_longer_side_of_the_interval_in_percent(item: Quantity, text: str) -> None:
+    assert fmt.spread(item) == text
+
+
+@given(st.text())
+def test_printable_text_has_no_character_that_controls_anything(text: str) -> None:
+    assert fmt.printable(text).isprintable()
+
+
+@given(
+    st.recursive(
+        st.none() | st.text() | st.integers(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_embedded_json_is_the_same_value_and_closes_no_element(value: object) -> None:
+    text = embedded_json(value)
+    assert not set(text) & set("<>&")
+    assert json.loads(text) == value
+
+
+def test_a_percentile_that_no_operation_lies_beyond_is_not_drawn() -> None:
+    assert nines(99.0, 1000) == pytest.approx(2)
+    assert nines(99.99, 1000) is None
+    assert nines(100.0, 1000) == pytest.approx(3)
+
+
+def test_thinning_keeps_the_mean_and_the_bound() -> None:
+    points = tuple((float(second), float(second % 7)) for second in range(960))
+    thinned = thin(points, 240)
+    assert len(thinned) == 240
+    assert sum(y for _, y in thinned) / 240 == pytest.approx(sum(y for _, y in points) / 960)
+
+
+def test_a_page_of_many_trials_is_bounded() -> None:
+    assert points_per_line(3) == 240
+    assert points_per_line(1000) == 60
+
+
+def test_the_word_stands_on_a_curve_even_when_the_first_block_is_missing() -> None:
+    found = typical()
+    cut = replace(found.cells[1], lines=found.cells[1].lines[1:])
+    panel = charts.draw(replace(found, cells=(found.cells[0], cut))).series[0]
+    words = [row["word"] for row in panel.spec["data"]["values"] if row["word"]]
+    assert words == ["INVALID"]
+
+
+@given(st.floats(1e-3, 1e12))
+def test_linear_ticks_start_at_zero_and_stay_inside(maximum: float) -> None:
+    ticks = linear_ticks(maximum)
+    assert ticks[0] == 0
+    assert 3 <= len(ticks) <= 6
+    assert ticks[-1] <= maximum * 1.0001
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+def test_logarithmic_ticks_are_few_and_inside(values: list[float]) -> None:
+    ticks = log_ticks(values)
+    assert len(ticks) <= 10
+    assert all(min(values) * 0.999 <= tick <= max(values) * 1.001 for tick in ticks)
+
+
+def test_a_target_has_one_colour_in_every_chart() -> None:
+    text = json.dumps([chart.spec for chart in charts.draw(large()).latencies])
+    assert text.count('"domain": ["local", "replicated", "ec21", "kernel"]') > 15
+
+
+def test_every_work_has_its_panels() -> None:
+    panels = charts.draw(large())
+    assert len(panels.rates) == 15
+    assert len(panels.series) == 15
+    assert len(panels.latencies) == 18
+
+
+def test_invalid_bars_say_the_word_beside_the_number() -> None:
+    chart = charts.draw(typical()).rates[0]
+    row = next(row for row in chart.spec["data"]["values"] if row["target"] == "replicated")
+    assert row["label"].startswith("INVALID ")
+    assert "INVALID" in chart.words
+
+
+def test_an_interval_far_beyond_the_bars_is_cut_and_marked() -> None:
+    found = typical()
+    wide = replace(found.cells[0].metrics["bandwidth"], low=1.0, high=1e15)
+    cell = replace(found.cells[0], metrics=found.cells[0].metrics | {"bandwidth": wide})
+    row = charts.draw(replace(found, cells=(cell,))).rates[0].spec["data"]["values"][0]
+    assert row["cut"]
+    assert row["high"] == pytest.approx(1.6 * row["value"])
+
+
+def test_a_ratio_is_no_better_than_its_worse_side() -> None:
+    states = tables.states_of(typical())
+    item = Comparison("seqread_1m", "iops", "replicated", "ec21", 1.0, 0.9, 1.1, 3, "same")
+    assert tables.comparison_state(item, states) == "INVALID"
+
+
+def test_a_ratio_to_an_invalid_base_carries_the_word_in_a_valid_row() -> None:
+    found = typical()
+    cells = (judged(found.cells[0], "cached_reads"), found.cells[2])
+    page = to_html(replace(found, cells=cells, comparisons=compare(cells, "local")))
+    row = page[page.index('<td><span class="name">ec21</span></td>') :]
+    row = row[: row.index("</tr>")]
+    assert row.index("INVALID") < row.index('<span class="v">0.139')
+
+
+def test_hostile_text_stays_text_in_the_page() -> None:
+    page = to_html(hostile()).replace(vega_runtime(), "")
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert page.count("</script>") == 3
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    assert HOSTILE not in page

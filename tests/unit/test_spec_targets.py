@@ -1,0 +1,56 @@
+"""Targets: names, paths and URLs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leadline.errors import SpecError
+from leadline.spec.target import Target
+from leadline.spec.targets import parse_target, parse_targets
+
+
+def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_target("a=x/../y") == Target("a", str(tmp_path / "y"))
+    assert parse_target("a=/x=y").url == "/x=y"
+    monkeypatch.setenv("HOME", "/home/me")
+    assert parse_target("a=~/data").url == "/home/me/data"
+
+
+def test_null_is_a_target() -> None:
+    assert not parse_target("n=null://").is_path
+
+
+def test_targets_keep_their_order() -> None:
+    assert list(parse_targets(["b=/1", "a=/2"])) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "remedy"),
+    [
+        ("/x", "name is missing", "NAME=PATH"),
+        ("=/x", "no name of a target", "a-z"),
+        ("A=/x", "no name of a target", "a-z"),
+        ("a.b=/x", "no name of a target", "a-z"),
+        ("a=", "neither a path nor a URL", "NAME=PATH"),
+        ("a=cephfs:///x", "not available in this version", "path"),
+        ("a=rados://pool", "not available in this version", "path"),
+        ("a=nfs://h/e", "not available in this version", "path"),
+        ("a=cefs://x", "no scheme", "did you mean"),
+        ("a=http://x", "no scheme", "null://"),
+        ("a=null://x", "nothing after it", "null://"),
+    ],
+)
+def test_a_wrong_target_is_named(text: str, message: str, remedy: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_target(text)
+    assert caught.value.source == f"--target {text}"
+    assert message in caught.value.message
+    assert remedy in caught.value.remedy
+
+
+def test_a_name_given_twice_is_refused() -> None:
+    with pytest.raises(SpecError, match="given twice"):
+        parse_targets(["a=/x", "a=/y"])

@@ -1,0 +1,182 @@
+"""Which codes fire on what was measured, and what intervals allow one to say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from builders import MIB, cell, cluster_state, facts, trial_row
+
+from leadline.analysis.statistics import Estimate
+from leadline.verdict.catalogue import catalogue
+from leadline.verdict.comparisons import outcome_of
+from leadline.verdict.model import Validity
+from leadline.verdict.validity import Case, judge
+
+
+def check(
+    *rows: dict[str, Any],
+    job: dict[str, Any] | None = None,
+    target: dict[str, Any] | None = None,
+    blocks: int | None = None,
+) -> Validity:
+    rows = rows * 3 if len(rows) == 1 else rows  # enough blocks, all alike
+    trials = tuple(trial_row(trial=f"t{i:04d}", block=i, **row) for i, row in enumerate(rows, start=1))
+    case = Case(
+        cell=cell(**(job or {})),
+        facts=facts(**(target or {})),
+        trials=trials,
+        blocks_planned=len(rows) if blocks is None else blocks,
+        memory_bytes=1 << 34,
+        not_run_reason=None,
+    )
+    return judge(case)
+
+
+def codes(validity: Validity) -> dict[str, str]:
+    return {code.code: code.state for code in validity.codes}
+
+
+def test_a_sound_trial_is_valid() -> None:
+    assert check({}).state == "VALID"
+
+
+@pytest.mark.parametrize(("device", "state"), [(96, None), (80, "DOUBTFUL"), (20, "INVALID"), (0, "INVALID")])
+def test_reads_that_did_not_come_from_the_device_are_cached(device: int, state: str | None) -> None:
+    assert codes(check({"device_read_bytes": device * MIB})).get("cached_reads") == state
+
+
+def test_wire_bytes_decide_before_device_bytes() -> None:
+    assert "cached_reads" not in codes(check({"wire_received_bytes": 101 * MIB, "device_read_bytes": 0}))
+
+
+def test_buffered_reads_of_unknown_origin_are_doubtful() -> None:
+    assert codes(check({"device_read_bytes": None}, job={"direct": False})) == {"origin_unknown": "DOUBTFUL"}
+
+
+def test_a_missing_counter_is_not_a_cached_read() -> None:
+    assert check({"device_read_bytes": None}).state == "VALID"
+
+
+def test_a_target_in_memory_says_so_once() -> None:
+    found = codes(check({"device_read_bytes": 0}, target={"in_memory": True, "file_system": "tmpfs"}))
+    assert found == {"memory_target": "DOUBTFUL"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "operations", "state"),
+    [(2.0, 30, None), (2.0, 29, "DOUBTFUL"), (0.9, 1000, "DOUBTFUL"), (0.05, 1000, "INVALID")],
+)
+def test_too_short(seconds: float, operations: int, state: str | None) -> None:
+    found = check({"measured_ns": int(seconds * 1e9), "read_operations": operations})
+    assert codes(found).get("too_short") == state
+
+
+def test_an_error_makes_the_cell_invalid_and_is_quoted() -> None:
+    bad = {"state": "error", "error": "read of f at offset 8: Input/output error (io)"}
+    found = check({}, {}, {}, bad)
+    assert codes(found) == {"errors": "INVALID"}
+    assert "Input/output error" in found.codes[0].evidence
+
+
+def test_a_failed_verification_has_a_code_of_its_own() -> None:
+    found = check({"state": "error", "error": "read of f at offset 8: checksum differs (verify)"})
+    assert codes(found)["verification_failed"] == "INVALID"
+
+
+def test_unwritten_blocks() -> None:
+    assert codes(check({"unwritten_blocks": 3})) == {"unwritten_blocks": "INVALID"}
+
+
+def test_a_saturated_generator() -> None:
+    assert codes(check({"busy_share_max": 0.99})) == {"generator_saturated": "DOUBTFUL"}
+    late = json.dumps({"pacer": {"late_share": 0.2}})
+    assert codes(check({"summary": late})) == {"generator_saturated": "DOUBTFUL"}
+
+
+def test_the_null_target_measures_the_generator_itself() -> None:
+    assert (
+        check({"busy_share_max": 1.0, "device_read_bytes": None}, target={"access": "null"}).state == "VALID"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"pgs": {"active+clean": 31, "active+undersized+degraded": 1}}, "cluster_not_clean"),
+        ({"osds_up": 3}, "cluster_not_clean"),
+        ({"pgs": {"active+clean+scrubbing": 32}, "scrubbing": 32}, "scrub_or_recovery"),
+        ({"recovering": True}, "scrub_or_recovery"),
+        ({"used_share": 0.86}, "nearly_full"),
+    ],
+)
+def test_the_clusters_state_is_judged(change: dict[str, Any], code: str) -> None:
+    assert code in codes(check({"end_state": cluster_state(**change)}))
+
+
+def test_a_clean_cluster_fires_nothing() -> None:
+    assert check({"start_state": cluster_state(), "end_state": cluster_state()}).state == "VALID"
+
+
+def test_buffered_writes_that_stayed_in_memory() -> None:
+    row = {
+        "read_operations": 0,
+        "total_read_bytes": 0,
+        "write_operations": 100,
+        "total_write_bytes": 100 * MIB,
+        "device_written_bytes": 10 * MIB,
+    }
+    assert codes(check(row, job={"rw": "write", "direct": False})) == {"buffered_writes": "DOUBTFUL"}
+
+
+def test_throttling_and_steal() -> None:
+    assert codes(check({"cgroup_throttled": 3})) == {"throttled": "DOUBTFUL"}
+    assert codes(check({"cpu_steal_share": 0.06})) == {"noisy_host": "DOUBTFUL"}
+
+
+def test_a_cell_without_trials_was_not_run() -> None:
+    assert check(blocks=3).state == "NOT_RUN"
+
+
+def test_missing_blocks_are_said() -> None:
+    assert codes(check({}, blocks=5)) == {"incomplete": "DOUBTFUL"}
+
+
+def test_fewer_than_three_blocks_say_little() -> None:
+    assert codes(check({}, {})) == {"few_blocks": "DOUBTFUL"}
+
+
+def test_the_worst_code_comes_first_and_decides() -> None:
+    found = check({"unwritten_blocks": 1, "busy_share_max": 1.0})
+    assert (found.state, found.codes[0].code) == ("INVALID", "unwritten_blocks")
+
+
+def test_every_code_of_the_list_is_complete() -> None:
+    for kind in catalogue().values():
+        assert kind.title, kind.code
+        assert kind.means.endswith(".")
+        assert kind.remedy.endswith((".", "DIR"))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "higher_is_better", "outcome"),
+    [
+        (1.1, 1.3, True, "faster"),
+        (1.1, 1.3, False, "slower"),
+        (0.7, 0.9, True, "slower"),
+        (0.7, 0.9, False, "faster"),
+        (0.98, 1.03, True, "same"),
+        (0.9, 1.2, True, "undecided"),
+        (1.01, 1.2, True, "faster"),
+    ],
+)
+def test_an_interval_decides_the_outcome(
+    low: float, high: float, higher_is_better: bool, outcome: str
+) -> None:
+    assert outcome_of(Estimate(1.0, low, high, 6), higher_is_better, 0.05) == outcome
+
+
+def test_without_an_interval_nothing_is_decided() -> None:
+    assert outcome_of(Estimate(2.0, None, None, 1), True, 0.05) == "undecided"
+    assert outcome_of(None, True, 0.05) == "undecided"

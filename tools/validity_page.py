@@ -1,0 +1,37 @@
+"""Writes docs/validity.md from the catalogue of codes, so that the two never differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leadline.verdict.catalogue import CodeKind, catalogue
+
+PAGE = Path(__file__).parent.parent / "docs" / "validity.md"
+_HEAD = """# Validity codes
+
+Made from `python/leadline/verdict/codes.yaml` by `tools/validity_page.py`. A cell is as bad as its worst
+code. Codes marked *reserved* have their name and meaning but no trigger in this version.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_HEAD, *(_entry(kind) for kind in catalogue().values())])
+
+
+def _entry(kind: CodeKind) -> str:
+    states = kind.state if kind.worse is None else f"{kind.state} or {kind.worse}"
+    lines = [
+        f"## `{kind.code}`: {kind.title}",
+        "",
+        f"{states}{'' if kind.since else ', reserved'}. {kind.means}",
+        "",
+    ]
+    if kind.thresholds:
+        values = ", ".join(f"{name} {value:g}" for name, value in kind.thresholds.items())
+        lines += [f"Thresholds: {values}.", ""]
+    return "\n".join([*lines, f"Remedy: {kind.remedy}", ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
