@@ -11,6 +11,7 @@ from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
 from leadline.analysis.metrics import metric_kind
 from leadline.analysis.origin import bytes_read, bytes_written
+from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
 from leadline.spec.study import Study
 from leadline.spec.target import TargetFacts
@@ -34,8 +35,11 @@ from leadline.verdict.validity import Case, judge, worst
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
 
-def build_findings(result: Result, *, with_charts: bool = True) -> Findings:
-    """Judge a whole result. Without charts no curve and no series is read, which is quicker."""
+def build_findings(result: Result, *, with_charts: bool = True, base: str | None = None) -> Findings:
+    """Judge a whole result, comparing with `base` (None: the study's base, or its first target).
+
+    Without charts no curve and no series is read, which is quicker.
+    """
     manifest = result.manifest
     plan = Plan.from_json(manifest["plan"])
     study = Study.from_json(manifest["study"])
@@ -53,12 +57,12 @@ def build_findings(result: Result, *, with_charts: bool = True) -> Findings:
         _cell(cell, tables.get(cell.id), validity[cell.id], latency if with_charts else {}, series)
         for cell in plan.cells
     )
-    base = study.compare.base or plan.targets[0].name
+    anchor = _anchor(base, study, plan)
     comparisons = compare_targets(
         plan.cells,
         tables,
         {name: found.state for name, found in validity.items()},
-        base,
+        anchor,
         study.compare.metrics,
         study.compare.margin,
     )
@@ -93,6 +97,13 @@ def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     for row in rows:
         found.setdefault(row.trial, []).append(row)
     return found
+
+
+def _anchor(base: str | None, study: Study, plan: Plan) -> str:
+    names = [target.name for target in plan.targets]
+    if base is not None and base not in names:
+        raise UsageError(f"the result has no target {base!r}", f"use one of: {', '.join(names)}")
+    return base or study.compare.base or names[0]
 
 
 def is_open_loop(cell: PlannedCell) -> bool:
