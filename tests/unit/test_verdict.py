@@ -91,7 +91,7 @@ def test_unwritten_blocks() -> None:
 
 def test_a_saturated_generator() -> None:
     assert codes(check({"busy_share_max": 0.99})) == {"generator_saturated": "DOUBTFUL"}
-    late = json.dumps({"pacer": {"late_share": 0.2}})
+    late = json.dumps({"pacer": {"own_late_ns_mean": 2e6}})
     assert codes(check({"summary": late})) == {"generator_saturated": "DOUBTFUL"}
 
 
