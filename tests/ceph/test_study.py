@@ -67,6 +67,7 @@ def test_targets_know_what_they_are_on(result: Result, leadline: Command) -> Non
     assert access == {"local": "local", "replicated": "ceph-fuse", "erasure": "ceph-fuse"}
     facts = {name: found["ceph"] for name, found in result.manifest["targets"].items()}
     assert [facts["replicated"][name] for name in ("protection", "size")] == ["replicated", 3]
+    assert facts["replicated"]["lab"]
     assert [facts["erasure"][name] for name in ("protection", "k", "m")] == ["erasure", 2, 1]
 
 

@@ -30,6 +30,7 @@ def statements(
     if not comparisons:
         found.extend(_alone(targets, cells))
     found.extend(_cautions(cells, comparisons, complete))
+    found.extend(_lab(targets))
     return tuple(found)
 
 
@@ -165,6 +166,16 @@ def _digits(value: float | None) -> str:
     from leadline import units
 
     return units.format_number(value or 0.0)
+
+
+def _lab(targets: Sequence[TargetView]) -> Iterator[Statement]:
+    names = [target.name for target in targets if (target.facts.get("ceph") or {}).get("lab")]
+    if names:
+        yield Statement(
+            "caution",
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} on a lab: all its daemons share this"
+            " host's disk and CPUs. Mechanisms and ratios hold; the absolute figures are no cluster's.",
+        )
 
 
 def _works(count: int) -> str:
