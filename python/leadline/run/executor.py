@@ -11,7 +11,7 @@ from typing import Any
 from leadline import units
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
-from leadline.observe.model import ClusterState, delta
+from leadline.observe.model import delta
 from leadline.plan import Layout, PlannedCell, Trial
 from leadline.run.child import Answer, Worker
 from leadline.run.model import Display, Outcome, RunRequest, Stopping
@@ -22,6 +22,7 @@ from leadline.run.rows import (
     read_engine_record,
     trial_state,
 )
+from leadline.run.watch import Watch
 from leadline.run.workspace import workspace_path
 from leadline.store.writer import ResultWriter
 
@@ -50,6 +51,7 @@ class Executor:
         self._request = request
         self._writer = writer
         self._observer = observer
+        self._watch = Watch(observer, ignore_health=request.options.ignore_health)
         self._display = display
         self._stopping = stopping
         self._made: dict[str, str] = {}  # target -> workspace
@@ -90,7 +92,7 @@ class Executor:
             self._skip(trial, self._lost[trial.target])
             return
         self._display.trial(trial, cell)
-        with Worker(self._stopping) as worker:
+        with Worker(self._must_end) as worker:
             problem = self._prepare(worker, cell)
             if problem is None:
                 self._measure(worker, trial, cell)
@@ -190,9 +192,10 @@ class Executor:
 
     def _measure(self, worker: Worker, trial: Trial, cell: PlannedCell) -> None:
         dropped = self._drop_caches(worker)
-        self._observer.drain()
+        self._watch.begin()
         before = self._observer.mark(f"{trial.id}:start", trial.target, worker.pid, _MARK_DEADLINE_S)
-        self._check_cluster(before.state, trial)
+        self._watch.check(before.state)
+        self._stop_when_in_trouble(trial)
         self._writer.journal("trial_started", trial=trial.id, cell=trial.cell, worker=worker.pid)
         record = self._writer.record_path(trial.id)
         answer = worker.call(
@@ -206,8 +209,9 @@ class Executor:
         if trial_state(answer) == "interrupted":
             self._writer.journal("trial_interrupted", trial=trial.id)
             record.unlink(missing_ok=True)
+            self._stop_when_in_trouble(trial)
             return
-        samples = self._observer.drain()
+        samples = self._watch.samples()
         found = read_engine_record(record)
         row = build_trial_row(trial, cell, answer, found, delta(before, after), dropped)
         latency = build_latency_rows(trial.id, found)
@@ -227,7 +231,8 @@ class Executor:
                 directory=self._made[cell.target],
                 prefix=_prefix(cell, trial, None),
             )
-        self._check_cluster(after.state, trial)
+        self._watch.check(after.state)
+        self._stop_when_in_trouble(trial)
 
     def _drop_caches(self, worker: Worker) -> bool:
         if not self._request.options.drop_caches:
@@ -240,15 +245,13 @@ class Executor:
             )
         return True
 
-    def _check_cluster(self, state: ClusterState | None, trial: Trial) -> None:
-        """A run must not add load to a cluster in trouble."""
-        if state is None or self._request.options.ignore_health:
-            return
-        if state.health == "HEALTH_ERR":
-            checks = ", ".join(f"{code}: {text}" for code, text in state.checks.items())
-            raise _StopStudyError(f"the cluster is in HEALTH_ERR at trial {trial.id} ({checks})")
-        if state.slow_ops > 0:
-            raise _StopStudyError(f"the cluster reports {state.slow_ops} slow operations at trial {trial.id}")
+    def _stop_when_in_trouble(self, trial: Trial) -> None:
+        if self._watch.trouble is not None:
+            raise _StopStudyError(f"{self._watch.trouble}, at trial {trial.id}")
+
+    def _must_end(self) -> bool:
+        """What a worker is asked to end for in the middle of a trial."""
+        return self._stopping() or self._watch.in_trouble()
 
     # -- afterwards ----------------------------------------------------------------------------------
 
