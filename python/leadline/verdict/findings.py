@@ -195,7 +195,15 @@ def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
         for clock in ("submission", "completion", "total", "intended"):
             found = latency_curve(latency, direction, clock)
             if found is not None:
-                yield Curve(direction, clock, found.operations, found.points, found.mean_ns, found.stdev_ns)
+                yield Curve(
+                    direction,
+                    clock,
+                    found.operations,
+                    found.points,
+                    found.mean_ns,
+                    found.stdev_ns,
+                    found.buckets,
+                )
 
 
 def _line(trial: TrialRow, series: Sequence[SeriesRow]) -> Line:
