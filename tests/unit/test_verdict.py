@@ -20,6 +20,7 @@ def check(
     job: dict[str, Any] | None = None,
     target: dict[str, Any] | None = None,
     blocks: int | None = None,
+    limit: int | None = None,
 ) -> Validity:
     rows = rows * 3 if len(rows) == 1 else rows  # enough blocks, all alike
     trials = tuple(trial_row(trial=f"t{i:04d}", block=i, **row) for i, row in enumerate(rows, start=1))
@@ -30,6 +31,7 @@ def check(
         blocks_planned=len(rows) if blocks is None else blocks,
         memory_bytes=1 << 34,
         not_run_reason=None,
+        max_rate_bytes_per_s=limit,
     )
     return judge(case)
 
@@ -66,7 +68,7 @@ def test_a_target_in_memory_says_so_once() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "operations", "state"),
-    [(2.0, 30, None), (2.0, 29, "DOUBTFUL"), (0.9, 1000, "DOUBTFUL"), (0.05, 1000, "INVALID")],
+    [(2.0, 30, None), (2.0, 29, "DOUBTFUL"), (0.8, 1000, "DOUBTFUL"), (0.05, 1000, "INVALID")],
 )
 def test_too_short(seconds: float, operations: int, state: str | None) -> None:
     found = check({"measured_ns": int(seconds * 1e9), "read_operations": operations})
@@ -128,6 +130,11 @@ def test_buffered_writes_that_stayed_in_memory() -> None:
         "device_written_bytes": 10 * MIB,
     }
     assert codes(check(row, job={"rw": "write", "direct": False})) == {"buffered_writes": "DOUBTFUL"}
+
+
+def test_a_rate_at_the_studys_limit_is_throttled() -> None:
+    assert codes(check({}, limit=52 * MIB)) == {"throttled": "DOUBTFUL"}
+    assert check({}, limit=60 * MIB).state == "VALID"
 
 
 def test_throttling_and_steal() -> None:

@@ -49,7 +49,9 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     tables = tabulate(result.trials(), latency, open_loop)
     reasons = _not_run_reasons(result)
     validity = {
-        cell.id: judge(_case(cell, facts, tables, plan, manifest, reasons.get(cell.id)))
+        cell.id: judge(
+            _case(cell, facts, tables, plan, study, manifest.get("memory_bytes"), reasons.get(cell.id))
+        )
         for cell in plan.cells
     }
     series = rows_by_trial(result.series(["engine"])) if with_charts else {}
@@ -122,11 +124,11 @@ def _case(
     facts: Mapping[str, TargetFacts],
     tables: Mapping[str, CellTable],
     plan: Plan,
-    manifest: Mapping[str, Any],
+    study: Study,
+    memory: object,
     reason: str | None,
 ) -> Case:
     table = tables.get(cell.id)
-    memory = manifest.get("memory_bytes")
     return Case(
         cell=cell,
         facts=facts[cell.target],
@@ -134,6 +136,7 @@ def _case(
         blocks_planned=plan.blocks,
         memory_bytes=memory if isinstance(memory, int) else None,
         not_run_reason=reason,
+        max_rate_bytes_per_s=study.limits.max_rate,
     )
 
 

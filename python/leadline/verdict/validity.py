@@ -11,7 +11,7 @@ from leadline.analysis.origin import bytes_read, bytes_written
 from leadline.plan import PlannedCell
 from leadline.spec.target import TargetFacts
 from leadline.store.tables import TrialRow
-from leadline.units import format_size
+from leadline.units import format_rate, format_size
 from leadline.verdict.catalogue import catalogue
 from leadline.verdict.model import Code, State, Validity
 
@@ -28,6 +28,7 @@ class Case:
     blocks_planned: int
     memory_bytes: int | None
     not_run_reason: str | None
+    max_rate_bytes_per_s: int | None = None
 
     @property
     def good(self) -> tuple[TrialRow, ...]:
@@ -199,6 +200,12 @@ def _throttled(case: Case) -> Iterator[Code]:
     count, trial = _worst_trial(case.good, lambda row: row.cgroup_throttled)
     if count > 0:
         yield catalogue()["throttled"].fire(f"the control group was throttled {count:.0f} times in {trial}")
+    limit = case.max_rate_bytes_per_s
+    if limit and case.good:
+        rate = max((t.read_bytes + t.write_bytes) / max(t.measured_ns / 1e9, 1e-9) for t in case.good)
+        kind = catalogue()["throttled"]
+        if rate >= kind.thresholds["rate_share"] * limit:
+            yield kind.fire(f"the study's limit of {format_rate(limit)} was reached")
 
 
 def _noisy_host(case: Case) -> Iterator[Code]:
