@@ -53,6 +53,18 @@ def test_wire_bytes_decide_before_device_bytes() -> None:
     assert "cached_reads" not in codes(check({"wire_received_bytes": 101 * MIB, "device_read_bytes": 0}))
 
 
+def test_what_osds_answer_from_memory_is_doubtful() -> None:
+    row = {"device_read_bytes": None, "wire_received_bytes": 101 * MIB, "osd_read_bytes": 100 * MIB}
+    assert codes(check({**row, "store_read_bytes": 2 * MIB})) == {"cached_reads": "DOUBTFUL"}
+    assert check({**row, "store_read_bytes": 90 * MIB}).state == "VALID"
+
+
+def test_the_smaller_count_near_this_host_decides() -> None:
+    """A loopback interface counts what OSDs send each other, too."""
+    row = {"wire_received_bytes": 300 * MIB, "osd_read_bytes": 10 * MIB, "store_read_bytes": 10 * MIB}
+    assert codes(check(row)) == {"cached_reads": "INVALID"}
+
+
 def test_buffered_reads_of_unknown_origin_are_doubtful() -> None:
     assert codes(check({"device_read_bytes": None}, job={"direct": False})) == {"origin_unknown": "DOUBTFUL"}
 

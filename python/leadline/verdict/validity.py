@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.analysis.origin import bytes_read, bytes_written
+from leadline.analysis.origin import Bytes, bytes_read, bytes_written
 from leadline.plan import PlannedCell
 from leadline.spec.target import TargetFacts
 from leadline.store.tables import TrialRow
@@ -121,30 +121,53 @@ def _unwritten_blocks(case: Case) -> Iterator[Code]:
 
 
 def _cached_reads(case: Case) -> Iterator[Code]:
-    """Sources from the nearest to the farthest: the first that is known decides."""
-    if not case.cell.job.reads or not case.good or case.facts.access == "null":
+    """Reads that no wire or device saw came from a cache of this host; on Ceph, OSDs have caches too."""
+    job = case.cell.job
+    if not job.reads or not case.good or case.facts.access == "null" or case.facts.in_memory:
         return
-    if case.facts.in_memory:
-        return  # `memory_target` says it
     kind = catalogue()["cached_reads"]
     found = bytes_read(case.good)
-    source = next(((n, v) for n in ("wire", "device", "osd") if (v := getattr(found, n)) is not None), None)
+    source = _nearest_source(found)
     if source is None:
-        fits = case.memory_bytes is None or case.cell.job.data_set_bytes < case.memory_bytes
-        if not case.cell.job.direct and fits:
+        fits = case.memory_bytes is None or job.data_set_bytes < case.memory_bytes
+        if not job.direct and fits:
             yield catalogue()["origin_unknown"].fire("; ".join(sorted(set(found.reasons.values()))))
         return
-    name, value = source
-    cached = 1 - value / found.application if found.application else 0.0
+    words, value = source
+    cached = _missing_share(value, found.application)
     if cached > kind.thresholds["share"]:
-        words = {"wire": "came over the wire", "device": "came from the device", "osd": "came from the OSDs"}[
-            name
-        ]
         yield kind.fire(
             f"{format_size(value)} {words} for {format_size(found.application)} read:"
-            f" {cached:.0%} from a cache",
+            f" {cached:.0%} from a cache of this host",
             worse=cached > kind.thresholds["share_invalid"],
         )
+    elif found.osd and found.device is not None:
+        inside = _missing_share(found.device, found.osd)
+        if inside > kind.thresholds["share_osd"]:
+            yield kind.fire(
+                f"the OSDs read {format_size(found.device)} from their stores for {format_size(found.osd)}"
+                f" that they sent: {inside:.0%} from their caches"
+            )
+
+
+def _nearest_source(found: Bytes) -> tuple[str, int] | None:
+    """Where bytes were counted nearest to this host, and the smallest such count.
+
+    A wire's counter may hold what others sent, and so may the OSDs': the smaller one is nearer the truth.
+    """
+    near = [
+        (count, words)
+        for count, words in ((found.wire, "came over the wire"), (found.osd, "came from the OSDs"))
+        if count is not None
+    ]
+    if near:
+        count, words = min(near)
+        return words, count
+    return None if found.device is None else ("came from the device", found.device)
+
+
+def _missing_share(seen: int, wanted: int) -> float:
+    return 1 - seen / wanted if wanted else 0.0
 
 
 def _buffered_writes(case: Case) -> Iterator[Code]:
@@ -157,7 +180,7 @@ def _buffered_writes(case: Case) -> Iterator[Code]:
     if source is None:
         yield kind.fire("writes were buffered, and nothing shows how much of them left memory")
         return
-    kept = 1 - source / found.application if found.application else 0.0
+    kept = _missing_share(source, found.application)
     if kept > kind.thresholds["share"]:
         yield kind.fire(
             f"{format_size(found.application)} were written, {format_size(source)} had left memory at the end"
