@@ -224,7 +224,7 @@ class Executor:
             self._display.say(f"{trial.id} {trial.cell}: {row.error}")
             self._lose_when_gone(trial.target, answer)
         self._display.finished(row)
-        if cell.layout is None and cell.target in self._made:
+        if row.state != "hung" and cell.layout is None and cell.target in self._made:
             worker.call(
                 "remove_files",
                 _SMALL_DEADLINE_S,
