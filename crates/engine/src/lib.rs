@@ -6,7 +6,9 @@
 pub mod check;
 pub mod collector;
 pub mod context;
+pub mod distribution;
 pub mod error;
+pub mod geometry;
 pub mod histogram;
 pub mod interval;
 pub mod io;
@@ -18,9 +20,11 @@ pub mod pattern;
 pub mod progress;
 pub mod random;
 pub mod runner;
+pub mod sizes;
 pub mod source;
 pub mod summary;
 pub mod sys;
+pub mod varied;
 pub mod worker;
 
 pub use error::{EngineError, Failure, FailureKind};
