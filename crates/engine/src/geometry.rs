@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::Job;
+use crate::distribution::Distribution;
+use crate::error::EngineError;
+use crate::job::{Job, require};
 
 /// Whether all threads work on one file (N to 1), and how they divide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -90,6 +92,50 @@ impl Job {
     /// The number by which data patterns know a file.
     pub fn file_id(&self, numjob: u32, file: u32) -> u32 {
         numjob.min(self.owners() - 1) * self.nrfiles + file
+    }
+
+    /// Refuses places that contradict each other.
+    pub fn validate_places(&self) -> Result<(), EngineError> {
+        let own = self.own_bytes(self.numjobs - 1);
+        require(own >= self.largest_block(), || {
+            format!(
+                "offset: the last of {} thread(s) begins at {} of files of {} bytes, which leaves no block; \
+                 lower offset or offset_increment, or raise size",
+                self.numjobs,
+                self.first_byte(self.numjobs - 1),
+                self.file_bytes()
+            )
+        })?;
+        let aligned = |bytes: u64| bytes.is_multiple_of(self.bs);
+        require(
+            aligned(self.offset) && aligned(self.offset_increment),
+            || {
+                format!(
+                    "offset: offset and offset_increment must be multiples of bs={}",
+                    self.bs
+                )
+            },
+        )?;
+        let divided = self.shared != Shared::None;
+        require(!(divided && self.nrfiles > 1), || {
+            "shared: one file is shared; use nrfiles: 1".to_owned()
+        })?;
+        let moved = self.offset > 0 || self.offset_increment > 0;
+        require(!(divided && moved), || {
+            "shared: it says already where each thread works; use offset: 0 and offset_increment: 0"
+                .to_owned()
+        })?;
+        require(
+            !(self.shared == Shared::Strided && self.bssplit.is_some()),
+            || {
+                "shared: strided needs blocks of one size; use bssplit: null, or segmented"
+                    .to_owned()
+            },
+        )?;
+        let plain = self.random_distribution == Distribution::Map;
+        require(self.rw.is_random() || plain, || {
+            "random_distribution: a sequential job has none; use map".to_owned()
+        })
     }
 }
 

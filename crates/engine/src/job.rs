@@ -365,49 +365,6 @@ impl Job {
         })
     }
 
-    fn validate_places(&self) -> Result<(), EngineError> {
-        let own = self.own_bytes(self.numjobs - 1);
-        require(own >= self.largest_block(), || {
-            format!(
-                "offset: the last of {} thread(s) begins at {} of files of {} bytes, which leaves no block; \
-                 lower offset or offset_increment, or raise size",
-                self.numjobs,
-                self.first_byte(self.numjobs - 1),
-                self.file_bytes()
-            )
-        })?;
-        let aligned = |bytes: u64| bytes.is_multiple_of(self.bs);
-        require(
-            aligned(self.offset) && aligned(self.offset_increment),
-            || {
-                format!(
-                    "offset: offset and offset_increment must be multiples of bs={}",
-                    self.bs
-                )
-            },
-        )?;
-        let divided = self.shared != Shared::None;
-        require(!(divided && self.nrfiles > 1), || {
-            "shared: one file is shared; use nrfiles: 1".to_owned()
-        })?;
-        let moved = self.offset > 0 || self.offset_increment > 0;
-        require(!(divided && moved), || {
-            "shared: it says already where each thread works; use offset: 0 and offset_increment: 0"
-                .to_owned()
-        })?;
-        require(
-            !(self.shared == Shared::Strided && self.bssplit.is_some()),
-            || {
-                "shared: strided needs blocks of one size; use bssplit: null, or segmented"
-                    .to_owned()
-            },
-        )?;
-        let plain = self.random_distribution == Distribution::Map;
-        require(self.rw.is_random() || plain, || {
-            "random_distribution: a sequential job has none; use map".to_owned()
-        })
-    }
-
     fn validate_data(&self) -> Result<(), EngineError> {
         for (name, percent) in [
             (
@@ -437,7 +394,8 @@ impl Job {
     }
 }
 
-fn require(holds: bool, words: impl FnOnce() -> String) -> Result<(), EngineError> {
+/// An error in `words` unless `holds`.
+pub fn require(holds: bool, words: impl FnOnce() -> String) -> Result<(), EngineError> {
     if holds {
         Ok(())
     } else {

@@ -14,6 +14,7 @@ pub mod interval;
 pub mod io;
 pub mod job;
 pub mod layout;
+pub mod metadata;
 pub mod offsets;
 pub mod pacer;
 pub mod pattern;

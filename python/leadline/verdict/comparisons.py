@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.metrics import metric_kind, primary_metric
+from leadline.analysis.metrics import default_metrics, metric_kind
 from leadline.analysis.statistics import Estimate
 from leadline.plan import PlannedCell
 from leadline.verdict.model import Comparison, Outcome, State
@@ -81,7 +81,7 @@ def compare_targets(
         if cell.target == base or anchor is None:
             continue
         pair = [tables.get(anchor.id), tables.get(cell.id)]
-        for metric in metrics or (primary_metric(cell.job.as_json()), "latency_p99"):
+        for metric in metrics or default_metrics(cell.job.as_json()):
             first = pair[0] or CellTable(anchor.id, (), {})
             second = pair[1] or CellTable(cell.id, (), {})
             found.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.analysis.cells import CellTable, compare_cells_of_two_runs, tabulate
-from leadline.analysis.metrics import metric_kind, primary_metric
+from leadline.analysis.metrics import default_metrics, metric_kind
 from leadline.errors import ResultError
 from leadline.plan import Plan, PlannedCell
 from leadline.store.reader import Result
@@ -36,7 +36,7 @@ def compare_results(
     found = []
     for first, second in pairs:
         state = worst([states[0][first.id], states[1][second.id]])
-        for metric in metrics or (primary_metric(first.job.as_json()), "latency_p99"):
+        for metric in metrics or default_metrics(first.job.as_json()):
             found.append(_compare((first, second), (tables[0], tables[1]), metric, margin, state))
     return tuple(found)
 
