@@ -1,0 +1,136 @@
+"""Metadata rates beside a bare loop of the same calls: empty files on tmpfs, created, looked at and removed.
+
+`rows` gives the table's rows for `bench/results.md`; run by itself, this file prints them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+FLOOR = Path(__file__).parent / "floors" / "metadata.c"
+OPERATIONS = ("create", "stat", "unlink")
+FILES = 10_000
+GOAL = 0.95
+MEMORY = Path("/dev/shm")  # noqa: S108 - tmpfs is what is measured
+
+_ONE_TRIAL = """
+import json, sys
+from leadline import _core
+summary = _core.run_trial(sys.argv[1], sys.argv[2])
+assert summary["state"] == "complete", summary["error"]
+print(json.dumps({name: phase["elapsed_ns"] for name, phase in summary["directions"].items()}))
+"""
+
+
+@dataclass(frozen=True)
+class MetadataRow:
+    """One operation: median rates in 1/s, and the ratio leadline/floor over interleaved pairs."""
+
+    operation: str
+    leadline_per_s: float
+    floor_per_s: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    goal: float = GOAL
+
+
+def rows(runs: int = 21, files: int = FILES, cpu: int | None = None) -> list[MetadataRow]:
+    """Interleaved runs on one pinned CPU (the last that this process may use); median ratios, their quartiles."""
+    chosen = max(os.sched_getaffinity(0)) if cpu is None else cpu
+    with _workspace() as place:
+        floor = place / "floor"
+        subprocess.run(["cc", "-O2", "-o", str(floor), str(FLOOR)], check=True, timeout=60)
+        pairs = []
+        for run in range(runs):
+            both = [_leadline, _floor] if run % 2 == 0 else [_floor, _leadline]
+            found = {measure: measure(place, floor, files, chosen) for measure in both}
+            pairs.append((found[_leadline], found[_floor]))
+    return [_row(name, pairs, files) for name in OPERATIONS]
+
+
+def _row(name: str, pairs: list[tuple[dict[str, int], dict[str, int]]], files: int) -> MetadataRow:
+    ratios = [floor[name] / ours[name] for ours, floor in pairs]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    ours, floor = (statistics.median(files * 1e9 / pair[side][name] for pair in pairs) for side in (0, 1))
+    return MetadataRow(name, ours, floor, middle, low, high)
+
+
+@contextmanager
+def _workspace() -> Iterator[Path]:
+    place = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir=MEMORY))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def _leadline(place: Path, _floor: Path, files: int, cpu: int) -> dict[str, int]:
+    job = {
+        "format": "leadline.metadata/1",
+        "trial": "bench",
+        "directory": str(place),
+        "prefix": "ours",
+        "operations": OPERATIONS,
+        "files": files,
+        "branch": 1,
+        "depth": 0,
+        "private": True,
+        "file_size": 0,
+        "bs": 4096,
+        "numjobs": 1,
+        "time_based": False,
+        "runtime_ns": 0,
+        "seed": 1,
+        "generation": 1,
+        "interval_ns": 1_000_000_000,
+        "deadline_ns": 60_000_000_000,
+        "parent_pid": None,
+    }
+    command = [sys.executable, "-c", _ONE_TRIAL, json.dumps(job), str(place / "record")]
+    lines = _run(command, cpu).splitlines()
+    (place / "ours.0").rmdir()
+    found: dict[str, int] = json.loads(lines[-1])
+    return found
+
+
+def _floor(place: Path, floor: Path, files: int, cpu: int) -> dict[str, int]:
+    directory = place / "bare"
+    directory.mkdir()
+    words = [line.split() for line in _run([str(floor), str(directory), str(files)], cpu).splitlines()]
+    directory.rmdir()
+    return {name: int(elapsed_ns) for name, elapsed_ns in words}
+
+
+def _run(command: list[str], cpu: int) -> str:
+    pinned = ["taskset", "--cpu-list", str(cpu), *command]
+    return subprocess.run(pinned, check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+def as_markdown(found: list[MetadataRow]) -> str:
+    """The table, with the verdict against its goal."""
+    lines = [
+        "| operation | leadline 1/s | bare loop 1/s | ratio | quartiles | goal | met |",
+        "| --- | ---: | ---: | ---: | --- | ---: | --- |",
+    ]
+    for row in found:
+        met = "yes" if row.ratio >= row.goal else "no"
+        lines.append(
+            f"| {row.operation} | {row.leadline_per_s:,.0f} | {row.floor_per_s:,.0f} | {row.ratio:.3f} "
+            f"| {row.ratio_low:.3f} to {row.ratio_high:.3f} | {row.goal} | {met} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown(rows()) + "\n")
