@@ -181,6 +181,9 @@ impl Runner<'_> {
         phase.elapsed_ns += ended.saturating_sub(begun);
         phase.operations += worked().map(|lap| lap.operations).sum::<u64>();
         phase.bytes += worked().map(|lap| lap.bytes).sum::<u64>();
+        phase.cpu_ns += worked()
+            .map(|lap| lap.cpu.user_ns + lap.cpu.system_ns)
+            .sum::<u64>();
         for (sum, lap) in self.threads.iter_mut().zip(laps) {
             if let Some(lap) = lap {
                 sum.add(lap);

@@ -14,6 +14,8 @@ pub struct Phase {
     pub operations: u64,
     pub bytes: u64,
     pub elapsed_ns: u64,
+    /// Processor time of the threads.
+    pub cpu_ns: u64,
 }
 
 /// What one thread did in measured phases.
@@ -90,6 +92,7 @@ impl Ending<'_> {
             let phase = self.phases.get(operation).copied().unwrap_or_default();
             let value = json!({
                 "operations": phase.operations, "bytes": phase.bytes, "elapsed_ns": phase.elapsed_ns,
+                "cpu_ns": phase.cpu_ns,
             });
             (operation.name().to_owned(), value)
         };

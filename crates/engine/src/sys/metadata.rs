@@ -92,23 +92,29 @@ pub fn open_directory(at: Option<RawFd>, path: &CStr) -> i32 {
 #[inline]
 pub fn create(at: RawFd, name: &CStr) -> i32 {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: `name` is NUL-terminated and outlives the call.
-    outcome(unsafe { libc::openat(at, name.as_ptr(), flags, 0o644) })
+    open_by_number(at, name, flags)
 }
 
 /// A file, open for reading.
 #[inline]
 pub fn open(at: RawFd, name: &CStr) -> i32 {
     let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: `name` is NUL-terminated and outlives the call.
-    outcome(unsafe { libc::openat(at, name.as_ptr(), flags) })
+    open_by_number(at, name, flags)
 }
 
-/// Closes a descriptor of this module.
+/// By number, as `file::read_at`: libc's functions are cancellation points, which costs in a process with threads.
+#[inline]
+fn open_by_number(at: RawFd, name: &CStr, flags: libc::c_int) -> i32 {
+    // SAFETY: `name` is NUL-terminated and outlives the call.
+    let result = unsafe { libc::syscall(libc::SYS_openat, at, name.as_ptr(), flags, 0o644) };
+    outcome(result as libc::c_int)
+}
+
+/// Closes a descriptor of this module. By number, as `open_by_number`.
 #[inline]
 pub fn close(descriptor: RawFd) -> i32 {
     // SAFETY: the caller opened it here and gives it up.
-    outcome(unsafe { libc::close(descriptor) })
+    outcome(unsafe { libc::syscall(libc::SYS_close, descriptor) } as libc::c_int)
 }
 
 /// Writes all of `data` at `offset`.
