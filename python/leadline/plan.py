@@ -13,7 +13,8 @@ from typing import Any
 
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
-from leadline.spec.job import READ_ONLY, Job
+from leadline.spec.job import Job
+from leadline.spec.metadata import AnyJob, MetadataJob, job_from_json
 from leadline.spec.problems import suggest
 from leadline.spec.resolve import Surroundings, auto_data_set_bytes, resolve
 from leadline.spec.study import Study, expand
@@ -55,7 +56,7 @@ class PlannedCell:
     target: str
     work: str
     factors: dict[str, Any]
-    job: Job
+    job: AnyJob
     layout: Layout | None
     seconds: float
     measures_caches: bool = False
@@ -150,7 +151,7 @@ def _cell_from_json(value: dict[str, Any]) -> PlannedCell:
     return PlannedCell(
         **{
             **value,
-            "job": Job.model_validate(value["job"]),
+            "job": job_from_json(value["job"]),
             "layout": None if layout is None else Layout(**layout),
             "notes": tuple(value["notes"]),
         }
@@ -219,14 +220,25 @@ def make_plan(
     return replace(plan, seconds=_total_seconds(plan, study), notes=_notes(plan, facts, study))
 
 
-def layout_of(job: Job) -> Layout | None:
-    """The files that must be there before the job, None where it writes fresh ones or does no I/O."""
+def layout_of(job: AnyJob) -> Layout | None:
+    """The files that must be there before the job, None where it makes fresh ones or does no I/O."""
     if job.engine == "null" or job.fresh_files:
         return None
-    file_bytes = job.size // job.nrfiles
-    kind = "" if job.incompressible else "-compressible"
-    key = f"{job.numjobs}x{job.nrfiles}x{units.exact_size(file_bytes)}{kind}"
-    return Layout(key, job.numjobs, job.nrfiles, file_bytes, job.incompressible)
+    if isinstance(job, MetadataJob):
+        return layout_of(job.layout_job())
+    shared = job.shared != "none"
+    owners, file_bytes = (1, job.data_set_bytes) if shared else (job.numjobs, job.size // job.nrfiles)
+    key = f"{owners}x{job.nrfiles}x{units.exact_size(file_bytes)}{_content(job)}"
+    return Layout(key, owners, job.nrfiles, file_bytes, job.incompressible)
+
+
+def _content(job: Job) -> str:
+    """What tells files apart whose data is not incompressible."""
+    if job.incompressible:
+        return ""
+    compressed, equal = job.buffer_compress_percentage, job.dedupe_percentage
+    kind = f"-compressible{compressed or ''}" if compressed or not equal else ""
+    return kind + (f"-dedupe{equal}x{units.exact_size(job.bs)}" if equal else "")
 
 
 def reserve_bytes(study: Study, facts: TargetFacts) -> int:
@@ -278,15 +290,17 @@ def _bytes_needed(cells: list[PlannedCell]) -> int:
     return sum(layouts.values()) + max(fresh, default=0)
 
 
-def _trial_seconds(job: Job) -> float:
+def _trial_seconds(job: AnyJob) -> float:
     limit_s = job.runtime_ns / units.NS_PER_S
     if job.time_based:
         return job.ramp_time_ns / units.NS_PER_S + limit_s
-    speed = float(min(NOMINAL_BYTES_PER_S, NOMINAL_OPERATIONS_PER_S * job.bs))
+    if isinstance(job, MetadataJob):
+        return job.pass_operations / NOMINAL_OPERATIONS_PER_S
+    speed = float(min(NOMINAL_BYTES_PER_S, NOMINAL_OPERATIONS_PER_S * job.mean_bs))
     if job.rate_bytes_per_s is not None:
         speed = min(speed, float(job.rate_bytes_per_s))
     if job.rate_iops is not None:
-        speed = min(speed, job.rate_iops * job.bs)
+        speed = min(speed, job.rate_iops * job.mean_bs)
     by_size_s = job.data_set_bytes / speed
     return min(by_size_s, limit_s) if limit_s else by_size_s
 
@@ -320,7 +334,7 @@ def _notes(plan: Plan, facts: dict[str, TargetFacts], study: Study) -> tuple[str
             notes.append(note)
     if plan.blocks < 2:
         notes.append("one block gives no interval: nothing can be compared")
-    if any(cell.job.rw in READ_ONLY and cell.job.verify for cell in plan.cells):
+    if any(cell.job.reads_only and cell.job.verify for cell in plan.cells):
         notes.append("verify: the processor's time for checking each block is part of what is measured")
     return tuple(notes)
 

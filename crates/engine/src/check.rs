@@ -41,7 +41,7 @@ pub fn check(job: &Job, signal: Interrupts) -> Result<Checked, EngineError> {
     if job.engine == EngineName::Null {
         return Ok(checked);
     }
-    let pattern = Pattern::new(job.incompressible);
+    let pattern = Pattern::of(job);
     let mut buffer = AlignedBuffer::new(CHUNK_BYTES)
         .map_err(|error| EngineError::system(&error, "allocate a buffer for", &job.directory))?;
     for (path, id) in all_files(job) {

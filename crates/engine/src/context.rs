@@ -73,7 +73,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Context {
     pub fn new(job: Job) -> Self {
         let schedule = Schedule::new(&job);
-        let pattern = Pattern::new(job.incompressible);
+        let pattern = Pattern::of(&job);
         let hands = (0..job.numjobs).map(|_| Hand::default()).collect();
         Self {
             job,

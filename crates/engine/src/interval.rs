@@ -171,7 +171,7 @@ pub fn uses(job: &Job, direction: Direction) -> bool {
     match direction {
         Direction::Read => job.rw.reads(),
         Direction::Write => job.rw.writes(),
-        Direction::Sync => job.fsync > 0 || job.end_fsync,
+        Direction::Sync => job.fsync > 0 || job.fdatasync > 0 || job.end_fsync,
     }
 }
 

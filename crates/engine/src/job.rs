@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::distribution::Distribution;
 use crate::error::EngineError;
+use crate::geometry::Shared;
 use crate::pattern::BLOCK_BYTES;
+use crate::sizes::Split;
 
 /// The format of the JSON that `Job::parse` reads.
 pub const FORMAT: &str = "leadline.job/1";
@@ -116,9 +119,40 @@ pub struct Job {
     pub deadline_ns: u64,
     #[serde(deserialize_with = "present")]
     pub parent_pid: Option<i32>,
-    /// Bounds `layout`; the only key that may be left out.
+    /// Bounds `layout`; may be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_rate_bytes_per_s: Option<u64>,
+    // The keys below are younger than the format. Left out they mean what there was before them, so that a plan
+    // of an older version still runs.
+    /// Shares of several sizes; `bs` is then the smallest, and all are its multiples.
+    #[serde(default)]
+    pub bssplit: Option<Split>,
+    /// A sync of the data alone after every so many writes of a thread; 0: none.
+    #[serde(default)]
+    pub fdatasync: u32,
+    /// A pause after every `thinktime_blocks` operations of a thread, once they have ended; 0: none.
+    #[serde(default)]
+    pub thinktime_ns: u64,
+    #[serde(default = "one")]
+    pub thinktime_blocks: u32,
+    /// What lies before it in each file is never touched.
+    #[serde(default)]
+    pub offset: u64,
+    /// Added to `offset` once for each thread before this one.
+    #[serde(default)]
+    pub offset_increment: u64,
+    #[serde(default)]
+    pub random_distribution: Distribution,
+    #[serde(default)]
+    pub buffer_compress_percentage: u32,
+    #[serde(default)]
+    pub dedupe_percentage: u32,
+    #[serde(default)]
+    pub shared: Shared,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// An optional value whose key must be written: `null` is a decision, absence a mistake.
@@ -135,27 +169,6 @@ impl Job {
         Ok(job)
     }
 
-    /// Bytes of each file: `size` divided evenly over the files, in whole blocks.
-    pub fn file_bytes(&self) -> u64 {
-        self.blocks_per_file() * self.bs
-    }
-
-    /// Blocks of `bs` in each file.
-    pub fn blocks_per_file(&self) -> u64 {
-        self.size / u64::from(self.nrfiles) / self.bs
-    }
-
-    /// The name of a file of this job.
-    pub fn file_path(&self, numjob: u32, file: u32) -> PathBuf {
-        self.directory
-            .join(format!("{}.{numjob}.{file}", self.prefix))
-    }
-
-    /// The number by which data patterns know a file.
-    pub fn file_id(&self, numjob: u32, file: u32) -> u32 {
-        numjob * self.nrfiles + file
-    }
-
     /// True for an open loop: operations start by the clock, not by completions.
     pub fn is_open_loop(&self) -> bool {
         self.rate_bytes_per_s.is_some() || self.rate_iops.is_some()
@@ -165,8 +178,18 @@ impl Job {
     pub fn thread_rate(&self) -> Option<f64> {
         let total = self.rate_iops.or(self
             .rate_bytes_per_s
-            .map(|rate| rate as f64 / self.bs as f64));
+            .map(|rate| rate as f64 / self.mean_block()));
         total.map(|rate| rate / f64::from(self.numjobs))
+    }
+
+    /// Bytes of a mean operation.
+    fn mean_block(&self) -> f64 {
+        let read_share = match (self.rw.is_mixed(), self.rw.reads()) {
+            (true, _) => f64::from(self.rwmixread) / 100.0,
+            (false, reads) => f64::from(u8::from(reads)),
+        };
+        let split = self.bssplit.as_ref();
+        split.map_or(self.bs as f64, |split| split.mean_bytes(read_share))
     }
 
     /// Sequential writes start with empty files, unless they overwrite.
@@ -180,7 +203,9 @@ impl Job {
         self.validate_rates()?;
         self.validate_times()?;
         self.validate_engine()?;
-        self.validate_verify()
+        self.validate_verify()?;
+        self.validate_places()?;
+        self.validate_data()
     }
 
     fn validate_identity(&self) -> Result<(), EngineError> {
@@ -216,16 +241,23 @@ impl Job {
         require((1..=FILES_MAX).contains(&files), || {
             format!("nrfiles: nrfiles x numjobs is {files} and must be from 1 to {FILES_MAX}")
         })?;
-        require(self.blocks_per_file() > 0, || {
+        if let Some(problem) = self.bssplit.as_ref().and_then(|s| s.problem(self.bs)) {
+            return Err(EngineError::Job(problem));
+        }
+        let largest = self.largest_block();
+        require(largest <= BLOCK_SIZE_MAX_BYTES, || {
+            format!("bssplit: {largest} must be at most {BLOCK_SIZE_MAX_BYTES} bytes")
+        })?;
+        require(self.size / u64::from(self.nrfiles) >= largest, || {
             format!(
-                "size: {} bytes over {} file(s) leaves less than one block of bs={}; raise size or lower bs",
-                self.size, self.nrfiles, self.bs
+                "size: {} bytes over {} file(s) leaves less than one block of bs={largest}; raise size or lower bs",
+                self.size, self.nrfiles
             )
         })?;
         require(self.size <= i64::MAX as u64, || {
             format!("size: {} is beyond what a file can hold", self.size)
         })?;
-        let slot_bytes = self.bs.next_multiple_of(4096);
+        let slot_bytes = largest.next_multiple_of(4096);
         let buffers = slot_bytes * u64::from(self.iodepth) * u64::from(self.numjobs);
         require(buffers <= BUFFERS_MAX_BYTES, || {
             format!(
@@ -298,9 +330,9 @@ impl Job {
             )
         })?;
         require(
-            self.rw.writes() || (self.fsync == 0 && !self.end_fsync),
+            self.rw.writes() || (self.fsync == 0 && self.fdatasync == 0 && !self.end_fsync),
             || {
-                "fsync: a job that only reads has nothing to sync; use fsync: 0 and end_fsync: false"
+                "fsync: a job that only reads has nothing to sync; use fsync: 0, fdatasync: 0, end_fsync: false"
                 .to_owned()
             },
         )?;
@@ -319,6 +351,12 @@ impl Job {
                 )
             },
         )?;
+        let repeats = self.bssplit.is_some() || self.random_distribution != Distribution::Map;
+        require(!(self.verify && self.rw.is_mixed() && repeats), || {
+            "verify: with bssplit, or random_distribution other than map, a block can be read while it is \
+             written; use verify: false, or one direction"
+                .to_owned()
+        })?;
         require(!(self.verify && self.rw == ReadWrite::Rw), || {
             "verify: with rw=rw a block can be read while it is written; use rw=randrw".to_owned()
         })?;
@@ -326,9 +364,38 @@ impl Job {
             "verify: the null engine moves no data; use verify: false".to_owned()
         })
     }
+
+    fn validate_data(&self) -> Result<(), EngineError> {
+        for (name, percent) in [
+            (
+                "buffer_compress_percentage",
+                self.buffer_compress_percentage,
+            ),
+            ("dedupe_percentage", self.dedupe_percentage),
+        ] {
+            require(percent <= 100, || {
+                format!("{name}: {percent} must be from 0 to 100 percent")
+            })?;
+            require(percent == 0 || !self.incompressible, || {
+                format!(
+                    "{name}: with incompressible: true nothing may be; use incompressible: false"
+                )
+            })?;
+        }
+        require(self.fsync == 0 || self.fdatasync == 0, || {
+            "fdatasync: fsync is set too; leave one of them 0".to_owned()
+        })?;
+        require(self.thinktime_blocks > 0, || {
+            "thinktime_blocks: must be at least 1".to_owned()
+        })?;
+        require(self.thinktime_ns == 0 || !self.is_open_loop(), || {
+            "thinktime_ns: a rate sets the pace already; use thinktime_ns: 0, or no rate".to_owned()
+        })
+    }
 }
 
-fn require(holds: bool, words: impl FnOnce() -> String) -> Result<(), EngineError> {
+/// An error in `words` unless `holds`.
+pub fn require(holds: bool, words: impl FnOnce() -> String) -> Result<(), EngineError> {
     if holds {
         Ok(())
     } else {
@@ -409,6 +476,59 @@ pub mod tests {
             (json!({"direct": true, "bs": 1000}), "bs", "multiple of 512"),
             (json!({"fsync": 4}), "fsync", "0"),
             (json!({"size": 100}), "size", "raise size"),
+            (json!({"offset": 1 << 20}), "offset", "raise size"),
+            (json!({"offset": 100}), "offset", "multiples of bs"),
+            (
+                json!({"rw": "write", "fsync": 2, "fdatasync": 2}),
+                "fdatasync",
+                "leave one",
+            ),
+            (json!({"fdatasync": 2}), "fsync", "0"),
+            (
+                json!({"dedupe_percentage": 20}),
+                "dedupe_percentage",
+                "incompressible: false",
+            ),
+            (
+                json!({"buffer_compress_percentage": 101, "incompressible": false}),
+                "buffer_compress_percentage",
+                "100",
+            ),
+            (
+                json!({"thinktime_ns": 5, "rate_iops": 3.0}),
+                "thinktime_ns",
+                "no rate",
+            ),
+            (
+                json!({"shared": "strided", "nrfiles": 2}),
+                "shared",
+                "nrfiles: 1",
+            ),
+            (
+                json!({"shared": "segmented", "offset": 4096}),
+                "shared",
+                "offset: 0",
+            ),
+            (
+                json!({"bssplit": {"read": [[4096, 50]], "write": [[4096, 100]]}}),
+                "bssplit",
+                "100",
+            ),
+            (
+                json!({"bssplit": {"read": [[6144, 100]], "write": [[4096, 100]]}}),
+                "bssplit",
+                "multiple of bs",
+            ),
+            (
+                json!({"rw": "read", "random_distribution": "zipf:1.2"}),
+                "random_distribution",
+                "map",
+            ),
+            (
+                json!({"verify": true, "rw": "randrw", "random_distribution": "random"}),
+                "verify",
+                "one direction",
+            ),
             (json!({"time_based": true}), "runtime_ns", "above 0"),
             (
                 json!({"runtime_ns": 60_000_000_000_u64}),

@@ -64,7 +64,7 @@ pub fn lay_out(job: &Job, signal: Interrupts) -> Result<LaidOut, EngineError> {
         left: AtomicUsize::new(streams),
         error: Mutex::new(None),
         begun,
-        pattern: Pattern::new(job.incompressible),
+        pattern: Pattern::of(job),
     };
     let interrupted = std::thread::scope(|scope| {
         for _ in 0..streams {
@@ -92,7 +92,7 @@ pub fn lay_out(job: &Job, signal: Interrupts) -> Result<LaidOut, EngineError> {
 
 /// Every file of a job, with the number that patterns know it by.
 pub fn all_files(job: &Job) -> impl Iterator<Item = (PathBuf, u32)> {
-    (0..job.numjobs).flat_map(move |numjob| {
+    (0..job.owners()).flat_map(move |numjob| {
         (0..job.nrfiles).map(move |file| (job.file_path(numjob, file), job.file_id(numjob, file)))
     })
 }

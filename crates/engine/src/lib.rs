@@ -6,21 +6,26 @@
 pub mod check;
 pub mod collector;
 pub mod context;
+pub mod distribution;
 pub mod error;
+pub mod geometry;
 pub mod histogram;
 pub mod interval;
 pub mod io;
 pub mod job;
 pub mod layout;
+pub mod metadata;
 pub mod offsets;
 pub mod pacer;
 pub mod pattern;
 pub mod progress;
 pub mod random;
 pub mod runner;
+pub mod sizes;
 pub mod source;
 pub mod summary;
 pub mod sys;
+pub mod varied;
 pub mod worker;
 
 pub use error::{EngineError, Failure, FailureKind};

@@ -1,74 +1,89 @@
-//! Which block comes next: sequential, or random without repeats until every block was met (fio's random map).
-//! Needs no memory per block: the order is a keyed permutation of the block numbers.
+//! Which block comes next: sequential, random without repeats until every block was met (fio's random map), or
+//! drawn. Needs no memory per block: the map's order is a keyed permutation of the block numbers.
 
+use crate::distribution::{Distribution, Draw};
 use crate::random::{Random, mix};
 
-/// An endless order over `blocks` blocks; each pass meets every block once.
+/// An endless order over `blocks` blocks.
 #[derive(Debug, Clone)]
-pub struct Order {
+pub enum Order {
+    /// Blocks 0, 1, 2, … and again.
+    Sequential { blocks: u64, next: u64 },
+    /// A random order, another one in each pass; each pass meets every block once.
+    Map(Map),
+    /// Independent draws.
+    Drawn(Box<Draw>),
+}
+
+/// One pass after the other over all blocks, each in its own order.
+#[derive(Debug, Clone)]
+pub struct Map {
     blocks: u64,
     next: u64,
-    permutation: Option<Permutation>,
+    permutation: Permutation,
     random: Random,
 }
 
 impl Order {
     /// Blocks 0, 1, 2, … and again.
     pub fn sequential(blocks: u64) -> Self {
-        Self {
-            blocks,
-            next: 0,
-            permutation: None,
-            random: Random::new(0, 0),
-        }
+        Self::Sequential { blocks, next: 0 }
     }
 
-    /// A random order, another one in each pass.
-    pub fn random(blocks: u64, mut random: Random) -> Self {
-        let permutation = Some(Permutation::new(blocks, random.next_u64()));
-        Self {
-            blocks,
-            next: 0,
-            permutation,
-            random,
+    /// Random blocks of this distribution.
+    pub fn random(distribution: Distribution, blocks: u64, mut random: Random) -> Self {
+        match Draw::new(distribution, blocks, random.clone()) {
+            Some(draw) => Self::Drawn(Box::new(draw)),
+            None => Self::Map(Map {
+                blocks,
+                next: 0,
+                permutation: Permutation::new(blocks, random.next_u64()),
+                random,
+            }),
         }
     }
 
     /// The next block's number.
     #[inline]
     pub fn next_block(&mut self) -> u64 {
-        match &self.permutation {
-            None => {
-                let block = self.next;
-                self.next += 1;
-                if self.next == self.blocks {
-                    self.next = 0;
+        match self {
+            Self::Sequential { blocks, next } => {
+                let block = *next;
+                *next += 1;
+                if *next == *blocks {
+                    *next = 0;
                 }
                 block
             }
-            Some(permutation) => {
-                let (block, next) = permutation.advance(self.next, self.blocks);
-                if next >= permutation.positions {
-                    self.start_pass();
-                } else {
-                    self.next = next;
-                }
-                block
-            }
+            Self::Map(map) => map.next_block(),
+            Self::Drawn(draw) => draw.next_block(),
         }
+    }
+}
+
+impl Map {
+    #[inline]
+    fn next_block(&mut self) -> u64 {
+        let (block, next) = self.permutation.advance(self.next, self.blocks);
+        if next >= self.permutation.positions {
+            self.start_pass();
+        } else {
+            self.next = next;
+        }
+        block
     }
 
     #[cold]
     fn start_pass(&mut self) {
         self.next = 0;
-        self.permutation = Some(Permutation::new(self.blocks, self.random.next_u64()));
+        self.permutation = Permutation::new(self.blocks, self.random.next_u64());
     }
 }
 
 /// A keyed bijection on the numbers below a power of two: multiplications by odd numbers and
 /// xor-shifts can each be undone, hence so can their sequence.
 #[derive(Debug, Clone)]
-struct Permutation {
+pub struct Permutation {
     bits: u32,
     multipliers: [u64; 3],
     added: u64,
@@ -76,7 +91,8 @@ struct Permutation {
 }
 
 impl Permutation {
-    fn new(blocks: u64, key: u64) -> Self {
+    /// The bijection of `key`, for numbers below `blocks`.
+    pub fn new(blocks: u64, key: u64) -> Self {
         let bits = (64 - (blocks - 1).leading_zeros()).max(1);
         let multipliers = [mix(key ^ 1) | 1, mix(key ^ 2) | 1, mix(key ^ 3) | 1];
         let mut this = Self {
@@ -104,6 +120,17 @@ impl Permutation {
         value
     }
 
+    /// Where `number` (below `blocks`) is scattered to, below `blocks` too: images outside are mapped again, which
+    /// keeps it a bijection (cycle walking).
+    #[inline]
+    pub fn scattered(&self, number: u64, blocks: u64) -> u64 {
+        let mut image = self.image(number);
+        while image >= blocks {
+            image = self.image(image);
+        }
+        image
+    }
+
     /// The block at the first position from `position` on that maps below `blocks`, and the position after.
     #[inline]
     fn advance(&self, mut position: u64, blocks: u64) -> (u64, u64) {
@@ -129,7 +156,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_random_pass_meets_every_block_once(blocks in 1_u64..3000, seed: u64) {
-            let mut order = Order::random(blocks, Random::new(seed, 0));
+            let mut order = Order::random(Distribution::Map, blocks, Random::new(seed, 0));
             for _ in 0..3 {
                 let mut seen = pass(&mut order, blocks);
                 seen.sort_unstable();
@@ -138,15 +165,23 @@ mod tests {
         }
 
         #[test]
+        fn scattering_is_a_bijection(blocks in 1_u64..3000, key: u64) {
+            let permutation = Permutation::new(blocks, key);
+            let mut images: Vec<u64> = (0..blocks).map(|block| permutation.scattered(block, blocks)).collect();
+            images.sort_unstable();
+            prop_assert_eq!(images, (0..blocks).collect::<Vec<_>>());
+        }
+
+        #[test]
         fn equal_seeds_give_equal_orders(seed: u64) {
-            let order = || pass(&mut Order::random(1000, Random::new(seed, 7)), 2500);
+            let order = || pass(&mut Order::random(Distribution::Map, 1000, Random::new(seed, 7)), 2500);
             prop_assert_eq!(order(), order());
         }
     }
 
     #[test]
     fn passes_differ() {
-        let mut order = Order::random(1000, Random::new(3, 0));
+        let mut order = Order::random(Distribution::Map, 1000, Random::new(3, 0));
         assert_ne!(pass(&mut order, 1000), pass(&mut order, 1000));
     }
 
@@ -158,7 +193,10 @@ mod tests {
     #[test]
     fn neighbours_in_time_are_not_neighbours_in_space() {
         let blocks = 1 << 16;
-        let order = pass(&mut Order::random(blocks, Random::new(5, 0)), blocks);
+        let order = pass(
+            &mut Order::random(Distribution::Map, blocks, Random::new(5, 0)),
+            blocks,
+        );
         let near = order
             .windows(2)
             .filter(|pair| pair[0].abs_diff(pair[1]) < 64)

@@ -5,18 +5,27 @@
 //! and recomputable from the header alone, by anyone, later.
 //!
 //! Header, little-endian: magic u64, checksum u64, seed u64, offset u64, file u32, generation u32.
+//!
+//! On request a part of the data is the contrary. Of a compressible block a share is zeros, at its end, and the
+//! magic's last byte gives that share in percent. A duplicate carries the header of the one block that it equals.
 
+use crate::distribution::scaled;
+use crate::job::Job;
 use crate::random::{Random, mix};
 
 /// The unit of patterns and of verification.
 pub const BLOCK_BYTES: usize = 4096;
 const MAGIC_RANDOM: u64 = u64::from_le_bytes(*b"LLblk1r\n");
 const MAGIC_UNIFORM: u64 = u64::from_le_bytes(*b"LLblk1u\n");
+/// The last byte is the percentage of zeros.
+const MAGIC_COMPRESSIBLE: u64 = u64::from_le_bytes(*b"LLblk1c\0");
 const POOL_BYTES: usize = 16 << 10;
 const POOL_SEED: u64 = 0x6C65_6164_6C69_6E65;
 /// Start of the part that is filled by whole keys; the words between header and it are drawn singly.
 const BODY_START: usize = 64;
 const HEADER_WORDS: usize = 5;
+/// What is copied at once.
+const LANE_BYTES: usize = 32;
 
 /// Where a block belongs and which writing it is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +52,48 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Pattern {
     pool: Box<[u8]>,
-    uniform: bool,
+    kind: Kind,
+    dedupe_percentage: u32,
+    /// What is equal or different as a whole, in bytes.
+    dedupe_unit_bytes: u64,
+}
+
+/// How a block's body is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Random,
+    /// One repeated word.
+    Uniform,
+    /// This percentage of the block is zeros.
+    Compressible(u8),
+}
+
+impl Kind {
+    fn magic(self) -> u64 {
+        match self {
+            Self::Random => MAGIC_RANDOM,
+            Self::Uniform => MAGIC_UNIFORM,
+            Self::Compressible(percent) => MAGIC_COMPRESSIBLE | u64::from(percent) << 56,
+        }
+    }
+
+    fn of_magic(magic: u64) -> Option<Self> {
+        match magic {
+            MAGIC_RANDOM => Some(Self::Random),
+            MAGIC_UNIFORM => Some(Self::Uniform),
+            _ if magic << 8 == MAGIC_COMPRESSIBLE << 8 => {
+                let percent = (magic >> 56) as u8;
+                (percent <= 100).then_some(Self::Compressible(percent))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of a body that are random where `percent` of the block are zeros.
+fn random_bytes(percent: u8) -> usize {
+    let wanted = BLOCK_BYTES * (100 - usize::from(percent)) / 100;
+    wanted.saturating_sub(BODY_START) / LANE_BYTES * LANE_BYTES
 }
 
 type Lanes = [u64; 4];
@@ -58,7 +108,48 @@ impl Pattern {
             .collect();
         Self {
             pool: pool.into_boxed_slice(),
-            uniform: !incompressible,
+            kind: if incompressible {
+                Kind::Random
+            } else {
+                Kind::Uniform
+            },
+            dedupe_percentage: 0,
+            dedupe_unit_bytes: BLOCK_BYTES as u64,
+        }
+    }
+
+    /// What `job` writes.
+    pub fn of(job: &Job) -> Self {
+        let shares = (job.buffer_compress_percentage, job.dedupe_percentage);
+        let kind = match shares {
+            (0, 0) => return Self::new(job.incompressible),
+            (0, _) => Kind::Random,
+            (percent, _) => Kind::Compressible(percent as u8),
+        };
+        Self {
+            kind,
+            dedupe_percentage: job.dedupe_percentage,
+            dedupe_unit_bytes: job.bs.next_multiple_of(BLOCK_BYTES as u64),
+            ..Self::new(true)
+        }
+    }
+
+    /// The stamp that a block carries: its own, or that of the block that it duplicates. Which blocks are
+    /// duplicates depends on the place alone, so that every reader knows.
+    fn carried(&self, stamp: Stamp) -> Stamp {
+        if self.dedupe_percentage == 0 {
+            return stamp;
+        }
+        let unit = stamp.offset / self.dedupe_unit_bytes;
+        let place = mix(unit ^ mix(u64::from(stamp.file) ^ POOL_SEED));
+        if scaled(place, 100) >= u64::from(self.dedupe_percentage) {
+            return stamp;
+        }
+        Stamp {
+            seed: 0,
+            generation: 0,
+            file: 0,
+            offset: stamp.offset % self.dedupe_unit_bytes,
         }
     }
 
@@ -72,13 +163,14 @@ impl Pattern {
                 offset: at - within as u64,
                 ..stamp
             };
+            let stamp = self.carried(stamp);
             let length = (BLOCK_BYTES - within).min(buffer.len() - done);
             let part = &mut buffer[done..done + length];
             if let Ok(block) = <&mut [u8; BLOCK_BYTES]>::try_from(&mut *part) {
-                self.fill_block(block, stamp, self.uniform);
+                self.fill_block(block, stamp, self.kind);
             } else {
                 let mut block = [0; BLOCK_BYTES];
-                self.fill_block(&mut block, stamp, self.uniform);
+                self.fill_block(&mut block, stamp, self.kind);
                 part.copy_from_slice(&block[within..within + length]);
             }
             done += length;
@@ -90,21 +182,26 @@ impl Pattern {
         if is_zero(block) {
             return Verdict::Unwritten;
         }
-        let Some((stamp, uniform)) = read_stamp(block) else {
+        let Some((stamp, kind)) = read_stamp(block) else {
             return Verdict::Wrong("the block carries no header of leadline".to_owned());
         };
-        if stamp.file != file || stamp.offset != offset {
+        let expected = self.carried(Stamp {
+            file,
+            offset,
+            ..stamp
+        });
+        if stamp != expected {
             return Verdict::Wrong(format!(
                 "the block belongs to file {} at offset {} (seed {}, generation {})",
                 stamp.file, stamp.offset, stamp.seed, stamp.generation
             ));
         }
-        let whole = block.len() == BLOCK_BYTES && !uniform;
+        let whole = block.len() == BLOCK_BYTES && kind == Kind::Random;
         if whole && self.matches(block, stamp) {
             return Verdict::Good(stamp);
         }
         let mut expected = [0; BLOCK_BYTES];
-        self.fill_block(&mut expected, stamp, uniform);
+        self.fill_block(&mut expected, stamp, kind);
         match block
             .iter()
             .zip(&expected)
@@ -122,17 +219,23 @@ impl Pattern {
         }
     }
 
-    fn fill_block(&self, block: &mut [u8; BLOCK_BYTES], stamp: Stamp, uniform: bool) {
+    fn fill_block(&self, block: &mut [u8; BLOCK_BYTES], stamp: Stamp, kind: Kind) {
         let hash = hash_of(stamp);
         let (head, body) = block.split_at_mut(BODY_START);
-        let sums = if uniform {
-            body.chunks_exact_mut(8)
-                .for_each(|word| word.copy_from_slice(&hash.to_le_bytes()));
-            [hash; 4]
-        } else {
-            xor_copy(body, self.window(hash), key_of(hash))
+        let sums = match kind {
+            Kind::Random => xor_copy(body, self.window(hash), key_of(hash)),
+            Kind::Uniform => {
+                body.chunks_exact_mut(8)
+                    .for_each(|word| word.copy_from_slice(&hash.to_le_bytes()));
+                [hash; 4]
+            }
+            Kind::Compressible(percent) => {
+                let (random, zeros) = body.split_at_mut(random_bytes(percent));
+                zeros.fill(0);
+                xor_copy(random, self.window(hash), key_of(hash))
+            }
         };
-        write_head(head, stamp, hash, sums, uniform);
+        write_head(head, stamp, hash, sums, kind);
     }
 
     /// Compares without writing: several times faster than making the block again.
@@ -141,7 +244,7 @@ impl Pattern {
         let (head, body) = block.split_at(BODY_START);
         let (same, sums) = xor_compare(body, self.window(hash), key_of(hash));
         let mut expected = [0; BODY_START];
-        write_head(&mut expected, stamp, hash, sums, false);
+        write_head(&mut expected, stamp, hash, sums, Kind::Random);
         same && head == expected
     }
 
@@ -160,12 +263,11 @@ fn key_of(hash: u64) -> Lanes {
     [mix(hash ^ 1), mix(hash ^ 2), mix(hash ^ 3), mix(hash ^ 4)]
 }
 
-fn write_head(head: &mut [u8], stamp: Stamp, hash: u64, sums: Lanes, uniform: bool) {
+fn write_head(head: &mut [u8], stamp: Stamp, hash: u64, sums: Lanes, kind: Kind) {
     let place = u64::from(stamp.file) | u64::from(stamp.generation) << 32;
     let checksum = sums.iter().fold(hash, |sum, lane| mix(sum ^ lane));
-    let magic = if uniform { MAGIC_UNIFORM } else { MAGIC_RANDOM };
     let words = [
-        magic,
+        kind.magic(),
         checksum,
         stamp.seed,
         stamp.offset,
@@ -179,7 +281,7 @@ fn write_head(head: &mut [u8], stamp: Stamp, hash: u64, sums: Lanes, uniform: bo
     }
 }
 
-fn read_stamp(block: &[u8]) -> Option<(Stamp, bool)> {
+fn read_stamp(block: &[u8]) -> Option<(Stamp, Kind)> {
     let mut words = [0_u64; HEADER_WORDS];
     for (word, bytes) in words
         .iter_mut()
@@ -194,11 +296,7 @@ fn read_stamp(block: &[u8]) -> Option<(Stamp, bool)> {
         file: place as u32,
         generation: (place >> 32) as u32,
     };
-    match magic {
-        MAGIC_RANDOM => Some((stamp, false)),
-        MAGIC_UNIFORM => Some((stamp, true)),
-        _ => None,
-    }
+    Kind::of_magic(magic).map(|kind| (stamp, kind))
 }
 
 /// True for zeros only. Looks at one cache line first: data is hardly ever zero there.
@@ -221,7 +319,10 @@ fn lanes(bytes: &[u8]) -> Lanes {
 /// Writes pool XOR key, and sums it as Fletcher does (a sum, and a sum of the sums, per lane).
 fn xor_copy(body: &mut [u8], window: &[u8], key: Lanes) -> Lanes {
     let (mut first, mut second) = ([0_u64; 4], [0_u64; 4]);
-    for (out, pool) in body.chunks_exact_mut(32).zip(window.chunks_exact(32)) {
+    for (out, pool) in body
+        .chunks_exact_mut(LANE_BYTES)
+        .zip(window.chunks_exact(LANE_BYTES))
+    {
         let pool = lanes(pool);
         for lane in 0..4 {
             let word = pool[lane] ^ key[lane];
@@ -311,6 +412,60 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn data_of(changes: serde_json::Value, file: u32, bytes: usize) -> (Pattern, Vec<u8>) {
+        let mut job = crate::job::tests::example();
+        job["incompressible"] = false.into();
+        for (key, value) in changes.as_object().unwrap() {
+            job[key] = value.clone();
+        }
+        let pattern = Pattern::of(&Job::parse(&job.to_string()).unwrap());
+        let mut data = vec![0; bytes];
+        let stamp = Stamp {
+            offset: 0,
+            file,
+            ..STAMP
+        };
+        pattern.fill(&mut data, stamp);
+        (pattern, data)
+    }
+
+    #[test]
+    fn a_compressible_block_has_its_share_of_zeros_and_verifies() {
+        for percent in [1_u8, 30, 50, 99, 100] {
+            let changes = serde_json::json!({"buffer_compress_percentage": percent});
+            let (pattern, data) = data_of(changes, 0, 1 << 20);
+            let zeros = data.iter().filter(|byte| **byte == 0).count() as f64 / data.len() as f64;
+            // A random byte is zero once in 256; the header's 64 bytes are 1.6 % of a block.
+            let expected = f64::from(percent) / 100.0 + (1.0 - f64::from(percent) / 100.0) / 256.0;
+            assert!((zeros - expected).abs() < 0.02, "{percent}: {zeros}");
+            let good = |(index, block)| {
+                matches!(
+                    pattern.verify(block, 0, (index * BLOCK_BYTES) as u64),
+                    Verdict::Good(_)
+                )
+            };
+            assert!(data.chunks(BLOCK_BYTES).enumerate().all(good));
+        }
+    }
+
+    #[test]
+    fn duplicates_have_their_share_in_whole_operations_and_verify() {
+        let changes = serde_json::json!({"dedupe_percentage": 40, "bs": 16384});
+        let (pattern, data) = data_of(changes, 3, 64 << 20);
+        let units: Vec<&[u8]> = data.chunks(16384).collect();
+        let different = units.iter().collect::<HashSet<_>>().len() as f64;
+        // 4,096 units: the standard error of the share is 0.8 %.
+        let share = 1.0 - different / units.len() as f64;
+        assert!((share - 0.4).abs() < 0.04, "{share}");
+        let good = |(index, block)| {
+            matches!(
+                pattern.verify(block, 3, (index * BLOCK_BYTES) as u64),
+                Verdict::Good(_)
+            )
+        };
+        assert!(data.chunks(BLOCK_BYTES).enumerate().all(good));
     }
 
     #[test]

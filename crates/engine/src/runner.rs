@@ -210,7 +210,7 @@ impl Runner<'_> {
         };
         let bytes = sum(|hand| hand.bytes.load(Ordering::Relaxed));
         let operations = sum(|hand| hand.operations.load(Ordering::Relaxed));
-        let whole = job.file_bytes() * u64::from(job.nrfiles) * u64::from(job.numjobs);
+        let whole = job.pass_bytes();
         let by_size = if job.time_based {
             0.0
         } else {

@@ -4,27 +4,37 @@ use crate::io::{Direction, Operation};
 use crate::job::{Job, ReadWrite};
 use crate::offsets::Order;
 use crate::random::Random;
+use crate::varied::Varied;
 
 const PURPOSE_OFFSETS: u64 = 1;
 const PURPOSE_MIX: u64 = 2;
 /// Arrivals of the pacer; here so that no two purposes share a number.
 pub const PURPOSE_ARRIVALS: u64 = 3;
+/// From here on one for each direction's sizes and each size's offsets.
+const PURPOSE_SIZES: u64 = 16;
 
 /// The stream of operations of one thread.
 pub struct Source {
     block_bytes: u64,
     blocks_per_file: u64,
     single_file: bool,
-    /// Operations left; endless for time-based jobs.
+    /// The thread's first byte in each file, and from one of its blocks to the next.
+    first_byte: u64,
+    stride_bytes: u64,
+    /// Blocks left; endless for time-based jobs.
     left: u64,
     /// One order for both directions when random (no block is met twice in a pass), one each when sequential.
     orders: [Order; 2],
     shared_order: bool,
+    /// In place of the orders where operations have several sizes.
+    varied: Option<Box<Varied>>,
     /// Reads below this share of the 64-bit range; `None` when there is one direction only.
     read_below: Option<u64>,
     only: Direction,
     mix: Random,
-    fsync: u32,
+    /// A sync after so many writes, and whether of the data alone.
+    sync_after: u32,
+    data_only: bool,
     writes_since_sync: u32,
     written_file: u32,
 }
@@ -32,19 +42,28 @@ pub struct Source {
 impl Source {
     /// The stream of thread `thread`; equal jobs give equal streams.
     pub fn new(job: &Job, thread: u32) -> Self {
-        let blocks = job.blocks_per_file() * u64::from(job.nrfiles);
+        let blocks_per_file = job.own_bytes(thread) / job.bs;
+        let blocks = blocks_per_file * u64::from(job.nrfiles);
         let purpose = |purpose: u64| Random::new(job.seed, purpose << 32 | u64::from(thread));
         let order = || match job.rw.is_random() {
-            true => Order::random(blocks, purpose(PURPOSE_OFFSETS)),
+            true => Order::random(job.random_distribution, blocks, purpose(PURPOSE_OFFSETS)),
             false => Order::sequential(blocks),
         };
+        let varied = job.bssplit.as_ref().map(|split| {
+            Box::new(Varied::new(job, split, thread, |which| {
+                purpose(PURPOSE_SIZES + which)
+            }))
+        });
         Self {
             block_bytes: job.bs,
-            blocks_per_file: job.blocks_per_file(),
+            blocks_per_file,
             single_file: job.nrfiles == 1,
+            first_byte: job.first_byte(thread),
+            stride_bytes: job.stride_bytes(),
             left: if job.time_based { u64::MAX } else { blocks },
             orders: [order(), order()],
             shared_order: job.rw != ReadWrite::Rw,
+            varied,
             read_below: job.rw.is_mixed().then(|| share_of_range(job.rwmixread)),
             only: if job.rw.reads() {
                 Direction::Read
@@ -52,7 +71,8 @@ impl Source {
                 Direction::Write
             },
             mix: purpose(PURPOSE_MIX),
-            fsync: job.fsync,
+            sync_after: job.fsync.max(job.fdatasync),
+            data_only: job.fdatasync > 0,
             writes_since_sync: 0,
             written_file: 0,
         }
@@ -63,19 +83,28 @@ impl Source {
     pub fn next_operation(&mut self) -> Option<Operation> {
         if self.sync_is_due() {
             self.writes_since_sync = 0;
-            return Some(sync_of(self.written_file));
+            return Some(Operation {
+                data_only: self.data_only,
+                ..sync_of(self.written_file)
+            });
         }
         if self.left == 0 {
             return None;
         }
-        self.left -= 1;
         let direction = self.direction();
-        let order = if self.shared_order {
+        let stream = if self.shared_order {
             0
         } else {
             direction as usize
         };
-        let block = self.orders[order].next_block();
+        if let Some(varied) = &mut self.varied {
+            let operation = varied.next_operation(direction, stream);
+            let blocks = u64::from(operation.length) / self.block_bytes;
+            self.left = self.left.saturating_sub(blocks);
+            return Some(operation);
+        }
+        self.left -= 1;
+        let block = self.orders[stream].next_block();
         let (file, block) = if self.single_file {
             (0, block)
         } else {
@@ -84,13 +113,13 @@ impl Source {
                 block % self.blocks_per_file,
             )
         };
-        let offset = block * self.block_bytes;
         Some(Operation {
             direction,
             file,
-            offset,
+            offset: self.first_byte + block * self.stride_bytes,
             start: 0,
             length: self.block_bytes as u32,
+            data_only: false,
         })
     }
 
@@ -102,7 +131,7 @@ impl Source {
     /// True when the next operation is a sync.
     #[inline]
     pub fn sync_is_due(&self) -> bool {
-        self.fsync > 0 && self.writes_since_sync >= self.fsync
+        self.sync_after > 0 && self.writes_since_sync >= self.sync_after
     }
 
     /// Counts a write that ended towards the next sync.
@@ -130,6 +159,7 @@ pub fn sync_of(file: u32) -> Operation {
         offset: 0,
         start: 0,
         length: 0,
+        data_only: false,
     }
 }
 
@@ -190,6 +220,27 @@ mod tests {
                 .collect();
             assert!(offsets.windows(2).all(|pair| pair[1] == pair[0] + 4096));
         }
+    }
+
+    #[test]
+    fn each_thread_begins_at_its_offset() {
+        let changes = json!({"rw": "read", "offset": 8192, "offset_increment": 4096, "numjobs": 3});
+        let first = |thread| operations(changes.clone(), thread)[0].offset;
+        assert_eq!([first(0), first(1), first(2)], [8192, 12288, 16384]);
+        let count = operations(changes.clone(), 2).len() as u64;
+        assert_eq!(count, ((1 << 20) - 16384) / 4096);
+    }
+
+    #[test]
+    fn a_data_sync_is_told_apart() {
+        let operations = |key: &str| {
+            let mut job = example();
+            (job["rw"], job[key]) = (json!("write"), json!(1));
+            let mut source = Source::new(&Job::parse(&job.to_string()).unwrap(), 0);
+            source.wrote(0);
+            source.next_operation().unwrap().data_only
+        };
+        assert!(operations("fdatasync") && !operations("fsync"));
     }
 
     #[test]

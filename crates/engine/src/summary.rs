@@ -35,7 +35,7 @@ impl Ending<'_> {
         } else {
             self.ended_ns
         };
-        let whole_bytes = job.file_bytes() * u64::from(job.nrfiles) * u64::from(job.numjobs);
+        let whole_bytes = job.pass_bytes();
         let bytes: u64 = self.totals.all.iter().map(|sums| sums.bytes).sum();
         json!({
             "state": self.state,

@@ -4,6 +4,7 @@
 mod blocking;
 mod queued;
 mod settle;
+mod think;
 
 use std::sync::atomic::Ordering;
 
@@ -18,6 +19,7 @@ use crate::source::{PURPOSE_ARRIVALS, Source, sync_of};
 use crate::sys::clock::set_timer_slack_minimal;
 use crate::sys::file::OpenHow;
 use crate::sys::process::{own_file_table, thread_cpu, thread_id};
+use think::Think;
 
 /// A wait shorter than this is spent looking at the clock: a sleep would oversleep it.
 const SPIN_NS: u64 = 50_000;
@@ -57,6 +59,7 @@ pub struct Worker<'a, E: Engine> {
     origin_ns: u64,
     source: Source,
     pacer: Option<Pacer>,
+    think: Option<Think>,
     phase: Phase,
     set: Box<IntervalSet>,
     slots: Vec<Slot>,
@@ -127,7 +130,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         let fresh = job.writes_fresh_files();
         let engine = E::start(&Setup {
             depth,
-            block_bytes: job.bs as usize,
+            block_bytes: job.largest_block() as usize,
             files: (0..job.nrfiles)
                 .map(|file| job.file_path(thread, file))
                 .collect(),
@@ -148,7 +151,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             intended_ns: 0,
         };
         let batch_max = if job.rw.writes() {
-            (FILL_MAX_BYTES / job.bs).max(1)
+            (FILL_MAX_BYTES / job.largest_block()).max(1)
         } else {
             u64::MAX
         };
@@ -160,6 +163,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             origin_ns: 0,
             source: Source::new(job, thread),
             pacer: pacer(context, thread),
+            think: Think::of(job),
             phase: Phase::Running,
             set: Box::new(IntervalSet::new(job, E::BLOCKING)),
             slots: vec![idle; depth as usize],

@@ -6,6 +6,7 @@ mod errors;
 
 use std::path::PathBuf;
 
+use leadline_engine::metadata::{self, MetadataJob};
 use leadline_engine::{Job, check, histogram, io, layout, runner};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -45,15 +46,20 @@ fn lay_out<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> 
     convert::json(py, &plain(&laid_out))
 }
 
-/// Runs one trial, writing its record as it goes; returns the summary.
+/// Runs one trial of a data or metadata job, writing its record as it goes; returns the summary.
 #[pyfunction]
 fn run_trial<'py>(
     py: Python<'py>,
     job_json: &str,
     record_path: PathBuf,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let job = Job::parse(job_json).map_err(errors::engine)?;
-    let summary = detach::detached(py, |signal| runner::run(job, &record_path, signal))?;
+    let summary = if metadata::is_meant(job_json) {
+        let job = MetadataJob::parse(job_json).map_err(errors::engine)?;
+        detach::detached(py, |signal| metadata::run(job, &record_path, signal))?
+    } else {
+        let job = Job::parse(job_json).map_err(errors::engine)?;
+        detach::detached(py, |signal| runner::run(job, &record_path, signal))?
+    };
     convert::json(py, &summary)
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from leadline.spec.metadata import OPERATIONS
 from leadline.store.tables import LatencyRow, TrialRow
 
 WHOLE = -1
@@ -26,9 +28,24 @@ _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 _BEYOND_MIN = 10
 
 
+# What stands before a metric's name: the direction of a mixed work, or a metadata operation.
+_PREFIXES = ("read", "write", "sync", *OPERATIONS)
+
+
+def metric_operation(name: str) -> str | None:
+    """The metadata operation that a metric is of; None for a metric of data."""
+    return next((operation for operation in OPERATIONS if name.startswith(f"{operation}_")), None)
+
+
+def operation_label(work: str, operation: str) -> str:
+    """How one operation of a metadata work is named where each has a line."""
+    return work if work == operation else f"{work} {operation}"
+
+
 def metric_kind(name: str) -> MetricKind:
-    """The kind of a metric, by its name with or without a direction in front."""
-    plain = name.removeprefix("read_").removeprefix("write_").removeprefix("sync_")
+    """The kind of a metric, by its name with or without a direction or an operation in front."""
+    before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
+    plain = name if before is None else name.removeprefix(f"{before}_")
     if plain == "bandwidth":
         return MetricKind("B/s", True, "bandwidth")
     if plain == "iops":
@@ -47,6 +64,7 @@ def known_metrics() -> tuple[str, ...]:
         "cpu_per_operation",
         *(f"{d}_{m}" for d in ("read", "write") for m in plain),
         "sync_latency_mean",
+        *(f"{operation}_{m}" for operation in OPERATIONS for m in ("iops", *latency)),
     )
 
 
@@ -57,7 +75,13 @@ def primary_metric(job: Mapping[str, object]) -> str:
 
 
 def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
-    """What two cells are compared in when nobody said: what was asked for, and the p99 of each direction."""
+    """What two cells of a work are compared in where the study does not say: a rate and a tail latency.
+
+    Of metadata each operation has its own; a rate over all of them would say how they were mixed.
+    """
+    operations = job.get("operations")
+    if isinstance(operations, list | tuple):
+        return (*(f"{name}_iops" for name in operations), *(f"{name}_latency_p99" for name in operations))
     mixed = job["rw"] in ("rw", "randrw")
     latencies = ("read_latency_p99", "write_latency_p99") if mixed else ("latency_p99",)
     return (primary_metric(job), *latencies)
@@ -73,6 +97,9 @@ class Measured:
 
 def trial_metrics(trial: TrialRow, latency: Sequence[LatencyRow], open_loop: bool) -> Measured:
     """Every metric of one trial. `latency` are this trial's rows."""
+    phases = operation_phases(trial)
+    if phases:
+        return _operation_metrics(trial, phases, latency)
     values: dict[str, float] = {}
     reasons: dict[str, str] = {}
     seconds = trial.measured_ns / 1e9
@@ -98,6 +125,31 @@ def trial_metrics(trial: TrialRow, latency: Sequence[LatencyRow], open_loop: boo
         _add_latency(values, reasons, prefix, [row for row in latency if _is(row, name, clock)])
     cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
     if cpu_ns > 0:
+        values["cpu_per_operation"] = cpu_ns / operations
+    return Measured(values, reasons)
+
+
+def operation_phases(trial: TrialRow) -> dict[str, dict[str, int]]:
+    """The phases of a metadata trial: operations, bytes, elapsed_ns of each. Empty for a trial of data."""
+    found: dict[str, dict[str, int]] = json.loads(trial.summary).get("directions", {})
+    return {name: phase for name, phase in found.items() if name in OPERATIONS}
+
+
+def _operation_metrics(
+    trial: TrialRow, phases: Mapping[str, Mapping[str, int]], latency: Sequence[LatencyRow]
+) -> Measured:
+    """Each operation's rate over the time of its own phases, and its latencies."""
+    values: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    for name, phase in phases.items():
+        if not phase["operations"] or phase.get("elapsed_ns", 0) <= 0:
+            reasons[f"{name}_iops"] = "its phase was not completed"
+            continue
+        values[f"{name}_iops"] = phase["operations"] / (phase["elapsed_ns"] / 1e9)
+        _add_latency(values, reasons, f"{name}_", [row for row in latency if _is(row, name, "total")])
+    cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
+    operations = sum(phase["operations"] for phase in phases.values())
+    if cpu_ns > 0 and operations:
         values["cpu_per_operation"] = cpu_ns / operations
     return Measured(values, reasons)
 

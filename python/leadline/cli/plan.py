@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.plan import Plan, PlannedCell
-    from leadline.spec.job import Job
+    from leadline.spec.metadata import AnyJob
     from leadline.spec.target import TargetFacts
 
 
@@ -94,7 +94,7 @@ def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> Non
     console.print(_plain(f"Jobs on {target}", "bold"))
     width = max(len(cell.work) for cell in cells)
     options = [job_words(cell.job) for cell in cells]
-    shared = {name: text for name, text in options[0].items() if all(one[name] == text for one in options)}
+    shared = {n: text for n, text in options[0].items() if all(one.get(n) == text for one in options)}
     own = shared if len(cells) > 1 else {}
     reasons: dict[str, list[str]] = {}
     for cell, words in zip(cells, options, strict=True):
@@ -112,15 +112,21 @@ def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> Non
     console.print()
 
 
-def job_words(job: Job) -> dict[str, str]:
+def job_words(job: AnyJob) -> dict[str, str]:
     """Every option of a job by its name in a study, in fio's notation."""
     from leadline import units
+    from leadline.spec.metadata import MetadataJob
 
-    sizes = ("bs", "size", "rate_bytes_per_s")
+    sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size")
+    split = None if isinstance(job, MetadataJob) else job.bssplit
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
         if value is None:
             text = "none"
+        elif name == "bssplit" and split is not None:
+            text = split.as_text()
+        elif isinstance(value, list):
+            text = ",".join(value)
         elif name in sizes:
             text = units.exact_size(value)
         else:
@@ -154,6 +160,6 @@ def _print_files(console: Console, plan: Plan) -> None:
         if fresh:
             largest = max(cell.job.data_set_bytes for cell in fresh)
             console.print(
-                f"    fresh files of up to {units.format_size(largest)} in each trial that writes in sequence"
+                f"    fresh files of up to {units.format_size(largest)} in each trial that makes its own"
             )
     console.print()

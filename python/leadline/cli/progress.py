@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
+from leadline.analysis.metrics import operation_phases
 from leadline.cli.console import make_console
 
 if TYPE_CHECKING:
@@ -124,12 +125,14 @@ class Live(Quiet):
         if self._trial is None:
             return
         phase, now_ns, count = str(message["phase"]), int(message["elapsed_ns"]), int(message["bytes"])
+        show = units.format_rate if count else units.format_iops  # operations on metadata move nothing
+        count = count or int(message["operations"])
         last_phase, last_ns, last_bytes = self._last
         if phase != last_phase:
             last_ns, last_bytes = 0, 0
         rate = (count - last_bytes) * 1e9 / max(now_ns - last_ns, 1)
         self._last = (phase, now_ns, count)
-        figure = f"{phase} {units.format_rate(rate)}"
+        figure = f"{phase} {show(rate)}"
         self._bars.update(self._trial, completed=float(message["share"]), figure=figure)
 
     def finished(self, row: TrialRow) -> None:
@@ -146,6 +149,12 @@ def row_words(row: TrialRow) -> str:
     seconds = row.measured_ns / 1e9
     if seconds <= 0:
         return "nothing was measured"
+    phases = operation_phases(row)
+    if phases:
+        return ", ".join(
+            f"{name} {units.format_iops(phase['operations'] * 1e9 / max(phase['elapsed_ns'], 1))}"
+            for name, phase in phases.items()
+        )
     count = row.read_bytes + row.write_bytes
     operations = row.read_operations + row.write_operations
     return f"{units.format_rate(count / seconds)}, {units.format_iops(operations / seconds)}"

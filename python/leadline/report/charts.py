@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from leadline.report import chart_bars, chart_lines, tables
 from leadline.report.chart_parts import Chart, target_names
+from leadline.report.operations import by_operation
 from leadline.verdict.model import Findings
 
 
@@ -26,8 +27,9 @@ def draw(findings: Findings) -> Panels:
     works = tables.by_work(findings)
     si = findings.published_units
     points = chart_lines.points_per_line(sum(len(cell.lines) for cell in findings.cells))
+    each = tables.by_work(by_operation(findings))
     rates = [
-        chart_bars.rate(place, work, cells, names, si) for place, (work, cells) in enumerate(works.items())
+        chart_bars.rate(place, work, cells, names, si) for place, (work, cells) in enumerate(each.items())
     ]
     latencies = [
         chart

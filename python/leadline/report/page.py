@@ -240,11 +240,16 @@ def _job_options(cell: Cell) -> dict[str, str]:
     mixed = len(metrics.directions(cell)) > 1
     open_loop = bool(cell.job.get("rate_bytes_per_s") or cell.job.get("rate_iops"))
     idle = {"notes", *([] if mixed else ["rwmixread"]), *([] if open_loop else ["arrival"])}
+    idle |= {name for name, value in _PLAIN.items() if cell.job.get(name) == value}
     return {
         name: f"{name.removesuffix('_ns').removesuffix('_bytes_per_s')}={_job_value(name, value)}"
         for name, value in cell.job.items()
         if name not in idle and (name == "rwmixread" or value not in (None, False, 0, ""))
     }
+
+
+_SIZES = {"bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size"}
+_PLAIN = {"random_distribution": "map", "shared": "none", "thinktime_blocks": 1}  # what need not be said
 
 
 def _job_words(cell: Cell) -> str:
@@ -279,11 +284,19 @@ def _target_options(findings: Findings) -> dict[str, str]:
     }
 
 
+def _shares(parts: list[list[int]]) -> str:
+    return ":".join(f"{units.exact_size(size)}/{percent}" for size, percent in parts)
+
+
 def _job_value(name: str, value: Any) -> str:
     if value is True:
         return "1"
     if name.endswith("_ns") and isinstance(value, int):
         return units.exact_duration(value)
-    if name in {"bs", "size", "rate_bytes_per_s"} and isinstance(value, int):
+    if name in _SIZES and isinstance(value, int):
         return units.exact_size(value)
+    if isinstance(value, list):
+        return "+".join(str(item) for item in value)
+    if name == "bssplit":
+        return ",".join(dict.fromkeys(_shares(value[direction]) for direction in ("read", "write")))
     return str(value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from leadline.report import format as fmt
 from leadline.report import metrics
+from leadline.report.operations import by_operation, parts
 from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity, State
 
 
@@ -59,11 +60,12 @@ def key_table(findings: Findings, cells: tuple[Cell, ...]) -> Table:
 
     Columns and units follow all cells of the result, so that tables of several targets can be compared.
     """
-    every = findings.cells
+    every = by_operation(findings).cells
     present = [name for name in metrics.KEY_METRICS if any(metrics.find(cell, name) for cell in every)]
     names = present or metrics.all_metrics(every)[:4]
     columns = tuple(_column(name, every, si=findings.published_units) for name in names)
-    rows = tuple(Row(cell, tuple(measure(cell, column) for column in columns)) for cell in cells)
+    shown = (part for cell in cells for part in parts(cell))
+    rows = tuple(Row(cell, tuple(measure(cell, column) for column in columns)) for cell in shown)
     return Table(columns, rows)
 
 
@@ -142,6 +144,7 @@ def counts(findings: Findings) -> tuple[tuple[State, int], ...]:
 def against_base(findings: Findings) -> dict[tuple[str, str], Comparison]:
     """For each (work, target) the comparison in the rate that leads that work, where there is one."""
     chosen: dict[tuple[str, str], Comparison] = {}
+    findings = by_operation(findings)
     leading = {work: metrics.rate_metric(cells) for work, cells in by_work(findings).items()}
     for item in findings.comparisons:
         place = (item.work, item.other)

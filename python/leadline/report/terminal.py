@@ -99,7 +99,7 @@ def _target_table(findings: Findings, target: str, cells: tuple[Cell, ...], cons
     words = next((f": {view.words}" for view in findings.targets if view.name == target and view.words), "")
     data = tables.key_table(findings, cells)
     numbers = [_number_column(data, place, spreads=True) for place in range(len(data.columns))]
-    names = max((len(fmt.printable(cell.work)) for cell in cells), default=0)
+    names = max((len(fmt.printable(row.cell.work)) for row in data.rows), default=0)
     if _WORK_AND_STATE_WIDTH + names + sum(len(column[0]) + 2 for column in numbers) > console.width:
         numbers = [_number_column(data, place, spreads=False) for place in range(len(data.columns))]
     table = _new_table(f"{target}{words}")

@@ -24,13 +24,19 @@ from leadline.run.rows import (
 )
 from leadline.run.watch import Watch
 from leadline.run.workspace import workspace_path
+from leadline.spec.metadata import MetadataJob
 from leadline.store.writer import ResultWriter
 
 _SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
 _SLOWEST_BYTES_PER_S = 1 << 20  # below 1 MiB/s a transfer without a runtime counts as hung
+_SLOWEST_OPERATIONS_PER_S = 20.0  # of metadata; below, a pass counts as hung
 _MARK_DEADLINE_S = 4.0
 _LAYOUT_GENERATION = 0
 _SHORTEST_INTERVAL_NS = 100_000_000
+
+
+_REMOVE_SLICE_S = 10.0
+_REMOVE_DEADLINE_S = _REMOVE_SLICE_S + _SMALL_DEADLINE_S
 
 
 class _StopStudyError(StudyError):
@@ -167,24 +173,33 @@ class Executor:
         """The engine's JSON (format leadline.job/1), for a layout when `trial` is None."""
         prefix = _prefix(cell, trial, layout)
         options = self._request.options
+        job = cell.job if trial or not isinstance(cell.job, MetadataJob) else cell.job.layout_job()
+        # A job of metadata lays nothing out.
+        rate = (
+            {}
+            if isinstance(job, MetadataJob)
+            else {"layout_rate_bytes_per_s": options.layout_rate_bytes_per_s}
+        )
         return {
-            "format": "leadline.job/1",
+            "format": job.engine_format,
             "trial": trial.id if trial else f"layout-{prefix}",
             "directory": self._made.get(cell.target, "/"),
             "prefix": prefix,
-            **cell.job.as_json(),
+            **job.as_json(),
             "seed": trial.seed if trial else self._request.plan.seed,
             "generation": trial.order if trial else _LAYOUT_GENERATION,
             "interval_ns": _interval_ns(cell, options.interval_s),
             "deadline_ns": int(self._deadline_s(cell) * 1e9),
             "parent_pid": None,
-            "layout_rate_bytes_per_s": options.layout_rate_bytes_per_s,
+            **rate,
         }
 
     def _deadline_s(self, cell: PlannedCell) -> float:
         job = cell.job
         planned_s = (job.ramp_time_ns + job.runtime_ns) / 1e9
-        if not job.time_based:
+        if isinstance(job, MetadataJob):
+            planned_s += job.pass_operations / _SLOWEST_OPERATIONS_PER_S  # a pass is never cut
+        elif not job.time_based:
             planned_s = max(planned_s, job.data_set_bytes / _SLOWEST_BYTES_PER_S)
         return planned_s + self._request.options.grace_s
 
@@ -225,12 +240,8 @@ class Executor:
             self._lose_when_gone(trial.target, answer)
         self._display.finished(row)
         if row.state != "hung" and cell.layout is None and cell.target in self._made:
-            worker.call(
-                "remove_files",
-                _SMALL_DEADLINE_S,
-                directory=self._made[cell.target],
-                prefix=_prefix(cell, trial, None),
-            )
+            directory, prefix = self._made[cell.target], _prefix(cell, trial, None)
+            remove_all(worker, "remove_files", directory=directory, prefix=prefix)
         self._watch.check(after.state)
         self._stop_when_in_trouble(trial)
 
@@ -276,12 +287,20 @@ def _prefix(cell: PlannedCell, trial: Trial | None, layout: Layout | None) -> st
     return f"{cell.target}-{kind}"
 
 
+def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
+    """Remove in slices, each with a deadline: millions of files may take their time, a hung mount may not."""
+    while True:
+        answer = worker.call(command, _REMOVE_DEADLINE_S, slice_s=_REMOVE_SLICE_S, **arguments)
+        if answer.outcome != "done" or not answer.value.get("more"):
+            return answer
+
+
 def remove_workspaces(study_id: str, places: Mapping[str, str], writer: ResultWriter) -> list[str]:
     """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
     left = []
     for target, directory in places.items():
         with Worker() as worker:
-            answer = worker.call("remove_workspace", 10 * _SMALL_DEADLINE_S, directory=directory, id=study_id)
+            answer = remove_all(worker, "remove_workspace", directory=directory, id=study_id)
         if answer.outcome == "done":
             writer.journal("workspace_removed", target=target, directory=directory)
         else:

@@ -73,7 +73,7 @@ def build_trial_row(
 ) -> TrialRow:
     """The row of table `trials`."""
     summary = answer.value or record["summary"] or _summary_of_intervals(record)
-    counted, total = (_all_directions(summary[part]) for part in ("directions", "total"))
+    counted, total = (_all_directions(_as_data(summary[part])) for part in ("directions", "total"))
     pacer = summary.get("pacer") or {}
     busy = [
         thread["busy_share"] for thread in summary.get("threads", ()) if thread.get("busy_share") is not None
@@ -123,6 +123,20 @@ def build_trial_row(
     )
 
 
+# Metadata operations that move data, and the direction in which they do.
+_MOVES = {"first_byte": "read", "create": "write"}
+
+
+def _as_data(found: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+    """Bytes of metadata operations count as read and written; their numbers are in `summary` alone."""
+    moved = {
+        direction: {"bytes": found[operation]["bytes"]}
+        for operation, direction in _MOVES.items()
+        if operation in found
+    }
+    return {**found, **moved}
+
+
 def _all_directions(found: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
     """Counts of every direction; the engine names those that the job uses, and the others are truly 0."""
     return {name: {"bytes": 0, "operations": 0, **found.get(name, {})} for name in _DIRECTIONS}
@@ -132,6 +146,7 @@ def _summary_of_intervals(record: Mapping[str, Any]) -> dict[str, Any]:
     """What can be said of a trial whose worker was lost: the intervals that it had written."""
     intervals = [i for i in record["intervals"] if i["measured"]]
     ramp = [i["end_ns"] for i in record["intervals"] if not i["measured"]]
+    directions = dict.fromkeys((*_DIRECTIONS, *(i["direction"] for i in record["intervals"])))
 
     def count(chosen: Sequence[Mapping[str, Any]], direction: str) -> dict[str, int]:
         rows = [i for i in chosen if i["direction"] == direction]
@@ -143,8 +158,8 @@ def _summary_of_intervals(record: Mapping[str, Any]) -> dict[str, Any]:
 
     start, end = max(ramp, default=0), max((i["end_ns"] for i in intervals), default=0)
     return {
-        "directions": {d: count(intervals, d) for d in _DIRECTIONS},
-        "total": {d: count(record["intervals"], d) for d in _DIRECTIONS},
+        "directions": {d: count(intervals, d) for d in directions},
+        "total": {d: count(record["intervals"], d) for d in directions},
         "started_unix_ns": 0,
         "ramp_ns": start,
         "measured_ns": max(end - start, 0),

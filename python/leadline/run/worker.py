@@ -29,7 +29,8 @@ def _layout(command: dict[str, Any]) -> dict[str, Any]:
 
 def _trial(command: dict[str, Any]) -> dict[str, Any]:
     job = command["job"]
-    if not job["direct"] and job["engine"] != "null":
+    # A job without these keys is one of metadata: opening its files here would warm them.
+    if not job.get("direct", True) and job["engine"] != "null":
         workspace.forget_cached(Path(job["directory"]), job["prefix"])
     before = _own_io()
     summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
@@ -55,13 +56,13 @@ def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
 
 
 def _remove_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    workspace.remove_workspace(Path(command["directory"]), command["id"])
-    return {}
+    more = workspace.remove_workspace(Path(command["directory"]), command["id"], command["slice_s"])
+    return {"more": more}
 
 
 def _remove_files(command: dict[str, Any]) -> dict[str, Any]:
-    workspace.remove_files(Path(command["directory"]), command["prefix"])
-    return {}
+    more = workspace.remove_files(Path(command["directory"]), command["prefix"], command["slice_s"])
+    return {"more": more}
 
 
 def _space(command: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 from leadline.errors import TargetError
+from leadline.run.removal import remove_entries
 
 MARK = ".leadline"
+_SLICE_S = 600.0
 
 
 def workspace_path(target: str, study_id: str) -> Path:
@@ -53,10 +54,9 @@ def is_ours(directory: Path, study_id: str) -> bool:
         return (directory / MARK).is_file() and (directory / MARK).stat().st_size == 0
 
 
-def remove_files(directory: Path, prefix: str) -> None:
-    """Remove the data files whose names begin with `prefix` and a dot."""
-    for path in directory.glob(f"{prefix}.*"):
-        path.unlink(missing_ok=True)
+def remove_files(directory: Path, prefix: str, slice_s: float = _SLICE_S) -> bool:
+    """Remove what begins with `prefix` and a dot, for `slice_s` seconds at most; True when more is left."""
+    return remove_entries(directory, slice_s, lambda name: name.startswith(f"{prefix}."))
 
 
 def forget_cached(directory: Path, prefix: str) -> None:
@@ -69,20 +69,19 @@ def forget_cached(directory: Path, prefix: str) -> None:
             os.close(descriptor)
 
 
-def remove_workspace(directory: Path, study_id: str) -> None:
-    """Remove the directory with all in it; the mark goes last, so that a crash leaves it removable."""
+def remove_workspace(directory: Path, study_id: str, slice_s: float = _SLICE_S) -> bool:
+    """Remove the directory with all in it, for `slice_s` seconds at most; True when more is left.
+
+    The mark goes last, so that what is left at any moment can be removed later.
+    """
     if not directory.exists():
-        return
+        return False
     if not is_ours(directory, study_id):
         raise TargetError(
             f"{directory} does not carry this study's mark and was not removed", "look into it by hand"
         )
-    for path in directory.iterdir():
-        if path.name == MARK:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    if remove_entries(directory, slice_s, lambda name: name != MARK):
+        return True
     (directory / MARK).unlink(missing_ok=True)
     directory.rmdir()
+    return False

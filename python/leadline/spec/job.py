@@ -5,15 +5,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leadline.spec.distribution import MAP, Distribution
 from leadline.spec.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrAuto, Whole
+from leadline.spec.sizes import BlockSize, SizeSplit, Split
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Engine = Literal["io_uring", "psync", "mmap", "null"]
 Arrival = Literal["constant", "poisson"]
+Shared = Literal["none", "segmented", "strided"]
+
+MetadataOperation = Literal[
+    "create", "open", "stat", "readdir", "rename", "unlink", "mkdir", "rmdir", "first_byte"
+]
 
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")
 READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
@@ -22,7 +29,8 @@ READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
 class Job(BaseModel):
     """What one trial does, fully explicit: what `leadline plan` prints and what the engine gets.
 
-    `size` is bytes per numjob, spread evenly over `nrfiles` files. `rate_bytes_per_s` and `rate_iops`
+    `size` is bytes per numjob, spread evenly over `nrfiles` files, or its part of a `shared` one; `bs` is the
+    smallest size of an operation. `rate_bytes_per_s` and `rate_iops`
     are totals over all numjobs (open loop), None for "as fast as it goes". Times are nanoseconds.
     """
 
@@ -48,6 +56,34 @@ class Job(BaseModel):
     arrival: Arrival
     verify: bool
     incompressible: bool
+    # Younger than the first version; a plan that lacks them means what there was before them.
+    bssplit: SizeSplit | None = None
+    fdatasync: int = Field(0, ge=0)
+    thinktime_ns: int = Field(0, ge=0)
+    thinktime_blocks: int = Field(1, gt=0)
+    offset: int = Field(0, ge=0)
+    offset_increment: int = Field(0, ge=0)
+    random_distribution: str = MAP
+    buffer_compress_percentage: int = Field(0, ge=0, le=100)
+    dedupe_percentage: int = Field(0, ge=0, le=100)
+    shared: Shared = "none"
+
+    engine_format: ClassVar[str] = "leadline.job/1"
+
+    @property
+    def reads_only(self) -> bool:
+        """True where nothing is changed."""
+        return self.rw in READ_ONLY
+
+    @property
+    def mean_bs(self) -> float:
+        """Bytes of a mean operation."""
+        return self.bs if self.bssplit is None else self.bssplit.mean_bytes(self.rwmixread / 100)
+
+    @property
+    def largest_bs(self) -> int:
+        """Bytes of the largest operation."""
+        return self.bs if self.bssplit is None else self.bssplit.sizes[-1]
 
     @property
     def reads(self) -> bool:
@@ -83,7 +119,12 @@ class JobOptions(BaseModel):
     rwmixread: Annotated[int, Whole(0, 100)] | None = Field(
         None, description="share of reads in percent; only with rw and randrw; 50 when not said"
     )
-    bs: Size | None = Field(None, description="bytes of one operation; 4k when not said")
+    bs: BlockSize | None = Field(
+        None, description="bytes of one operation, or of reads,writes; 4k when not said"
+    )
+    bssplit: Split | None = Field(
+        None, description="sizes with their shares in percent, 4k/60:64k/40, or reads,writes"
+    )
     size: SizeOrAuto | None = Field(
         None, description="bytes per numjob, or auto: follows the memory of the host"
     )
@@ -104,6 +145,9 @@ class JobOptions(BaseModel):
     fsync: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(
         None, description="fsync after so many writes; 0 is never"
     )
+    fdatasync: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(
+        None, description="fdatasync after so many writes; 0 is never"
+    )
     end_fsync: Truth | None = Field(None, description="fsync when a write job ends")
     time_based: Truth | None = Field(
         None, description="go on until runtime is over, from the start of the files again where needed"
@@ -113,8 +157,44 @@ class JobOptions(BaseModel):
     rate: Rate | None = Field(None, description="bytes per second over all numjobs (open loop)")
     rate_iops: Iops | None = Field(None, description="operations per second over all numjobs (open loop)")
     arrival: Arrival | None = Field(None, description="how an open loop's operations are spaced; constant")
+    thinktime: Duration | None = Field(None, description="pause of a numjob between operations; 0")
+    thinktime_blocks: Annotated[int, Whole(1, 2**31 - 1)] | None = Field(
+        None, description="operations between two pauses; 1"
+    )
+    offset: Size | None = Field(None, description="bytes at the start of each file that are not touched; 0")
+    offset_increment: Size | None = Field(
+        None, description="added to offset once for each numjob before this one; 0"
+    )
+    random_distribution: Distribution | None = Field(
+        None, description="map (no repeats), random (uniform), zipf:THETA or pareto:H; map"
+    )
+    shared: Shared | None = Field(
+        None, description="all numjobs in one file: segmented (a region each) or strided (blocks alternate)"
+    )
     verify: Truth | None = Field(None, description="check every block that is read")
     incompressible: Truth | None = Field(None, description="no two blocks of 4 KiB equal; true")
+    buffer_compress_percentage: Annotated[int, Whole(0, 100)] | None = Field(
+        None, description="share of each block of 4 KiB that is zeros; 0"
+    )
+    dedupe_percentage: Annotated[int, Whole(0, 100)] | None = Field(
+        None, description="share of blocks that equal one another; 0"
+    )
+    operations: list[MetadataOperation] | None = Field(
+        None, description="instead of rw: what is done to files and directories themselves, in phases"
+    )
+    files: Annotated[int, Whole(1, 10**9)] | None = Field(
+        None, description="with operations: files (and directories) per numjob; 1000"
+    )
+    branch: Annotated[int, Whole(1, 10_000)] | None = Field(
+        None, description="with operations: directories in each directory of the tree; 1"
+    )
+    depth: Annotated[int, Whole(0, 100)] | None = Field(
+        None, description="with operations: levels of the tree below its top; 0"
+    )
+    private: Truth | None = Field(
+        None, description="with operations: a tree for each numjob; false: one for all; true"
+    )
+    file_size: Size | None = Field(None, description="with operations: bytes of each file; 0")
 
     def over(self, other: JobOptions) -> JobOptions:
         """These options; what they do not say is taken from `other`."""

@@ -14,6 +14,7 @@ from leadline.spec.yaml_source import Document, Path, Place, read_yaml
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
+_LISTS = ("operations",)  # options whose value is a list
 _SECTIONS = ("defaults", "factors", "compare", "observe", "limits")
 _EXAMPLES = (
     "write KEY=VALUE, for example --set size=64M, --set works.seqread_1m.bs=4M or --set factors.bs=[4k,64k]"
@@ -107,7 +108,7 @@ def _mapping(study: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _store(study: dict[str, Any], path: Path, level: Any, source: str) -> None:
     head, option = path[0], path[-1]
-    if isinstance(level, list) and head in ("works", "defaults"):
+    if isinstance(level, list) and head in ("works", "defaults") and option not in _LISTS:
         raise SpecError(
             "a list makes a factor of it", f"write --set factors.{option}=[…]", source=source, key=str(option)
         )

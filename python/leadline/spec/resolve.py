@@ -11,9 +11,13 @@ from typing import NoReturn
 
 from leadline import units
 from leadline.errors import SpecError
+from leadline.spec.distribution import MAP
 from leadline.spec.fields import AUTO
 from leadline.spec.job import MIXED, READ_ONLY, Engine, Job, JobOptions
-from leadline.spec.rules import BS_DEFAULT_BYTES
+from leadline.spec.metadata import FIRST_BYTE, AnyJob, MetadataJob
+from leadline.spec.rule import BS_DEFAULT_BYTES
+from leadline.spec.rules_data import sizes_of
+from leadline.spec.sizes import as_split, common_step
 from leadline.spec.target import Target, TargetFacts
 
 AUTO_SIZE_MIN_BYTES = 256 * units.MIB
@@ -21,6 +25,7 @@ AUTO_SIZE_MAX_BYTES = 2 * units.GIB
 AUTO_SIZE_MEMORY_SHARE = 16
 AUTO_SIZE_FREE_SHARE = 10
 RWMIXREAD_DEFAULT = 50  # fio's default
+FILES_DEFAULT = 1000
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Surroundings:
 class Resolved:
     """A job, the reasons of what was chosen, and whether it may be served by the page cache."""
 
-    job: Job
+    job: AnyJob
     measures_caches: bool
     notes: tuple[str, ...]
 
@@ -61,15 +66,18 @@ def resolve(
     work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
 ) -> Resolved:
     """The job of one work on one target. Raises SpecError for what this target cannot do."""
+    if options.operations is not None:
+        return _resolve_metadata(work, options, target, facts)
     if options.rw is None:
         _fail(work, target, "rw", "the work does not say what it does", "add rw")
     if options.verify and facts.access == "null":
         _fail(work, target, "verify", "null:// keeps nothing that could be verified", "leave it out")
     notes: list[str] = []
-    block_bytes = BS_DEFAULT_BYTES if options.bs is None else options.bs
+    sizes = sizes_of(options)
+    block_bytes = sizes[0]
     numjobs, nrfiles, depth = options.numjobs or 1, options.nrfiles or 1, options.iodepth or 1
     size_bytes = _size(work, options, target, around, notes)
-    direct = _direct(work, options, target, facts, block_bytes, notes)
+    direct = _direct(work, options, target, facts, sizes, notes)
     writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
     end_fsync = options.end_fsync
     if end_fsync is None:
@@ -92,18 +100,76 @@ def resolve(
         time_based=bool(options.time_based),
         runtime_ns=options.runtime or 0,
         ramp_time_ns=options.ramp_time or 0,
-        rate_bytes_per_s=_rate(work, options, target, block_bytes, around, notes),
+        rate_bytes_per_s=None,
         rate_iops=options.rate_iops,
         arrival=options.arrival or "constant",
         verify=bool(options.verify),
-        incompressible=options.incompressible is not False,
+        incompressible=options.incompressible is not False and not _shares(options),
+        bssplit=as_split(options.bs, options.bssplit),
+        fdatasync=options.fdatasync or 0,
+        thinktime_ns=options.thinktime or 0,
+        thinktime_blocks=options.thinktime_blocks or 1,
+        offset=options.offset or 0,
+        offset_increment=options.offset_increment or 0,
+        random_distribution=options.random_distribution or MAP,
+        buffer_compress_percentage=options.buffer_compress_percentage or 0,
+        dedupe_percentage=options.dedupe_percentage or 0,
+        shared=options.shared or "none",
     )
+    rate = _rate(work, options, target, job.mean_bs, around, notes)
+    job = job.model_copy(update={"rate_bytes_per_s": rate})
     _check_memory(work, target, job, around)
+    _check_offset(work, target, job)
     return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
 
 
 def _fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:
     raise SpecError(message, remedy, source=f"work {work} on target {target.name}", key=key)
+
+
+def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
+    if facts.access == "null":
+        _fail(work, target, "operations", "null:// has no files", "leave this target out")
+    notes = []
+    if facts.in_memory:
+        notes.append(f"measures memory: {facts.file_system} keeps its files there")
+    if FIRST_BYTE in (options.operations or ()):
+        notes.append(
+            "first_byte: pages of the files are dropped before each trial; names and attributes only with"
+            " --drop-caches"
+        )
+    elif not options.time_based:
+        notes.append("operations end when each file was met once; time_based and a runtime repeat them")
+    job = MetadataJob(
+        operations=tuple(options.operations or ()),
+        files=options.files or FILES_DEFAULT,
+        branch=options.branch or 1,
+        depth=options.depth or 0,
+        private=options.private is not False,
+        file_size=options.file_size or 0,
+        bs=options.bs if isinstance(options.bs, int) else BS_DEFAULT_BYTES,
+        numjobs=options.numjobs or 1,
+        time_based=bool(options.time_based),
+        runtime_ns=options.runtime or 0,
+    )
+    return Resolved(job, False, tuple(notes))
+
+
+def _shares(options: JobOptions) -> bool:
+    return bool(options.buffer_compress_percentage or options.dedupe_percentage)
+
+
+def _check_offset(work: str, target: Target, job: Job) -> None:
+    """Where `size` is auto, only now it is known whether the offsets lie within the files."""
+    last = job.offset + job.offset_increment * (job.numjobs - 1)
+    file_bytes = job.size // job.nrfiles
+    if last + job.largest_bs > file_bytes:
+        key = "offset" if job.offset_increment == 0 else "offset_increment"
+        words = (
+            f"the last numjob would begin at {units.exact_size(last)} of files of "
+            f"{units.exact_size(file_bytes)}, which leaves no block"
+        )
+        _fail(work, target, key, words, "lower it, or raise size")
 
 
 def _read_share(options: JobOptions) -> int:
@@ -116,7 +182,7 @@ def _size(work: str, options: JobOptions, target: Target, around: Surroundings, 
     if isinstance(options.size, int):
         return options.size
     numjobs = options.numjobs or 1
-    step_bytes = (BS_DEFAULT_BYTES if options.bs is None else options.bs) * (options.nrfiles or 1)
+    step_bytes = common_step(sizes_of(options), options.nrfiles or 1)
     size_bytes = around.auto_bytes // numjobs // step_bytes * step_bytes
     if size_bytes == 0:
         _fail(
@@ -135,9 +201,15 @@ def _size(work: str, options: JobOptions, target: Target, around: Surroundings, 
 
 
 def _direct(
-    work: str, options: JobOptions, target: Target, facts: TargetFacts, block_bytes: int, notes: list[str]
+    work: str,
+    options: JobOptions,
+    target: Target,
+    facts: TargetFacts,
+    sizes: tuple[int, ...],
+    notes: list[str],
 ) -> bool:
-    aligned = block_bytes % max(1, facts.direct_alignment_bytes) == 0
+    places = (*sizes, options.offset or 0, options.offset_increment or 0)
+    aligned = all(place % max(1, facts.direct_alignment_bytes) == 0 for place in places)
     if facts.access == "null":
         return False
     if options.direct is True:
@@ -230,12 +302,15 @@ def _rate(
     work: str,
     options: JobOptions,
     target: Target,
-    block_bytes: int,
+    mean_bytes: float,
     around: Surroundings,
     notes: list[str],
 ) -> int | None:
     limit = around.max_rate_bytes_per_s
-    asked = options.rate_iops * block_bytes if options.rate_iops is not None else options.rate
+    asked = options.rate_iops * mean_bytes if options.rate_iops is not None else options.rate
+    if limit is not None and options.thinktime:
+        words = "pauses cannot be held under limits.max_rate, which sets the pace"
+        _fail(work, target, "thinktime", words, "leave one of them out")
     if limit is None or (asked is not None and asked <= limit):
         return options.rate
     if asked is not None:
@@ -248,7 +323,7 @@ def _rate(
 
 
 def _check_memory(work: str, target: Target, job: Job, around: Surroundings) -> None:
-    buffers_bytes = job.bs * job.iodepth * job.numjobs
+    buffers_bytes = job.largest_bs * job.iodepth * job.numjobs
     if buffers_bytes > around.memory_bytes // 2:
         words = f"bs x iodepth x numjobs needs {units.format_size(buffers_bytes)} of buffers"
         memory = units.format_size(around.memory_bytes)

@@ -6,28 +6,27 @@ Each rule looks at the merged options of one work and yields the first problem t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from leadline import units
 from leadline.spec.job import MIXED, READ_ONLY, JobOptions
-
-BS_MIN_BYTES = 512
-BS_MAX_BYTES = units.GIB
-BS_DEFAULT_BYTES = 4096  # fio's default
-
-
-@dataclass(frozen=True)
-class Problem:
-    """`key` is the option that is at fault."""
-
-    key: str
-    message: str
-    remedy: str
+from leadline.spec.rule import Problem
+from leadline.spec.rules_data import (
+    block_rules,
+    content_rules,
+    distribution_rules,
+    pause_rules,
+    place_rules,
+    sizes_of,
+    sync_rules,
+)
+from leadline.spec.rules_metadata import metadata_rules, without_operations
+from leadline.spec.sizes import common_step
 
 
 def problem_of(options: JobOptions) -> Problem | None:
     """The first contradiction in the options of a work, or None."""
-    return next((problem for rule in _RULES for problem in rule(options)), None)
+    rules = _RULES if options.operations is None else (metadata_rules,)
+    return next((problem for rule in rules for problem in rule(options)), None)
 
 
 def _pattern(options: JobOptions) -> Iterator[Problem]:
@@ -35,7 +34,7 @@ def _pattern(options: JobOptions) -> Iterator[Problem]:
         yield Problem(
             "rw",
             "the work does not say what it does",
-            "add rw: read, write, randread, randwrite, rw or randrw",
+            "add rw: read, write, randread, randwrite, rw or randrw; or operations: [create, stat, unlink]",
         )
     elif options.rwmixread is not None and options.rw not in MIXED:
         other = "randrw" if options.rw.startswith("rand") else "rw"
@@ -94,18 +93,12 @@ def _engine(options: JobOptions) -> Iterator[Problem]:
 
 
 def _sizes(options: JobOptions) -> Iterator[Problem]:
-    block_bytes = BS_DEFAULT_BYTES if options.bs is None else options.bs
-    if not BS_MIN_BYTES <= block_bytes <= BS_MAX_BYTES or block_bytes % BS_MIN_BYTES:
-        yield Problem(
-            "bs",
-            f"{units.exact_size(block_bytes)} is not a block size: multiples of 512 up to 1g are",
-            "write for example 4k, 64k or 1m",
-        )
-        return
     if not isinstance(options.size, int):
         return
+    sizes = sizes_of(options)
+    block_bytes = sizes[-1]
     per_file = options.nrfiles or 1
-    step_bytes = block_bytes * per_file
+    step_bytes = common_step(sizes, per_file)
     if options.size < step_bytes:
         of_files = "" if per_file == 1 else f" in each of {per_file} files"
         block = units.exact_size(block_bytes)
@@ -116,7 +109,8 @@ def _sizes(options: JobOptions) -> Iterator[Problem]:
         )
     elif options.size % step_bytes:
         below = options.size // step_bytes * step_bytes
-        what = "bs" if per_file == 1 else "bs times nrfiles"
+        what = "bs" if len(sizes) == 1 else "all sizes"
+        what += "" if per_file == 1 else " times nrfiles"
         yield Problem(
             "size",
             f"{units.exact_size(options.size)} is not a multiple of {what}, {units.exact_size(step_bytes)}",
@@ -130,5 +124,12 @@ _RULES: tuple[Callable[[JobOptions], Iterator[Problem]], ...] = (
     _time,
     _rate,
     _engine,
+    without_operations,
+    block_rules,
     _sizes,
+    sync_rules,
+    pause_rules,
+    place_rules,
+    distribution_rules,
+    content_rules,
 )

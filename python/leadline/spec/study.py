@@ -24,6 +24,7 @@ from leadline.spec.fields import SIZE_PATTERN, Duration, Rate, Whole, guarded
 from leadline.spec.job import JOB_OPTIONS, JobOptions
 from leadline.spec.problems import describe, suggest, translate
 from leadline.spec.rules import problem_of
+from leadline.spec.sizes import SizeSplit, block_size_text
 from leadline.spec.targets import check_name, check_url
 from leadline.spec.yaml_source import Document, Path, Place
 
@@ -31,8 +32,8 @@ STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000
 _WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
-_SIZE_OPTIONS = ("bs", "size", "rate")
-_DURATION_OPTIONS = ("runtime", "ramp_time")
+_SIZE_OPTIONS = ("bs", "size", "rate", "offset", "offset_increment", "file_size")
+_DURATION_OPTIONS = ("runtime", "ramp_time", "thinktime")
 
 
 def _parse_share(value: object) -> float:
@@ -211,6 +212,12 @@ def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
 
 def level_words(option: str, value: Any) -> Any:
     """A factor's level as it is written in a study: `4k`, `2s`, 16, true."""
+    if isinstance(value, SizeSplit):
+        return value.as_text()
+    if isinstance(value, tuple):
+        return block_size_text(value)
+    if isinstance(value, list):
+        return ",".join(str(part) for part in value)
     if isinstance(value, bool) or not isinstance(value, int):
         return value
     if option in _SIZE_OPTIONS:

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
-from leadline.analysis.metrics import metric_kind
+from leadline.analysis.metrics import default_metrics, metric_kind, operation_phases
 from leadline.analysis.origin import bytes_read, bytes_written
 from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
+from leadline.spec.metadata import OPERATIONS, MetadataJob
 from leadline.spec.study import Study
 from leadline.spec.target import TargetFacts
 from leadline.store.reader import Result
@@ -156,7 +157,7 @@ def _cell(
         work=cell.work,
         factors=dict(cell.factors),
         job={**cell.job.as_json(), "notes": list(cell.notes)},
-        metrics=_metrics(table, validity),
+        metrics=_metrics(cell, table, validity),
         validity=validity,
         trials=tuple(_trial(trial, table) for trial in trials),
         curves=tuple(_curves(own_latency)),
@@ -165,7 +166,7 @@ def _cell(
     )
 
 
-def _metrics(table: CellTable | None, validity: Validity) -> dict[str, Quantity]:
+def _metrics(cell: PlannedCell, table: CellTable | None, validity: Validity) -> dict[str, Quantity]:
     found = cell_metrics(table) if table else {}
     metrics = {}
     for name, metric in found.items():
@@ -176,8 +177,11 @@ def _metrics(table: CellTable | None, validity: Validity) -> dict[str, Quantity]
             else Quantity(None, unit, reason=metric.reason)
         )
     if not metrics:
+        of_data = ("bandwidth", "iops", "latency_mean", "latency_p99")
+        job = cell.job
+        expected = default_metrics(job.as_json()) if isinstance(job, MetadataJob) else of_data
         why = validity.codes[0].evidence if validity.codes else "nothing was measured"
-        for name in ("bandwidth", "iops", "latency_mean", "latency_p99"):
+        for name in expected:
             metrics[name] = Quantity(None, metric_kind(name).unit, reason=why)
     return metrics
 
@@ -186,6 +190,8 @@ def _trial(trial: TrialRow, table: CellTable | None) -> TrialView:
     measured = table.by_block.get(trial.block) if table else None
     values: dict[str, float | None] = dict(measured.values) if measured else {}
     values |= {"measured_s": trial.measured_ns / 1e9}
+    for name, phase in operation_phases(trial).items():
+        values |= {f"{name}_operations": phase["operations"], f"{name}_s": phase["elapsed_ns"] / 1e9}
     for name in ("read", "write"):
         operations = getattr(trial, f"{name}_operations")
         if operations:
@@ -194,7 +200,7 @@ def _trial(trial: TrialRow, table: CellTable | None) -> TrialView:
 
 
 def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
-    for direction in ("read", "write", "sync"):
+    for direction in dict.fromkeys(("read", "write", "sync", *OPERATIONS)):
         for clock in ("submission", "completion", "total", "intended"):
             found = latency_curve(latency, direction, clock)
             if found is not None:
@@ -210,8 +216,9 @@ def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
 
 
 def _line(trial: TrialRow, series: Sequence[SeriesRow]) -> Line:
-    points = summed_series(series, "engine", "bandwidth")
-    return Line(trial.trial, trial.block, "bandwidth", "B/s", points, trial.ramp_ns / 1e9)
+    name, unit = ("iops", "1/s") if operation_phases(trial) else ("bandwidth", "B/s")
+    points = summed_series(series, "engine", name)
+    return Line(trial.trial, trial.block, name, unit, points, trial.ramp_ns / 1e9)
 
 
 def _origin(trials: Sequence[TrialRow]) -> Origin | None:

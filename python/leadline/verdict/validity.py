@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from leadline.analysis.metrics import operation_phases
 from leadline.analysis.origin import Bytes, bytes_read, bytes_written
 from leadline.plan import PlannedCell
+from leadline.spec.metadata import MetadataJob
 from leadline.spec.target import TargetFacts
 from leadline.store.tables import TrialRow
 from leadline.units import format_rate, format_size
@@ -64,6 +66,9 @@ def _too_short(case: Case) -> Iterator[Code]:
     kind = catalogue()["too_short"]
     if not case.good:
         return
+    if isinstance(case.cell.job, MetadataJob):
+        yield from _short_phases(case)
+        return
     seconds = min(trial.measured_ns / 1e9 for trial in case.good)
     operations = min(trial.read_operations + trial.write_operations for trial in case.good)
     limit = kind.thresholds
@@ -71,6 +76,20 @@ def _too_short(case: Case) -> Iterator[Code]:
         yield kind.fire(f"{seconds:.3g} s were measured", worse=seconds < limit["seconds_invalid"])
     elif operations < limit["operations"]:
         yield kind.fire(f"{operations} operations in {seconds:.3g} s")
+
+
+def _short_phases(case: Case) -> Iterator[Code]:
+    """Phases end when their files are done: many operations make up for a short time."""
+    kind = catalogue()["too_short"]
+    for trial in case.good:
+        for name, phase in operation_phases(trial).items():
+            seconds = phase["elapsed_ns"] / 1e9
+            if (
+                phase["operations"] < kind.thresholds["operations"]
+                or seconds < kind.thresholds["phase_seconds"]
+            ):
+                yield kind.fire(f"{phase['operations']} x {name} in {seconds:.3g} s in {trial.trial}")
+                return
 
 
 def _generator_saturated(case: Case) -> Iterator[Code]:
@@ -239,8 +258,15 @@ def _noisy_host(case: Case) -> Iterator[Code]:
 
 
 def _compressible(case: Case) -> Iterator[Code]:
-    if case.cell.job.writes and not case.cell.job.incompressible and case.facts.access != "null":
-        yield catalogue()["compressible_data"].fire("the study asked for compressible data")
+    job = case.cell.job
+    if isinstance(job, MetadataJob) or job.incompressible or case.facts.access == "null":
+        return
+    shares = (
+        (job.buffer_compress_percentage, "of each block can be compressed"),
+        (job.dedupe_percentage, "of the blocks equal one another"),
+    )
+    words = " and ".join(f"{percent} % {what}" for percent, what in shares if percent)
+    yield catalogue()["compressible_data"].fire(f"the study asked for it: {words or 'all of it'}")
 
 
 def _completeness(case: Case) -> Iterator[Code]:

@@ -6,9 +6,10 @@ No claim without its interval, no interval without its number of blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from leadline.analysis.metrics import metric_kind
+from leadline.analysis.metrics import metric_kind, metric_operation, operation_label
 from leadline.verdict.model import Cell, Comparison, Outcome, Statement, TargetView
 
 _UNUSABLE = ("INVALID", "NOT_RUN")
@@ -23,7 +24,7 @@ def statements(
     """Headlines, findings, cautions, in the order of their weight."""
     found: list[Statement] = []
     views = {target.name: target for target in targets}
-    primary = [c for c in comparisons if metric_kind(c.metric).unit != "ns"]
+    primary = [_named(c) for c in comparisons if metric_kind(c.metric).unit != "ns"]
     for target in targets:
         own = [c for c in primary if c.other == target.name]
         if own:
@@ -36,6 +37,12 @@ def statements(
     return tuple(found)
 
 
+def _named(comparison: Comparison) -> Comparison:
+    """A rate of a metadata operation is named by it: a work has several."""
+    operation = metric_operation(comparison.metric)
+    return replace(comparison, work=operation_label(comparison.work, operation)) if operation else comparison
+
+
 def _headline(base: TargetView, other: TargetView, found: Sequence[Comparison]) -> Statement:
     usable = [c for c in found if c.validity not in _UNUSABLE]
     groups: list[str] = []
@@ -46,8 +53,8 @@ def _headline(base: TargetView, other: TargetView, found: Sequence[Comparison]) 
             groups.append(part)
     undecided = [c for c in usable if c.verdict == "undecided"]
     if undecided:
-        groups.append(f"undecided in {_works(len(undecided))} ({_listed([c.work for c in undecided])})")
-    lost = len(found) - len(usable)
+        groups.append(f"undecided in {_works(undecided)} ({_listed([c.work for c in undecided])})")
+    lost = [c for c in found if c.validity in _UNUSABLE]
     if lost:
         groups.append(f"not comparable in {_works(lost)}, where a figure is INVALID or was not measured")
     evidence = tuple(_evidence(c) for c in usable)
@@ -59,14 +66,14 @@ def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
     if not found:
         return ""
     if outcome == "same":
-        return f"the same within {found[0].margin:.0%} in {_works(len(found))}"
+        return f"the same within {found[0].margin:.0%} in {_works(found)}"
     factors = _by_factor(found)
     least, most = factors[0], factors[-1]
     if len(factors) == 1:
         interval = _factor_interval(most[1])
         return f"{_digits(most[0])} times {outcome} in {most[1].work} (95 % interval {interval})"
     return (
-        f"{outcome} in {_works(len(found))}, from {_digits(least[0])} times in {least[1].work}"
+        f"{outcome} in {_works(found)}, from {_digits(least[0])} times in {least[1].work}"
         f" (95 % interval {_factor_interval(least[1])})"
         f" to {_digits(most[0])} times in {most[1].work} ({_factor_interval(most[1])})"
     )
@@ -114,8 +121,19 @@ def _alone(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Sta
             if ranked and ranked[-1][0] > 0:
                 best = own[ranked[-1][1]]
                 parts.append(f"{words} {_quantity(best, metric)} in {best.work}")
+        parts += [words for cell in own if (words := _operations(cell))]
         if parts:
             yield Statement("headline", f"{target.name} ({target.words}): {'; '.join(parts)}.")
+
+
+def _operations(cell: Cell) -> str:
+    """The rate of each metadata operation of a cell."""
+    rates = [
+        f"{operation} {_quantity(cell, name)}"
+        for name, quantity in cell.metrics.items()
+        if (operation := metric_operation(name)) and name.endswith("_iops") and quantity.value is not None
+    ]
+    return f"in {cell.work}: {', '.join(rates)}" if rates else ""
 
 
 def _value(cell: Cell, metric: str) -> float:
@@ -179,7 +197,7 @@ def _amplification(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iter
             (cell.origin.device_bytes, cell.work)
             for cell in cells
             if cell.target == target.name and cell.origin is not None and cell.origin.device_bytes
-            if str(cell.job["rw"]) in ("write", "randwrite") and cell.validity.state not in _UNUSABLE
+            if str(cell.job.get("rw")) in ("write", "randwrite") and cell.validity.state not in _UNUSABLE
         )
         if copies and shares:
             (least, best), (most, worst) = shares[0], shares[-1]
@@ -215,8 +233,10 @@ def _lab(targets: Sequence[TargetView]) -> Iterator[Statement]:
         )
 
 
-def _works(count: int) -> str:
-    return f"{count} work" if count == 1 else f"{count} works"
+def _works(found: Sequence[Comparison]) -> str:
+    """How many; operations of metadata are more than one to a work."""
+    noun = "operation" if any(metric_operation(c.metric) for c in found) else "work"
+    return f"{len(found)} {noun}" if len(found) == 1 else f"{len(found)} {noun}s"
 
 
 def _listed(names: Sequence[str]) -> str:

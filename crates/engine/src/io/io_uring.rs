@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::error::Failure;
@@ -150,6 +150,9 @@ impl Ring {
         let (length, offset) = (operation.length, operation.offset);
         let file = self.descriptor(operation.file);
         let entry = match (operation.direction, self.buffers_registered) {
+            (Direction::Sync, _) if operation.data_only => {
+                opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build()
+            }
             (Direction::Sync, _) => opcode::Fsync::new(file).build(),
             (Direction::Read, true) => opcode::ReadFixed::new(file, memory, length, 0)
                 .offset(offset)

@@ -42,6 +42,8 @@ pub struct Operation {
     pub offset: u64,
     pub start: u32,
     pub length: u32,
+    /// Of a sync: the file's data, and of its metadata only what reading the data needs.
+    pub data_only: bool,
 }
 
 /// The end of the operation in `slot`: bytes moved, or minus errno.

@@ -58,6 +58,7 @@ impl Engine for Psync {
         let result = match operation.direction {
             Direction::Read => file::read_at(file, part, operation.offset),
             Direction::Write => file::write_at(file, part, operation.offset),
+            Direction::Sync if operation.data_only => file::sync_data(file),
             Direction::Sync => file::sync(file),
         };
         self.done = Some(Completion { slot, result });

@@ -78,6 +78,14 @@ pub fn sync(file: &File) -> i64 {
     outcome(libc::c_long::from(unsafe { libc::fsync(file.as_raw_fd()) }))
 }
 
+/// `fdatasync`: 0, or minus errno.
+pub fn sync_data(file: &File) -> i64 {
+    // SAFETY: the descriptor is open as long as `file` lives.
+    outcome(libc::c_long::from(unsafe {
+        libc::fdatasync(file.as_raw_fd())
+    }))
+}
+
 #[inline]
 fn outcome(result: libc::c_long) -> i64 {
     if result < 0 {

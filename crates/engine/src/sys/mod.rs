@@ -4,5 +4,6 @@ pub mod buffer;
 pub mod clock;
 pub mod file;
 pub mod map;
+pub mod metadata;
 pub mod process;
 pub mod signal;

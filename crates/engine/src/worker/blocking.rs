@@ -19,6 +19,9 @@ impl<E: Engine> Worker<'_, E> {
                     None => self.phase = Phase::Draining,
                 }
             }
+            if self.think.is_some() {
+                self.think_blocking();
+            }
             let Some(operation) = self.next_operation() else {
                 break;
             };

@@ -1,5 +1,6 @@
 //! The loop of engines with a queue: batches of up to `iodepth`, three readings of the clock per batch.
 
+use super::think::Think;
 use super::{Phase, Slot, WAIT_MAX_NS, Worker};
 use crate::io::{Direction, Engine};
 use crate::pacer::Pacer;
@@ -34,6 +35,9 @@ impl<E: Engine> Worker<'_, E> {
 
     pub(super) fn queue_batch(&mut self, mut now: u64) {
         while !self.free.is_empty() && self.queued.len() < self.batch_max {
+            if self.think.is_some() && self.is_thinking(now) {
+                break;
+            }
             let mut intended = 0;
             if self.awaits_arrival()
                 && let Some(pacer) = &mut self.pacer
@@ -121,12 +125,19 @@ impl<E: Engine> Worker<'_, E> {
 
     pub(super) fn can_start(&self, now: u64) -> bool {
         let arrived = |pacer: &Pacer| pacer.peek_ns() <= now;
+        if self.think.as_ref().is_some_and(Think::is_due) {
+            return false;
+        }
         self.source.sync_is_due()
             || self.source.has_more() && self.pacer.as_ref().is_none_or(arrived)
     }
 
     /// When the loop must look up: the next arrival that a slot is free for, or the next boundary.
     pub(super) fn next_event_ns(&self) -> u64 {
+        let resume = self.think.as_ref().and_then(Think::resume_ns);
+        if let Some(resume) = resume {
+            return resume.min(self.wake_ns);
+        }
         match &self.pacer {
             Some(pacer)
                 if self.phase == Phase::Running

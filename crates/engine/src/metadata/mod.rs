@@ -1,0 +1,15 @@
+//! Metadata jobs, as mdtest does them: files and directories are made, looked at and removed, phase after phase.
+//!
+//! `job` is what was asked, `steps` what follows from it, `thread` what each thread does in a step, `shared` what
+//! the threads hand over, `runner` the trial around them.
+
+mod job;
+mod runner;
+mod shared;
+mod steps;
+mod summary;
+mod thread;
+mod tree;
+
+pub use job::{FORMAT, MetadataJob, Operation, is_meant};
+pub use runner::run;

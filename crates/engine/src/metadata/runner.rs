@@ -1,0 +1,465 @@
+//! Runs one metadata trial: threads, steps, deadline, signals, record, summary. A thread that the kernel does not
+//! give back is named and left behind.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use leadline_record::{Histograms, Interval, RecordError, Writer};
+use serde_json::{Value, json};
+
+use super::job::{MetadataJob, Operation};
+use super::shared::{Lap, Part, Shared};
+use super::steps::{self, MAKE_TREE, Step};
+use super::summary::{Ending, Phase, ThreadSum};
+use super::thread;
+use crate::Interrupts;
+use crate::context::lock;
+use crate::error::EngineError;
+use crate::histogram;
+use crate::progress::Progress;
+use crate::sys::clock::unix_ns;
+use crate::sys::process::die_with_parent;
+
+/// How often signals and the deadline are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// What the call that each thread is in gets to end after a stop.
+const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(1000);
+const DRAIN_AFTER_SIGNAL: Duration = Duration::from_secs(5);
+/// A thread that hands over later than this has its part written as a supplement.
+const PATIENCE_NS: u64 = 1_000_000_000;
+
+/// Runs `job`, writing its record to `record_path` as it goes; returns the summary.
+///
+/// Errors: a record that cannot be written, threads that cannot be started. Failures of the trial's own
+/// operations are in the summary.
+pub fn run(job: MetadataJob, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
+    if let Some(parent) = job.parent_pid {
+        die_with_parent(parent).map_err(|_| {
+            EngineError::Other(format!(
+                "the program that asked for this trial (pid {parent}) is gone"
+            ))
+        })?;
+    }
+    let deadline = Instant::now() + Duration::from_nanos(job.deadline_ns);
+    let shared = Arc::new(Shared::new(job));
+    let header = json!({
+        "format": "leadline.record/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "clock": shared.clock.name(),
+        "created_unix_ns": unix_ns(),
+        "job": serde_json::to_value(&shared.job).unwrap_or(Value::Null),
+    });
+    let record = |error: RecordError| match error {
+        RecordError::Io(error) => {
+            EngineError::system(&error, "write the trial record", record_path)
+        }
+        other => EngineError::Other(other.to_string()),
+    };
+    let writer = Writer::create(record_path, &header).map_err(record)?;
+    let mut runner = Runner {
+        shared: &shared,
+        writer,
+        signal,
+        deadline,
+        stop: None,
+        number: 0,
+        written: 0,
+        pending: BTreeMap::new(),
+        phases: BTreeMap::new(),
+        threads: vec![ThreadSum::default(); shared.job.numjobs as usize],
+        passes: 0,
+        progress: Progress::default(),
+    };
+    spawn(&shared)?;
+    let started_unix_ns = unix_ns();
+    let worked = runner.work();
+    shared.begin(u64::MAX, None);
+    worked.map_err(record)?;
+    runner.finish(started_unix_ns).map_err(record)
+}
+
+fn spawn(shared: &Arc<Shared>) -> Result<(), EngineError> {
+    for number in 0..shared.job.numjobs {
+        let own = Arc::clone(shared);
+        // The handle is dropped: a thread stuck in the kernel must not be joined.
+        let spawned = std::thread::Builder::new()
+            .name(format!("load-{number}"))
+            .spawn(move || thread::run(&own, number));
+        if let Err(error) = spawned {
+            shared.begin(u64::MAX, None);
+            return Err(EngineError::Other(format!(
+                "cannot start thread {number} of numjobs={}: {error}",
+                shared.job.numjobs
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Signal,
+    Deadline,
+    Failure,
+}
+
+struct Runner<'a> {
+    shared: &'a Shared,
+    writer: Writer,
+    signal: Interrupts<'a>,
+    deadline: Instant,
+    stop: Option<(Cause, Instant)>,
+    /// Of the step that is on.
+    number: u64,
+    /// Intervals below this one were written.
+    written: u32,
+    pending: BTreeMap<u32, BTreeMap<Operation, (Part, Vec<u64>)>>,
+    phases: BTreeMap<Operation, Phase>,
+    threads: Vec<ThreadSum>,
+    passes: u64,
+    progress: Progress,
+}
+
+impl Runner<'_> {
+    fn work(&mut self) -> Result<(), RecordError> {
+        let job = &self.shared.job;
+        let steps = steps::of(job).unwrap_or_default();
+        if !job.reads_laid_out_files() {
+            self.do_step(MAKE_TREE)?;
+        }
+        while self.stop.is_none() {
+            for step in &steps {
+                if self.stop.is_none() {
+                    self.do_step(*step)?;
+                }
+            }
+            self.passes += u64::from(self.stop.is_none());
+            if !job.time_based || self.measured_ns() >= job.runtime_ns {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One step, in all threads; returns when all have ended it, or when those that have not are given up.
+    fn do_step(&mut self, step: Step) -> Result<(), RecordError> {
+        self.number += 1;
+        self.shared.begin(self.number, Some(step));
+        loop {
+            let laps = self.laps();
+            self.collect(false)?;
+            if laps.iter().all(Option::is_some) || self.has_given_up() {
+                self.look();
+                if step.measured {
+                    self.add(step.operation, &laps);
+                }
+                return Ok(());
+            }
+            self.report();
+            self.shared.wait_for_bell(LOOK);
+            self.look();
+        }
+    }
+
+    /// How each thread fared in the step that is on; `None` where it still works.
+    fn laps(&self) -> Vec<Option<Lap>> {
+        let of = |lap: Option<(u64, Lap)>| lap.filter(|(step, _)| *step == self.number);
+        let hands = self.shared.hands.iter();
+        hands
+            .map(|hand| of(*lock(&hand.lap)).map(|(_, lap)| lap))
+            .collect()
+    }
+
+    fn add(&mut self, operation: Operation, laps: &[Option<Lap>]) {
+        let phase = self.phases.entry(operation).or_default();
+        let worked = || laps.iter().flatten().filter(|lap| lap.operations > 0);
+        let begun = worked().map(|lap| lap.begun_ns).min().unwrap_or(0);
+        let ended = worked().map(|lap| lap.ended_ns).max().unwrap_or(0);
+        phase.elapsed_ns += ended.saturating_sub(begun);
+        phase.operations += worked().map(|lap| lap.operations).sum::<u64>();
+        phase.bytes += worked().map(|lap| lap.bytes).sum::<u64>();
+        phase.cpu_ns += worked()
+            .map(|lap| lap.cpu.user_ns + lap.cpu.system_ns)
+            .sum::<u64>();
+        for (sum, lap) in self.threads.iter_mut().zip(laps) {
+            if let Some(lap) = lap {
+                sum.add(lap);
+            }
+        }
+    }
+
+    fn measured_ns(&self) -> u64 {
+        self.phases.values().map(|phase| phase.elapsed_ns).sum()
+    }
+
+    fn look(&mut self) {
+        let cause = if self.shared.failure().is_some() {
+            Cause::Failure
+        } else if (self.signal)().is_some() {
+            Cause::Signal
+        } else if Instant::now() >= self.deadline {
+            Cause::Deadline
+        } else {
+            return;
+        };
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.stop.get_or_insert((cause, Instant::now()));
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.stop.is_some_and(|(cause, at)| {
+            at.elapsed()
+                >= match cause {
+                    Cause::Deadline => DRAIN_AFTER_DEADLINE,
+                    Cause::Signal | Cause::Failure => DRAIN_AFTER_SIGNAL,
+                }
+        })
+    }
+
+    fn report(&mut self) {
+        let job = &self.shared.job;
+        let hands = self.shared.hands.iter();
+        let operations: u64 = hands.map(|h| h.operations.load(Ordering::Relaxed)).sum();
+        let share = if job.time_based {
+            self.measured_ns() as f64 / job.runtime_ns as f64
+        } else {
+            operations as f64 / job.pass_operations() as f64
+        };
+        let now = self.shared.now_ns();
+        self.progress.report("run", now, 0, operations, share);
+    }
+
+    /// Takes what threads handed over, and writes the intervals that are over.
+    fn collect(&mut self, all: bool) -> Result<(), RecordError> {
+        let interval_ns = self.shared.job.interval_ns;
+        let over_ns = self
+            .shared
+            .now_ns()
+            .saturating_sub(PATIENCE_NS.max(interval_ns));
+        let limit = match all {
+            true => u32::MAX,
+            false => (over_ns / interval_ns) as u32,
+        };
+        if limit <= self.written {
+            return Ok(());
+        }
+        for (number, hand) in self.shared.hands.iter().enumerate() {
+            let parts = std::mem::take(&mut *lock(&hand.parts));
+            for ((index, operation), part) in parts {
+                let threads = self.shared.hands.len();
+                let row = self.pending.entry(index).or_default();
+                let (sum, bytes) = row
+                    .entry(operation)
+                    .or_insert_with(|| (Part::new(), vec![0; threads]));
+                sum.operations += part.operations;
+                sum.bytes += part.bytes;
+                sum.busy_ns += part.busy_ns;
+                // Bounds are the same for all, so this cannot fail.
+                let _ = sum.latencies.add(&part.latencies);
+                bytes[number] += part.bytes;
+            }
+        }
+        let later = self.pending.split_off(&limit);
+        let ready = std::mem::replace(&mut self.pending, later);
+        let last = ready.last_key_value().map(|(index, _)| *index);
+        let end_ns = self.shared.now_ns();
+        for (index, mut row) in ready {
+            for operation in self.shared.job.operations.clone() {
+                let cut = (all && Some(index) == last).then_some(end_ns);
+                self.write(index, operation, row.remove(&operation), cut)?;
+            }
+            self.written = self.written.max(index + 1);
+        }
+        if !all {
+            self.written = self.written.max(limit);
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        index: u32,
+        operation: Operation,
+        found: Option<(Part, Vec<u64>)>,
+        end_ns: Option<u64>,
+    ) -> Result<(), RecordError> {
+        let Some((part, threads)) = found else {
+            return Ok(());
+        };
+        let interval_ns = self.shared.job.interval_ns;
+        let start_ns = u64::from(index) * interval_ns;
+        let whole = start_ns + interval_ns;
+        let end_ns = end_ns.map_or(whole, |end| end.clamp(start_ns + 1, whole));
+        let total = histogram::encode(&part.latencies);
+        self.writer.interval(&Interval {
+            index,
+            start_ns,
+            end_ns,
+            measured: true,
+            direction: operation.name().to_owned(),
+            bytes: part.bytes,
+            operations: part.operations,
+            short: 0,
+            in_flight_mean: part.busy_ns as f64 / (end_ns - start_ns) as f64,
+            late_ns_max: 0,
+            late_ns_sum: 0,
+            threads,
+            histograms: Histograms {
+                submission: histogram::encode(&histogram::empty()),
+                completion: total.clone(),
+                total,
+                intended: None,
+            },
+        })
+    }
+
+    fn finish(mut self, started_unix_ns: u64) -> Result<Value, RecordError> {
+        self.collect(true)?;
+        let laps = self.laps();
+        let stuck_threads = laps
+            .iter()
+            .zip(&self.shared.hands)
+            .filter(|(lap, _)| lap.is_none())
+            .map(|(_, hand)| hand.thread_id.load(Ordering::Relaxed))
+            .collect();
+        let state = match (self.stop, self.shared.failure()) {
+            (_, Some(_)) => "error",
+            (None | Some((Cause::Failure, _)), None) => "complete",
+            (Some((Cause::Signal, _)), None) => "interrupted",
+            (Some((Cause::Deadline, _)), None) => "deadline",
+        };
+        let summary = Ending {
+            shared: self.shared,
+            state,
+            started_unix_ns,
+            ended_ns: self.shared.now_ns(),
+            phases: self.phases,
+            threads: self.threads,
+            stuck_threads,
+            passes: self.passes,
+        }
+        .summary();
+        self.writer.summary(&summary)?;
+        Ok(summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::job::tests::example;
+    use serde_json::json;
+
+    fn trial(changes: Value) -> (Value, Vec<Interval>, Vec<String>) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut job = example();
+        job["directory"] = json!(directory.path());
+        for (key, value) in changes.as_object().unwrap() {
+            job[key] = value.clone();
+        }
+        let job = MetadataJob::parse(&job.to_string()).unwrap();
+        let record = tempfile::NamedTempFile::new().unwrap();
+        let summary = run(job, record.path(), &|| None).unwrap();
+        let left = walk(directory.path());
+        (
+            summary,
+            leadline_record::read(record.path()).unwrap().intervals,
+            left,
+        )
+    }
+
+    /// All that is not a directory of a tree.
+    fn walk(directory: &Path) -> Vec<String> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                found.extend(walk(&entry.path()));
+            }
+            if !name.starts_with('t') {
+                found.push(name);
+            }
+        }
+        found
+    }
+
+    const ALL: [&str; 8] = [
+        "mkdir", "create", "open", "stat", "readdir", "rename", "unlink", "rmdir",
+    ];
+
+    #[test]
+    fn every_operation_is_done_as_often_as_asked_and_nothing_is_left() {
+        for (private, readdirs) in [(true, 3 * 7), (false, 7)] {
+            let (summary, intervals, left) = trial(json!({
+                "operations": ALL, "numjobs": 3, "branch": 2, "depth": 2, "private": private
+            }));
+            assert_eq!(summary["state"], "complete", "{}", summary["error"]);
+            for operation in ALL {
+                let expected = if operation == "readdir" {
+                    readdirs
+                } else {
+                    300
+                };
+                assert_eq!(
+                    summary["directions"][operation]["operations"], expected,
+                    "{operation}"
+                );
+                let frames = intervals.iter().filter(|i| i.direction == operation);
+                assert_eq!(frames.map(|i| i.operations).sum::<u64>(), expected);
+            }
+            assert_eq!(left, Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn what_a_single_operation_needs_is_made_and_removed_unmeasured() {
+        for operation in ["stat", "rename", "readdir", "rmdir"] {
+            let (summary, _, left) = trial(json!({"operations": [operation]}));
+            assert_eq!(summary["state"], "complete", "{}", summary["error"]);
+            assert_eq!(summary["directions"].as_object().unwrap().len(), 1);
+            assert_eq!(left, Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn passes_are_whole_and_go_on_until_the_runtime_is_over() {
+        let (summary, _, _) = trial(json!({"time_based": true, "runtime_ns": 30_000_000}));
+        let passes = summary["passes"].as_u64().unwrap();
+        assert!(passes > 1);
+        assert_eq!(summary["directions"]["create"]["operations"], 100 * passes);
+        assert!(summary["measured_ns"].as_u64().unwrap() >= 30_000_000);
+    }
+
+    #[test]
+    fn files_have_the_bytes_that_were_asked_for() {
+        let (summary, _, _) = trial(json!({"file_size": 3_000_000, "files": 2}));
+        assert_eq!(summary["directions"]["create"]["bytes"], 6_000_000);
+    }
+
+    #[test]
+    fn a_first_byte_is_read_from_every_file_and_a_missing_file_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        for file in 0..2 {
+            std::fs::write(directory.path().join(format!("tree.0.{file}")), [7; 100]).unwrap();
+        }
+        let changes = |files: u32| {
+            json!({"operations": ["first_byte"], "directory": directory.path(), "files": files,
+                   "file_size": 100, "bs": 50})
+        };
+        let (summary, ..) = trial(changes(2));
+        assert_eq!(summary["directions"]["first_byte"]["bytes"], 100);
+        let (summary, ..) = trial(changes(3));
+        assert_eq!(summary["state"], "error");
+        assert_eq!(summary["error"]["operation"], "first_byte");
+        assert!(
+            summary["error"]["file"]
+                .as_str()
+                .unwrap()
+                .ends_with("tree.0.2")
+        );
+    }
+}

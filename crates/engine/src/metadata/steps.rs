@@ -1,0 +1,177 @@
+//! What one pass of a metadata job consists of: the phases that were asked for, and around them the unmeasured
+//! steps that make what they need and remove what they leave.
+
+use super::job::{MetadataJob, Operation};
+
+/// The first letter of what a step works on.
+pub const FILE: u8 = b'f';
+pub const RENAMED: u8 = b'r';
+pub const DIRECTORY: u8 = b'd';
+pub const TREE: u8 = b't';
+/// What comes before the first pass.
+pub const MAKE_TREE: Step = Step {
+    operation: Operation::Mkdir,
+    letter: TREE,
+    measured: false,
+};
+
+/// One step; all threads do it together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub operation: Operation,
+    /// The first letter of the names that it works on.
+    pub letter: u8,
+    pub measured: bool,
+}
+
+/// The steps of one pass, or why the operations cannot follow each other.
+pub fn of(job: &MetadataJob) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    let mut state = State::default();
+    for (index, operation) in job.operations.iter().copied().enumerate() {
+        if job.operations[..index].contains(&operation) {
+            return Err(format!("operations: {} is given twice", operation.name()));
+        }
+        state.before(operation, &mut steps)?;
+        steps.push(Step {
+            operation,
+            letter: state.letter_of(operation),
+            measured: true,
+        });
+        state.after(operation);
+    }
+    state.clear(&mut steps);
+    Ok(steps)
+}
+
+/// What exists between two steps. `None`: not said yet, so it can still be made beforehand.
+#[derive(Debug, Default)]
+struct State {
+    files: Option<bool>,
+    directories: Option<bool>,
+    renamed: bool,
+}
+
+impl State {
+    fn letter_of(&self, operation: Operation) -> u8 {
+        match operation {
+            Operation::Mkdir | Operation::Rmdir => DIRECTORY,
+            _ if self.renamed => RENAMED,
+            _ => FILE,
+        }
+    }
+
+    fn before(&mut self, operation: Operation, steps: &mut Vec<Step>) -> Result<(), String> {
+        let (state, making) = match operation {
+            Operation::FirstByte => return Ok(()),
+            Operation::Mkdir | Operation::Rmdir => (&mut self.directories, Operation::Mkdir),
+            _ => (&mut self.files, Operation::Create),
+        };
+        let makes = operation == making;
+        match (*state, makes) {
+            (Some(true), true) => Err(format!(
+                "operations: {} comes when what it makes is there already",
+                operation.name()
+            )),
+            (Some(false), false) => Err(format!(
+                "operations: {} comes when what it needs was removed",
+                operation.name()
+            )),
+            (None, false) => {
+                *state = Some(true);
+                steps.push(Step {
+                    operation: making,
+                    letter: if making == Operation::Mkdir {
+                        DIRECTORY
+                    } else {
+                        FILE
+                    },
+                    measured: false,
+                });
+                Ok(())
+            }
+            (None | Some(false), true) | (Some(true), false) => Ok(()),
+        }
+    }
+
+    fn after(&mut self, operation: Operation) {
+        match operation {
+            Operation::Create => (self.files, self.renamed) = (Some(true), false),
+            Operation::Unlink => self.files = Some(false),
+            Operation::Mkdir => self.directories = Some(true),
+            Operation::Rmdir => self.directories = Some(false),
+            Operation::Rename => self.renamed = true,
+            _ => {}
+        }
+    }
+
+    fn clear(&self, steps: &mut Vec<Step>) {
+        for (state, operation) in [
+            (self.files, Operation::Unlink),
+            (self.directories, Operation::Rmdir),
+        ] {
+            if state == Some(true) {
+                steps.push(Step {
+                    operation,
+                    letter: self.letter_of(operation),
+                    measured: false,
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::job::tests::example;
+
+    fn steps(operations: &[&str]) -> Vec<(&'static str, char, bool)> {
+        let mut job = example();
+        job["operations"] = serde_json::json!(operations);
+        let job: MetadataJob = serde_json::from_value(job).unwrap();
+        of(&job)
+            .unwrap()
+            .iter()
+            .map(|step| {
+                (
+                    step.operation.name(),
+                    char::from(step.letter),
+                    step.measured,
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_a_phase_needs_is_made_before_it_and_what_is_left_is_removed() {
+        assert_eq!(
+            steps(&["stat"]),
+            [
+                ("create", 'f', false),
+                ("stat", 'f', true),
+                ("unlink", 'f', false)
+            ]
+        );
+        assert_eq!(
+            steps(&["mkdir", "create", "rename", "stat", "unlink"]),
+            [
+                ("mkdir", 'd', true),
+                ("create", 'f', true),
+                ("rename", 'f', true),
+                ("stat", 'r', true),
+                ("unlink", 'r', true),
+                ("rmdir", 'd', false)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_whole_sequence_needs_nothing_around_it() {
+        assert!(
+            steps(&["create", "open", "unlink"])
+                .iter()
+                .all(|step| step.2)
+        );
+    }
+}

@@ -1,0 +1,356 @@
+//! What each thread does in a step: one system call (or two) after the other, one reading of the clock for each,
+//! nothing allocated in between.
+
+use std::ffi::CString;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use super::job::Operation;
+use super::shared::{Lap, Part, Shared};
+use super::steps::{RENAMED, Step, TREE};
+use super::tree::Tree;
+use crate::context::lock;
+use crate::error::{Failure, FailureKind};
+use crate::histogram::Counts;
+use crate::pattern::Stamp;
+use crate::sys::metadata::{self as calls, Name};
+use crate::sys::process::{own_file_table, thread_cpu, thread_id};
+
+const CHUNK_BYTES: u64 = 1 << 20;
+/// What one call lists at most, as libc's readdir asks for.
+const LISTING_BYTES: usize = 32 << 10;
+/// Progress is told every so many operations.
+const TOLD_EVERY: u64 = 256;
+
+/// One thread's trial.
+struct Thread<'a> {
+    shared: &'a Shared,
+    number: u32,
+    tree: Tree,
+    buffer: Vec<u8>,
+    counts: Counts,
+    step: Step,
+    /// Of the interval that is on: its end, and what was done in it.
+    index: u32,
+    wake_ns: u64,
+    in_interval: u64,
+    bytes_in_interval: u64,
+    busy_ns: u64,
+    lap: Lap,
+    /// When the operation that is on began.
+    last_ns: u64,
+}
+
+/// The whole life of a thread: step after step, until there is none.
+pub fn run(shared: &Shared, number: u32) {
+    let hand = &shared.hands[number as usize];
+    hand.thread_id.store(thread_id(), Ordering::Relaxed);
+    own_file_table();
+    let mut done = 0;
+    loop {
+        let (next, Some(step)) = shared.wait_for_step(done) else {
+            return;
+        };
+        done = next;
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            Thread::new(shared, number, step).run()
+        }));
+        let lap = outcome.unwrap_or_else(|_| {
+            let what = "the engine itself failed (a bug in leadline: please report it)";
+            let found = Failure::found(FailureKind::Io, "run", "engine".as_ref(), 0, what);
+            shared.fail(found);
+            Lap::default()
+        });
+        *lock(&hand.lap) = Some((done, lap));
+        shared.ring();
+    }
+}
+
+impl<'a> Thread<'a> {
+    fn new(shared: &'a Shared, number: u32, step: Step) -> Self {
+        let job = &shared.job;
+        let buffer_bytes = match step.operation {
+            Operation::Create => job.file_size.min(CHUNK_BYTES) as usize,
+            Operation::Readdir => LISTING_BYTES,
+            Operation::FirstByte => job.bs as usize,
+            _ => 0,
+        };
+        Self {
+            shared,
+            number,
+            tree: Tree::of(job, number),
+            buffer: vec![1; buffer_bytes],
+            counts: Counts::new(),
+            step,
+            index: 0,
+            wake_ns: 0,
+            in_interval: 0,
+            bytes_in_interval: 0,
+            busy_ns: 0,
+            lap: Lap::default(),
+            last_ns: 0,
+        }
+    }
+
+    fn run(mut self) -> Lap {
+        let cpu = thread_cpu();
+        let begun = self.shared.now_ns();
+        self.enter_interval(begun);
+        (self.lap.begun_ns, self.last_ns) = (begun, begun);
+        match self.step.operation {
+            _ if self.step.letter == TREE => self.make_tree(),
+            Operation::Readdir => self.list_directories(),
+            Operation::FirstByte => self.read_first_bytes(),
+            _ => self.work_on_items(),
+        }
+        self.lap.ended_ns = self.last_ns;
+        self.lap.cpu = thread_cpu().since(cpu);
+        self.hand_over();
+        self.tell(self.lap.operations % TOLD_EVERY);
+        self.lap
+    }
+
+    /// The directories that items will lie in; one tree of all is made by the first thread.
+    fn make_tree(&mut self) {
+        if !self.shared.job.private && self.number > 0 {
+            return;
+        }
+        for place in 0..self.tree.directories() {
+            let path = self.tree.path(place);
+            let made = std::fs::create_dir(&path);
+            if let Err(error) = made {
+                return self.fail(-error.raw_os_error().unwrap_or(libc::EIO), &path);
+            }
+            if self.shared.is_stopping() {
+                return;
+            }
+        }
+    }
+
+    /// Every item of this thread, directory by directory.
+    fn work_on_items(&mut self) {
+        for place in 0..self.tree.directories() {
+            let items = self.tree.items(place);
+            if items.is_empty() {
+                continue;
+            }
+            let path = self.tree.path(place);
+            let Some(directory) = self.open_directory(&path) else {
+                return;
+            };
+            let mut name = Name::new(self.step.letter, self.number, items.start);
+            self.last_ns = self.shared.now_ns();
+            for item in items {
+                let result = self.call(directory, &name, item);
+                if result < 0 || self.shared.is_stopping() {
+                    if result < 0 {
+                        let file = path.join(name.as_c_str().to_string_lossy().as_ref());
+                        self.fail(result, &file);
+                    }
+                    calls::close(directory);
+                    return;
+                }
+                self.count(self.shared.now_ns(), result as u64);
+                name.advance();
+            }
+            calls::close(directory);
+        }
+    }
+
+    /// One operation on one item: bytes written, or minus errno.
+    #[inline(always)]
+    fn call(&mut self, directory: RawFd, name: &Name, item: u64) -> i32 {
+        let text = name.as_c_str();
+        match self.step.operation {
+            Operation::Stat => calls::stat(directory, text),
+            Operation::Unlink => calls::unlink(directory, text),
+            Operation::Open => match calls::open(directory, text) {
+                descriptor if descriptor >= 0 => calls::close(descriptor),
+                refused => refused,
+            },
+            Operation::Rename => {
+                calls::rename(directory, text, name.with_letter(RENAMED).as_c_str())
+            }
+            Operation::Mkdir => calls::make_directory(directory, text),
+            Operation::Rmdir => calls::remove_directory(directory, text),
+            _ => match calls::create(directory, text) {
+                descriptor if descriptor >= 0 => self.write_and_close(descriptor, item),
+                refused => refused,
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn write_and_close(&mut self, descriptor: RawFd, item: u64) -> i32 {
+        let written = if self.buffer.is_empty() {
+            0
+        } else {
+            self.write_file(descriptor, item)
+        };
+        match calls::close(descriptor) {
+            0 => written,
+            refused => refused.min(written),
+        }
+    }
+
+    fn write_file(&mut self, descriptor: RawFd, item: u64) -> i32 {
+        let job = &self.shared.job;
+        let mut offset = 0;
+        while offset < job.file_size {
+            let length = (job.file_size - offset).min(CHUNK_BYTES) as usize;
+            let stamp = Stamp {
+                seed: job.seed,
+                generation: job.generation,
+                file: (u64::from(self.number) * job.files + item) as u32,
+                offset,
+            };
+            let chunk = &mut self.buffer[..length];
+            let before = self.shared.now_ns();
+            self.shared.pattern.fill(chunk, stamp);
+            // Making the data is not the target's doing.
+            self.last_ns += self.shared.now_ns() - before;
+            let result = calls::write(descriptor, chunk, offset);
+            if result < 0 {
+                return result;
+            }
+            offset += length as u64;
+        }
+        job.file_size as i32
+    }
+
+    /// Lists whole directories: each open, listed to its end, closed. One tree of all is divided.
+    fn list_directories(&mut self) {
+        let job = &self.shared.job;
+        let (first, step) = if job.private {
+            (0, 1)
+        } else {
+            (u64::from(self.number), job.numjobs as usize)
+        };
+        for place in (first..self.tree.directories()).step_by(step) {
+            let path = self.tree.path(place);
+            self.last_ns = self.shared.now_ns();
+            let Some(directory) = self.open_directory(&path) else {
+                return;
+            };
+            let mut result = 1;
+            while result > 0 {
+                result = calls::entries(directory, &mut self.buffer);
+            }
+            calls::close(directory);
+            if result < 0 {
+                return self.fail(result, &path);
+            }
+            if self.shared.is_stopping() {
+                return;
+            }
+            self.count(self.shared.now_ns(), 0);
+        }
+    }
+
+    /// Opens each file of this thread and reads its first block; then its pages are dropped, off the clock, so
+    /// that the next trial finds it as cold.
+    fn read_first_bytes(&mut self) {
+        let job = &self.shared.job;
+        let Some(directory) = self.open_directory(&job.directory) else {
+            return;
+        };
+        for item in 0..job.files {
+            let text = format!("{}.{}.{item}", job.prefix, self.number);
+            let name = CString::new(text.as_str()).unwrap_or_default();
+            self.last_ns = self.shared.now_ns();
+            let descriptor = calls::open(directory, &name);
+            let result = if descriptor < 0 {
+                descriptor
+            } else {
+                calls::read(descriptor, &mut self.buffer)
+            };
+            let now = self.shared.now_ns();
+            if descriptor >= 0 {
+                calls::forget(descriptor);
+                calls::close(descriptor);
+            }
+            if result <= 0 {
+                self.fail(
+                    if result == 0 { -libc::EIO } else { result },
+                    &job.directory.join(text),
+                );
+                break;
+            }
+            if self.shared.is_stopping() {
+                break;
+            }
+            self.count(now, result as u64);
+        }
+        calls::close(directory);
+    }
+
+    /// Counts the operation that began at `last_ns` and ended at `now`.
+    #[inline(always)]
+    fn count(&mut self, now: u64, bytes: u64) {
+        if self.step.measured {
+            let latency = now.saturating_sub(self.last_ns);
+            self.counts.record(latency);
+            self.busy_ns += latency;
+        }
+        self.last_ns = now;
+        self.in_interval += 1;
+        self.bytes_in_interval += bytes;
+        self.lap.operations += 1;
+        if self.lap.operations.is_multiple_of(TOLD_EVERY) {
+            self.tell(TOLD_EVERY);
+        }
+        if now >= self.wake_ns {
+            self.hand_over();
+            self.enter_interval(now);
+            self.last_ns = self.shared.now_ns();
+        }
+    }
+
+    fn tell(&self, operations: u64) {
+        if self.step.measured {
+            let told = &self.shared.hands[self.number as usize].operations;
+            told.fetch_add(operations, Ordering::Relaxed);
+        }
+    }
+
+    fn enter_interval(&mut self, now: u64) {
+        let interval_ns = self.shared.job.interval_ns;
+        self.index = (now / interval_ns) as u32;
+        self.wake_ns = (u64::from(self.index) + 1) * interval_ns;
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let (operations, bytes) = (self.in_interval, self.bytes_in_interval);
+        let busy_ns = self.busy_ns;
+        (self.in_interval, self.bytes_in_interval, self.busy_ns) = (0, 0, 0);
+        self.lap.bytes += bytes;
+        if operations == 0 || !self.step.measured {
+            return;
+        }
+        let mut parts = lock(&self.shared.hands[self.number as usize].parts);
+        parts
+            .entry((self.index, self.step.operation))
+            .or_insert_with(Part::new)
+            .add(operations, bytes, busy_ns, &mut self.counts);
+    }
+
+    fn open_directory(&self, path: &Path) -> Option<RawFd> {
+        let result = match calls::c_path(path) {
+            Ok(path) => calls::open_directory(None, &path),
+            Err(_) => -libc::EINVAL,
+        };
+        if result < 0 {
+            self.fail(result, path);
+            return None;
+        }
+        Some(result)
+    }
+
+    #[cold]
+    fn fail(&self, result: i32, path: &Path) {
+        let name = self.step.operation.name();
+        self.shared.fail(Failure::system(-result, name, path, 0));
+    }
+}

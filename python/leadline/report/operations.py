@@ -1,0 +1,48 @@
+"""A cell of metadata as reports lay it out: a row and a chart for each operation, as rates do not add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leadline.analysis.metrics import metric_operation, operation_label
+from leadline.verdict.model import Cell, Comparison, Findings
+
+
+def by_operation(findings: Findings) -> Findings:
+    """The findings with each metadata cell in parts, named `work operation`; others as they are."""
+    cells = tuple(part for cell in findings.cells for part in parts(cell))
+    comparisons = tuple(_part(comparison) for comparison in findings.comparisons)
+    return replace(findings, cells=cells, comparisons=comparisons)
+
+
+def parts(cell: Cell) -> tuple[Cell, ...]:
+    """A cell for each operation, its metrics without its name; the cell itself where it has none."""
+    operations = [name for name in cell.job.get("operations") or () if isinstance(name, str)]
+    found = []
+    for operation in operations:
+        prefix = f"{operation}_"
+        metrics = {
+            name.removeprefix(prefix): item
+            for name, item in cell.metrics.items()
+            if metric_operation(name) == operation
+        }
+        curves = tuple(curve for curve in cell.curves if curve.direction == operation)
+        found.append(
+            replace(
+                cell,
+                work=operation_label(cell.work, operation),
+                metrics=metrics,
+                curves=curves,
+                lines=(),
+                origin=None,
+            )
+        )
+    return tuple(found) or (cell,)
+
+
+def _part(comparison: Comparison) -> Comparison:
+    operation = metric_operation(comparison.metric)
+    if operation is None:
+        return comparison
+    metric = comparison.metric.removeprefix(f"{operation}_")
+    return replace(comparison, work=operation_label(comparison.work, operation), metric=metric)
