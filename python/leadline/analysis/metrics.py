@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,10 @@ def metric_kind(name: str) -> MetricKind:
     plain = name.removeprefix("read_").removeprefix("write_").removeprefix("sync_")
     if plain == "bandwidth":
         return MetricKind("B/s", True, "bandwidth")
+    if plain.startswith("rate_at_"):
+        return MetricKind(
+            "1/s", True, f"highest rate held, {plain.removeprefix('rate_at_').replace('_', ' under ')}"
+        )
     if plain == "iops":
         return MetricKind("1/s", True, "operations per second")
     if plain == "cpu_per_operation":
@@ -91,8 +96,14 @@ def trial_metrics(trial: TrialRow, latency: Sequence[LatencyRow], open_loop: boo
         _add_latency(values, reasons, prefix, [row for row in latency if _is(row, name, clock)])
     cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
     if cpu_ns > 0:
-        values["cpu_per_operation"] = cpu_ns / operations
+        values["cpu_per_operation"] = cpu_ns / (_all_operations(trial) or operations)
     return Measured(values, reasons)
+
+
+def _all_operations(trial: TrialRow) -> int:
+    """Operations of the whole trial, as CPU time is counted; 0 where the engine did not say."""
+    total = json.loads(trial.summary).get("total") or {}
+    return sum(sums.get("operations", 0) for name, sums in total.items() if name != "sync")
 
 
 def _is(row: LatencyRow, direction: str, clock: str) -> bool:
