@@ -104,9 +104,8 @@ class Executor:
             prepared = (self._prepare(*one) for one in zip(workers, cells, strict=True))
             problem = next((found for found in prepared if found is not None), None)
             if problem is None:
-                self._measure_slot(
-                    [self._member(*one) for one in zip(slot, cells, workers, strict=True)], halt
-                )
+                pairs = zip(slot, cells, workers, strict=True)
+                self._measure_slot([self._member(*one, shown=one[0] is slot[0]) for one in pairs], halt)
             elif problem.outcome != "interrupted":
                 self._skip(slot, problem.message)
                 self._lose_when_gone(target, problem)
@@ -114,9 +113,15 @@ class Executor:
             if worker.stuck:
                 self._lose(target, f"process {worker.pid} is stuck in the kernel on this target")
 
-    def _member(self, trial: Trial, cell: PlannedCell, worker: Worker) -> Member:
+    def _member(self, trial: Trial, cell: PlannedCell, worker: Worker, *, shown: bool) -> Member:
         chosen = self._probes.with_rate(trial, cell)
-        return Member(trial, chosen, worker, self._engine_job(chosen, trial, chosen.layout))
+        return Member(
+            trial,
+            chosen,
+            worker,
+            self._engine_job(chosen, trial, chosen.layout),
+            shown or cell.order == "sequence",
+        )
 
     def _skip(self, slot: Sequence[Trial], reason: str) -> None:
         for trial in slot:
@@ -214,6 +219,7 @@ class Executor:
         answers: list[Answer] = []
         state: ClusterState | None = None
         for shot in shots:
+            self._display.trial(shot[0].trial, shot[0].cell)
             found, state = self._measure(shot, halt, answers)
             if not found:
                 for member in members:
@@ -275,7 +281,7 @@ class Executor:
         answer = member.worker.call(
             "trial",
             self._deadline_s(cell) + 5.0,
-            self._display.progress if start_ns is None else _no_progress,
+            self._display.progress if member.shown else _no_progress,
             (lambda: False) if watch is None else watch.reached,
             job=member.job,
             record=str(record),
@@ -343,7 +349,7 @@ class Executor:
 
 
 def _no_progress(_message: Mapping[str, Any]) -> None:
-    """Several jobs at the same time have no one throughput to show."""
+    """Of several jobs at the same time one is shown."""
 
 
 def _interval_ns(cell: PlannedCell, interval_s: float) -> int:

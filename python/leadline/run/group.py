@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,12 +24,16 @@ _LEAD_NS = 100_000_000  # from sending the commands to the start: reading a comm
 
 @dataclass(frozen=True)
 class Member:
-    """One job of a slot: its trial, its cell, the worker that runs it and what the engine is given."""
+    """One job of a slot: its trial, its cell, the worker that runs it and what the engine is given.
+
+    `shown`: its progress is what is shown of the slot; several at the same time have no one throughput.
+    """
 
     trial: Trial
     cell: PlannedCell
     worker: Worker
-    job: Mapping[str, Any] = field(default_factory=dict)
+    job: Mapping[str, Any]
+    shown: bool
 
 
 class Halt:

@@ -53,6 +53,10 @@ class ResultWriter:
         """Where the engine writes while this trial runs."""
         return self.path / RECORDS / f"{trial}.llrec"
 
+    def write_trial(self, row: TrialRow, latency: Sequence[LatencyRow], series: Sequence[SeriesRow]) -> None:
+        """Store one trial. The journal's `trial_finished` is what makes it count."""
+        self.write_trials([(row, latency, series)])
+
     def write_trials(self, trials: Sequence[StoredTrial]) -> None:
         """Store the trials of one slot: all count from one line of the journal on, or none does."""
         for row, latency, series in trials:
