@@ -198,7 +198,9 @@ def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
 
 def _line(trial: TrialRow, series: Sequence[SeriesRow]) -> Line:
     points = summed_series(series, "engine", "bandwidth")
-    return Line(trial.trial, trial.block, "bandwidth", "B/s", points, trial.ramp_ns / 1e9)
+    from_s, steady = trial.ramp_ns / 1e9, trial.steady is not None
+    to_s = from_s + trial.measured_ns / 1e9 if steady else None
+    return Line(trial.trial, trial.block, "bandwidth", "B/s", points, from_s, to_s)
 
 
 def _origin(trials: Sequence[TrialRow]) -> Origin | None:
