@@ -371,14 +371,14 @@ def _trial_seconds(job: Job) -> float:
 def _total_seconds(plan: Plan, study: Study) -> float:
     speed = min(NOMINAL_BYTES_PER_S, study.limits.max_rate or NOMINAL_BYTES_PER_S)
     layout_bytes = sum(layout.total_bytes for target in plan.targets for layout in plan.layouts(target.name))
-    seconds = {cell.id: cell.seconds for cell in plan.cells}
-    slots = plan.slots()
-    in_trials = sum(_slot_seconds([seconds[t.cell] for t in slot], plan.cell(slot[0].cell)) for slot in slots)
-    return in_trials + layout_bytes / speed + TRIAL_OVERHEAD_S * len(slots)
+    cells = {cell.id: cell for cell in plan.cells}
+    slots = [[cells[trial.cell] for trial in slot] for slot in plan.slots()]
+    return sum(map(_slot_seconds, slots)) + layout_bytes / speed + TRIAL_OVERHEAD_S * len(slots)
 
 
-def _slot_seconds(seconds: Sequence[float], cell: PlannedCell) -> float:
-    return max(seconds) if cell.order == "together" else sum(seconds)
+def _slot_seconds(cells: Sequence[PlannedCell]) -> float:
+    seconds = [cell.seconds for cell in cells]
+    return max(seconds) if cells[0].order == "together" else sum(seconds)
 
 
 def _notes(plan: Plan, facts: dict[str, TargetFacts], study: Study) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from leadline.spec.steady import find_steady
 from leadline.spec.work import SteadyState
 
 _LOOK_EVERY_S = 0.5
+_LOOK_CPU_SHARE = 0.02  # of one CPU, whatever the length of the record
 
 
 class SteadyWatch:
@@ -37,11 +38,12 @@ class SteadyWatch:
         now_s = time.monotonic()
         if self._reached or now_s < self._next_s:
             return self._reached
-        self._next_s = now_s + max(_LOOK_EVERY_S, self._asked.window / 4e9)
         try:
             record = _core.read_record(str(self._record))
         except (OSError, ValueError, RuntimeError):
-            return False  # not yet written, or a part of it: the next look will tell
+            record = {"intervals": []}  # not yet written, or a part of it: the next look will tell
+        took_s = time.monotonic() - now_s
+        self._next_s = now_s + max(_LOOK_EVERY_S, self._asked.window / 4e9, took_s / _LOOK_CPU_SHARE)
         windows = _whole_windows(record, self._asked)
         found = find_steady([rate for _, rate in windows], self._asked)
         left_ns = self._end_ns - (windows[-1][0] + self._asked.window if windows else 0)
