@@ -23,7 +23,7 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 	@touch $@
 
 .venv/.built: .venv/.installed $(RUST_SOURCES)
-	$(BIN)/maturin develop --release --locked --quiet
+	$(BIN)/maturin develop --release --locked --quiet >/dev/null
 	@touch $@
 
 setup: packages .venv/.built ## Install packages, Python environment and extension: leaves .venv/bin/leadline

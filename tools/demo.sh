@@ -30,7 +30,7 @@ fi
 result=$demo/render-$stamp
 code=0
 leadline run render "${targets[@]}" --out "$result" --blocks 3 --seed 1 \
-  --set 'factors.bs=[4k,1M]' --set size=64M --set runtime=2s --set ramp_time=500ms || code=$?
+  --set 'factors.bs=[4k,1M]' --set size=64M --set runtime=1200ms --set ramp_time=200ms || code=$?
 [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || exit "$code"
 leadline report "$result" --format html -o "$result/report.html"
 clean_up

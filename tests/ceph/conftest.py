@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ import pytest
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
 from leadline.lab import mounts, packages
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
+from support import Command, command_line
 
 
 def run_leadline(
@@ -22,7 +20,7 @@ def run_leadline(
 ) -> subprocess.CompletedProcess[str]:
     """`leadline WORDS` in a process of its own, as a shell would start it."""
     return subprocess.run(
-        [sys.executable, "-m", "leadline", *words],
+        command_line(*words),
         env=os.environ | variables,
         capture_output=True,
         text=True,

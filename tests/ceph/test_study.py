@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,9 @@ import pytest
 from leadline import lab as leadline_lab
 from leadline.lab import faults
 from leadline.store.reader import Result, open_result
-from support import Command
+from support import Command, command_line
+
+pytestmark = pytest.mark.ceph
 
 STUDY = """
 format: leadline.study/1
@@ -67,6 +68,7 @@ def test_targets_know_what_they_are_on(result: Result, leadline: Command) -> Non
     assert access == {"local": "local", "replicated": "ceph-fuse", "erasure": "ceph-fuse"}
     facts = {name: found["ceph"] for name, found in result.manifest["targets"].items()}
     assert [facts["replicated"][name] for name in ("protection", "size")] == ["replicated", 3]
+    assert facts["replicated"]["lab"]
     assert [facts["erasure"][name] for name in ("protection", "k", "m")] == ["erasure", 2, 1]
 
 
@@ -145,7 +147,7 @@ def test_a_hung_mount_does_not_hang_the_run(lab: leadline_lab.Lab, study: Path, 
     out = tmp_path / "r"
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "leadline", "run", str(study), *targets_of(lab)[:2], "--out", str(out)),
+            *command_line("run", str(study), *targets_of(lab)[:2], "--out", str(out)),
             *("--blocks", "1", "--set", "runtime=6s", "--grace", "2s", "--ignore-health", "--quiet"),
         ],
         stdout=subprocess.PIPE,

@@ -25,6 +25,7 @@ def check(
     job: dict[str, Any] | None = None,
     target: dict[str, Any] | None = None,
     blocks: int | None = None,
+    limit: int | None = None,
 ) -> Validity:
     rows = rows * 3 if len(rows) == 1 else rows  # enough blocks, all alike
     trials = tuple(trial_row(trial=f"t{i:04d}", block=i, **row) for i, row in enumerate(rows, start=1))
@@ -35,6 +36,7 @@ def check(
         blocks_planned=len(rows) if blocks is None else blocks,
         memory_bytes=1 << 34,
         not_run_reason=None,
+        max_rate_bytes_per_s=limit,
     )
     return judge(case)
 
@@ -56,6 +58,18 @@ def test_wire_bytes_decide_before_device_bytes() -> None:
     assert "cached_reads" not in codes(check({"wire_received_bytes": 101 * MIB, "device_read_bytes": 0}))
 
 
+def test_what_osds_answer_from_memory_is_doubtful() -> None:
+    row = {"device_read_bytes": None, "wire_received_bytes": 101 * MIB, "osd_read_bytes": 100 * MIB}
+    assert codes(check({**row, "store_read_bytes": 2 * MIB})) == {"cached_reads": "DOUBTFUL"}
+    assert check({**row, "store_read_bytes": 90 * MIB}).state == "VALID"
+
+
+def test_the_smaller_count_near_this_host_decides() -> None:
+    """A loopback interface counts what OSDs send each other, too."""
+    row = {"wire_received_bytes": 300 * MIB, "osd_read_bytes": 10 * MIB, "store_read_bytes": 10 * MIB}
+    assert codes(check(row)) == {"cached_reads": "INVALID"}
+
+
 def test_buffered_reads_of_unknown_origin_are_doubtful() -> None:
     assert codes(check({"device_read_bytes": None}, job={"direct": False})) == {"origin_unknown": "DOUBTFUL"}
 
@@ -71,7 +85,7 @@ def test_a_target_in_memory_says_so_once() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "operations", "state"),
-    [(2.0, 30, None), (2.0, 29, "DOUBTFUL"), (0.9, 1000, "DOUBTFUL"), (0.05, 1000, "INVALID")],
+    [(2.0, 30, None), (2.0, 29, "DOUBTFUL"), (0.8, 1000, "DOUBTFUL"), (0.05, 1000, "INVALID")],
 )
 def test_too_short(seconds: float, operations: int, state: str | None) -> None:
     found = check({"measured_ns": int(seconds * 1e9), "read_operations": operations})
@@ -96,7 +110,7 @@ def test_unwritten_blocks() -> None:
 
 def test_a_saturated_generator() -> None:
     assert codes(check({"busy_share_max": 0.99})) == {"generator_saturated": "DOUBTFUL"}
-    late = json.dumps({"pacer": {"late_share": 0.2}})
+    late = json.dumps({"pacer": {"own_late_ns_mean": 2e6}})
     assert codes(check({"summary": late})) == {"generator_saturated": "DOUBTFUL"}
 
 
@@ -133,6 +147,11 @@ def test_buffered_writes_that_stayed_in_memory() -> None:
         "device_written_bytes": 10 * MIB,
     }
     assert codes(check(row, job={"rw": "write", "direct": False})) == {"buffered_writes": "DOUBTFUL"}
+
+
+def test_a_rate_at_the_studys_limit_is_throttled() -> None:
+    assert codes(check({}, limit=52 * MIB)) == {"throttled": "DOUBTFUL"}
+    assert check({}, limit=60 * MIB).state == "VALID"
 
 
 def test_throttling_and_steal() -> None:

@@ -16,12 +16,16 @@ _POINTS = (
 
 @dataclass(frozen=True)
 class Distribution:
-    """All latencies of several trials: (percentile, ns), mean and standard deviation in ns."""
+    """All latencies of several trials: (percentile, ns), mean and standard deviation in ns.
+
+    `buckets` are (ns, operations) of the merged histogram.
+    """
 
     operations: int
     points: tuple[tuple[float, float], ...]
     mean_ns: float
     stdev_ns: float
+    buckets: tuple[tuple[int, int], ...]
 
 
 def latency_curve(rows: Sequence[LatencyRow], direction: str, clock: str) -> Distribution | None:
@@ -42,7 +46,8 @@ def latency_curve(rows: Sequence[LatencyRow], direction: str, clock: str) -> Dis
     wanted = [p for p in _POINTS if count * (100 - p) / 100 >= 1] + [100.0]
     found = _core.histogram_percentiles(merged, wanted)
     points = tuple((p, float(v)) for p, v in zip(wanted, found, strict=True))
-    return Distribution(count, points, summary["mean"], summary["stdev"])
+    buckets = tuple((int(value), int(number)) for value, number in _core.histogram_buckets(merged))
+    return Distribution(count, points, summary["mean"], summary["stdev"], buckets)
 
 
 def summed_series(rows: Sequence[SeriesRow], source: str, metric: str) -> tuple[tuple[float, float], ...]:

@@ -61,6 +61,13 @@ def primary_metric(job: Mapping[str, object]) -> str:
     return "bandwidth" if isinstance(size, int) and size >= LARGE_BLOCK_BYTES else "iops"
 
 
+def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
+    """What two cells are compared in when nobody said: what was asked for, and the p99 of each direction."""
+    mixed = job["rw"] in ("rw", "randrw")
+    latencies = ("read_latency_p99", "write_latency_p99") if mixed else ("latency_p99",)
+    return (primary_metric(job), *latencies)
+
+
 @dataclass(frozen=True)
 class Measured:
     """A trial's metrics; a metric without a value has its reason instead."""

@@ -25,8 +25,9 @@ from leadline.errors import UsageError
     type=click.Path(path_type=Path),
     help="The file to write; - or nothing: standard output.",
 )
+@click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
-def command(directory: Path, form: str, output: Path | None, redact: bool) -> None:
+def command(directory: Path, form: str, output: Path | None, base: str | None, redact: bool) -> None:
     """Write a report of the result in DIRECTORY, from nothing but its files.
 
     html is one page that opens offline, fio is compatible with fio's json+ output.
@@ -36,7 +37,7 @@ def command(directory: Path, form: str, output: Path | None, redact: bool) -> No
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
 
-    findings = build_findings(open_result(directory))
+    findings = build_findings(open_result(directory), base=base)
     content = render(redacted(findings) if redact else findings, form)
     data = content.encode() if isinstance(content, str) else content
     if output is None or str(output) == "-":

@@ -14,8 +14,9 @@ from leadline.cli.main import EXIT_GOOD, EXIT_INVALID
 @click.command(short_help="Print a result in the terminal, or as JSON")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.show/1.")
+@click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
-def command(directory: Path, as_json: bool, redact: bool) -> int:
+def command(directory: Path, as_json: bool, base: str | None, redact: bool) -> int:
     """Print what the result in DIRECTORY says: verdicts, figures with intervals, validity.
 
     The exit code is 3 when some cell is INVALID or could not be run.
@@ -26,7 +27,7 @@ def command(directory: Path, as_json: bool, redact: bool) -> int:
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
 
-    findings = build_findings(open_result(directory), with_charts=False)
+    findings = build_findings(open_result(directory), with_charts=False, base=base)
     if redact:
         findings = redacted(findings)
     if as_json:

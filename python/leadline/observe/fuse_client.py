@@ -33,6 +33,7 @@ _WITH_VALUE = {
     "--setgroup": "setgroup",
     "-i": "id",
 }
+_LAB_MARK = "LEADLINE_LAB"  # in the environment of every process that a lab started
 _LISTENING = "00010000"  # __SO_ACCEPTCON in /proc/net/unix
 
 
@@ -131,24 +132,23 @@ def _same_place(path: str, mount_point: str) -> bool:
 
 
 def _access(pid: int, arguments: ClientArguments, proc: Path) -> CephAccess:
+    variables = _environment(pid, proc)
     return CephAccess(
-        conf=_absolute(arguments.conf, pid, proc) if arguments.conf else _conf_of_environment(pid, proc),
+        conf=_absolute(arguments.conf, pid, proc) if arguments.conf else variables.get("CEPH_CONF") or None,
         name=arguments.name,
         keyring=_absolute(arguments.keyring, pid, proc) if arguments.keyring else None,
         client_pid=pid,
         client_socket=admin_socket_of(pid, proc) or arguments.socket,
+        lab=_LAB_MARK in variables,
     )
 
 
-def _conf_of_environment(pid: int, proc: Path) -> str | None:
+def _environment(pid: int, proc: Path) -> dict[str, str]:
     try:
-        variables = (proc / str(pid) / "environ").read_bytes().split(b"\0")
+        text = os.fsdecode((proc / str(pid) / "environ").read_bytes())
     except OSError:
-        return None
-    for variable in variables:
-        if variable.startswith(b"CEPH_CONF="):
-            return os.fsdecode(variable.partition(b"=")[2]) or None
-    return None
+        return {}
+    return {name: value for name, _, value in (item.partition("=") for item in text.split("\0"))}
 
 
 def admin_socket_of(pid: int, proc: Path = Path("/proc")) -> str | None:

@@ -162,7 +162,13 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
         "leadline.observe.probe", ["pool", *asked, str(_CLUSTER_DEADLINE_S)], 2 * _CLUSTER_DEADLINE_S
     )
     known = answer.lines[-1] if answer.lines else {}
-    return replace(access, **{name: known.get(name) for name in ("protection", "size", "k", "m")})
+    return replace(
+        access,
+        protection=known.get("protection"),
+        size=known.get("size"),
+        k=known.get("k"),
+        m=known.get("m"),
+    )
 
 
 def _words(facts: TargetFacts, mount: Mount) -> str:

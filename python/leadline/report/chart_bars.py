@@ -51,7 +51,7 @@ def rate(place: int, work: str, cells: tuple[Cell, ...], names: list[str], si: b
             }
         )
     widest = max((row["end"] for row in rows), default=1) or 1
-    room = 1.85 if any(row["state"] != "VALID" for row in rows) else 1.3
+    room = 1.85 if any(flagged(str(row["state"])) for row in rows) else 1.3
     words = "; ".join(row["tip"] for row in rows)
     return Chart(
         f"rate-{place}",

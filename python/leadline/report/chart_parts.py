@@ -69,8 +69,8 @@ def target_names(findings: Findings) -> list[str]:
 
 
 def flagged(state: str) -> str:
-    """The word that must stand beside a number in this state; empty for VALID."""
-    return "" if state == "VALID" else state.replace("_", " ")
+    """The word that must stand beside a number in this state; DOUBTFUL is said in the tables."""
+    return "" if state in ("VALID", "DOUBTFUL") else state.replace("_", " ")
 
 
 def panel(rows: list[dict[str, Any]], layer: list[dict[str, Any]], height: int = 170) -> dict[str, Any]:

@@ -43,9 +43,7 @@ def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
         "jobname": f"{cell.id} [{state}]" if state in ("INVALID", "NOT_RUN") else cell.id,
         "groupid": place,
         "error": int(any(trial.state == "error" for trial in cell.trials)),
-        "job options": {
-            name: _option(value) for name, value in cell.job.items() if value is not None and name != "notes"
-        },
+        "job options": _options(cell.job),
     }
     for direction in metrics.directions(cell):
         job[direction] = _direction(cell, direction)
@@ -65,6 +63,19 @@ def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
         "metrics": {name: _interval(cell, name) for name in cell.metrics},
     }
     return job
+
+
+def _options(job: dict[str, Any]) -> dict[str, str]:
+    """The job under fio's names: `ioengine`, and times in seconds."""
+    found = {}
+    for name, value in job.items():
+        if value is None or name == "notes":
+            continue
+        if name.endswith("_ns") and isinstance(value, int):
+            found[name.removesuffix("_ns")] = f"{value / 1e9:g}s"
+        else:
+            found["ioengine" if name == "engine" else name] = _option(value)
+    return found
 
 
 def _option(value: Any) -> str:
@@ -151,4 +162,5 @@ def _latency(curve: Curve) -> dict[str, Any]:
     answer = {key: value for key, value in known.items() if value is not None}
     answer["N"] = curve.operations
     percentiles = {f"{wanted:.6f}": int(points[wanted]) for wanted in PERCENTILES if wanted in points}
-    return answer | ({"percentile": percentiles} if percentiles else {})
+    bins = {str(value): count for value, count in curve.buckets}
+    return answer | ({"percentile": percentiles} if percentiles else {}) | ({"bins": bins} if bins else {})

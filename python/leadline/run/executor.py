@@ -13,7 +13,7 @@ from typing import Any
 from leadline import units
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
-from leadline.observe.model import ClusterState, delta
+from leadline.observe.model import delta
 from leadline.plan import Layout, PlannedCell, Trial
 from leadline.run.child import Answer, Worker
 from leadline.run.group import Halt, Member, join_rows, run_jobs
@@ -27,6 +27,7 @@ from leadline.run.rows import (
     trial_state,
 )
 from leadline.run.steady import SteadyWatch, measure_steady
+from leadline.run.watch import Watch
 from leadline.run.workspace import workspace_path
 from leadline.store.writer import ResultWriter, StoredTrial
 
@@ -56,6 +57,7 @@ class Executor:
         self._request = request
         self._writer = writer
         self._observer = observer
+        self._watch = Watch(observer, ignore_health=request.options.ignore_health)
         self._display = display
         self._stopping = stopping
         self._probes = Probes(writer.path, request.plan.cells, pilot)
@@ -98,7 +100,7 @@ class Executor:
             self._skip(slot, self._lost[target])
             return
         self._display.trial(slot[0], cells[0])
-        halt = Halt(self._stopping)
+        halt = Halt(self._must_end)
         with ExitStack() as stack:
             workers = [stack.enter_context(Worker(halt)) for _ in slot]
             prepared = (self._prepare(*one) for one in zip(workers, cells, strict=True))
@@ -217,33 +219,33 @@ class Executor:
         shots = [[one] for one in members] if members[0].cell.order == "sequence" else [members]
         stored: list[StoredTrial] = []
         answers: list[Answer] = []
-        state: ClusterState | None = None
         for shot in shots:
             self._display.trial(shot[0].trial, shot[0].cell)
-            found, state = self._measure(shot, halt, answers)
+            found = self._measure(shot, halt, answers)
             if not found:
                 for member in members:
                     self._writer.journal("trial_interrupted", trial=member.trial.id)
                     self._writer.record_path(member.trial.id).unlink(missing_ok=True)
+                self._stop_when_in_trouble(members[-1].trial)
                 return
             stored += found
-            for member in shot:
-                self._remove_fresh_files(member)
+            for member, (row, _, _) in zip(shot, found, strict=True):
+                if row.state != "hung":
+                    self._remove_fresh_files(member)
             if answers[-1].outcome in ("hung", "died"):
                 break
         self._store(members, stored, answers)
-        self._check_cluster(state, members[-1].trial)
+        self._stop_when_in_trouble(members[-1].trial)
 
-    def _measure(
-        self, members: Sequence[Member], halt: Halt, answers: list[Answer]
-    ) -> tuple[list[StoredTrial], ClusterState | None]:
-        """Run jobs at the same time between two marks; nothing where the user interrupted them."""
+    def _measure(self, members: Sequence[Member], halt: Halt, answers: list[Answer]) -> list[StoredTrial]:
+        """Run jobs at the same time between two marks; nothing where they were interrupted."""
         first = members[0]
         dropped = self._drop_caches(first.worker)
-        self._observer.drain()
+        self._watch.begin()
         trial, pid = first.trial, first.worker.pid
         before = self._observer.mark(f"{trial.id}:start", trial.target, pid, _MARK_DEADLINE_S)
-        self._check_cluster(before.state, trial)
+        self._watch.check(before.state)
+        self._stop_when_in_trouble(trial)
         for member in members:
             self._writer.journal(
                 "trial_started", trial=member.trial.id, cell=member.cell.id, worker=member.worker.pid
@@ -252,10 +254,11 @@ class Executor:
         halt.clear()
         after = self._observer.mark(f"{trial.id}:end", trial.target, pid, _MARK_DEADLINE_S)
         states = [trial_state(answer) for answer in found]
-        if "interrupted" in states and (self._stopping() or not {"error", "hung"} & set(states)):
-            return [], after.state
+        if "interrupted" in states and (self._must_end() or not {"error", "hung"} & set(states)):
+            return []
+        self._watch.check(after.state)
         answers += found
-        samples = self._observer.drain()
+        samples = self._watch.samples()
         change = delta(before, after)
         records, rows = [], []
         for member, answer in zip(members, found, strict=True):
@@ -272,7 +275,7 @@ class Executor:
                 build_series_rows(row.trial, record, samples, row.started_unix_ns),
             )
             for row, record in zip(join_rows(rows), records, strict=True)
-        ], after.state
+        ]
 
     def _call(self, member: Member, start_ns: int | None) -> Answer:
         """Run one job in its worker, to its end or until it is steady."""
@@ -287,7 +290,7 @@ class Executor:
             record=str(record),
             start_at_ns=start_ns,
         )
-        if watch is None or self._stopping():
+        if watch is None or self._must_end():
             return answer
         return watch.as_complete(answer, lambda: read_engine_record(record))
 
@@ -328,15 +331,13 @@ class Executor:
             )
         return True
 
-    def _check_cluster(self, state: ClusterState | None, trial: Trial) -> None:
-        """A run must not add load to a cluster in trouble."""
-        if state is None or self._request.options.ignore_health:
-            return
-        if state.health == "HEALTH_ERR":
-            checks = ", ".join(f"{code}: {text}" for code, text in state.checks.items())
-            raise _StopStudyError(f"the cluster is in HEALTH_ERR at trial {trial.id} ({checks})")
-        if state.slow_ops > 0:
-            raise _StopStudyError(f"the cluster reports {state.slow_ops} slow operations at trial {trial.id}")
+    def _stop_when_in_trouble(self, trial: Trial) -> None:
+        if self._watch.trouble is not None:
+            raise _StopStudyError(f"{self._watch.trouble}, at trial {trial.id}")
+
+    def _must_end(self) -> bool:
+        """What a worker is asked to end for in the middle of a trial."""
+        return self._stopping() or self._watch.in_trouble()
 
     # -- afterwards ----------------------------------------------------------------------------------
 

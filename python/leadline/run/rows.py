@@ -233,7 +233,7 @@ def build_series_rows(
 def _engine_series(trial: str, record: Mapping[str, Any]) -> Iterator[SeriesRow]:
     lengths = [interval["end_ns"] - interval["start_ns"] for interval in record["intervals"]]
     for interval, length_ns in zip(record["intervals"], lengths, strict=True):
-        if length_ns * 2 < max(lengths):
+        if length_ns <= 0 or length_ns * 2 < max(lengths):
             continue  # what is in flight at the end drains in a stub of an interval: no rate of its own
         seconds = length_ns / 1e9
         values = (

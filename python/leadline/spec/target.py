@@ -41,7 +41,8 @@ class CephAccess:
     """How to ask the cluster behind a target, and what the target's files are made of.
 
     `conf`, `name` and `keyring` are what the client uses (None: Ceph's own defaults).
-    `protection` is `replicated` with `size`, or `erasure` with `k` and `m`.
+    `protection` is `replicated` with `size`, or `erasure` with `k` and `m`. `lab` is true for a
+    disposable cluster that `leadline lab` started on this host.
     """
 
     conf: str | None = None
@@ -55,6 +56,7 @@ class CephAccess:
     size: int | None = None
     k: int | None = None
     m: int | None = None
+    lab: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.metrics import metric_kind, primary_metric
+from leadline.analysis.metrics import default_metrics, metric_kind
 from leadline.analysis.statistics import Estimate
 from leadline.plan import PlannedCell
 from leadline.verdict.model import Comparison, Outcome, State
@@ -65,11 +65,9 @@ def _assumption(blocks: int) -> str | None:
     return None
 
 
-def default_metrics(cell: PlannedCell) -> tuple[str, ...]:
+def wanted_metrics(cell: PlannedCell) -> tuple[str, ...]:
     """What is compared where the study does not say: what the work is asked for, and its p99."""
-    if cell.search is not None:
-        return (cell.search.metric,)
-    return (primary_metric(cell.job.as_json()), "latency_p99")
+    return default_metrics(cell.job.as_json()) if cell.search is None else (cell.search.metric,)
 
 
 def compare_beside(
@@ -91,7 +89,7 @@ def compare_beside(
         pair = [tables.get(one.id) or CellTable(one.id, (), {}) for one in (alone, cell)]
         names = (alone.work, alone.id, cell.id)
         both = (states[alone.id], states[cell.id])
-        wanted = metrics or default_metrics(cell)
+        wanted = metrics or wanted_metrics(cell)
         found += [compare(pair[0], pair[1], names, metric, margin, both) for metric in wanted]
     return tuple(c for c in found if c.ratio is not None or c.validity in ("INVALID", "NOT_RUN"))
 
@@ -120,7 +118,7 @@ def compare_targets(
         if cell.target == base or anchor is None:
             continue
         pair = [tables.get(anchor.id), tables.get(cell.id)]
-        for metric in metrics or default_metrics(cell):
+        for metric in metrics or wanted_metrics(cell):
             first = pair[0] or CellTable(anchor.id, (), {})
             second = pair[1] or CellTable(cell.id, (), {})
             found.append(

@@ -11,6 +11,7 @@ from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
 from leadline.analysis.metrics import metric_kind
 from leadline.analysis.origin import bytes_read, bytes_written
+from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
 from leadline.spec.study import Study
 from leadline.spec.target import TargetFacts
@@ -35,8 +36,11 @@ from leadline.verdict.validity import Case, judge, worst
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
 
-def build_findings(result: Result, *, with_charts: bool = True) -> Findings:
-    """Judge a whole result. Without charts no curve and no series is read, which is quicker."""
+def build_findings(result: Result, *, with_charts: bool = True, base: str | None = None) -> Findings:
+    """Judge a whole result, comparing with `base` (None: the study's base, or its first target).
+
+    Without charts no curve and no series is read, which is quicker.
+    """
     manifest = result.manifest
     plan = Plan.from_json(manifest["plan"])
     study = Study.from_json(manifest["study"])
@@ -46,7 +50,9 @@ def build_findings(result: Result, *, with_charts: bool = True) -> Findings:
     tables = tabulate(result.trials(), latency, open_loop, searches_of(plan))
     reasons = _not_run_reasons(result)
     validity = {
-        cell.id: judge(_case(cell, facts, tables, plan, manifest, reasons.get(cell.id)))
+        cell.id: judge(
+            _case(cell, facts, tables, plan, study, manifest.get("memory_bytes"), reasons.get(cell.id))
+        )
         for cell in plan.cells
     }
     series = rows_by_trial(result.series(["engine"])) if with_charts else {}
@@ -54,10 +60,10 @@ def build_findings(result: Result, *, with_charts: bool = True) -> Findings:
         _cell(cell, tables.get(cell.id), validity[cell.id], latency if with_charts else {}, series)
         for cell in plan.cells
     )
-    base = study.compare.base or plan.targets[0].name
+    anchor = _anchor(base, study, plan)
     states = {name: found.state for name, found in validity.items()}
     asked = study.compare
-    comparisons = compare_targets(plan.cells, tables, states, base, asked.metrics, asked.margin)
+    comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin)
     beside = compare_beside(plan.cells, tables, states, asked.metrics, asked.margin)
     targets = tuple(
         TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
@@ -97,6 +103,13 @@ def searches_of(plan: Plan) -> dict[str, Search]:
     return {cell.id: cell.search for cell in plan.cells if cell.search is not None}
 
 
+def _anchor(base: str | None, study: Study, plan: Plan) -> str:
+    names = [target.name for target in plan.targets]
+    if base is not None and base not in names:
+        raise UsageError(f"the result has no target {base!r}", f"use one of: {', '.join(names)}")
+    return base or study.compare.base or names[0]
+
+
 def is_open_loop(cell: PlannedCell) -> bool:
     """True where operations begin at planned times, not when the one before is done."""
     return cell.job.rate_bytes_per_s is not None or cell.job.rate_iops is not None
@@ -113,11 +126,11 @@ def _case(
     facts: Mapping[str, TargetFacts],
     tables: Mapping[str, CellTable],
     plan: Plan,
-    manifest: Mapping[str, Any],
+    study: Study,
+    memory: object,
     reason: str | None,
 ) -> Case:
     table = tables.get(cell.id)
-    memory = manifest.get("memory_bytes")
     return Case(
         cell=cell,
         facts=facts[cell.target],
@@ -125,6 +138,7 @@ def _case(
         blocks_planned=plan.blocks,
         memory_bytes=memory if isinstance(memory, int) else None,
         not_run_reason=reason,
+        max_rate_bytes_per_s=study.limits.max_rate,
     )
 
 
@@ -193,7 +207,15 @@ def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
         for clock in ("submission", "completion", "total", "intended"):
             found = latency_curve(latency, direction, clock)
             if found is not None:
-                yield Curve(direction, clock, found.operations, found.points, found.mean_ns, found.stdev_ns)
+                yield Curve(
+                    direction,
+                    clock,
+                    found.operations,
+                    found.points,
+                    found.mean_ns,
+                    found.stdev_ns,
+                    found.buckets,
+                )
 
 
 def _line(trial: TrialRow, series: Sequence[SeriesRow]) -> Line:

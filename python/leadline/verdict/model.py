@@ -66,7 +66,7 @@ class Curve:
 
     `points` are (percentile 0..100, latency in ns); `direction` is read, write or sync; `clock` is
     `submission`, `completion`, `total` (both, from the actual start) or `intended` (from the intended
-    start, open loop).
+    start, open loop). `buckets` are the histogram's (latency in ns, operations).
     """
 
     direction: str
@@ -75,6 +75,7 @@ class Curve:
     points: tuple[tuple[float, float], ...]
     mean_ns: float | None = None
     stdev_ns: float | None = None
+    buckets: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from leadline.analysis.metrics import metric_kind
 from leadline.errors import ResultError
 from leadline.plan import Plan, PlannedCell
 from leadline.store.reader import Result
-from leadline.verdict.comparisons import FEW_BLOCKS, default_metrics, outcome_of
+from leadline.verdict.comparisons import FEW_BLOCKS, outcome_of, wanted_metrics
 from leadline.verdict.findings import build_findings, is_open_loop, rows_by_trial, searches_of
 from leadline.verdict.model import Comparison, State
 from leadline.verdict.validity import worst
@@ -36,7 +36,7 @@ def compare_results(
     found = []
     for first, second in pairs:
         state = worst([states[0][first.id], states[1][second.id]])
-        for metric in metrics or default_metrics(first):
+        for metric in metrics or wanted_metrics(first):
             found.append(_compare((first, second), (tables[0], tables[1]), metric, margin, state))
     return tuple(found)
 

@@ -11,7 +11,7 @@ from leadline.analysis.origin import Bytes, bytes_read, bytes_written
 from leadline.plan import PlannedCell
 from leadline.spec.target import TargetFacts
 from leadline.store.tables import TrialRow
-from leadline.units import format_duration, format_size
+from leadline.units import format_duration, format_rate, format_size
 from leadline.verdict.catalogue import catalogue
 from leadline.verdict.model import Code, State, Validity
 
@@ -28,6 +28,7 @@ class Case:
     blocks_planned: int
     memory_bytes: int | None
     not_run_reason: str | None
+    max_rate_bytes_per_s: int | None = None
 
     @property
     def good(self) -> tuple[TrialRow, ...]:
@@ -79,15 +80,17 @@ def _generator_saturated(case: Case) -> Iterator[Code]:
     busy, trial = _worst_trial(case.good, lambda row: row.busy_share_max)
     if busy >= kind.thresholds["busy_share"]:
         yield kind.fire(f"a thread was on CPU {min(busy, 1):.0%} of the time in {trial}")
-    late, trial = _worst_trial(case.good, _late_share)
-    searched = case.cell.search is not None  # its latency has the lateness in it, and it kept its rate
-    if late >= kind.thresholds["late_share"] and not searched:
-        yield kind.fire(f"{late:.0%} of the operations began later than the rate asked in {trial}")
+    late_ms, trial = _worst_trial(case.good, _own_late_ms)
+    if late_ms >= kind.thresholds["own_late_ms"]:
+        yield kind.fire(
+            f"operations began {late_ms:.3g} ms late on average in {trial}, not waiting for storage"
+        )
 
 
-def _late_share(trial: TrialRow) -> float | None:
-    pacer = json.loads(trial.summary).get("pacer")
-    return None if not pacer else pacer.get("late_share")
+def _own_late_ms(trial: TrialRow) -> float | None:
+    """Lateness that the pacer itself caused; waiting for a slow target is not the generator's fault."""
+    late_ns = (json.loads(trial.summary).get("pacer") or {}).get("own_late_ns_mean")
+    return None if late_ns is None else float(late_ns) / 1e6
 
 
 def _host_cpu_saturated(case: Case) -> Iterator[Code]:
@@ -118,31 +121,54 @@ def _unwritten_blocks(case: Case) -> Iterator[Code]:
 
 
 def _cached_reads(case: Case) -> Iterator[Code]:
-    """Sources from the nearest to the farthest: the first that is known decides."""
-    if not case.cell.job.reads or not case.good or case.facts.access == "null":
+    """Reads that no wire or device saw came from a cache of this host; on Ceph, OSDs have caches too."""
+    job = case.cell.job
+    if not job.reads or not case.good or case.facts.access == "null" or case.facts.in_memory:
         return
-    if case.facts.in_memory:
-        return  # `memory_target` says it
     kind = catalogue()["cached_reads"]
     found = bytes_read(case.good)
-    source = next(((n, v) for n in ("wire", "device", "osd") if (v := getattr(found, n)) is not None), None)
+    source = _nearest_source(found)
     if source is None:
-        fits = case.memory_bytes is None or case.cell.job.data_set_bytes < case.memory_bytes
-        if not case.cell.job.direct and fits:
+        fits = case.memory_bytes is None or job.data_set_bytes < case.memory_bytes
+        if not job.direct and fits:
             reasons = {reason for name, reason in found.reasons.items() if name != "application"}
             yield catalogue()["origin_unknown"].fire("; ".join(sorted(reasons)))
         return
-    name, value = source
-    cached = 1 - value / found.application if found.application else 0.0
+    words, value = source
+    cached = _missing_share(value, found.application)
     if cached > kind.thresholds["share"]:
-        words = {"wire": "came over the wire", "device": "came from the device", "osd": "came from the OSDs"}[
-            name
-        ]
         yield kind.fire(
             f"{format_size(value)} {words} for {format_size(found.application)} read:"
-            f" {cached:.0%} from a cache{_together(found)}",
+            f" {cached:.0%} from a cache of this host{_together(found)}",
             worse=cached > kind.thresholds["share_invalid"],
         )
+    elif found.osd and found.device is not None:
+        inside = _missing_share(found.device, found.osd)
+        if inside > kind.thresholds["share_osd"]:
+            yield kind.fire(
+                f"the OSDs read {format_size(found.device)} from their stores for {format_size(found.osd)}"
+                f" that they sent: {inside:.0%} from their caches"
+            )
+
+
+def _nearest_source(found: Bytes) -> tuple[str, int] | None:
+    """Where bytes were counted nearest to this host, and the smallest such count.
+
+    A wire's counter may hold what others sent, and so may the OSDs': the smaller one is nearer the truth.
+    """
+    near = [
+        (count, words)
+        for count, words in ((found.wire, "came over the wire"), (found.osd, "came from the OSDs"))
+        if count is not None
+    ]
+    if near:
+        count, words = min(near)
+        return words, count
+    return None if found.device is None else ("came from the device", found.device)
+
+
+def _missing_share(seen: int, wanted: int) -> float:
+    return 1 - seen / wanted if wanted else 0.0
 
 
 def _buffered_writes(case: Case) -> Iterator[Code]:
@@ -155,7 +181,7 @@ def _buffered_writes(case: Case) -> Iterator[Code]:
     if source is None:
         yield kind.fire("writes were buffered, and nothing shows how much of them left memory")
         return
-    kept = 1 - source / found.application if found.application else 0.0
+    kept = _missing_share(source, found.application)
     if kept > kind.thresholds["share"]:
         yield kind.fire(
             f"{format_size(found.application)} were written, {format_size(source)} had left memory at the end"
@@ -228,6 +254,12 @@ def _throttled(case: Case) -> Iterator[Code]:
     count, trial = _worst_trial(case.good, lambda row: row.cgroup_throttled)
     if count > 0:
         yield catalogue()["throttled"].fire(f"the control group was throttled {count:.0f} times in {trial}")
+    limit = case.max_rate_bytes_per_s
+    if limit and case.good:
+        rate = max((t.read_bytes + t.write_bytes) / max(t.measured_ns / 1e9, 1e-9) for t in case.good)
+        kind = catalogue()["throttled"]
+        if rate >= kind.thresholds["rate_share"] * limit:
+            yield kind.fire(f"the study's limit of {format_rate(limit)} was reached")
 
 
 def _noisy_host(case: Case) -> Iterator[Code]:

@@ -1,0 +1,51 @@
+"""Keeps the observers' samples of a trial, and looks through them for a cluster in trouble meanwhile."""
+
+from __future__ import annotations
+
+from leadline.observe.client import Observer
+from leadline.observe.model import ClusterState, Sample
+
+_HEALTH_ERR = 2.0  # `health` of the cluster's series: 0 OK, 1 WARN, 2 ERR
+
+
+class Watch:
+    """A run must not add load to a cluster in trouble: HEALTH_ERR, or operations that became slow."""
+
+    def __init__(self, observer: Observer, *, ignore_health: bool) -> None:
+        self._observer = observer
+        self._ignore = ignore_health
+        self._kept: list[Sample] = []
+        self.trouble: str | None = None
+
+    def begin(self) -> None:
+        """A trial begins: samples from before it are of no interest."""
+        self._observer.drain()
+        self._kept = []
+
+    def in_trouble(self) -> bool:
+        """Take in what was sampled since the last call; True once the cluster was seen in trouble."""
+        fresh = self._observer.drain()
+        self._kept += fresh
+        for sample in fresh:
+            if (sample.source, sample.subject) == ("ceph", "cluster"):
+                self._judge(sample.metric == "health" and sample.value >= _HEALTH_ERR, "is in HEALTH_ERR")
+                slow = sample.metric == "slow_ops" and sample.value > 0
+                self._judge(slow, f"reports {sample.value:.0f} slow operations")
+        return self.trouble is not None
+
+    def check(self, state: ClusterState | None) -> None:
+        """Judge the state at a mark, which is more precise than the samples."""
+        if state is None:
+            return
+        checks = ", ".join(f"{code}: {text}" for code, text in state.checks.items())
+        self._judge(state.health == "HEALTH_ERR", f"is in HEALTH_ERR ({checks})")
+        self._judge(state.slow_ops > 0, f"reports {state.slow_ops} slow operations")
+
+    def samples(self) -> list[Sample]:
+        """Everything sampled since `begin`."""
+        self.in_trouble()
+        return self._kept
+
+    def _judge(self, fired: bool, words: str) -> None:
+        if fired and not self._ignore and self.trouble is None:
+            self.trouble = f"the cluster {words}"

@@ -1,0 +1,96 @@
+"""Sentences: no claim without its interval, no interval without its number of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leadline.verdict.model import Cell, Code, Comparison, Origin, Quantity, TargetView, Validity
+from leadline.verdict.words import statements
+
+LOCAL = TargetView("local", "/x", "local", "ext4 on vda")
+CEPH = TargetView(
+    "ceph", "/y", "ceph-fuse", "CephFS", {"ceph": {"protection": "erasure", "k": 2, "m": 1, "size": 3}}
+)
+
+
+def comparison(work: str, low: float, high: float, verdict: Any, **changes: Any) -> Comparison:
+    values: dict[str, Any] = {"blocks": 6, "margin": 0.05, "validity": "VALID", **changes}
+    return Comparison(
+        work=work,
+        metric="iops",
+        base="local",
+        other="ceph",
+        ratio=(low * high) ** 0.5,
+        low=low,
+        high=high,
+        verdict=verdict,
+        **values,
+    )
+
+
+def cell(target: str, work: str, **changes: Any) -> Cell:
+    values: dict[str, Any] = {"job": {"rw": "randwrite"}, "validity": Validity("VALID"), "metrics": {}}
+    return Cell(id=f"{target}.{work}", target=target, work=work, factors={}, **{**values, **changes})
+
+
+def texts(*comparisons: Comparison, cells: tuple[Cell, ...] = (), complete: bool = True) -> list[str]:
+    return [s.text for s in statements((LOCAL, CEPH), cells, comparisons, complete)]
+
+
+def test_a_slower_target_is_said_as_times_with_interval_and_blocks() -> None:
+    (said,) = texts(comparison("randread_4k", 0.25, 0.25, "slower"))
+    assert said == (
+        "ceph (CephFS) against local (ext4 on vda):"
+        " 4.00 times slower in randread_4k (95 % interval 4.00 to 4.00, 6 blocks)."
+    )
+
+
+def test_several_works_give_the_range_from_least_to_most() -> None:
+    (said,) = texts(comparison("a", 0.1, 0.1, "slower"), comparison("b", 0.5, 0.5, "slower"))
+    assert "slower in 2 works, from 2.00 times in b" in said
+    assert "to 10.0 times in a" in said
+
+
+def test_same_and_undecided_are_said_and_nothing_is_claimed_of_invalid_figures() -> None:
+    (said,) = texts(
+        comparison("a", 0.98, 1.02, "same"),
+        comparison("b", 0.8, 1.3, "undecided"),
+        comparison("c", 0.1, 0.2, "undecided", validity="INVALID"),
+    )
+    assert "the same within 5% in 1 work" in said
+    assert "undecided in 1 work (b)" in said
+    assert "not comparable in 1 work, where a figure is INVALID" in said
+    assert "slower" not in said
+
+
+def test_one_target_alone_shows_its_best_figures_with_intervals() -> None:
+    metrics = {"iops": Quantity(1000.0, "1/s", 900.0, 1100.0, 5)}
+    found = statements((LOCAL,), (cell("local", "w", metrics=metrics),), (), True)
+    assert "most operations 1,000 IOPS (95 % interval 900 IOPS to 1,100 IOPS, 5 blocks) in w" in found[0].text
+
+
+def test_amplification_is_held_against_the_coding() -> None:
+    cells = (
+        cell("ceph", "large", origin=Origin(1.0, 1.0, 1.6, 1.0)),
+        cell("ceph", "small", origin=Origin(1.0, 1.0, 20.0, 1.0)),
+        cell("ceph", "unknown", origin=Origin(1.0, 1.0, None, 1.0)),
+    )
+    said = texts(cells=cells)
+    assert (
+        "ceph: for each byte written the OSDs' stores wrote 1.60 bytes in large and 20.0 in small;"
+        " erasure coding 2+1 alone makes it 1.50." in said
+    )
+
+
+def test_cells_in_doubt_are_counted_with_their_reasons() -> None:
+    code = Code("errors", "INVALID", "errors", "t0001: Input/output error", "mend it")
+    found = statements((LOCAL,), (cell("local", "w", validity=Validity("INVALID", (code,))),), (), False)
+    said = [s.text for s in found]
+    assert "1 of 1 cells are INVALID: do not use their figures (errors)." in said
+    assert any(text.startswith("The run did not end") for text in said)
+    assert found[-1].evidence == ("local.w: t0001: Input/output error",)
+
+
+def test_a_lab_is_called_one() -> None:
+    lab = TargetView("ceph", "/y", "ceph-fuse", "CephFS", {"ceph": {"lab": True}})
+    assert "ceph is on a lab" in statements((lab,), (), (), True)[-1].text
