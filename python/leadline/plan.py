@@ -7,7 +7,7 @@ Frozen values that the manifest stores as JSON and `--resume` reads back; how th
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from leadline.spec.job import Job
 from leadline.spec.metadata import AnyJob, MetadataJob, job_from_json
 from leadline.spec.problems import suggest
 from leadline.spec.resolve import Surroundings, auto_data_set_bytes, resolve
-from leadline.spec.study import Study, expand
+from leadline.spec.study import Study, Work, expand
 from leadline.spec.target import Target, TargetFacts
+from leadline.spec.work import Order, Search, SteadyState, part_as_json
 
 PLAN_FORMAT = "leadline.plan/1"
 # What the time estimate assumes where a job ends with its size, and for laying files out. Nominal on purpose:
@@ -46,10 +47,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One work on one target. `id` is `target.work`; `notes` give the reason of each chosen default.
+    """One work, or one job of a composition, on one target. `id` is `target.work`; `notes` give the reason of
+    each chosen default.
 
     `measures_caches`: reads or writes may be served by the page cache of this host. `seconds` is the
-    expected time of one trial without its layout.
+    expected time of one trial without its layout. `group` names the composition that the cell is a job of
+    (`target.work`), and `order` says how its jobs follow each other. `steady`: when the trial may end early.
+    `search`: the job's rate is not planned but found, in the search's number of trials each block.
     """
 
     id: str
@@ -61,11 +65,19 @@ class PlannedCell:
     seconds: float
     measures_caches: bool = False
     notes: tuple[str, ...] = ()
+    group: str | None = None
+    order: Order | None = None
+    steady: SteadyState | None = None
+    search: Search | None = None
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One execution of a cell: `order` from 1 over the whole plan, `block` from 1."""
+    """One execution of a cell: `order` from 1 over the whole plan, `block` from 1.
+
+    The trials of a group's jobs stand next to each other: they are one slot. `probe` counts the trials of a
+    search within its block, from 1.
+    """
 
     id: str
     order: int
@@ -73,6 +85,7 @@ class Trial:
     cell: str
     target: str
     seed: int
+    probe: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,16 @@ class Plan:
         """The cell of that id; KeyError where there is none."""
         return {cell.id: cell for cell in self.cells}[cell_id]
 
+    def slots(self, without: Collection[str] = ()) -> list[tuple[Trial, ...]]:
+        """What is executed at a time, in order: a trial, or those of a group's jobs; without those named."""
+        cells = {cell.id: cell for cell in self.cells}
+        found: dict[tuple[int, str], list[Trial]] = {}
+        for trial in self.trials:
+            if trial.id not in without:
+                group = cells[trial.cell].group
+                found.setdefault((trial.block, f"group {group}" if group else trial.id), []).append(trial)
+        return [tuple(slot) for slot in found.values()]
+
     def layouts(self, target: str) -> tuple[Layout, ...]:
         """The distinct layouts that cells of one target share, in the cells' order."""
         found = {c.layout.key: c.layout for c in self.cells if c.target == target and c.layout is not None}
@@ -113,6 +136,8 @@ class Plan:
                     "job": cell.job.as_json(),
                     "layout": None if cell.layout is None else vars(cell.layout).copy(),
                     "notes": list(cell.notes),
+                    "steady": part_as_json(cell.steady),
+                    "search": part_as_json(cell.search),
                 }
                 for cell in self.cells
             ],
@@ -147,13 +172,15 @@ class Plan:
 
 
 def _cell_from_json(value: dict[str, Any]) -> PlannedCell:
-    layout = value["layout"]
+    layout, steady, search = value["layout"], value.get("steady"), value.get("search")
     return PlannedCell(
         **{
             **value,
             "job": job_from_json(value["job"]),
             "layout": None if layout is None else Layout(**layout),
             "notes": tuple(value["notes"]),
+            "steady": None if steady is None else SteadyState.model_validate(steady),
+            "search": None if search is None else Search.model_validate(search),
         }
     )
 
@@ -186,22 +213,8 @@ def make_plan(
     works = expand(study)
     cells = []
     for target in targets.values():
-        for work in works:
-            found = resolve(work.name, work.options, target, facts[target.name], around)
-            layout = layout_of(found.job)
-            cells.append(
-                PlannedCell(
-                    f"{target.name}.{work.name}",
-                    target.name,
-                    work.name,
-                    work.factors,
-                    found.job,
-                    layout,
-                    _trial_seconds(found.job),
-                    found.measures_caches,
-                    found.notes,
-                )
-            )
+        own = [_planned_cell(work, target, facts[target.name], around) for work in works]
+        cells += _with_files_of_their_own(own)
     trials = _order(cells, study.blocks, seed)
     plan = Plan(
         study.name,
@@ -218,6 +231,55 @@ def make_plan(
         },
     )
     return replace(plan, seconds=_total_seconds(plan, study), notes=_notes(plan, facts, study))
+
+
+def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surroundings) -> PlannedCell:
+    found = resolve(work.name, work.options, target, facts, around)
+    if work.search is not None and isinstance(found.job, Job):
+        _check_search(work, work.search, found.job, target, around)
+    return PlannedCell(
+        f"{target.name}.{work.name}",
+        target.name,
+        work.name,
+        work.factors,
+        found.job,
+        layout_of(found.job),
+        _trial_seconds(found.job),
+        found.measures_caches,
+        found.notes,
+        None if work.group is None else f"{target.name}.{work.group}",
+        work.order,
+        work.steady,
+        work.search,
+    )
+
+
+def _check_search(work: Work, search: Search, job: Job, target: Target, around: Surroundings) -> None:
+    limit, high = around.max_rate_bytes_per_s, search.high
+    asked = high if isinstance(high, float) else search.low
+    if limit is not None and asked * job.bs > limit:
+        raise SpecError(
+            f"{asked:g} operations of {units.exact_size(job.bs)} a second are above limits.max_rate,"
+            f" {units.format_rate(limit)}",
+            "search lower rates, or raise limits.max_rate",
+            source=f"work {work.name} on target {target.name}",
+            key="search",
+        )
+
+
+def _with_files_of_their_own(cells: list[PlannedCell]) -> list[PlannedCell]:
+    """No two jobs of a group work on the same files: what one writes, the other must not read."""
+    taken: dict[tuple[str | None, str], int] = {}
+    found = []
+    for cell in cells:
+        if cell.group is None or cell.layout is None:
+            found.append(cell)
+            continue
+        number = taken.get((cell.group, cell.layout.key), 0) + 1
+        taken[cell.group, cell.layout.key] = number
+        key = cell.layout.key if number == 1 else f"{cell.layout.key}-{number}"
+        found.append(replace(cell, layout=replace(cell.layout, key=key)))
+    return found
 
 
 def layout_of(job: AnyJob) -> Layout | None:
@@ -271,23 +333,38 @@ def check_space(plan: Plan, study: Study, facts: dict[str, TargetFacts]) -> None
 
 
 def _order(cells: list[PlannedCell], blocks: int, seed: int) -> tuple[Trial, ...]:
-    """Each block is one pass over all cells, in a random order of its own."""
+    """Each block is one pass over all cells, in a random order of its own; a group's jobs stay together."""
     trials: list[Trial] = []
     for block in range(1, blocks + 1):
-        shuffled = list(cells)
+        shuffled = _units(cells)
         random.Random(f"{seed}:{block}").shuffle(shuffled)  # noqa: S311 - reproducible order, no secret
-        for cell in shuffled:
+        for cell, probe in (one for unit in shuffled for one in unit):
             order = len(trials) + 1
-            own = random.Random(f"{seed}:{block}:{cell.id}").getrandbits(53)  # noqa: S311 - exact in JSON too
-            trials.append(Trial(f"t{order:04d}", order, block, cell.id, cell.target, own))
+            words = f"{seed}:{block}:{cell.id}" + (f":{probe}" if probe else "")
+            own = random.Random(words).getrandbits(53)  # noqa: S311 - exact in JSON too
+            trials.append(Trial(f"t{order:04d}", order, block, cell.id, cell.target, own, probe))
     return tuple(trials)
 
 
+def _units(cells: list[PlannedCell]) -> list[list[tuple[PlannedCell, int | None]]]:
+    """What stays together in a block: a cell, the jobs of a group, the probes of a search."""
+    found: dict[str, list[tuple[PlannedCell, int | None]]] = {}
+    for cell in cells:
+        unit = found.setdefault(f"group {cell.group}" if cell.group else cell.id, [])
+        probes = range(1, cell.search.trials + 1) if cell.search else (None,)
+        unit += [(cell, probe) for probe in probes]
+    return list(found.values())
+
+
 def _bytes_needed(cells: list[PlannedCell]) -> int:
-    """Layouts stay for the whole run; fresh files of one trial are removed before the next."""
+    """Layouts stay for the whole run; fresh files of one slot are removed before the next."""
     layouts = {cell.layout.key: cell.layout.total_bytes for cell in cells if cell.layout is not None}
-    fresh = [cell.job.data_set_bytes for cell in cells if cell.layout is None and cell.job.engine != "null"]
-    return sum(layouts.values()) + max(fresh, default=0)
+    fresh: dict[str, int] = {}
+    for cell in cells:
+        if cell.layout is None and cell.job.engine != "null":
+            together = cell.group if cell.order == "together" and cell.group else cell.id
+            fresh[together] = fresh.get(together, 0) + cell.job.data_set_bytes
+    return sum(layouts.values()) + max(fresh.values(), default=0)
 
 
 def _trial_seconds(job: AnyJob) -> float:
@@ -308,8 +385,14 @@ def _trial_seconds(job: AnyJob) -> float:
 def _total_seconds(plan: Plan, study: Study) -> float:
     speed = min(NOMINAL_BYTES_PER_S, study.limits.max_rate or NOMINAL_BYTES_PER_S)
     layout_bytes = sum(layout.total_bytes for target in plan.targets for layout in plan.layouts(target.name))
-    cell_seconds = sum(cell.seconds for cell in plan.cells) * plan.blocks
-    return cell_seconds + layout_bytes / speed + TRIAL_OVERHEAD_S * len(plan.trials)
+    cells = {cell.id: cell for cell in plan.cells}
+    slots = [[cells[trial.cell] for trial in slot] for slot in plan.slots()]
+    return sum(map(_slot_seconds, slots)) + layout_bytes / speed + TRIAL_OVERHEAD_S * len(slots)
+
+
+def _slot_seconds(cells: Sequence[PlannedCell]) -> float:
+    seconds = [cell.seconds for cell in cells]
+    return max(seconds) if cells[0].order == "together" else sum(seconds)
 
 
 def _notes(plan: Plan, facts: dict[str, TargetFacts], study: Study) -> tuple[str, ...]:
@@ -332,11 +415,29 @@ def _notes(plan: Plan, facts: dict[str, TargetFacts], study: Study) -> tuple[str
         note = _unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].access != "null"])
         if note:
             notes.append(note)
+    notes += _notes_on_works(plan.cells)
     if plan.blocks < 2:
         notes.append("one block gives no interval: nothing can be compared")
     if any(cell.job.reads_only and cell.job.verify for cell in plan.cells):
         notes.append("verify: the processor's time for checking each block is part of what is measured")
     return tuple(notes)
+
+
+def _notes_on_works(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    for group in dict.fromkeys(cell.group for cell in cells if cell.group):
+        own = [cell for cell in cells if cell.group == group]
+        how = "at the same time, in a process each" if own[0].order == "together" else "one after the other"
+        yield f"{group}: {len(own)} jobs {how}, on files of their own"
+    steady = [cell.id for cell in cells if cell.steady]
+    if steady:
+        yield f"end once they are steady, so the time is the longest: {', '.join(steady)}"
+    for cell in cells:
+        if cell.search:
+            bound = units.exact_duration(cell.search.bound)
+            yield (
+                f"{cell.id}: {cell.search.trials} probes in each block for the highest rate with"
+                f" {cell.search.latency} under {bound}; a probe's rate follows from those before it"
+            )
 
 
 def _unlike(work: str, cells: list[PlannedCell]) -> str | None:

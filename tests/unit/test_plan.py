@@ -13,8 +13,9 @@ from leadline.errors import ResultError, SpecError, TargetError
 from leadline.plan import Plan, PlannedCell, check_space, make_plan
 from leadline.spec.library import load_study
 from leadline.spec.resolve import auto_data_set_bytes
-from leadline.spec.study import Study
+from leadline.spec.study import Limits, Study, parse_study
 from leadline.spec.target import Target, TargetFacts
+from leadline.spec.yaml_source import read_yaml
 
 MEMORY = 16 * units.GIB
 EXT4 = TargetFacts(
@@ -276,3 +277,53 @@ def test_an_unknown_base_is_refused() -> None:
 def test_no_target_is_refused() -> None:
     with pytest.raises(SpecError, match="no target"):
         make_plan(load_study("quick", {}), {}, {}, MEMORY, 1)
+
+
+def both(order: str) -> Study:
+    text = (
+        "format: leadline.study/1\nblocks: 4\n"
+        "defaults: {size: 64M, time_based: true, runtime: 2s}\n"
+        "works:\n"
+        "  alone: {rw: randread}\n"
+        f"  both: {{order: {order}, jobs: {{x: {{rw: randread}}, y: {{rw: randwrite}}, z: {{rw: write}}}}}}\n"
+        "  found: {rw: randread, search: {bound: 20ms, trials: 5}}\n"
+    )
+    return parse_study(read_yaml(text, "s.yaml", {}), "s")
+
+
+def planned(study: Study) -> Plan:
+    return make_plan(study, {"a": Target("a", "/a")}, {"a": EXT4}, MEMORY, 1)
+
+
+def test_a_groups_jobs_are_one_slot_and_work_on_files_of_their_own() -> None:
+    plan = planned(both("together"))
+    assert Plan.from_json(json.loads(json.dumps(plan.as_json()))) == plan
+    groups = [slot for slot in plan.slots() if len(slot) > 1]
+    assert len(groups) == 4
+    for slot in groups:
+        assert {trial.cell for trial in slot} == {"a.both.x", "a.both.y", "a.both.z"}
+        assert [trial.order for trial in slot] == list(range(slot[0].order, slot[0].order + 3))
+    keys = [cell.layout.key for cell in plan.cells if cell.group and cell.layout]
+    assert len(set(keys)) == 2
+    assert plan.bytes_needed == {"a": 3 * 64 * units.MIB}
+
+
+def test_a_slot_is_planned_as_long_as_its_jobs_take_together_or_one_after_the_other() -> None:
+    together, sequence = (planned(both(order)).seconds for order in ("together", "sequence"))
+    assert sequence - together == pytest.approx(4 * 2 * 2.0)
+
+
+def test_a_searchs_probes_stand_together_and_are_slots_of_their_own() -> None:
+    plan = planned(both("together"))
+    for block in range(1, 5):
+        own = [t for t in plan.trials if t.block == block and t.cell == "a.found"]
+        assert [t.probe for t in own] == [1, 2, 3, 4, 5]
+        assert [t.order for t in own] == list(range(own[0].order, own[0].order + 5))
+        assert len({t.seed for t in own}) == 5
+    assert len(plan.slots(without=["t0001", "t0002"])) < len(plan.slots())
+
+
+def test_a_search_above_the_limit_of_the_study_is_refused() -> None:
+    study = both("together").model_copy(update={"limits": Limits(max_rate=4096 * 50)})
+    with pytest.raises(SpecError, match=r"above limits\.max_rate"):
+        planned(study)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,10 +13,10 @@ from hypothesis import strategies as st
 from findings_examples import HOSTILE, compare, hostile, judged, large, typical
 from leadline.report import charts, tables
 from leadline.report import format as fmt
-from leadline.report.chart_lines import log_ticks, nines, points_per_line, thin
+from leadline.report.chart_lines import log_ticks, nines, points_per_line, series, thin
 from leadline.report.chart_parts import linear_ticks
 from leadline.report.page import embedded_json, to_html, vega_runtime
-from leadline.verdict.model import Comparison, Quantity
+from leadline.verdict.model import Comparison, Line, Quantity
 
 MIB = 2**20
 
@@ -166,3 +167,28 @@ def test_hostile_text_stays_text_in_the_page() -> None:
     assert "\u202e" not in page
     assert "\x1b" not in page
     assert HOSTILE not in page
+
+
+def test_only_the_steady_part_of_a_line_is_drawn_thick_and_none_of_it_shaded() -> None:
+    [cell] = typical().cells[:1]
+    lines = tuple(
+        Line(f"t{n}", n, "bandwidth", "B/s", tuple((s + 1.0, 1e9) for s in range(9)), first, first + 3.0)
+        for n, first in ((1, 2.0), (2, 5.0))
+    )
+    [chart] = series(0, cell.work, (replace(cell, lines=lines),), [cell.target], 100, False)
+    text = json.dumps(chart.spec)
+    assert "thick" in chart.title
+    counted = {(row["trial"], row["t"]) for row in _rows(chart.spec) if row.get("counted")}
+    assert counted == {("t1", 3.0), ("t1", 4.0), ("t1", 5.0), ("t2", 6.0), ("t2", 7.0), ("t2", 8.0)}
+    assert '"to": 2.0' in text
+    assert '"to": 5.0' not in text
+
+
+def _rows(spec: Any) -> list[dict[str, Any]]:
+    """Every row of data in a chart."""
+    if isinstance(spec, list):
+        return [row for item in spec for row in _rows(item)]
+    if not isinstance(spec, dict):
+        return []
+    own = spec["values"] if isinstance(spec.get("values"), list) else []
+    return [*own, *(row for item in spec.values() for row in _rows(item))]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from builders import MIB, cell, cluster_state, facts, trial_row
 
+from leadline.analysis.cells import CellTable
+from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics import Estimate
+from leadline.spec.work import SteadyState
 from leadline.verdict.catalogue import catalogue
-from leadline.verdict.comparisons import outcome_of
+from leadline.verdict.comparisons import compare_beside, outcome_of
 from leadline.verdict.model import Validity
 from leadline.verdict.validity import Case, judge
+from leadline.verdict.words import statements
 
 
 def check(
@@ -199,3 +204,49 @@ def test_an_interval_decides_the_outcome(
 def test_without_an_interval_nothing_is_decided() -> None:
     assert outcome_of(Estimate(2.0, None, None, 1), True, 0.05) == "undecided"
     assert outcome_of(None, True, 0.05) == "undecided"
+
+
+def test_jobs_that_did_not_start_together_are_doubtful() -> None:
+    assert "clock_skew" not in codes(check({"start_skew_ns": 99_000_000}))
+    assert codes(check({"start_skew_ns": 101_000_000}))["clock_skew"] == "DOUBTFUL"
+
+
+def test_a_steady_state_that_was_asked_for_and_not_reached_is_doubtful() -> None:
+    asked = replace(cell(), steady=SteadyState())
+    good = {"steady": True, "steady_range": 0.1, "steady_slope": 0.0}
+    bad = {"steady": False, "steady_range": 0.4, "steady_slope": 0.3}
+    for rows, fires in (([good, good, good], False), ([good, bad, good], True)):
+        trials = tuple(trial_row(trial=f"t{i:04d}", block=i, **row) for i, row in enumerate(rows, start=1))
+        found = codes(judge(Case(asked, facts(), trials, 3, 1 << 34, None)))
+        assert ("no_steady_state" in found) is fires
+    unseen = trial_row(steady=False)
+    found = judge(Case(asked, facts(), (unseen,), 1, 1 << 34, None))
+    assert any("too short" in code.evidence for code in found.codes)
+
+
+def test_the_bytes_of_jobs_that_ran_together_are_held_against_what_all_of_them_read() -> None:
+    half = {"total_read_bytes": 50 * MIB, "device_read_bytes": 100 * MIB, "group_read_bytes": 200 * MIB}
+    words = json.dumps({"group": "counted for all 2 jobs", "wire_received_bytes": "no network"})
+    found = check({**half, "group_written_bytes": 0, "reasons": words})
+    evidence = next(code.evidence for code in found.codes if code.code == "cached_reads")
+    assert "50% from a cache" in evidence
+    assert "all 2 jobs" in evidence
+
+
+def test_a_job_beside_others_is_compared_with_the_same_job_alone() -> None:
+    alone, other = cell("a.small"), cell("a.big", bs=1 << 20)
+    beside = replace(cell("a.both.small"), group="a.both", order="together")
+    after = replace(cell("a.seq.small"), group="a.seq", order="sequence")
+    tables = {
+        one.id: CellTable(one.id, (), {b: Measured({"iops": value * (1 + b / 1000)}, {}) for b in range(6)})
+        for one, value in ((alone, 1000.0), (beside, 250.0), (after, 1000.0), (other, 9.0))
+    }
+    cells = (alone, other, beside, after)
+    found = compare_beside(cells, tables, dict.fromkeys(tables, "VALID"), ["iops"], 0.05)
+    assert [(c.work, c.base, c.other, c.verdict) for c in found] == [
+        ("small", "a.small", "a.both.small", "slower")
+    ]
+    assert found[0].ratio == pytest.approx(0.25)
+    said = statements((), (), (), True, found)
+    assert "operations per second 4.00 times lower" in said[0].text
+    assert "against a.small alone" in said[0].text

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from leadline.analysis.metrics import Measured, trial_metrics
+from leadline.analysis.search import Probe, counted_trials, not_held
 from leadline.analysis.statistics import Estimate, geometric_mean, paired_ratio, unpaired_ratio
+from leadline.spec.work import Search
 from leadline.store.tables import LatencyRow, TrialRow
 
 
 @dataclass(frozen=True)
 class CellTable:
-    """One cell: its trials in order of execution, and each complete trial's metrics by block."""
+    """One cell: its trials in order of execution, and each block's metrics.
+
+    `probes` has the metrics of every trial of a search, by trial; `counted` names those that its figures
+    come from, one a block. Elsewhere every trial counts.
+    """
 
     cell: str
     trials: tuple[TrialRow, ...]
     by_block: Mapping[int, Measured]
+    probes: Mapping[str, Measured] = field(default_factory=dict)
+    counted: frozenset[str] | None = None
+
+    @property
+    def judged(self) -> tuple[TrialRow, ...]:
+        """Trials that the cell's figures rest on, and those that failed."""
+        return tuple(
+            t for t in self.trials if self.counted is None or t.trial in self.counted or t.state != "complete"
+        )
+
+    @property
+    def good(self) -> tuple[TrialRow, ...]:
+        """Trials that the cell's figures rest on."""
+        return tuple(trial for trial in self.judged if trial.state == "complete")
 
 
 @dataclass(frozen=True)
@@ -28,14 +49,22 @@ class CellMetric:
 
 
 def tabulate(
-    trials: Sequence[TrialRow], latency: Mapping[str, Sequence[LatencyRow]], open_loop: frozenset[str]
+    trials: Sequence[TrialRow],
+    latency: Mapping[str, Sequence[LatencyRow]],
+    open_loop: frozenset[str],
+    searches: Mapping[str, Search] | None = None,
 ) -> dict[str, CellTable]:
-    """Cells by id. `latency` is by trial; `open_loop` names the cells with intended starts."""
+    """Cells by id. `latency` is by trial; `open_loop` names the cells with intended starts; `searches` are by
+    cell."""
     by_cell: dict[str, list[TrialRow]] = {}
     for trial in trials:
         by_cell.setdefault(trial.cell, []).append(trial)
     tables = {}
     for cell, found in by_cell.items():
+        search = (searches or {}).get(cell)
+        if search is not None:
+            tables[cell] = _searched(cell, search, found, latency)
+            continue
         measured = {
             trial.block: trial_metrics(trial, latency.get(trial.trial, ()), cell in open_loop)
             for trial in found
@@ -43,6 +72,35 @@ def tabulate(
         }
         tables[cell] = CellTable(cell, tuple(found), measured)
     return tables
+
+
+def _searched(
+    cell: str, search: Search, trials: Sequence[TrialRow], latency: Mapping[str, Sequence[LatencyRow]]
+) -> CellTable:
+    """A block's figures are those of its highest rate that held, once all its probes are stored."""
+    own = {trial.trial: latency.get(trial.trial, ()) for trial in trials}
+    probes = {
+        trial.trial: trial_metrics(
+            trial, own[trial.trial], json.loads(trial.job).get("rate_iops") is not None
+        )
+        for trial in trials
+        if trial.state == "complete"
+    }
+    whole = {
+        block
+        for block in {trial.block for trial in trials}
+        if sum(trial.block == block for trial in trials) >= search.trials
+    }
+    chosen = counted_trials(search, [(t, own[t.trial]) for t in trials if t.block in whole])
+    by_block = {block: _with_rate(search, probe, probes[probe.trial]) for block, probe in chosen.items()}
+    counted = frozenset(probe.trial for probe in chosen.values())
+    return CellTable(cell, tuple(trials), by_block, probes, counted)
+
+
+def _with_rate(search: Search, probe: Probe, measured: Measured) -> Measured:
+    if probe.held and probe.rate is not None:
+        return Measured({search.metric: probe.rate, **measured.values}, measured.reasons)
+    return Measured(measured.values, {search.metric: not_held(search, probe), **measured.reasons})
 
 
 def cell_metrics(table: CellTable) -> dict[str, CellMetric]:

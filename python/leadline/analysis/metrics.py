@@ -48,6 +48,10 @@ def metric_kind(name: str) -> MetricKind:
     plain = name if before is None else name.removeprefix(f"{before}_")
     if plain == "bandwidth":
         return MetricKind("B/s", True, "bandwidth")
+    if plain.startswith("rate_at_"):
+        return MetricKind(
+            "1/s", True, f"highest rate held, {plain.removeprefix('rate_at_').replace('_', ' under ')}"
+        )
     if plain == "iops":
         return MetricKind("1/s", True, "operations per second")
     if plain == "cpu_per_operation":
@@ -125,7 +129,7 @@ def trial_metrics(trial: TrialRow, latency: Sequence[LatencyRow], open_loop: boo
         _add_latency(values, reasons, prefix, [row for row in latency if _is(row, name, clock)])
     cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
     if cpu_ns > 0:
-        values["cpu_per_operation"] = cpu_ns / operations
+        values["cpu_per_operation"] = cpu_ns / (_all_operations(trial) or operations)
     return Measured(values, reasons)
 
 
@@ -152,6 +156,12 @@ def _operation_metrics(
     if cpu_ns > 0 and operations:
         values["cpu_per_operation"] = cpu_ns / operations
     return Measured(values, reasons)
+
+
+def _all_operations(trial: TrialRow) -> int:
+    """Operations of the whole trial, as CPU time is counted; 0 where the engine did not say."""
+    total = json.loads(trial.summary).get("total") or {}
+    return sum(sums.get("operations", 0) for name, sums in total.items() if name != "sync")
 
 
 def _is(row: LatencyRow, direction: str, clock: str) -> bool:

@@ -1,6 +1,8 @@
 """Where the bytes of a trial came from and went to: application, wire, OSDs, device.
 
-All counts cover the whole trial, ramp included, so that they can be held against each other.
+All counts cover the whole trial, ramp included, so that they can be held against each other. Jobs that ran
+together share what was observed, and so it is held against what all of them moved; `reasons` says so under
+`application`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def bytes_read(trials: Sequence[TrialRow]) -> Bytes:
     return _collect(
         trials,
         {
-            "application": ("total_read_bytes",),
+            "application": ("group_read_bytes", "total_read_bytes"),
             "wire": ("wire_received_bytes",),
             "osd": ("osd_read_bytes",),
             "device": ("device_read_bytes", "store_read_bytes"),
@@ -44,7 +46,7 @@ def bytes_written(trials: Sequence[TrialRow]) -> Bytes:
     return _collect(
         trials,
         {
-            "application": ("total_write_bytes",),
+            "application": ("group_written_bytes", "total_write_bytes"),
             "wire": ("wire_sent_bytes",),
             "osd": ("osd_written_bytes",),
             "device": ("device_written_bytes", "store_written_bytes"),
@@ -62,6 +64,8 @@ def _collect(trials: Sequence[TrialRow], columns: dict[str, tuple[str, ...]]) ->
             reasons[name] = _reason(trials, candidates)
         else:
             sums[name] = sum(getattr(trial, found) for trial in trials)
+    if trials and all(trial.group_read_bytes is not None for trial in trials):
+        reasons["application"] = _reason(trials, ("group",))
     return Bytes(sums["application"] or 0, sums["wire"], sums["osd"], sums["device"], reasons)
 
 

@@ -12,7 +12,7 @@ from leadline.cli.study_options import load_plan, study_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leadline.plan import Plan, PlannedCell
+    from leadline.plan import Plan, PlannedCell, Trial
     from leadline.spec.metadata import AnyJob
     from leadline.spec.target import TargetFacts
 
@@ -138,9 +138,15 @@ def job_words(job: AnyJob) -> dict[str, str]:
 def _print_trials(console: Console, plan: Plan) -> None:
     console.print("Order", style="bold")
     for block in range(1, plan.blocks + 1):
-        trials = [trial for trial in plan.trials if trial.block == block]
-        console.print(f"  block {block}: " + ", ".join(f"{trial.id} {trial.cell}" for trial in trials))
+        slots = [slot for slot in plan.slots() if slot[0].block == block]
+        console.print(f"  block {block}: " + ", ".join(_slot_words(plan, slot) for slot in slots))
     console.print()
+
+
+def _slot_words(plan: Plan, slot: tuple[Trial, ...]) -> str:
+    """What runs at the same time is joined by `+`, what follows in one slot by `then`."""
+    joint = " + " if len(slot) > 1 and plan.cell(slot[0].cell).order == "together" else " then "
+    return joint.join(f"{trial.id} {trial.cell}" for trial in slot)
 
 
 def _print_files(console: Console, plan: Plan) -> None:

@@ -97,6 +97,7 @@ def _start(
     stop: StopRequest,
     quiet: bool,
 ) -> Outcome:
+    from leadline.analysis.search import next_rate
     from leadline.cli.progress import make_display
     from leadline.observe import host
     from leadline.plan import check_space
@@ -117,15 +118,16 @@ def _start(
     }
     request = RunRequest(secrets.token_hex(4), plan, facts, options)
     with make_display(quiet) as display:
-        return new_run(request, out, details, display, stop)
+        return new_run(request, out, details, display, stop, next_rate)
 
 
 def _resume(path: Path, stop: StopRequest, quiet: bool) -> Outcome:
+    from leadline.analysis.search import next_rate
     from leadline.cli.progress import make_display
     from leadline.run.session import resume_run
 
     with make_display(quiet) as display:
-        return resume_run(path, display, stop)
+        return resume_run(path, display, stop, next_rate)
 
 
 def _options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:

@@ -76,11 +76,13 @@ def _check_metrics(study: Study) -> None:
     from leadline.analysis.metrics import known_metrics
     from leadline.errors import SpecError
 
+    searched = (work.search.metric for work in study.works.values() if work.search)
+    known = (*known_metrics(), *dict.fromkeys(searched))
     for name in study.compare.metrics:
-        if name not in known_metrics():
+        if name not in known:
             raise SpecError(
                 f"no metric is called {name!r}",
-                f"use some of: {', '.join(known_metrics())}",
+                f"use some of: {', '.join(known)}",
                 source=f"study {study.name}",
                 key="compare.metrics",
             )

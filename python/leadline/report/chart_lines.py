@@ -207,7 +207,9 @@ def _series_panel(name: str, title: str, pairs: list[tuple[Cell, Line]], names: 
             drawn[-1]["word"] = flagged(cell.validity.state)
             flagged_cells.add(cell.id)
         rows += drawn
-    ramp = max(line.measured_from_s for _, line in pairs)
+    ramp = min(line.measured_from_s for _, line in pairs)
+    if any(line.measured_to_s is not None for _, line in pairs):
+        title += "; thick: what counts"
     trials = fmt.plural(len(pairs), "trial")
     words = f"{scale.label} over time, {trials}: " + "; ".join(
         dict.fromkeys(
@@ -236,9 +238,15 @@ def _line_rows(cell: Cell, line: Line, scale: fmt.Scale) -> list[dict[str, Any]]
             "value": float(f"{value / scale.divisor:.5g}"),
             "state": cell.validity.state,
             "word": "",
+            **({} if line.measured_to_s is None else {"counted": _is_counted(line, second)}),
         }
         for second, value in line.points
     ]
+
+
+def _is_counted(line: Line, second: float) -> bool:
+    """A point stands at the end of its interval."""
+    return line.measured_to_s is not None and line.measured_from_s < second <= line.measured_to_s + 1e-6
 
 
 def _line_layers(names: list[str], rows: list[dict[str, Any]], ramp_s: float) -> list[dict[str, Any]]:
@@ -267,7 +275,11 @@ def _line_layers(names: list[str], rows: list[dict[str, Any]], ramp_s: float) ->
             "detail": {"field": "trial"},
         },
     }
-    return [*_ramp(ramp_s), lines, *_word_marks(rows, x, y)]
+    counted = []
+    if any(row.get("counted") for row in rows):
+        thick = {"type": "line", "strokeWidth": 4, "opacity": 0.6}
+        counted = [{**lines, "mark": thick, "transform": [{"filter": "datum.counted"}]}]
+    return [*_ramp(ramp_s), lines, *counted, *_word_marks(rows, x, y)]
 
 
 def _ramp(ramp_s: float) -> list[dict[str, Any]]:

@@ -82,9 +82,13 @@ class Worker:
         command: str,
         deadline_s: float,
         progress: Callable[[dict[str, Any]], None] = lambda _: None,
+        enough: Callable[[], bool] = lambda: False,
         **arguments: Any,
     ) -> Answer:
-        """Send one command and wait for its end, at most until the deadline."""
+        """Send one command and wait for its end, at most until the deadline.
+
+        `enough` is asked often: once it is true the worker is interrupted, as by a stop request.
+        """
         line = json.dumps({"command": command, **arguments}) + "\n"
         try:
             assert self._process.stdin is not None  # noqa: S101 - PIPE was asked for
@@ -92,7 +96,7 @@ class Worker:
             self._process.stdin.flush()
         except OSError:
             return self._death()
-        return self._next(time.monotonic() + deadline_s, progress)
+        return self._next(time.monotonic() + deadline_s, progress, enough)
 
     def close(self) -> None:
         """End the process; one that is stuck is left alone."""
@@ -106,7 +110,12 @@ class Worker:
         self._process.stdout.close()
         self._stderr.close()
 
-    def _next(self, deadline: float, progress: Callable[[dict[str, Any]], None]) -> Answer:
+    def _next(
+        self,
+        deadline: float,
+        progress: Callable[[dict[str, Any]], None],
+        enough: Callable[[], bool] = lambda: False,
+    ) -> Answer:
         """Read lines until an answer; on a stop request or at the deadline the worker is interrupted."""
         interrupted_at: float | None = None
         late = False
@@ -118,7 +127,7 @@ class Worker:
             now = time.monotonic()
             if self._silent:
                 return self._death()
-            if interrupted_at is None and (self._stopping() or now > deadline):
+            if interrupted_at is None and (self._stopping() or now > deadline or enough()):
                 late = now > deadline
                 interrupted_at = now
                 self._signal(signal.SIGINT)

@@ -5,7 +5,9 @@ Everything that touches a target happens in a worker process with a deadline (`c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from leadline import units
@@ -14,7 +16,9 @@ from leadline.observe.client import Observer
 from leadline.observe.model import delta
 from leadline.plan import Layout, PlannedCell, Trial
 from leadline.run.child import Answer, Worker
-from leadline.run.model import Display, Outcome, RunRequest, Stopping
+from leadline.run.group import Halt, Member, join_rows, run_jobs
+from leadline.run.model import Display, Outcome, Pilot, RunRequest, Stopping
+from leadline.run.probes import Probes
 from leadline.run.rows import (
     build_latency_rows,
     build_series_rows,
@@ -22,10 +26,12 @@ from leadline.run.rows import (
     read_engine_record,
     trial_state,
 )
+from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.run.watch import Watch
 from leadline.run.workspace import workspace_path
+from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
-from leadline.store.writer import ResultWriter
+from leadline.store.writer import ResultWriter, StoredTrial
 
 _SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
 _SLOWEST_BYTES_PER_S = 1 << 20  # below 1 MiB/s a transfer without a runtime counts as hung
@@ -53,6 +59,7 @@ class Executor:
         observer: Observer,
         display: Display,
         stopping: Stopping,
+        pilot: Pilot,
     ) -> None:
         self._request = request
         self._writer = writer
@@ -60,6 +67,7 @@ class Executor:
         self._watch = Watch(observer, ignore_health=request.options.ignore_health)
         self._display = display
         self._stopping = stopping
+        self._probes = Probes(writer.path, request.plan.cells, pilot)
         self._made: dict[str, str] = {}  # target -> workspace
         self._laid_out: set[tuple[str, str]] = set()
         self._lost: dict[str, str] = {}  # target -> why nothing more is tried on it
@@ -69,17 +77,17 @@ class Executor:
 
     def run(self) -> Outcome:
         """Run every trial that is not stored yet. Always removes what was made below the targets."""
-        finished = self._writer.finished()
-        remaining = [trial for trial in self._request.plan.trials if trial.id not in finished]
-        self._writer.journal("run_started", remaining=len(remaining))
-        self._display.begin(self._request.plan, len(remaining))
+        slots = self._request.plan.slots(without=self._writer.finished())
+        remaining = sum(map(len, slots))
+        self._writer.journal("run_started", remaining=remaining)
+        self._display.begin(self._request.plan, remaining)
         stopped: str | None = None
         left: tuple[str, ...] = ()
         try:
-            for trial in remaining:
+            for slot in slots:
                 if self._stopping():
                     break
-                self._run_or_skip(trial)
+                self._run_or_skip(slot)
         except _StopStudyError as error:
             stopped = error.message
             self._writer.journal("stopped", reason=stopped)
@@ -92,27 +100,44 @@ class Executor:
             self._writer.journal("interrupted")
         return Outcome(self._run, tuple(self._failed), dict(self._not_run), stopped, interrupted, left)
 
-    def _run_or_skip(self, trial: Trial) -> None:
-        cell = self._request.plan.cell(trial.cell)
-        if trial.target in self._lost:
-            self._skip(trial, self._lost[trial.target])
+    def _run_or_skip(self, slot: Sequence[Trial]) -> None:
+        cells = [self._request.plan.cell(trial.cell) for trial in slot]
+        target = slot[0].target
+        if target in self._lost:
+            self._skip(slot, self._lost[target])
             return
-        self._display.trial(trial, cell)
-        with Worker(self._must_end) as worker:
-            problem = self._prepare(worker, cell)
+        self._display.trial(slot[0], cells[0])
+        halt = Halt(self._must_end)
+        with ExitStack() as stack:
+            workers = [stack.enter_context(Worker(halt)) for _ in slot]
+            prepared = (self._prepare(*one) for one in zip(workers, cells, strict=True))
+            problem = next((found for found in prepared if found is not None), None)
             if problem is None:
-                self._measure(worker, trial, cell)
+                pairs = zip(slot, cells, workers, strict=True)
+                self._measure_slot([self._member(*one, shown=one[0] is slot[0]) for one in pairs], halt)
             elif problem.outcome != "interrupted":
-                self._skip(trial, problem.message)
-                self._lose_when_gone(trial.target, problem)
-        if worker.stuck:
-            self._lose(trial.target, f"process {worker.pid} is stuck in the kernel on this target")
+                self._skip(slot, problem.message)
+                self._lose_when_gone(target, problem)
+        for worker in workers:
+            if worker.stuck:
+                self._lose(target, f"process {worker.pid} is stuck in the kernel on this target")
 
-    def _skip(self, trial: Trial, reason: str) -> None:
-        self._writer.journal("trial_not_run", trial=trial.id, cell=trial.cell, reason=reason)
-        if trial.cell not in self._not_run:
-            self._display.say(f"{trial.cell} was not run: {reason}")
-        self._not_run[trial.cell] = reason
+    def _member(self, trial: Trial, cell: PlannedCell, worker: Worker, *, shown: bool) -> Member:
+        chosen = self._probes.with_rate(trial, cell)
+        return Member(
+            trial,
+            chosen,
+            worker,
+            self._engine_job(chosen, trial, chosen.layout),
+            shown or cell.order == "sequence",
+        )
+
+    def _skip(self, slot: Sequence[Trial], reason: str) -> None:
+        for trial in slot:
+            self._writer.journal("trial_not_run", trial=trial.id, cell=trial.cell, reason=reason)
+            if trial.cell not in self._not_run:
+                self._display.say(f"{trial.cell} was not run: {reason}")
+            self._not_run[trial.cell] = reason
 
     def _lose_when_gone(self, target: str, answer: Answer) -> None:
         """A hung or unreachable target is left alone from here on: each further try would cost a deadline."""
@@ -203,47 +228,111 @@ class Executor:
             planned_s = max(planned_s, job.data_set_bytes / _SLOWEST_BYTES_PER_S)
         return planned_s + self._request.options.grace_s
 
-    # -- a trial -------------------------------------------------------------------------------------
+    # -- a slot: a trial, or those of a group's jobs ---------------------------------------------------
 
-    def _measure(self, worker: Worker, trial: Trial, cell: PlannedCell) -> None:
-        dropped = self._drop_caches(worker)
+    def _measure_slot(self, members: Sequence[Member], halt: Halt) -> None:
+        """Measure and store; a slot that was interrupted is not stored, and not in part either."""
+        shots = [[one] for one in members] if members[0].cell.order == "sequence" else [members]
+        stored: list[StoredTrial] = []
+        answers: list[Answer] = []
+        for shot in shots:
+            self._display.trial(shot[0].trial, shot[0].cell)
+            found = self._measure(shot, halt, answers)
+            if not found:
+                for member in members:
+                    self._writer.journal("trial_interrupted", trial=member.trial.id)
+                    self._writer.record_path(member.trial.id).unlink(missing_ok=True)
+                self._stop_when_in_trouble(members[-1].trial)
+                return
+            stored += found
+            for member, (row, _, _) in zip(shot, found, strict=True):
+                if row.state != "hung":
+                    self._remove_fresh_files(member)
+            if answers[-1].outcome in ("hung", "died"):
+                break
+        self._store(members, stored, answers)
+        self._stop_when_in_trouble(members[-1].trial)
+
+    def _measure(self, members: Sequence[Member], halt: Halt, answers: list[Answer]) -> list[StoredTrial]:
+        """Run jobs at the same time between two marks; nothing where they were interrupted."""
+        first = members[0]
+        dropped = self._drop_caches(first.worker)
         self._watch.begin()
-        before = self._observer.mark(f"{trial.id}:start", trial.target, worker.pid, _MARK_DEADLINE_S)
+        trial, pid = first.trial, first.worker.pid
+        before = self._observer.mark(f"{trial.id}:start", trial.target, pid, _MARK_DEADLINE_S)
         self._watch.check(before.state)
         self._stop_when_in_trouble(trial)
-        self._writer.journal("trial_started", trial=trial.id, cell=trial.cell, worker=worker.pid)
-        record = self._writer.record_path(trial.id)
-        answer = worker.call(
+        for member in members:
+            self._writer.journal(
+                "trial_started", trial=member.trial.id, cell=member.cell.id, worker=member.worker.pid
+            )
+        found = run_jobs(members, self._call, halt, _SMALL_DEADLINE_S)
+        halt.clear()
+        after = self._observer.mark(f"{trial.id}:end", trial.target, pid, _MARK_DEADLINE_S)
+        states = [trial_state(answer) for answer in found]
+        if "interrupted" in states and (self._must_end() or not {"error", "hung"} & set(states)):
+            return []
+        self._watch.check(after.state)
+        answers += found
+        samples = self._watch.samples()
+        change = delta(before, after)
+        records, rows = [], []
+        for member, answer in zip(members, found, strict=True):
+            record = read_engine_record(self._writer.record_path(member.trial.id))
+            if member.cell.steady is not None and trial_state(answer) == "complete":
+                record, value = measure_steady(record, answer.value, member.cell.steady)
+                answer = replace(answer, value=value)  # noqa: PLW2901 - the same answer, its interval chosen
+            records.append(record)
+            rows.append(build_trial_row(member.trial, member.cell, answer, record, change, dropped))
+        return [
+            (
+                row,
+                build_latency_rows(row.trial, record),
+                build_series_rows(row.trial, record, samples, row.started_unix_ns),
+            )
+            for row, record in zip(join_rows(rows), records, strict=True)
+        ]
+
+    def _call(self, member: Member, start_ns: int | None) -> Answer:
+        """Run one job in its worker, to its end or until it is steady."""
+        cell, record = member.cell, self._writer.record_path(member.trial.id)
+        watch = None
+        if cell.steady is not None and isinstance(cell.job, Job):
+            watch = SteadyWatch(cell.steady, cell.job, record)
+        answer = member.worker.call(
             "trial",
             self._deadline_s(cell) + 5.0,
-            self._display.progress,
-            job=self._engine_job(cell, trial, cell.layout),
+            self._display.progress if member.shown else _no_progress,
+            (lambda: False) if watch is None else watch.reached,
+            job=member.job,
             record=str(record),
+            start_at_ns=start_ns,
         )
-        after = self._observer.mark(f"{trial.id}:end", trial.target, worker.pid, _MARK_DEADLINE_S)
-        if trial_state(answer) == "interrupted":
-            self._writer.journal("trial_interrupted", trial=trial.id)
-            record.unlink(missing_ok=True)
-            self._stop_when_in_trouble(trial)
-            return
-        samples = self._watch.samples()
-        found = read_engine_record(record)
-        row = build_trial_row(trial, cell, answer, found, delta(before, after), dropped)
-        latency = build_latency_rows(trial.id, found)
-        self._writer.write_trial(
-            row, latency, build_series_rows(trial.id, found, samples, row.started_unix_ns)
-        )
-        self._run += 1
-        if row.state != "complete":
-            self._failed.append(trial.id)
-            self._display.say(f"{trial.id} {trial.cell}: {row.error}")
-            self._lose_when_gone(trial.target, answer)
-        self._display.finished(row)
-        if row.state != "hung" and cell.layout is None and cell.target in self._made:
-            directory, prefix = self._made[cell.target], _prefix(cell, trial, None)
-            remove_all(worker, "remove_files", directory=directory, prefix=prefix)
-        self._watch.check(after.state)
-        self._stop_when_in_trouble(trial)
+        if watch is None or self._must_end():
+            return answer
+        return watch.as_complete(answer, lambda: read_engine_record(record))
+
+    def _store(
+        self, members: Sequence[Member], stored: Sequence[StoredTrial], answers: Sequence[Answer]
+    ) -> None:
+        self._writer.write_trials(stored)
+        for (row, latency, _), answer in zip(stored, answers, strict=True):
+            self._run += 1
+            self._probes.add(row, latency)
+            if row.state != "complete":
+                self._failed.append(row.trial)
+                self._display.say(f"{row.trial} {row.cell}: {row.error}")
+                self._lose_when_gone(row.target, answer)
+            self._display.finished(row)
+        left = [member.trial for member in members[len(stored) :]]
+        if left:
+            self._skip(left, f"{stored[-1][0].cell} before it did not end")
+
+    def _remove_fresh_files(self, member: Member) -> None:
+        cell = member.cell
+        if cell.layout is None and cell.target in self._made:
+            directory, prefix = self._made[cell.target], _prefix(cell, member.trial, None)
+            remove_all(member.worker, "remove_files", directory=directory, prefix=prefix)
 
     def _drop_caches(self, worker: Worker) -> bool:
         if not self._request.options.drop_caches:
@@ -274,8 +363,17 @@ class Executor:
         return tuple(left)
 
 
+def _no_progress(_message: Mapping[str, Any]) -> None:
+    """Of several jobs at the same time one is shown."""
+
+
 def _interval_ns(cell: PlannedCell, interval_s: float) -> int:
-    """The asked interval, but short enough that even a short trial has ten of them; at least 100 ms."""
+    """The asked interval, but short enough that even a short trial has ten of them; at least 100 ms.
+
+    Where a steady state is looked for, its window.
+    """
+    if cell.steady is not None:
+        return cell.steady.window
     planned_ns = cell.job.ramp_time_ns + cell.job.runtime_ns
     asked_ns = int(interval_s * 1e9)
     return min(asked_ns, max(planned_ns // 10, _SHORTEST_INTERVAL_NS)) if planned_ns else asked_ns

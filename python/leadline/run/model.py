@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from leadline.plan import Plan, PlannedCell, Trial
 from leadline.spec.target import TargetFacts
-from leadline.store.tables import TrialRow
+from leadline.spec.work import Search
+from leadline.store.tables import LatencyRow, TrialRow
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,15 @@ class Display(Protocol):
 
     def say(self, text: str) -> None:
         """Something worth a line."""
+
+
+class Pilot(Protocol):
+    """Chooses the rate of a search's next probe; running trials knows nothing of what they mean."""
+
+    def __call__(
+        self, search: Search, probes: Sequence[tuple[TrialRow, Sequence[LatencyRow]]]
+    ) -> float | None:
+        """Operations per second, or None for as fast as it goes. `probes` are those of the block so far."""
 
 
 class Stopping(Protocol):

@@ -78,6 +78,7 @@ def build_trial_row(
     busy = [
         thread["busy_share"] for thread in summary.get("threads", ()) if thread.get("busy_share") is not None
     ]
+    steady = summary.get("steady") or {}
     observed = {name: getattr(change, name) for name in _OBSERVED}
     return TrialRow(
         trial=trial.id,
@@ -120,6 +121,10 @@ def build_trial_row(
         sources=json.dumps(dict(change.sources)),
         start_state=json.dumps(change.state_start.as_json() if change.state_start else None),
         end_state=json.dumps(change.state_end.as_json() if change.state_end else None),
+        group=cell.group,
+        steady=steady.get("steady"),
+        steady_range=steady.get("range"),
+        steady_slope=steady.get("slope"),
     )
 
 

@@ -14,7 +14,7 @@ from leadline.observe.client import Observer
 from leadline.plan import Plan
 from leadline.run.child import Worker
 from leadline.run.executor import Executor, left_workspaces, remove_workspaces
-from leadline.run.model import Display, Outcome, RunOptions, RunRequest, Stopping
+from leadline.run.model import Display, Outcome, Pilot, RunOptions, RunRequest, Stopping
 from leadline.spec.target import TargetFacts
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 
@@ -27,6 +27,7 @@ def new_run(
     details: Mapping[str, Any],
     display: Display,
     stopping: Stopping,
+    pilot: Pilot,
 ) -> Outcome:
     """Run a study into a new directory. `details` go into the manifest: study, host, command."""
     manifest = {
@@ -39,10 +40,10 @@ def new_run(
         **details,
     }
     writer = create_result(out, manifest, time.time_ns)
-    return _execute(request, writer, display, stopping)
+    return _execute(request, writer, display, stopping, pilot)
 
 
-def resume_run(path: Path, display: Display, stopping: Stopping) -> Outcome:
+def resume_run(path: Path, display: Display, stopping: Stopping, pilot: Pilot) -> Outcome:
     """Go on with an interrupted run: what a crash left below the targets is removed first."""
     writer = reopen_result(path, time.time_ns)
     request = request_of(writer.manifest)
@@ -52,7 +53,7 @@ def resume_run(path: Path, display: Display, stopping: Stopping) -> Outcome:
             f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
         )
     remove_workspaces(request.id, left_workspaces(writer), writer)
-    return _execute(request, writer, display, stopping)
+    return _execute(request, writer, display, stopping, pilot)
 
 
 def undo_run(path: Path) -> tuple[list[str], list[str]]:
@@ -85,12 +86,14 @@ def _is_finished(writer: ResultWriter, plan: Plan) -> bool:
     return ended and writer.finished() >= {trial.id for trial in plan.trials}
 
 
-def _execute(request: RunRequest, writer: ResultWriter, display: Display, stopping: Stopping) -> Outcome:
+def _execute(
+    request: RunRequest, writer: ResultWriter, display: Display, stopping: Stopping, pilot: Pilot
+) -> Outcome:
     observer = Observer(request.facts, interval_s=request.options.interval_s, ceph=request.options.ceph)
     try:
         observer.start()
         _measure_itself(writer, stopping)
-        return Executor(request, writer, observer, display, stopping).run()
+        return Executor(request, writer, observer, display, stopping, pilot).run()
     finally:
         observer.stop()
         writer.close()

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,21 @@ def _layout(command: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _trial(command: dict[str, Any]) -> dict[str, Any]:
+def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
     job = command["job"]
     # A job without these keys is one of metadata: opening its files here would warm them.
     if not job.get("direct", True) and job["engine"] != "null":
         workspace.forget_cached(Path(job["directory"]), job["prefix"])
+    return {}
+
+
+def _trial(command: dict[str, Any]) -> dict[str, Any]:
+    """Run a job; with `start_at_ns` (CLOCK_MONOTONIC) not before then, its files forgotten beforehand."""
+    job, start_at_ns = command["job"], command.get("start_at_ns")
+    if start_at_ns is None:
+        _forget_cached(command)
+    else:
+        time.sleep(max(0, start_at_ns - time.monotonic_ns()) / 1e9)
     before = _own_io()
     summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
     after = _own_io()
@@ -79,6 +90,7 @@ def _drop_caches(_command: dict[str, Any]) -> dict[str, Any]:
 _COMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "layout": _layout,
     "trial": _trial,
+    "forget_cached": _forget_cached,
     "make_workspace": _make_workspace,
     "remove_workspace": _remove_workspace,
     "remove_files": _remove_files,

@@ -124,3 +124,17 @@ TruthOrAuto = Annotated[
     BeforeValidator(guarded(_auto_truth)),
     WithJsonSchema({"anyOf": [{"type": "boolean"}, _AUTO_SCHEMA]}),
 ]
+
+
+def _parse_share(value: object) -> float:
+    if not isinstance(value, str) or not value.strip().endswith("%"):
+        raise SpecError(f"{value!r} is not a percentage", "write it with its sign, for example 5%")
+    return units.parse_percent(value) / 100
+
+
+Share = Annotated[
+    float,
+    BeforeValidator(guarded(_parse_share)),
+    PlainSerializer(lambda share: f"{share * 100:.12g}%"),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"}),
+]

@@ -53,12 +53,11 @@ def _paths(key: str, study: dict[str, Any], source: str) -> list[Path]:
     if len(parts) == 1:
         return _plain_key(key, study, source)
     head, last = parts[0], parts[-1]
-    if head == "works" and len(parts) == 3:
-        works = _mapping(study, "works")
-        if parts[1] not in works:
-            raise _unknown(key, source, f"{parts[1]!r} is no work of the study", suggest(parts[1], works))
-        _check_option(key, last, JOB_OPTIONS, source)
-        return [_reach(study, ("works", parts[1], last))]
+    if head == "works" and len(parts) >= 3:
+        return [_path_in_work(key, parts, study, source)]
+    if head == "defaults" and len(parts) == 3 and parts[1] == "steady_state":
+        _check_option(key, last, KNOWN_KEYS["steady_state"], source)
+        return [("defaults", "steady_state", last)]
     if head in _SECTIONS and len(parts) == 2:
         _check_option(key, last, KNOWN_KEYS[head], source)
         return [(head, last)]
@@ -69,6 +68,33 @@ def _paths(key: str, study: dict[str, Any], source: str) -> list[Path]:
     )
 
 
+def _path_in_work(key: str, parts: list[str], study: dict[str, Any], source: str) -> Path:
+    """`works.NAME.OPTION`, `works.NAME.jobs.JOB.OPTION`, `works.NAME.steady_state.KEY`, `….search.KEY`."""
+    works, name, last = _mapping(study, "works"), parts[1], parts[-1]
+    if name not in works:
+        raise _unknown(key, source, f"{name!r} is no work of the study", suggest(name, works))
+    if len(parts) == 3:
+        _check_option(key, last, (*JOB_OPTIONS, "order"), source)
+        return _reach(study, ("works", name, last))
+    if len(parts) == 4 and parts[2] in ("steady_state", "search"):
+        _check_option(key, last, KNOWN_KEYS[parts[2]], source)
+        return ("works", name, parts[2], last)
+    jobs = _jobs(works[name])
+    if len(parts) == 5 and parts[2] == "jobs":
+        if parts[3] not in jobs:
+            raise _unknown(key, source, f"{parts[3]!r} is no job of work {name}", suggest(parts[3], jobs))
+        _check_option(key, last, JOB_OPTIONS, source)
+        return _reach(study, ("works", name, "jobs", parts[3], last))
+    forms = "works.NAME.OPTION", "works.NAME.jobs.JOB.OPTION", "works.NAME.search.KEY"
+    raise _unknown(key, source, "unknown key", f"known are {', '.join(forms)}")
+
+
+def _jobs(work: object) -> dict[str, Any]:
+    """The jobs of a composition as written; none for a work of one job."""
+    jobs = work.get("jobs") if isinstance(work, dict) else None
+    return jobs if isinstance(jobs, dict) else {}
+
+
 def _plain_key(key: str, study: dict[str, Any], source: str) -> list[Path]:
     """A top-level scalar, or an option of every work (a factor of that name keeps this one level)."""
     if key in TOP_LEVEL:
@@ -76,7 +102,12 @@ def _plain_key(key: str, study: dict[str, Any], source: str) -> list[Path]:
     _check_option(key, key, (*JOB_OPTIONS, *TOP_LEVEL), source)
     if key in _mapping(study, "factors"):
         return [("factors", key)]
-    return [("works", name, key) for name in _mapping(study, "works")]
+    works = _mapping(study, "works")
+    paths: list[Path] = [("works", name, key) for name in works]
+    for name, work in works.items():  # where a job of a composition says it itself, that would hold over it
+        said = [job for job, options in _jobs(work).items() if isinstance(options, dict) and key in options]
+        paths += [("works", name, "jobs", job, key) for job in said]
+    return paths
 
 
 def _reach(study: dict[str, Any], path: Path) -> Path:

@@ -38,6 +38,8 @@ SYNONYMS = {
     "repeat": "blocks",
     "workloads": "works",
     "description": "about",
+    "steadystate": "steady_state",
+    "stonewall": "order",
 }
 
 _TYPES = {
@@ -48,6 +50,9 @@ _TYPES = {
     "tuple_type": ("a list is needed here", "write [a, b, c]"),
     "string_type": ("a text is needed here", "put it in quotes if it is meant as a text"),
 }
+
+
+_INNER = ("jobs", "steady_state", "search")  # sections within a work
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -105,8 +110,7 @@ def _words(problem: Any, path: Path, known: dict[str, tuple[str, ...]]) -> tuple
     if kind == "leadline":
         return context["message"], context["remedy"]
     if kind == "extra_forbidden":
-        section = "" if len(path) == 1 else str(path[0])
-        return "unknown key", suggest(str(path[-1]), known.get(section, ()))
+        return "unknown key", suggest(str(path[-1]), known.get(_section(path), ()))
     if kind == "missing":
         return "the key is missing", f"add `{path[-1]}: …`"
     if kind == "literal_error":
@@ -118,6 +122,14 @@ def _words(problem: Any, path: Path, known: dict[str, tuple[str, ...]]) -> tuple
         words, remedy = _TYPES[kind]
         return f"{words}, not {_kind_of(given)}", remedy
     return str(problem["msg"]), "see docs/study.md"
+
+
+def _section(path: Path) -> str:
+    """The name by which `known` has the keys of the mapping that the last key of `path` stands in."""
+    if len(path) == 1:
+        return ""
+    inside = path[2:-1] if path[0] == "works" else path[1:-1]
+    return next((str(part) for part in inside if part in _INNER), str(path[0]))
 
 
 def _kind_of(value: object) -> str:

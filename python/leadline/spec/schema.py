@@ -21,6 +21,9 @@ def study_schema() -> dict[str, Any]:
     definitions = schema["$defs"]
     definitions["Compare"]["properties"]["margin"]["default"] = "5%"  # in the notation of a study
     definitions["Observe"]["properties"]["interval"]["default"] = "1s"
+    steady = definitions["SteadyState"]["properties"]
+    for key, words in (("window", "1s"), ("range", "20%"), ("slope", "10%")):
+        steady[key]["default"] = words
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,

@@ -13,19 +13,27 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     ValidationError,
     WithJsonSchema,
 )
 
 from leadline import units
 from leadline.errors import ResultError, SpecError
-from leadline.spec.fields import SIZE_PATTERN, Duration, Rate, Whole, guarded
+from leadline.spec.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
 from leadline.spec.job import JOB_OPTIONS, JobOptions
 from leadline.spec.problems import describe, suggest, translate
-from leadline.spec.rules import problem_of
 from leadline.spec.sizes import SizeSplit, block_size_text
 from leadline.spec.targets import check_name, check_url
+from leadline.spec.work import (
+    Order,
+    Search,
+    SharedOptions,
+    SteadyState,
+    WorkOptions,
+    known_keys,
+    plain_options,
+)
+from leadline.spec.work_rules import problem_of_works
 from leadline.spec.yaml_source import Document, Path, Place
 
 STUDY_FORMAT = "leadline.study/1"
@@ -34,12 +42,6 @@ _WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
 _SIZE_OPTIONS = ("bs", "size", "rate", "offset", "offset_increment", "file_size")
 _DURATION_OPTIONS = ("runtime", "ramp_time", "thinktime")
-
-
-def _parse_share(value: object) -> float:
-    if not isinstance(value, str) or not value.strip().endswith("%"):
-        raise SpecError(f"{value!r} is not a percentage", "write it with its sign, for example 5%")
-    return units.parse_percent(value) / 100
 
 
 def _parse_reserve(value: object) -> str:
@@ -55,12 +57,6 @@ def _parse_interval(value: object) -> int:
     return interval_ns
 
 
-_Share = Annotated[
-    float,
-    BeforeValidator(guarded(_parse_share)),
-    PlainSerializer(lambda share: f"{share * 100:.12g}%"),
-    WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$"}),
-]
 _Reserve = Annotated[
     str,
     BeforeValidator(guarded(_parse_reserve)),
@@ -88,7 +84,7 @@ class Compare(_Section):
 
     base: str | None = Field(None, description="name of the target that others are compared with; the first")
     metrics: list[str] = Field(default_factory=list, description="metrics to compare; empty: chosen by work")
-    margin: _Share = Field(0.05, description="difference that does not matter, for example 5%")
+    margin: Share = Field(0.05, description="difference that does not matter, for example 5%")
 
 
 class Observe(_Section):
@@ -112,8 +108,8 @@ class Study(_Section):
     title: str = Field("", max_length=200, description="one line for reports")
     about: str = Field("", max_length=4000, description="what is asked and why")
     targets: dict[str, _Url] = Field(default_factory=dict, description="name: path, or null://")
-    works: dict[str, JobOptions] = Field(min_length=1, description="name: options of a job")
-    defaults: JobOptions = Field(default_factory=JobOptions, description="options of every work")
+    works: dict[str, WorkOptions] = Field(min_length=1, description="name: options of a job, or several jobs")
+    defaults: SharedOptions = Field(default_factory=SharedOptions, description="options of every work")
     factors: dict[str, list[Any]] = Field(default_factory=dict, description="option: list of its levels")
     label: str = Field("", description="name of each work, for example {work}_{bs}")
     blocks: Annotated[int, Whole(1, 1_000)] = Field(3, description="times that every cell is run; 3")
@@ -140,20 +136,27 @@ class Study(_Section):
 
 @dataclass(frozen=True)
 class Work:
-    """One work with one level of each factor applied; `base` is its name in the study."""
+    """One work, or one job of a composition, with one level of each factor applied.
+
+    `base` is the work's name in the study, `job` the name of the job in it. `group` names the composition
+    that the job is a part of, and `order` says how its jobs follow each other; None for a work alone.
+    """
 
     name: str
     base: str
     options: JobOptions
     factors: dict[str, Any]
+    job: str | None = None
+    group: str | None = None
+    order: Order | None = None
+    steady: SteadyState | None = None
+    search: Search | None = None
 
 
-_OPTION_KEYS = JOB_OPTIONS
 KNOWN_KEYS: dict[str, tuple[str, ...]] = {
+    **known_keys(),
     "": tuple(Study.model_fields),
-    "works": _OPTION_KEYS,
-    "defaults": _OPTION_KEYS,
-    "factors": _OPTION_KEYS,
+    "factors": JOB_OPTIONS,
     "compare": tuple(Compare.model_fields),
     "observe": tuple(Observe.model_fields),
     "limits": tuple(Limits.model_fields),
@@ -187,27 +190,52 @@ def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
     """Every work times every combination of factor levels. Raises SpecError for what contradicts itself."""
     written = document or Document({}, {(): Place(study.name)}, study.name)
     names, levels = list(study.factors), list(study.factors.values())
-    if len(study.works) * math.prod(len(level) for level in levels) > CELLS_MAX:
+    jobs = sum(len(own.jobs or (None,)) for own in study.works.values())
+    if jobs * math.prod(len(level) for level in levels) > CELLS_MAX:
         written.fail(("factors",), f"more than {CELLS_MAX} works", "leave levels out, or split the study")
     found: dict[str, Work] = {}
     for base, own in study.works.items():
         for combination in itertools.product(*levels):
             chosen = JobOptions.model_validate(dict(zip(names, combination, strict=True)))
-            options = chosen.over(own.over(study.defaults))
-            problem = problem_of(options)
-            if problem is not None:
-                path = _origin(study, base, problem.key)
-                written.fail(path, f"{problem.message} (work {base})", problem.remedy)
             factors = {name: level_words(name, getattr(chosen, name)) for name in names}
-            name = _label(study, base, options, factors, written)
-            if name in found:
-                written.fail(
-                    ("label",) if study.label else ("works", base),
-                    f"two works would be named {name!r} ({found[name].base} and {base})",
-                    "name in `label` what they differ in, for example {work}_{bs}",
-                )
-            found[name] = Work(name, base, options, factors)
+            for work in _works(study, base, own, chosen, factors, written):
+                if work.name in found:
+                    written.fail(
+                        ("label",) if study.label else ("works", base),
+                        f"two works would be named {work.name!r} ({found[work.name].base} and {base})",
+                        "name in `label` what they differ in, for example {work}_{bs}",
+                    )
+                found[work.name] = work
     return tuple(found.values())
+
+
+def _works(
+    study: Study,
+    base: str,
+    own: WorkOptions,
+    chosen: JobOptions,
+    factors: dict[str, Any],
+    written: Document,
+) -> list[Work]:
+    """One combination of levels of one work: a work, or one for each job of a composition."""
+    common = plain_options(own).over(plain_options(study.defaults))
+    name = _label(study, base, chosen.over(common), factors, written)
+    steady = own.steady_state or study.defaults.steady_state
+    if own.jobs is None:
+        work = Work(name, base, chosen.over(common), factors, steady=steady, search=own.search)
+        works = [work]
+    else:
+        order = own.order or "together"
+        works = [
+            Work(f"{name}.{job}", base, chosen.over(options.over(common)), factors, job, name, order, steady)
+            for job, options in own.jobs.items()
+        ]
+    problem, at_fault = problem_of_works(own, works)
+    if problem is not None:
+        path = _origin(study, base, at_fault.job, problem.key)
+        of = base if at_fault.job is None else f"{base}, job {at_fault.job}"
+        written.fail(path, f"{problem.message} (work {of})", problem.remedy)
+    return works
 
 
 def level_words(option: str, value: Any) -> Any:
@@ -225,15 +253,18 @@ def level_words(option: str, value: Any) -> Any:
     return units.exact_duration(value) if option in _DURATION_OPTIONS else value
 
 
-def _origin(study: Study, work: str, option: str) -> Path:
+def _origin(study: Study, work: str, job: str | None, option: str) -> Path:
     """Where the value of an option of a work was written down."""
+    own, jobs = study.works[work], study.works[work].jobs
     if option in study.factors:
         return ("factors", option)
-    if getattr(study.works[work], option) is not None:
+    if job is not None and jobs is not None and getattr(jobs[job], option, None) is not None:
+        return ("works", work, "jobs", job, option)
+    if getattr(own, option, None) is not None:
         return ("works", work, option)
-    if getattr(study.defaults, option) is not None:
+    if getattr(study.defaults, option, None) is not None:
         return ("defaults", option)
-    return ("works", work, option)
+    return ("works", work, option) if job is None else ("works", work, "jobs", job, option)
 
 
 def _label(study: Study, base: str, options: JobOptions, factors: dict[str, Any], written: Document) -> str:
@@ -306,18 +337,34 @@ def _refuse_format(document: Document, value: dict[str, Any]) -> None:
 
 def _refuse_names(document: Document, value: dict[str, Any]) -> None:
     works, targets = value.get("works"), value.get("targets")
-    for name in works if isinstance(works, dict) else ():
+    for name, work in works.items() if isinstance(works, dict) else ():
         if not _WORK_NAME.fullmatch(name):
             document.fail(
                 ("works", name),
                 "is no name of a work",
                 "use up to 64 letters, digits, _ and -, for example randread_4k",
             )
+        _refuse_job_names(document, name, work)
     for name in targets if isinstance(targets, dict) else ():
         try:
             check_name(name)
         except SpecError as error:
             document.fail(("targets", name), error.message, error.remedy)
+
+
+def _refuse_job_names(document: Document, work: str, value: Any) -> None:
+    jobs = value.get("jobs") if isinstance(value, dict) else None
+    for name in jobs if isinstance(jobs, dict) else ():
+        if not _WORK_NAME.fullmatch(name):
+            document.fail(
+                ("works", work, "jobs", name),
+                "is no name of a job",
+                "use up to 64 letters, digits, _ and -, for example stream",
+            )
+    if isinstance(jobs, dict) and len(jobs) < 2:
+        document.fail(
+            ("works", work, "jobs"), "several jobs are two or more", "write the one job as a work of its own"
+        )
 
 
 def _refuse_factors(document: Document, study: Study) -> None:

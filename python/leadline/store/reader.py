@@ -80,7 +80,12 @@ def check_manifest(path: Path) -> dict[str, Any]:
 
 def finished_trials(path: Path, events: Iterable[Event]) -> frozenset[str]:
     """Trials that the journal calls finished and whose tables are all there."""
-    named = {str(e.details.get("trial")) for e in events if e.event == "trial_finished"}
+    named: set[str] = set()
+    for event in events:
+        if event.event == "trial_finished":
+            named.add(str(event.details.get("trial")))
+        elif event.event == "trials_finished":  # jobs of one group: all of them or none
+            named.update(event.details.get("trials") or ())
     return frozenset(t for t in named if all((path / table / f"{t}.parquet").is_file() for table in TABLES))
 
 

@@ -23,6 +23,14 @@ class TrialRow:
     count the whole trial, so that they can be held against each other. What could not be observed
     is None and named in `reasons` (column -> why); `sources` says where the rest was read. `job`,
     `factors`, `threads`, `summary`, `reasons`, `sources`, `start_state`, `end_state` are JSON.
+
+    The measured interval begins `ramp_ns` after the trial's start and is `measured_ns` long. Where a steady
+    state was asked for it is the steady windows, or the last ones when `steady` is false; `steady_range`
+    and `steady_slope` are shares of their mean rate.
+
+    `group` names the composition that the trial is a job of. Jobs that ran together share what observers
+    saw: `group_read_bytes` and `group_written_bytes` are what all of them moved, `start_skew_ns` is the
+    time from the first start to the last.
     """
 
     trial: str
@@ -78,6 +86,13 @@ class TrialRow:
     sources: str
     start_state: str
     end_state: str
+    group: str | None = None
+    start_skew_ns: int | None = None
+    group_read_bytes: int | None = None
+    group_written_bytes: int | None = None
+    steady: bool | None = None
+    steady_range: float | None = None
+    steady_slope: float | None = None
 
 
 @dataclass(frozen=True)

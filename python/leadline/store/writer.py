@@ -25,6 +25,8 @@ from leadline.store.journal import Event, Journal, read_journal
 from leadline.store.reader import check_manifest, finished_trials
 from leadline.store.tables import TABLES, LatencyRow, Row, SeriesRow, TrialRow, to_arrow
 
+StoredTrial = tuple[TrialRow, Sequence[LatencyRow], Sequence[SeriesRow]]
+
 
 class ResultWriter:
     """An open result directory, held by a lock on its journal: one run at a time."""
@@ -53,10 +55,21 @@ class ResultWriter:
 
     def write_trial(self, row: TrialRow, latency: Sequence[LatencyRow], series: Sequence[SeriesRow]) -> None:
         """Store one trial. The journal's `trial_finished` is what makes it count."""
-        for name, rows in (("latency", latency), ("series", series), ("trials", [row])):
-            self._write_part(name, row.trial, list(rows))
-        self.journal("trial_finished", trial=row.trial, cell=row.cell, state=row.state)
-        self.record_path(row.trial).unlink(missing_ok=True)
+        self.write_trials([(row, latency, series)])
+
+    def write_trials(self, trials: Sequence[StoredTrial]) -> None:
+        """Store the trials of one slot: all count from one line of the journal on, or none does."""
+        for row, latency, series in trials:
+            for name, rows in (("latency", latency), ("series", series), ("trials", [row])):
+                self._write_part(name, row.trial, list(rows))
+        found = [row for row, _, _ in trials]
+        if len(found) == 1:
+            row = found[0]
+            self.journal("trial_finished", trial=row.trial, cell=row.cell, state=row.state)
+        else:
+            self.journal("trials_finished", trials={row.trial: row.state for row in found})
+        for row in found:
+            self.record_path(row.trial).unlink(missing_ok=True)
 
     def _write_part(self, table: str, trial: str, rows: list[Row]) -> None:
         import pyarrow.parquet as pq

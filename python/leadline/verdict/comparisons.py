@@ -65,6 +65,43 @@ def _assumption(blocks: int) -> str | None:
     return None
 
 
+def wanted_metrics(cell: PlannedCell) -> tuple[str, ...]:
+    """What is compared where the study does not say: what the work is asked for, and its p99."""
+    return default_metrics(cell.job.as_json()) if cell.search is None else (cell.search.metric,)
+
+
+def compare_beside(
+    cells: Sequence[PlannedCell],
+    tables: Mapping[str, CellTable],
+    states: Mapping[str, State],
+    metrics: Sequence[str],
+    margin: float,
+) -> tuple[Comparison, ...]:
+    """Each job that ran together with others against the same job as a work of its own, where there is one.
+
+    `base` and `other` are cells here; `work` is the job that is alone.
+    """
+    found = []
+    for cell in cells:
+        alone = _alone(cell, cells)
+        if alone is None:
+            continue
+        pair = [tables.get(one.id) or CellTable(one.id, (), {}) for one in (alone, cell)]
+        names = (alone.work, alone.id, cell.id)
+        both = (states[alone.id], states[cell.id])
+        wanted = metrics or wanted_metrics(cell)
+        found += [compare(pair[0], pair[1], names, metric, margin, both) for metric in wanted]
+    return tuple(c for c in found if c.ratio is not None or c.validity in ("INVALID", "NOT_RUN"))
+
+
+def _alone(cell: PlannedCell, cells: Sequence[PlannedCell]) -> PlannedCell | None:
+    """The work of one job that does on the same target, option by option, what this job of a group does."""
+    if cell.group is None or cell.order != "together":
+        return None
+    same = (c for c in cells if c.group is None and c.target == cell.target and c.job == cell.job)
+    return next((c for c in same if c.steady is None and c.search is None), None)
+
+
 def compare_targets(
     cells: Sequence[PlannedCell],
     tables: Mapping[str, CellTable],
@@ -81,7 +118,7 @@ def compare_targets(
         if cell.target == base or anchor is None:
             continue
         pair = [tables.get(anchor.id), tables.get(cell.id)]
-        for metric in metrics or default_metrics(cell.job.as_json()):
+        for metric in metrics or wanted_metrics(cell):
             first = pair[0] or CellTable(anchor.id, (), {})
             second = pair[1] or CellTable(cell.id, (), {})
             found.append(

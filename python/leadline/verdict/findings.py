@@ -16,10 +16,11 @@ from leadline.plan import Plan, PlannedCell
 from leadline.spec.metadata import OPERATIONS, MetadataJob
 from leadline.spec.study import Study
 from leadline.spec.target import TargetFacts
+from leadline.spec.work import Search
 from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
-from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.comparisons import compare_beside, compare_targets
 from leadline.verdict.model import (
     Cell,
     Curve,
@@ -47,7 +48,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     facts = {name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()}
     latency = rows_by_trial(result.latency())
     open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
-    tables = tabulate(result.trials(), latency, open_loop)
+    tables = tabulate(result.trials(), latency, open_loop, searches_of(plan))
     reasons = _not_run_reasons(result)
     validity = {
         cell.id: judge(
@@ -61,14 +62,10 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         for cell in plan.cells
     )
     anchor = _anchor(base, study, plan)
-    comparisons = compare_targets(
-        plan.cells,
-        tables,
-        {name: found.state for name, found in validity.items()},
-        anchor,
-        study.compare.metrics,
-        study.compare.margin,
-    )
+    states = {name: found.state for name, found in validity.items()}
+    asked = study.compare
+    comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin)
+    beside = compare_beside(plan.cells, tables, states, asked.metrics, asked.margin)
     targets = tuple(
         TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
         for t in plan.targets
@@ -82,8 +79,8 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         state=worst([cell.validity.state for cell in cells]),
         targets=targets,
         cells=cells,
-        comparisons=comparisons,
-        statements=words.statements(targets, cells, comparisons, result.complete),
+        comparisons=comparisons + beside,
+        statements=words.statements(targets, cells, comparisons, result.complete, beside),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
         itself=_itself(result, tables),
@@ -100,6 +97,11 @@ def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     for row in rows:
         found.setdefault(row.trial, []).append(row)
     return found
+
+
+def searches_of(plan: Plan) -> dict[str, Search]:
+    """The cells whose rate is searched, with what is searched."""
+    return {cell.id: cell.search for cell in plan.cells if cell.search is not None}
 
 
 def _anchor(base: str | None, study: Study, plan: Plan) -> str:
@@ -133,7 +135,7 @@ def _case(
     return Case(
         cell=cell,
         facts=facts[cell.target],
-        trials=table.trials if table else (),
+        trials=table.judged if table else (),
         blocks_planned=plan.blocks,
         memory_bytes=memory if isinstance(memory, int) else None,
         not_run_reason=reason,
@@ -149,7 +151,7 @@ def _cell(
     series: Mapping[str, Sequence[SeriesRow]],
 ) -> Cell:
     trials = table.trials if table else ()
-    good = [trial for trial in trials if trial.state == "complete"]
+    judged, good = (table.judged, table.good) if table else ((), ())
     own_latency = [row for trial in good for row in latency.get(trial.trial, ())]
     return Cell(
         id=cell.id,
@@ -161,7 +163,7 @@ def _cell(
         validity=validity,
         trials=tuple(_trial(trial, table) for trial in trials),
         curves=tuple(_curves(own_latency)),
-        lines=tuple(_line(trial, series[trial.trial]) for trial in trials if trial.trial in series),
+        lines=tuple(_line(trial, series[trial.trial]) for trial in judged if trial.trial in series),
         origin=_origin(good),
     )
 
@@ -187,11 +189,18 @@ def _metrics(cell: PlannedCell, table: CellTable | None, validity: Validity) -> 
 
 
 def _trial(trial: TrialRow, table: CellTable | None) -> TrialView:
-    measured = table.by_block.get(trial.block) if table else None
+    measured = None
+    if table is not None:
+        measured = table.probes.get(trial.trial) if table.probes else table.by_block.get(trial.block)
     values: dict[str, float | None] = dict(measured.values) if measured else {}
-    values |= {"measured_s": trial.measured_ns / 1e9}
     for name, phase in operation_phases(trial).items():
         values |= {f"{name}_operations": phase["operations"], f"{name}_s": phase["elapsed_ns"] / 1e9}
+    if table is not None and table.counted is not None:
+        values |= {"rate_asked": json.loads(trial.job).get("rate_iops")}
+    begin_s, length_s = trial.ramp_ns / 1e9, trial.measured_ns / 1e9
+    values |= {"measured_s": length_s, "measured_from_s": begin_s, "measured_to_s": begin_s + length_s}
+    if trial.start_skew_ns is not None:
+        values |= {"start_skew_s": trial.start_skew_ns / 1e9}
     for name in ("read", "write"):
         operations = getattr(trial, f"{name}_operations")
         if operations:
@@ -218,7 +227,9 @@ def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
 def _line(trial: TrialRow, series: Sequence[SeriesRow]) -> Line:
     name, unit = ("iops", "1/s") if operation_phases(trial) else ("bandwidth", "B/s")
     points = summed_series(series, "engine", name)
-    return Line(trial.trial, trial.block, name, unit, points, trial.ramp_ns / 1e9)
+    from_s, steady = trial.ramp_ns / 1e9, trial.steady is not None
+    to_s = from_s + trial.measured_ns / 1e9 if steady else None
+    return Line(trial.trial, trial.block, name, unit, points, from_s, to_s)
 
 
 def _origin(trials: Sequence[TrialRow]) -> Origin | None:
@@ -229,7 +240,7 @@ def _origin(trials: Sequence[TrialRow]) -> Origin | None:
     if not application:
         return None
     shares: dict[str, float | None] = {}
-    reasons: dict[str, str] = {}
+    reasons = {name: why for name, why in read.reasons.items() if name == "application"}
     for name in ("wire", "device", "osd"):
         parts = [
             (getattr(amount, name), amount.reasons.get(name, ""))

@@ -80,7 +80,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Line:
-    """A time series of one trial: `points` are (seconds since the trial's start, value)."""
+    """A time series of one trial: `points` are (seconds since the trial's start, value).
+
+    A point stands at the end of its interval. `measured_to_s` is given where the figures of the trial come
+    from a part of it only (steady state).
+    """
 
     trial: str
     block: int
@@ -88,6 +92,7 @@ class Line:
     unit: str
     points: tuple[tuple[float, float], ...]
     measured_from_s: float = 0.0
+    measured_to_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.analysis.cells import CellTable, compare_cells_of_two_runs, tabulate
-from leadline.analysis.metrics import default_metrics, metric_kind
+from leadline.analysis.metrics import metric_kind
 from leadline.errors import ResultError
 from leadline.plan import Plan, PlannedCell
 from leadline.store.reader import Result
-from leadline.verdict.comparisons import FEW_BLOCKS, outcome_of
-from leadline.verdict.findings import build_findings, is_open_loop, rows_by_trial
+from leadline.verdict.comparisons import FEW_BLOCKS, outcome_of, wanted_metrics
+from leadline.verdict.findings import build_findings, is_open_loop, rows_by_trial, searches_of
 from leadline.verdict.model import Comparison, State
 from leadline.verdict.validity import worst
 
@@ -36,7 +36,7 @@ def compare_results(
     found = []
     for first, second in pairs:
         state = worst([states[0][first.id], states[1][second.id]])
-        for metric in metrics or default_metrics(first.job.as_json()):
+        for metric in metrics or wanted_metrics(first):
             found.append(_compare((first, second), (tables[0], tables[1]), metric, margin, state))
     return tuple(found)
 
@@ -50,7 +50,7 @@ def _pairs(base: Plan, other: Plan) -> list[tuple[PlannedCell, PlannedCell]]:
 
 def _tables(result: Result, plan: Plan) -> dict[str, CellTable]:
     open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
-    return tabulate(result.trials(), rows_by_trial(result.latency()), open_loop)
+    return tabulate(result.trials(), rows_by_trial(result.latency()), open_loop, searches_of(plan))
 
 
 def _states(result: Result) -> dict[str, State]:

@@ -13,7 +13,7 @@ from leadline.plan import PlannedCell
 from leadline.spec.metadata import MetadataJob
 from leadline.spec.target import TargetFacts
 from leadline.store.tables import TrialRow
-from leadline.units import format_rate, format_size
+from leadline.units import format_duration, format_rate, format_size
 from leadline.verdict.catalogue import catalogue
 from leadline.verdict.model import Code, State, Validity
 
@@ -150,14 +150,15 @@ def _cached_reads(case: Case) -> Iterator[Code]:
     if source is None:
         fits = case.memory_bytes is None or job.data_set_bytes < case.memory_bytes
         if not job.direct and fits:
-            yield catalogue()["origin_unknown"].fire("; ".join(sorted(set(found.reasons.values()))))
+            reasons = {reason for name, reason in found.reasons.items() if name != "application"}
+            yield catalogue()["origin_unknown"].fire("; ".join(sorted(reasons)))
         return
     words, value = source
     cached = _missing_share(value, found.application)
     if cached > kind.thresholds["share"]:
         yield kind.fire(
             f"{format_size(value)} {words} for {format_size(found.application)} read:"
-            f" {cached:.0%} from a cache of this host",
+            f" {cached:.0%} from a cache of this host{_together(found)}",
             worse=cached > kind.thresholds["share_invalid"],
         )
     elif found.osd and found.device is not None:
@@ -203,7 +204,37 @@ def _buffered_writes(case: Case) -> Iterator[Code]:
     if kept > kind.thresholds["share"]:
         yield kind.fire(
             f"{format_size(found.application)} were written, {format_size(source)} had left memory at the end"
+            f"{_together(found)}"
         )
+
+
+def _together(found: Bytes) -> str:
+    """Jobs that ran together share what was observed; the words that say so, or none."""
+    return f" ({found.reasons['application']})" if "application" in found.reasons else ""
+
+
+def _clock_skew(case: Case) -> Iterator[Code]:
+    kind = catalogue()["clock_skew"]
+    skew_ns, trial = _worst_trial(case.good, lambda row: row.start_skew_ns)
+    if skew_ns > kind.thresholds["seconds"] * 1e9:
+        yield kind.fire(f"the jobs of {trial} began within {skew_ns / 1e9:.3g} s")
+
+
+def _no_steady_state(case: Case) -> Iterator[Code]:
+    asked = case.cell.steady
+    bad = [trial for trial in case.good if trial.steady is False]
+    if asked is None or not bad:
+        return
+    trial = bad[0]
+    if trial.steady_range is None or trial.steady_slope is None:
+        seen = "the trial was too short, or the rate was 0"
+    else:
+        seen = (
+            f"the last {asked.windows} windows of {format_duration(asked.window / 1e9)} spread by"
+            f" {trial.steady_range:.1%} of their mean (at most {asked.range:.1%}) and their line"
+            f" of best fit moved by {trial.steady_slope:.1%} (at most {asked.slope:.1%})"
+        )
+    yield catalogue()["no_steady_state"].fire(f"{len(bad)} of {len(case.good)} trials; {trial.trial}: {seen}")
 
 
 def _memory_target(case: Case) -> Iterator[Code]:
@@ -294,5 +325,7 @@ _RULES: tuple[Callable[[Case], Iterator[Code]], ...] = (
     _host_cpu_saturated,
     _throttled,
     _noisy_host,
+    _clock_skew,
+    _no_steady_state,
     _compressible,
 )

@@ -20,8 +20,12 @@ def statements(
     cells: Sequence[Cell],
     comparisons: Sequence[Comparison],
     complete: bool,
+    beside: Sequence[Comparison] = (),
 ) -> tuple[Statement, ...]:
-    """Headlines, findings, cautions, in the order of their weight."""
+    """Headlines, findings, cautions, in the order of their weight.
+
+    `comparisons` are of targets, `beside` of jobs with others at the same time against the same jobs alone.
+    """
     found: list[Statement] = []
     views = {target.name: target for target in targets}
     primary = [_named(c) for c in comparisons if metric_kind(c.metric).unit != "ns"]
@@ -31,8 +35,10 @@ def statements(
             found.append(_headline(views[own[0].base], target, own))
     if not comparisons:
         found.extend(_alone(targets, cells))
+    found.extend(_rates(cells))
+    found.extend(_beside(beside))
     found.extend(_amplification(targets, cells))
-    found.extend(_cautions(cells, comparisons, complete))
+    found.extend(_cautions(cells, (*comparisons, *beside), complete))
     found.extend(_lab(targets))
     return tuple(found)
 
@@ -134,6 +140,49 @@ def _operations(cell: Cell) -> str:
         if (operation := metric_operation(name)) and name.endswith("_iops") and quantity.value is not None
     ]
     return f"in {cell.work}: {', '.join(rates)}" if rates else ""
+
+
+def _rates(cells: Sequence[Cell]) -> Iterator[Statement]:
+    """The highest rate under a bound of latency, where one was searched."""
+    for cell in cells:
+        for metric in cell.metrics:
+            if metric.startswith("rate_at_") and cell.validity.state not in _UNUSABLE:
+                quantity, bound = (
+                    cell.metrics[metric],
+                    metric.removeprefix("rate_at_").replace("_", " under "),
+                )
+                text = (
+                    f"{cell.id} holds {_quantity(cell, metric)} with {bound}."
+                    if quantity.value is not None
+                    else f"{cell.id}: no highest rate with {bound}: {quantity.reason}."
+                )
+                yield Statement("finding", text)
+
+
+def _beside(found: Sequence[Comparison]) -> Iterator[Statement]:
+    """By how much a job that runs with others is slower than alone: rate and latency in one sentence."""
+    for other in dict.fromkeys(c.other for c in found if c.validity not in _UNUSABLE):
+        own = [c for c in found if c.other == other]
+        parts = [_beside_words(c) for c in own]
+        group, _, job = other.rpartition(".")
+        yield Statement(
+            "finding",
+            f"{job} beside the other jobs of {group}, against {own[0].base} alone: {'; '.join(parts)}.",
+            tuple(_evidence(c) for c in own),
+        )
+
+
+def _beside_words(comparison: Comparison) -> str:
+    kind = metric_kind(comparison.metric)
+    if comparison.verdict == "same":
+        return f"{kind.words} the same within {comparison.margin:.0%}"
+    if comparison.verdict == "undecided":
+        return f"{kind.words} undecided ({_interval(comparison)})"
+    more = (comparison.ratio or 1.0) >= 1
+    return (
+        f"{kind.words} {_digits(_factor(comparison))} times {'higher' if more else 'lower'}"
+        f" (95 % interval {_factor_interval(comparison)})"
+    )
 
 
 def _value(cell: Cell, metric: str) -> float:
