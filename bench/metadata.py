@@ -60,8 +60,8 @@ Phases = dict[str, Phase]
 class MetadataRow:
     """One operation: median rates in 1/s, and medians of the ratio leadline/floor over interleaved pairs.
 
-    `ratio` is of operations per second of processor time, which other load on the machine does not change as it
-    does `elapsed_ratio`; `low` and `high` are its quartiles.
+    `ratio` is of operations per second of processor time, which other load on the machine changes less than
+    `elapsed_ratio`; `low` and `high` are its quartiles.
     """
 
     operation: str

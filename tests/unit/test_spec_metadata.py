@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_spec_vocabulary import options_of, refusal
 
@@ -53,6 +55,7 @@ def test_only_the_first_byte_needs_files_laid_out() -> None:
         ("operations: [create], size: 1M", "size", "means nothing with operations"),
         ("operations: [create], iodepth: 4", "iodepth", "means nothing with operations"),
         ("operations: [create], bs: 4k", "bs", "first_byte"),
+        ("operations: [create], direct: true", "direct", "first_byte"),
         ("rw: read, files: 10", "files", "without operations"),
         ("rw: read, file_size: 10", "file_size", "without operations"),
         ("operations: [stat, stat]", "operations", "twice"),
@@ -75,6 +78,13 @@ def test_each_contradiction_names_its_key_and_the_remedy(text: str, key: str, wo
     error = refusal(text)
     assert f".{key}" in str(error.key)
     assert words in f"{error.message} {error.remedy}"
+
+
+def test_the_first_byte_goes_past_the_page_cache_where_it_can() -> None:
+    text = "operations: [first_byte], file_size: 64k"
+    assert job_of(text, replace(LOCAL, direct_io=True)).direct
+    assert not job_of(text, replace(LOCAL, direct_io=True, in_memory=True)).direct
+    assert not job_of(f"{text}, direct: false", replace(LOCAL, direct_io=True)).direct
 
 
 def test_a_target_without_files_is_refused() -> None:

@@ -30,8 +30,8 @@ def _layout(command: dict[str, Any]) -> dict[str, Any]:
 
 def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
     job = command["job"]
-    # A job without these keys is one of metadata: opening its files here would warm them.
-    if not job.get("direct", True) and job["engine"] != "null":
+    # Without an engine it is a job of metadata: opening its files here would warm them.
+    if not job["direct"] and job.get("engine", "null") != "null":
         workspace.forget_cached(Path(job["directory"]), job["prefix"])
     return {}
 

@@ -21,7 +21,7 @@ DIRECTORIES_MAX = 1 << 20  # of one tree; the engine's limit
 class MetadataJob(BaseModel):
     """What one trial does. `files` is per numjob, and is the number of directories for mkdir and rmdir.
 
-    `bs` is what `first_byte` reads. Times are nanoseconds, sizes bytes.
+    `bs` is what `first_byte` reads, past the page cache where `direct`. Times are nanoseconds, sizes bytes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,6 +33,7 @@ class MetadataJob(BaseModel):
     private: bool
     file_size: int = Field(ge=0)
     bs: int = Field(gt=0)
+    direct: bool = False
     numjobs: int = Field(gt=0)
     time_based: bool
     runtime_ns: int = Field(ge=0)
@@ -40,7 +41,6 @@ class MetadataJob(BaseModel):
     # What a plan, an executor and a verdict ask of every job.
     engine_format: ClassVar[str] = "leadline.metadata/1"
     engine: ClassVar[str] = "metadata"
-    direct: ClassVar[bool] = False
     verify: ClassVar[bool] = False
     incompressible: ClassVar[bool] = True
     ramp_time_ns: ClassVar[int] = 0

@@ -130,10 +130,13 @@ def _fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoR
 def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
     if facts.access == "null":
         _fail(work, target, "operations", "null:// has no files", "leave this target out")
-    notes = []
+    notes: list[str] = []
+    bs = options.bs if isinstance(options.bs, int) else BS_DEFAULT_BYTES
+    direct = False
     if facts.in_memory:
         notes.append(f"measures memory: {facts.file_system} keeps its files there")
     if FIRST_BYTE in (options.operations or ()):
+        direct = _direct(work, options, target, facts, (bs,), notes)
         notes.append(
             "first_byte: pages of the files are dropped before each trial; names and attributes only with"
             " --drop-caches"
@@ -147,7 +150,8 @@ def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: Tar
         depth=options.depth or 0,
         private=options.private is not False,
         file_size=options.file_size or 0,
-        bs=options.bs if isinstance(options.bs, int) else BS_DEFAULT_BYTES,
+        bs=bs,
+        direct=direct,
         numjobs=options.numjobs or 1,
         time_based=bool(options.time_based),
         runtime_ns=options.runtime or 0,

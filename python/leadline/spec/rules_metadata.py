@@ -10,7 +10,7 @@ from leadline.spec.metadata import DIRECTORIES_MAX, FIRST_BYTE, NEEDS_FILES, tre
 from leadline.spec.rule import BS_DEFAULT_BYTES, Problem
 
 OWN = ("operations", "files", "branch", "depth", "private", "file_size")
-_ALLOWED = (*OWN, "numjobs", "time_based", "runtime", "bs")
+_ALLOWED = (*OWN, "numjobs", "time_based", "runtime", "bs", "direct")
 _TREE = ("branch", "depth", "private")
 _FILE_MAX_BYTES = units.GIB
 _LAID_OUT_FILES_MAX = 1 << 20  # the engine's limit of files of one job
@@ -105,6 +105,8 @@ def _first_byte(options: JobOptions) -> Iterator[Problem]:
 def _tree(options: JobOptions) -> Iterator[Problem]:
     if options.bs is not None:
         yield Problem("bs", "means nothing but with first_byte", "leave it out; file_size is what is written")
+    if options.direct is not None:
+        yield Problem("direct", "means nothing but with first_byte, which reads data", "leave it out")
     if options.branch is not None and not options.depth:
         yield Problem("branch", "means nothing without depth", "add depth, for example depth: 2")
     branch, depth = options.branch or 1, options.depth or 0

@@ -70,6 +70,9 @@ pub struct MetadataJob {
     pub file_size: u64,
     /// Bytes that `first_byte` reads.
     pub bs: u64,
+    /// Whether `first_byte` reads past the page cache.
+    #[serde(default)]
+    pub direct: bool,
     pub numjobs: u32,
     /// Whole passes over all phases until the runtime is over; else one.
     pub time_based: bool,

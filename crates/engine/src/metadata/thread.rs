@@ -14,6 +14,7 @@ use crate::context::lock;
 use crate::error::{Failure, FailureKind};
 use crate::histogram::Counts;
 use crate::pattern::Stamp;
+use crate::sys::buffer::AlignedBuffer;
 use crate::sys::metadata::{self as calls, Name};
 use crate::sys::process::{own_file_table, thread_cpu, thread_id};
 
@@ -28,7 +29,9 @@ struct Thread<'a> {
     shared: &'a Shared,
     number: u32,
     tree: Tree,
-    buffer: Vec<u8>,
+    buffer: AlignedBuffer,
+    /// What is used of it.
+    buffer_bytes: usize,
     counts: Counts,
     step: Step,
     /// Of the interval that is on: its end, and what was done in it.
@@ -80,7 +83,8 @@ impl<'a> Thread<'a> {
             shared,
             number,
             tree: Tree::of(job, number),
-            buffer: vec![1; buffer_bytes],
+            buffer: AlignedBuffer::new(buffer_bytes).expect("memory for one buffer"),
+            buffer_bytes,
             counts: Counts::new(),
             step,
             index: 0,
@@ -165,7 +169,7 @@ impl<'a> Thread<'a> {
         match self.step.operation {
             Operation::Stat => calls::stat(directory, text),
             Operation::Unlink => calls::unlink(directory, text),
-            Operation::Open => match calls::open(directory, text) {
+            Operation::Open => match calls::open(directory, text, false) {
                 descriptor if descriptor >= 0 => calls::close(descriptor),
                 refused => refused,
             },
@@ -183,7 +187,7 @@ impl<'a> Thread<'a> {
 
     #[inline(always)]
     fn write_and_close(&mut self, descriptor: RawFd, item: u64) -> i32 {
-        let written = if self.buffer.is_empty() {
+        let written = if self.buffer_bytes == 0 {
             0
         } else {
             self.write_file(descriptor, item)
@@ -205,7 +209,7 @@ impl<'a> Thread<'a> {
                 file: (u64::from(self.number) * job.files + item) as u32,
                 offset,
             };
-            let chunk = &mut self.buffer[..length];
+            let chunk = &mut self.buffer.as_mut_slice()[..length];
             let before = self.shared.now_ns();
             self.shared.pattern.fill(chunk, stamp);
             // Making the data is not the target's doing.
@@ -235,7 +239,7 @@ impl<'a> Thread<'a> {
             };
             let mut result = 1;
             while result > 0 {
-                result = calls::entries(directory, &mut self.buffer);
+                result = calls::entries(directory, self.buffer.as_mut_slice());
             }
             calls::close(directory);
             if result < 0 {
@@ -259,11 +263,14 @@ impl<'a> Thread<'a> {
             let text = format!("{}.{}.{item}", job.prefix, self.number);
             let name = CString::new(text.as_str()).unwrap_or_default();
             self.last_ns = self.shared.now_ns();
-            let descriptor = calls::open(directory, &name);
+            let descriptor = calls::open(directory, &name, job.direct);
             let result = if descriptor < 0 {
                 descriptor
             } else {
-                calls::read(descriptor, &mut self.buffer)
+                calls::read(
+                    descriptor,
+                    &mut self.buffer.as_mut_slice()[..self.buffer_bytes],
+                )
             };
             let now = self.shared.now_ns();
             if descriptor >= 0 {

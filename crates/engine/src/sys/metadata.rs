@@ -95,10 +95,11 @@ pub fn create(at: RawFd, name: &CStr) -> i32 {
     open_by_number(at, name, flags)
 }
 
-/// A file, open for reading.
+/// A file, open for reading; `direct`: past the page cache.
 #[inline]
-pub fn open(at: RawFd, name: &CStr) -> i32 {
-    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+pub fn open(at: RawFd, name: &CStr, direct: bool) -> i32 {
+    let direct = if direct { libc::O_DIRECT } else { 0 };
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_CLOEXEC | direct;
     open_by_number(at, name, flags)
 }
 
