@@ -77,12 +77,13 @@ pub struct Worker<'a, E: Engine> {
     batch_max: usize,
 }
 
-/// The whole life of a thread: prepare, wait for the start, run, hand over the rest.
-pub fn run<E: Engine>(context: &Context, thread: u32) {
+/// The whole life of a thread: prepare, wait for the start, run (`body` is one of the two loops), hand over
+/// the rest.
+pub fn run<'a, E: Engine>(context: &'a Context, thread: u32, body: fn(&mut Worker<'a, E>)) {
     let hand = &context.hands[thread as usize];
     hand.thread_id.store(thread_id(), Ordering::Relaxed);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        run_guarded::<E>(context, hand, thread)
+        run_guarded(context, hand, thread, body)
     }));
     let end = outcome.unwrap_or_else(|_| {
         let what = "the engine itself failed (a bug in leadline: please report it)";
@@ -99,7 +100,12 @@ pub fn run<E: Engine>(context: &Context, thread: u32) {
     context.ring();
 }
 
-fn run_guarded<E: Engine>(context: &Context, hand: &Hand, thread: u32) -> ThreadEnd {
+fn run_guarded<'a, E: Engine>(
+    context: &'a Context,
+    hand: &'a Hand,
+    thread: u32,
+    body: fn(&mut Worker<'a, E>),
+) -> ThreadEnd {
     set_timer_slack_minimal();
     own_file_table();
     let prepared = Worker::<E>::prepare(context, hand, thread);
@@ -112,7 +118,7 @@ fn run_guarded<E: Engine>(context: &Context, hand: &Hand, thread: u32) -> Thread
     }
     context.ring();
     match prepared {
-        Ok(mut worker) => worker.run(),
+        Ok(mut worker) => worker.run(body),
         Err(failure) => {
             context.fail(failure);
             ThreadEnd::default()
@@ -138,6 +144,7 @@ impl<'a, E: Engine> Worker<'a, E> {
                 direct: job.direct,
             },
             random: job.rw.is_random(),
+            sqthread_poll: job.sqthread_poll,
         })?;
         lock(&hand.tray).empty = Some(Box::new(IntervalSet::new(job, E::BLOCKING)));
         let idle = Slot {
@@ -181,14 +188,10 @@ impl<'a, E: Engine> Worker<'a, E> {
         })
     }
 
-    fn run(&mut self) -> ThreadEnd {
+    fn run(&mut self, body: fn(&mut Self)) -> ThreadEnd {
         self.origin_ns = self.context.wait_for_start();
         let cpu = thread_cpu();
-        if E::BLOCKING {
-            self.run_blocking()
-        } else {
-            self.run_queued()
-        }
+        body(self);
         let cpu = thread_cpu().since(cpu);
         if let Some(file) = self.engine.vanished() {
             let path = self.context.job.file_path(self.thread, file as u32);

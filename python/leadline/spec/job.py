@@ -48,6 +48,7 @@ class Job(BaseModel):
     arrival: Arrival
     verify: bool
     incompressible: bool
+    sqthread_poll: bool = False
 
     @property
     def reads(self) -> bool:
@@ -115,6 +116,9 @@ class JobOptions(BaseModel):
     arrival: Arrival | None = Field(None, description="how an open loop's operations are spaced; constant")
     verify: Truth | None = Field(None, description="check every block that is read")
     incompressible: Truth | None = Field(None, description="no two blocks of 4 KiB equal; true")
+    sqthread_poll: Truth | None = Field(
+        None, description="a thread of the kernel submits (SQPOLL), with engine io_uring; false"
+    )
 
     def over(self, other: JobOptions) -> JobOptions:
         """These options; what they do not say is taken from `other`."""

@@ -1,12 +1,12 @@
 //! The loop of engines that do one call at a time: two readings of the clock per operation.
 
 use super::{Phase, Slot, Worker};
-use crate::io::{Engine, Operation};
+use crate::io::{Blocking, Completion, Operation};
 use crate::pacer::Pacer;
 
-impl<E: Engine> Worker<'_, E> {
+impl<E: Blocking> Worker<'_, E> {
     /// One operation at a time: two readings of the clock for each.
-    pub(super) fn run_blocking(&mut self) {
+    pub fn run_blocking(&mut self) {
         let mut now = self.now();
         loop {
             if now >= self.wake_ns || self.context.is_stopping() {
@@ -43,17 +43,9 @@ impl<E: Engine> Worker<'_, E> {
         let direction = operation.direction;
         let mut operation = operation;
         loop {
-            self.engine.queue(0, operation);
-            if let Err(errno) = self.engine.submit() {
-                self.fail_engine(errno);
-                return self.now();
-            }
+            let result = self.engine.perform(operation);
             let done = self.now();
-            self.completions.clear();
-            let _ = self.engine.reap(1, 0, &mut self.completions);
-            let Some(completion) = self.completions.first().copied() else {
-                return done;
-            };
+            let completion = Completion { slot: 0, result };
             if self.settle(completion, done) {
                 self.set.of(direction).in_flight_area += done - start;
                 self.freed_ns = done;
