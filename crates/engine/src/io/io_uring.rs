@@ -314,6 +314,10 @@ impl Drop for Ring {
         if self.in_flight.contains(&true) {
             // Operations that the kernel never ended may yet write there.
             std::mem::forget(self.buffer.take());
+        } else if self.files_registered {
+            // The kernel takes a ring apart some time after it was closed: files that it still holds then keep
+            // their file system busy, and an unmount after the trial would fail.
+            let _ = self.ring.submitter().unregister_files();
         }
     }
 }
