@@ -15,7 +15,7 @@ use crate::job::Arrival;
 use crate::pacer::Pacer;
 use crate::random::Random;
 use crate::source::{PURPOSE_ARRIVALS, Source, sync_of};
-use crate::sys::clock::set_timer_slack_minimal;
+use crate::sys::clock::{Clock, set_timer_slack_minimal};
 use crate::sys::file::OpenHow;
 use crate::sys::process::{own_file_table, thread_cpu, thread_id};
 
@@ -54,7 +54,8 @@ pub struct Worker<'a, E: Engine> {
     hand: &'a Hand,
     engine: E,
     thread: u32,
-    origin_ns: u64,
+    /// Counts from the trial's start.
+    clock: Clock,
     source: Source,
     pacer: Option<Pacer>,
     phase: Phase,
@@ -164,7 +165,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             hand,
             engine,
             thread,
-            origin_ns: 0,
+            clock: context.clock,
             source: Source::new(job, thread),
             pacer: pacer(context, thread),
             phase: Phase::Running,
@@ -189,7 +190,10 @@ impl<'a, E: Engine> Worker<'a, E> {
     }
 
     fn run(&mut self, body: fn(&mut Self)) -> ThreadEnd {
-        self.origin_ns = self.context.wait_for_start();
+        self.clock = self
+            .context
+            .clock
+            .from_origin(self.context.wait_for_start());
         let cpu = thread_cpu();
         body(self);
         let cpu = thread_cpu().since(cpu);
@@ -215,7 +219,7 @@ impl<'a, E: Engine> Worker<'a, E> {
 
     #[inline(always)]
     fn now(&self) -> u64 {
-        self.context.clock.now_ns().saturating_sub(self.origin_ns)
+        self.clock.now_ns()
     }
 
     /// Whether the next operation has an intended start: syncs follow writes, not the clock.
