@@ -324,7 +324,8 @@ impl Drop for Ring {
 
 /// The best ring that this kernel makes. SQPOLL and DEFER_TASKRUN exclude each other.
 fn build(setup: &Setup, notes: &mut Vec<String>) -> io::Result<IoUring> {
-    let entries = setup.depth.next_power_of_two();
+    // One entry more than slots: for the timer.
+    let entries = (setup.depth + 1).next_power_of_two();
     let best = if setup.sqthread_poll {
         IoUring::builder()
             .setup_single_issuer()
