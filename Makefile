@@ -44,16 +44,23 @@ test-quick: .venv/.built ## Rust and Python unit tests only
 check: setup ## Formatting, lints, types, stubs, layers
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
-	$(BIN)/ruff format --check python tests
-	$(BIN)/ruff check python tests
+	$(BIN)/ruff format --check python tests bench
+	$(BIN)/ruff check python tests bench
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest leadline._core --allowlist tools/stubtest-allowed.txt
 	$(BIN)/lint-imports
 
+bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writes bench/results.md (QUICK=1: two minutes)
+	cargo build --release --locked --quiet --package leadline-engine --examples
+	@mkdir -p target/bench
+	gcc -O2 -Wall -Wextra -o target/bench/pread_loop bench/floors/pread_loop.c
+	gcc -O2 -Wall -Wextra -o target/bench/uring_loop bench/floors/uring_loop.c
+	$(BIN)/python bench/run.py $(if $(QUICK),--quick --output target/bench/quick.md)
+
 format: .venv/.built ## Format Rust and Python
 	cargo fmt --all
-	$(BIN)/ruff format python tests
-	$(BIN)/ruff check --fix python tests
+	$(BIN)/ruff format python tests bench
+	$(BIN)/ruff check --fix python tests bench
 
 lock: .venv/.installed ## Resolve the Python dependencies anew into requirements.lock
 	$(BIN)/pip-compile --quiet --extra dev --generate-hashes --strip-extras --allow-unsafe --no-header \

@@ -117,6 +117,7 @@ def job(rw: str, bs: int, iodepth: int = 16) -> dict[str, object]:
         "arrival": "constant",
         "verify": False,
         "incompressible": True,
+        "sqthread_poll": False,
     }
 
 

@@ -47,6 +47,7 @@ def job(**changes: Any) -> Job:
         "arrival": "constant",
         "verify": False,
         "incompressible": True,
+        "sqthread_poll": False,
     }
     return Job(**{**values, **changes})
 

@@ -50,6 +50,7 @@ def job(directory: Path, **changes: Any) -> str:
         "arrival": "constant",
         "verify": False,
         "incompressible": True,
+        "sqthread_poll": False,
         "seed": 7,
         "generation": 1,
         "interval_ns": SECOND_NS // 10,

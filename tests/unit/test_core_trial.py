@@ -178,3 +178,16 @@ def test_the_golden_record_is_read() -> None:
     record = _core.read_record(golden)
     assert [one["index"] for one in record["intervals"]] == [0, 1]
     assert json.dumps(record["summary"]) == '{"state": "complete"}'
+
+
+def test_the_kernels_submission_thread_moves_the_same_bytes(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"engine": "io_uring", "iodepth": 8, "sqthread_poll": True, "verify": True}
+    _core.layout(job(tmp_path, **changes))
+    summary, _ = run(tmp_path, **changes)
+    assert (summary["state"], summary["total"]["read"]["bytes"]) == ("complete", MIB)
+    assert summary["verified_blocks"] == MIB // 4096
+
+
+def test_a_submission_thread_without_io_uring_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="sqthread_poll"):
+        run(tmp_path, sqthread_poll=True)

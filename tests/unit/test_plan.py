@@ -217,6 +217,15 @@ def test_an_engine_that_does_not_work_here_is_replaced_only_where_nothing_is_los
         )
 
 
+def test_a_submission_thread_needs_io_uring_and_is_said_to_cost_a_processor() -> None:
+    cell = cell_of("rw: randread, sqthread_poll: true, direct: false")
+    assert (cell.job.engine, cell.job.sqthread_poll) == ("io_uring", True)
+    assert any("busy" in note for note in cell.notes)
+    assert not cell_of("rw: randread").job.sqthread_poll
+    with pytest.raises(SpecError, match="no submission thread"):
+        cell_of("rw: randread, sqthread_poll: true, engine: psync")
+
+
 def test_max_rate_caps_every_trial_and_contradicts_a_higher_rate() -> None:
     plan = plan_of(["limits.max_rate=10M"])
     assert {cell.job.rate_bytes_per_s for cell in plan.cells} == {10 * units.MIB}

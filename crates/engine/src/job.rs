@@ -113,6 +113,8 @@ pub struct Job {
     pub arrival: Arrival,
     pub verify: bool,
     pub incompressible: bool,
+    /// A thread of the kernel submits (SQPOLL); with io_uring only.
+    pub sqthread_poll: bool,
     pub seed: u64,
     pub generation: u32,
     pub interval_ns: u64,
@@ -319,6 +321,13 @@ impl Job {
                 self.iodepth
             )
         })?;
+        require(
+            !self.sqthread_poll || self.engine == EngineName::IoUring,
+            || {
+                "sqthread_poll: only io_uring has a submission thread; use sqthread_poll: false"
+                    .to_owned()
+            },
+        )?;
         require(!(self.engine == EngineName::Mmap && self.direct), || {
             "direct: mmap goes through the page cache; use direct: false, or engine psync or io_uring"
                 .to_owned()
@@ -416,7 +425,7 @@ pub mod tests {
             "iodepth": 1, "engine": "psync", "direct": false, "overwrite": false, "fsync": 0,
             "end_fsync": false, "time_based": false, "runtime_ns": 0, "ramp_time_ns": 0,
             "rate_bytes_per_s": null, "rate_iops": null, "arrival": "constant", "verify": false,
-            "incompressible": true, "seed": 1, "generation": 1, "interval_ns": 100_000_000,
+            "incompressible": true, "sqthread_poll": false, "seed": 1, "generation": 1, "interval_ns": 100_000_000,
             "deadline_ns": 60_000_000_000_u64, "parent_pid": null
         })
     }

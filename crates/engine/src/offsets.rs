@@ -84,7 +84,8 @@ impl Map {
 /// xor-shifts can each be undone, hence so can their sequence.
 #[derive(Debug, Clone)]
 pub struct Permutation {
-    bits: u32,
+    mask: u64,
+    shift: u32,
     multipliers: [u64; 3],
     added: u64,
     positions: u64,
@@ -96,7 +97,8 @@ impl Permutation {
         let bits = (64 - (blocks - 1).leading_zeros()).max(1);
         let multipliers = [mix(key ^ 1) | 1, mix(key ^ 2) | 1, mix(key ^ 3) | 1];
         let mut this = Self {
-            bits,
+            mask: u64::MAX >> (64 - bits),
+            shift: bits.div_ceil(2),
             multipliers,
             added: mix(key ^ 4),
             positions: 1 << bits,
@@ -110,12 +112,10 @@ impl Permutation {
 
     #[inline]
     fn image(&self, position: u64) -> u64 {
-        let mask = u64::MAX >> (64 - self.bits);
-        let shift = self.bits.div_ceil(2);
-        let mut value = position.wrapping_add(self.added) & mask;
+        let mut value = position.wrapping_add(self.added) & self.mask;
         for multiplier in self.multipliers {
-            value = value.wrapping_mul(multiplier) & mask;
-            value ^= value >> shift;
+            value = value.wrapping_mul(multiplier) & self.mask;
+            value ^= value >> self.shift;
         }
         value
     }

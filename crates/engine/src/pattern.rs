@@ -12,6 +12,7 @@
 use crate::distribution::scaled;
 use crate::job::Job;
 use crate::random::{Random, mix};
+use crate::sys::lanes::{Lanes, Width};
 
 /// The unit of patterns and of verification.
 pub const BLOCK_BYTES: usize = 4096;
@@ -56,6 +57,7 @@ pub struct Pattern {
     dedupe_percentage: u32,
     /// What is equal or different as a whole, in bytes.
     dedupe_unit_bytes: u64,
+    width: Width,
 }
 
 /// How a block's body is made.
@@ -96,8 +98,6 @@ fn random_bytes(percent: u8) -> usize {
     wanted.saturating_sub(BODY_START) / LANE_BYTES * LANE_BYTES
 }
 
-type Lanes = [u64; 4];
-
 impl Pattern {
     /// Incompressible blocks; or, for the contrary, blocks of one repeated word.
     pub fn new(incompressible: bool) -> Self {
@@ -115,6 +115,7 @@ impl Pattern {
             },
             dedupe_percentage: 0,
             dedupe_unit_bytes: BLOCK_BYTES as u64,
+            width: Width::of_this_cpu(),
         }
     }
 
@@ -223,7 +224,7 @@ impl Pattern {
         let hash = hash_of(stamp);
         let (head, body) = block.split_at_mut(BODY_START);
         let sums = match kind {
-            Kind::Random => xor_copy(body, self.window(hash), key_of(hash)),
+            Kind::Random => self.width.xor_copy(body, self.window(hash), key_of(hash)),
             Kind::Uniform => {
                 body.chunks_exact_mut(8)
                     .for_each(|word| word.copy_from_slice(&hash.to_le_bytes()));
@@ -232,7 +233,7 @@ impl Pattern {
             Kind::Compressible(percent) => {
                 let (random, zeros) = body.split_at_mut(random_bytes(percent));
                 zeros.fill(0);
-                xor_copy(random, self.window(hash), key_of(hash))
+                self.width.xor_copy(random, self.window(hash), key_of(hash))
             }
         };
         write_head(head, stamp, hash, sums, kind);
@@ -242,7 +243,9 @@ impl Pattern {
     fn matches(&self, block: &[u8], stamp: Stamp) -> bool {
         let hash = hash_of(stamp);
         let (head, body) = block.split_at(BODY_START);
-        let (same, sums) = xor_compare(body, self.window(hash), key_of(hash));
+        let (same, sums) = self
+            .width
+            .xor_compare(body, self.window(hash), key_of(hash));
         let mut expected = [0; BODY_START];
         write_head(&mut expected, stamp, hash, sums, Kind::Random);
         same && head == expected
@@ -299,55 +302,18 @@ fn read_stamp(block: &[u8]) -> Option<(Stamp, Kind)> {
     Kind::of_magic(magic).map(|kind| (stamp, kind))
 }
 
-/// True for zeros only. Looks at one cache line first: data is hardly ever zero there.
-pub fn is_zero(bytes: &[u8]) -> bool {
-    let (first, rest) = bytes.split_at(bytes.len().min(BODY_START));
-    first.iter().fold(0, |sum, byte| sum | byte) == 0 && rest.iter().all(|byte| *byte == 0)
-}
-
+/// True for zeros only. Looks at one word first: data is hardly ever zero there.
 #[inline(always)]
-fn lanes(bytes: &[u8]) -> Lanes {
-    let mut lanes = [0; 4];
-    for (lane, word) in lanes.iter_mut().zip(bytes.chunks_exact(8)) {
-        *lane = u64::from_le_bytes([
-            word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],
-        ]);
+pub fn is_zero(bytes: &[u8]) -> bool {
+    match bytes.split_first_chunk::<8>() {
+        Some((word, _)) if u64::from_ne_bytes(*word) != 0 => false,
+        _ => all_zero(bytes),
     }
-    lanes
 }
 
-/// Writes pool XOR key, and sums it as Fletcher does (a sum, and a sum of the sums, per lane).
-fn xor_copy(body: &mut [u8], window: &[u8], key: Lanes) -> Lanes {
-    let (mut first, mut second) = ([0_u64; 4], [0_u64; 4]);
-    for (out, pool) in body
-        .chunks_exact_mut(LANE_BYTES)
-        .zip(window.chunks_exact(LANE_BYTES))
-    {
-        let pool = lanes(pool);
-        for lane in 0..4 {
-            let word = pool[lane] ^ key[lane];
-            first[lane] = first[lane].wrapping_add(word);
-            second[lane] = second[lane].wrapping_add(first[lane]);
-            out[lane * 8..lane * 8 + 8].copy_from_slice(&word.to_le_bytes());
-        }
-    }
-    [0, 1, 2, 3].map(|lane| first[lane] ^ second[lane].rotate_left(32))
-}
-
-/// Whether `body` is pool XOR key, and the sums of what it should be.
-fn xor_compare(body: &[u8], window: &[u8], key: Lanes) -> (bool, Lanes) {
-    let (mut first, mut second, mut differs) = ([0_u64; 4], [0_u64; 4], [0_u64; 4]);
-    for (found, pool) in body.chunks_exact(32).zip(window.chunks_exact(32)) {
-        let (found, pool) = (lanes(found), lanes(pool));
-        for lane in 0..4 {
-            let word = pool[lane] ^ key[lane];
-            differs[lane] |= found[lane] ^ word;
-            first[lane] = first[lane].wrapping_add(word);
-            second[lane] = second[lane].wrapping_add(first[lane]);
-        }
-    }
-    let sums = [0, 1, 2, 3].map(|lane| first[lane] ^ second[lane].rotate_left(32));
-    (differs == [0; 4], sums)
+#[cold]
+fn all_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::summary::Ending;
 use crate::sys::clock::unix_ns;
 use crate::sys::process::{CpuTime, die_with_parent, process_cpu};
-use crate::worker;
+use crate::worker::{self, Worker};
 
 /// How often signals and the deadline are looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -99,10 +99,18 @@ fn record_error(error: RecordError, path: &Path) -> EngineError {
 
 fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
     let body: fn(&Context, u32) = match context.job.engine {
-        EngineName::IoUring => worker::run::<Ring>,
-        EngineName::Psync => worker::run::<Psync>,
-        EngineName::Mmap => worker::run::<Mmap>,
-        EngineName::Null => worker::run::<Null>,
+        EngineName::IoUring => {
+            |context, thread| worker::run::<Ring>(context, thread, Worker::run_queued)
+        }
+        EngineName::Psync => {
+            |context, thread| worker::run::<Psync>(context, thread, Worker::run_blocking)
+        }
+        EngineName::Mmap => {
+            |context, thread| worker::run::<Mmap>(context, thread, Worker::run_blocking)
+        }
+        EngineName::Null => {
+            |context, thread| worker::run::<Null>(context, thread, Worker::run_queued)
+        }
     };
     for thread in 0..context.job.numjobs {
         let shared = Arc::clone(context);

@@ -16,7 +16,7 @@ use crate::job::Arrival;
 use crate::pacer::Pacer;
 use crate::random::Random;
 use crate::source::{PURPOSE_ARRIVALS, Source, sync_of};
-use crate::sys::clock::set_timer_slack_minimal;
+use crate::sys::clock::{Clock, set_timer_slack_minimal};
 use crate::sys::file::OpenHow;
 use crate::sys::process::{own_file_table, thread_cpu, thread_id};
 use think::Think;
@@ -56,7 +56,8 @@ pub struct Worker<'a, E: Engine> {
     hand: &'a Hand,
     engine: E,
     thread: u32,
-    origin_ns: u64,
+    /// Counts from the trial's start.
+    clock: Clock,
     source: Source,
     pacer: Option<Pacer>,
     think: Option<Think>,
@@ -80,12 +81,13 @@ pub struct Worker<'a, E: Engine> {
     batch_max: usize,
 }
 
-/// The whole life of a thread: prepare, wait for the start, run, hand over the rest.
-pub fn run<E: Engine>(context: &Context, thread: u32) {
+/// The whole life of a thread: prepare, wait for the start, run (`body` is one of the two loops), hand over
+/// the rest.
+pub fn run<'a, E: Engine>(context: &'a Context, thread: u32, body: fn(&mut Worker<'a, E>)) {
     let hand = &context.hands[thread as usize];
     hand.thread_id.store(thread_id(), Ordering::Relaxed);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        run_guarded::<E>(context, hand, thread)
+        run_guarded(context, hand, thread, body)
     }));
     let end = outcome.unwrap_or_else(|_| {
         let what = "the engine itself failed (a bug in leadline: please report it)";
@@ -102,7 +104,12 @@ pub fn run<E: Engine>(context: &Context, thread: u32) {
     context.ring();
 }
 
-fn run_guarded<E: Engine>(context: &Context, hand: &Hand, thread: u32) -> ThreadEnd {
+fn run_guarded<'a, E: Engine>(
+    context: &'a Context,
+    hand: &'a Hand,
+    thread: u32,
+    body: fn(&mut Worker<'a, E>),
+) -> ThreadEnd {
     set_timer_slack_minimal();
     own_file_table();
     let prepared = Worker::<E>::prepare(context, hand, thread);
@@ -115,7 +122,7 @@ fn run_guarded<E: Engine>(context: &Context, hand: &Hand, thread: u32) -> Thread
     }
     context.ring();
     match prepared {
-        Ok(mut worker) => worker.run(),
+        Ok(mut worker) => worker.run(body),
         Err(failure) => {
             context.fail(failure);
             ThreadEnd::default()
@@ -141,6 +148,7 @@ impl<'a, E: Engine> Worker<'a, E> {
                 direct: job.direct,
             },
             random: job.rw.is_random(),
+            sqthread_poll: job.sqthread_poll,
         })?;
         lock(&hand.tray).empty = Some(Box::new(IntervalSet::new(job, E::BLOCKING)));
         let idle = Slot {
@@ -160,7 +168,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             hand,
             engine,
             thread,
-            origin_ns: 0,
+            clock: context.clock,
             source: Source::new(job, thread),
             pacer: pacer(context, thread),
             think: Think::of(job),
@@ -185,14 +193,13 @@ impl<'a, E: Engine> Worker<'a, E> {
         })
     }
 
-    fn run(&mut self) -> ThreadEnd {
-        self.origin_ns = self.context.wait_for_start();
+    fn run(&mut self, body: fn(&mut Self)) -> ThreadEnd {
+        self.clock = self
+            .context
+            .clock
+            .from_origin(self.context.wait_for_start());
         let cpu = thread_cpu();
-        if E::BLOCKING {
-            self.run_blocking()
-        } else {
-            self.run_queued()
-        }
+        body(self);
         let cpu = thread_cpu().since(cpu);
         if let Some(file) = self.engine.vanished() {
             let path = self.context.job.file_path(self.thread, file as u32);
@@ -216,7 +223,7 @@ impl<'a, E: Engine> Worker<'a, E> {
 
     #[inline(always)]
     fn now(&self) -> u64 {
-        self.context.clock.now_ns().saturating_sub(self.origin_ns)
+        self.clock.now_ns()
     }
 
     /// Whether the next operation has an intended start: syncs follow writes, not the clock.

@@ -126,6 +126,7 @@ def _measure_itself(writer: ResultWriter, stopping: Stopping) -> None:
         "arrival": "constant",
         "verify": False,
         "incompressible": True,
+        "sqthread_poll": False,
         "seed": 1,
         "generation": 1,
         "interval_ns": 1_000_000_000,

@@ -67,6 +67,7 @@ class Job(BaseModel):
     buffer_compress_percentage: int = Field(0, ge=0, le=100)
     dedupe_percentage: int = Field(0, ge=0, le=100)
     shared: Shared = "none"
+    sqthread_poll: bool = False
 
     engine_format: ClassVar[str] = "leadline.job/1"
 
@@ -195,6 +196,9 @@ class JobOptions(BaseModel):
         None, description="with operations: a tree for each numjob; false: one for all; true"
     )
     file_size: Size | None = Field(None, description="with operations: bytes of each file; 0")
+    sqthread_poll: Truth | None = Field(
+        None, description="a thread of the kernel submits (SQPOLL), with engine io_uring; false"
+    )
 
     def over(self, other: JobOptions) -> JobOptions:
         """These options; what they do not say is taken from `other`."""

@@ -84,6 +84,7 @@ def resolve(
         end_fsync = writes and not direct and not facts.in_memory and facts.access != "null"
         if end_fsync:
             notes.append("end_fsync true: buffered writes are not done before they are on storage")
+    engine = _engine(work, options, target, facts, direct, around, notes)
     job = Job(
         rw=options.rw,
         rwmixread=_read_share(options),
@@ -92,7 +93,7 @@ def resolve(
         nrfiles=nrfiles,
         numjobs=numjobs,
         iodepth=depth,
-        engine=_engine(work, options, target, facts, direct, around, notes),
+        engine=engine,
         direct=direct,
         overwrite=options.rw not in (*READ_ONLY, "write") or bool(options.overwrite),
         fsync=options.fsync or 0,
@@ -115,6 +116,7 @@ def resolve(
         buffer_compress_percentage=options.buffer_compress_percentage or 0,
         dedupe_percentage=options.dedupe_percentage or 0,
         shared=options.shared or "none",
+        sqthread_poll=_sqthread_poll(options, engine, notes),
     )
     rate = _rate(work, options, target, job.mean_bs, around, notes)
     job = job.model_copy(update={"rate_bytes_per_s": rate})
@@ -271,7 +273,9 @@ def _engine(
             "write engine: auto, or target null://",
         )
     chosen, reason = _choose(depth, direct, facts) if wanted == AUTO else (wanted, "")
-    if chosen in around.unavailable and wanted == AUTO and depth == 1:
+    if options.sqthread_poll and wanted == AUTO:
+        chosen, reason = "io_uring", "sqthread_poll needs it"
+    if chosen in around.unavailable and wanted == AUTO and depth == 1 and not options.sqthread_poll:
         chosen, reason = "psync", f"io_uring does not work here ({around.unavailable[chosen]})"
     if chosen in around.unavailable:
         remedy = (
@@ -300,6 +304,16 @@ def _choose(depth: int, direct: bool, facts: TargetFacts) -> tuple[str, str]:
     if not direct:
         return "psync", "one buffered operation at a time is quickest with plain calls"
     return "io_uring", "direct I/O at the least cost per operation"
+
+
+def _sqthread_poll(options: JobOptions, engine: Engine, notes: list[str]) -> bool:
+    if not options.sqthread_poll:
+        return False
+    if engine != "io_uring":
+        notes.append(f"sqthread_poll false: engine {engine} has no submission thread")
+        return False
+    notes.append("sqthread_poll true: the kernel's thread keeps a processor of this host busy")
+    return True
 
 
 def _rate(

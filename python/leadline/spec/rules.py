@@ -86,6 +86,12 @@ def _engine(options: JobOptions) -> Iterator[Problem]:
             f"engine {options.engine} does one operation at a time, so iodepth {depth} cannot be kept",
             f"write engine: io_uring, or iodepth: 1 with numjobs: {depth}",
         )
+    if options.sqthread_poll and options.engine in ("psync", "mmap", "null"):
+        yield Problem(
+            "sqthread_poll",
+            f"engine {options.engine} has no submission thread",
+            "write engine: io_uring, or leave it out",
+        )
     if options.engine == "mmap" and options.direct is True:
         yield Problem(
             "direct", "engine mmap works through the page cache", "write direct: false or engine: psync"

@@ -6,16 +6,25 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::error::Failure;
-use crate::io::{Completion, Direction, Engine, Operation, Setup, files};
+use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup, files};
 use crate::sys::buffer::{ALIGNMENT_BYTES, AlignedBuffer};
 
 /// The kernel takes at most 1 GiB in one registered buffer.
 const REGISTERED_MAX_BYTES: usize = 1 << 30;
+/// IORING_ENTER_GETEVENTS of io_uring_enter(2).
+const ENTER_GETEVENTS: u32 = 1;
+/// How long the kernel's submission thread looks for work before it sleeps.
+const SQPOLL_IDLE_MS: u32 = 1000;
+/// Waits from here on share one timer.
+const SHARED_TIMER_MIN: Duration = Duration::from_millis(10);
+/// The user data of the timer's completion: no slot has that number.
+const TIMER: u64 = u64::MAX;
 
 /// One ring of one thread.
 pub struct Ring {
@@ -28,6 +37,11 @@ pub struct Ring {
     unsubmitted: usize,
     files_registered: bool,
     buffers_registered: bool,
+    /// A thread of the kernel takes what is queued (SQPOLL).
+    polled_by_kernel: bool,
+    /// When the standing timer fires, if one is armed.
+    timer: Option<Instant>,
+    timer_span: Box<Timespec>,
     notes: Vec<String>,
 }
 
@@ -56,7 +70,7 @@ impl Engine for Ring {
             Failure::system(errno, "allocation of buffers", "memory".as_ref(), 0)
         };
         let mut notes = Vec::new();
-        let ring = build(setup.depth, &mut notes).map_err(|error| {
+        let ring = build(setup, &mut notes).map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(libc::ENOSYS);
             Failure::system(errno, "set-up", "io_uring".as_ref(), 0)
         })?;
@@ -70,6 +84,9 @@ impl Engine for Ring {
             unsubmitted: 0,
             files_registered: false,
             buffers_registered: false,
+            polled_by_kernel: setup.sqthread_poll,
+            timer: None,
+            timer_span: Box::new(Timespec::new()),
             notes,
         };
         this.register();
@@ -91,6 +108,12 @@ impl Engine for Ring {
         &mut buffer.as_mut_slice()[slot * self.stride_bytes..(slot + 1) * self.stride_bytes]
     }
 
+    fn vanished(&mut self) -> Option<usize> {
+        files::first_deleted(&self.files)
+    }
+}
+
+impl Queueing for Ring {
     #[inline]
     fn queue(&mut self, slot: u32, operation: Operation) {
         let entry = self.entry(slot, operation).user_data(u64::from(slot));
@@ -106,7 +129,7 @@ impl Engine for Ring {
     #[inline]
     fn submit(&mut self) -> Result<(), i32> {
         while self.unsubmitted > 0 {
-            match self.ring.submit() {
+            match self.hand_over() {
                 Ok(count) => self.unsubmitted = self.unsubmitted.saturating_sub(count),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
@@ -132,10 +155,6 @@ impl Engine for Ring {
         self.wait(minimum, timeout_ns)?;
         self.collect(completions);
         Ok(())
-    }
-
-    fn vanished(&mut self) -> Option<usize> {
-        files::first_deleted(&self.files)
     }
 }
 
@@ -189,6 +208,10 @@ impl Ring {
         let before = completions.len();
         for entry in self.ring.completion() {
             let entry: cqueue::Entry = entry;
+            if entry.user_data() == TIMER {
+                self.timer = None;
+                continue;
+            }
             let slot = entry.user_data() as u32;
             self.in_flight[slot as usize] = false;
             completions.push(Completion {
@@ -199,17 +222,35 @@ impl Ring {
         completions.len() - before
     }
 
+    /// Hands over and, without waiting, has the kernel post what has ended meanwhile: with DEFER_TASKRUN it
+    /// posts only when entered for that, and a second call per batch costs as much as the looking.
+    #[inline]
+    fn hand_over(&mut self) -> io::Result<usize> {
+        if self.polled_by_kernel {
+            return self.ring.submit();
+        }
+        let count = self.ring.submission().len() as u32;
+        // SAFETY: no argument is passed that the kernel would read or write.
+        unsafe {
+            self.ring
+                .submitter()
+                .enter::<libc::sigset_t>(count, 0, ENTER_GETEVENTS, None)
+        }
+    }
+
     /// Enters the kernel, which with DEFER_TASKRUN is also what posts completions.
     fn wait(&mut self, minimum: u32, timeout_ns: u64) -> Result<(), i32> {
-        let time = Timespec::new()
-            .sec(timeout_ns / 1_000_000_000)
-            .nsec((timeout_ns % 1_000_000_000) as u32);
-        let arguments = SubmitArgs::new().timespec(&time);
-        match self
-            .ring
-            .submitter()
-            .submit_with_args(minimum as usize, &arguments)
-        {
+        let timeout = Duration::from_nanos(timeout_ns);
+        let entered = if minimum > 0 && self.timer_wakes_within(timeout) {
+            self.ring.submit_and_wait(minimum as usize)
+        } else {
+            let time = Timespec::from(timeout);
+            let arguments = SubmitArgs::new().timespec(&time);
+            self.ring
+                .submitter()
+                .submit_with_args(minimum as usize, &arguments)
+        };
+        match entered {
             Ok(count) => {
                 self.unsubmitted = self.unsubmitted.saturating_sub(count);
                 Ok(())
@@ -219,6 +260,27 @@ impl Ring {
                 errno => Err(errno.unwrap_or(libc::EIO)),
             },
         }
+    }
+
+    /// Whether the standing timer ends a wait of `timeout` in time; arms one when there is none and it pays.
+    /// A timer of each wait's own would be programmed and cancelled some ten thousand times a second, which
+    /// in a virtual machine costs a microsecond each.
+    fn timer_wakes_within(&mut self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        if let Some(fires) = self.timer {
+            return fires <= end;
+        }
+        if timeout < SHARED_TIMER_MIN {
+            return false;
+        }
+        *self.timer_span = Timespec::from(timeout);
+        let span: *const Timespec = &raw const *self.timer_span;
+        let entry = opcode::Timeout::new(span).build().user_data(TIMER);
+        // SAFETY: the kernel reads the span when it takes the entry, and the span lives, unchanged while the
+        // timer is armed, as long as the ring.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        self.timer = pushed.is_ok().then_some(end);
+        pushed.is_ok()
     }
 
     fn register(&mut self) {
@@ -255,22 +317,36 @@ impl Drop for Ring {
         if self.in_flight.contains(&true) {
             // Operations that the kernel never ended may yet write there.
             std::mem::forget(self.buffer.take());
+        } else if self.files_registered {
+            // The kernel takes a ring apart some time after it was closed: files that it still holds then keep
+            // their file system busy, and an unmount after the trial would fail.
+            let _ = self.ring.submitter().unregister_files();
         }
     }
 }
 
-/// The best ring that this kernel makes.
-fn build(depth: u32, notes: &mut Vec<String>) -> io::Result<IoUring> {
-    let best = IoUring::builder()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .setup_cqsize(depth.next_power_of_two() * 2)
-        .build(depth.next_power_of_two());
+/// The best ring that this kernel makes. SQPOLL and DEFER_TASKRUN exclude each other.
+fn build(setup: &Setup, notes: &mut Vec<String>) -> io::Result<IoUring> {
+    // One entry more than slots: for the timer.
+    let entries = (setup.depth + 1).next_power_of_two();
+    let best = if setup.sqthread_poll {
+        IoUring::builder()
+            .setup_single_issuer()
+            .setup_sqpoll(SQPOLL_IDLE_MS)
+            .setup_cqsize(entries * 2)
+            .build(entries)
+    } else {
+        IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_cqsize(entries * 2)
+            .build(entries)
+    };
     match best {
         Ok(ring) => Ok(ring),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) && !setup.sqthread_poll => {
             notes.push("io_uring: this kernel has no DEFER_TASKRUN (Linux 6.1)".to_owned());
-            IoUring::builder().build(depth.next_power_of_two())
+            IoUring::builder().build(entries)
         }
         Err(error) => Err(error),
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use crate::error::Failure;
-use crate::io::{Completion, Direction, Engine, Operation, Setup, files, psync};
+use crate::io::{Blocking, Direction, Engine, Operation, Setup, files, psync};
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::Advice;
 use crate::sys::map::MappedFile;
@@ -13,8 +13,6 @@ pub struct Mmap {
     files: Vec<File>,
     mapped: Vec<MappedFile>,
     buffer: AlignedBuffer,
-    queued: Option<(u32, Operation)>,
-    done: Option<Completion>,
 }
 
 impl Engine for Mmap {
@@ -38,8 +36,6 @@ impl Engine for Mmap {
             files,
             mapped,
             buffer,
-            queued: None,
-            done: None,
         })
     }
 
@@ -48,16 +44,14 @@ impl Engine for Mmap {
         self.buffer.as_mut_slice()
     }
 
-    #[inline]
-    fn queue(&mut self, slot: u32, operation: Operation) {
-        self.queued = Some((slot, operation));
+    fn vanished(&mut self) -> Option<usize> {
+        files::first_deleted(&self.files)
     }
+}
 
+impl Blocking for Mmap {
     #[inline]
-    fn submit(&mut self) -> Result<(), i32> {
-        let Some((slot, operation)) = self.queued.take() else {
-            return Ok(());
-        };
+    fn perform(&mut self, operation: Operation) -> i64 {
         let mapped = &mut self.mapped[operation.file as usize];
         let start = operation.start as usize;
         let part = &mut self.buffer.as_mut_slice()[start..start + operation.length as usize];
@@ -65,30 +59,12 @@ impl Engine for Mmap {
         let copied = match operation.direction {
             Direction::Read => mapped.read(part, offset),
             Direction::Write => mapped.write(part, offset),
-            Direction::Sync => {
-                self.done = Some(Completion {
-                    slot,
-                    result: mapped.sync(),
-                });
-                return Ok(());
-            }
+            Direction::Sync => return mapped.sync(),
         };
-        let result = match copied {
+        match copied {
             Ok(()) => i64::from(operation.length),
             Err(errno) => self.why(errno, operation),
-        };
-        self.done = Some(Completion { slot, result });
-        Ok(())
-    }
-
-    #[inline]
-    fn reap(&mut self, _: u32, _: u64, completions: &mut Vec<Completion>) -> Result<(), i32> {
-        completions.extend(self.done.take());
-        Ok(())
-    }
-
-    fn vanished(&mut self) -> Option<usize> {
-        files::first_deleted(&self.files)
+        }
     }
 }
 

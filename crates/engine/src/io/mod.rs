@@ -1,7 +1,7 @@
 //! The seam between the worker and what moves the data: one trait, one file per engine, one table of them.
 //!
 //! An engine owns its files and its buffers. `queue`, `submit` and `reap` suit an asynchronous library with
-//! completions of its own; a blocking engine does the call in `submit` and hands it back in `reap`.
+//! completions of its own; a blocking engine has `perform` instead.
 
 pub mod files;
 pub mod io_uring;
@@ -63,11 +63,13 @@ pub struct Setup {
     pub file_bytes: u64,
     pub how: OpenHow,
     pub random: bool,
+    /// A thread of the kernel submits (io_uring only).
+    pub sqthread_poll: bool,
 }
 
-/// Moves data for one thread. Made, used and dropped in that thread.
+/// Moves data for one thread. Made, used and dropped in that thread. An engine is `Blocking` or `Queueing`.
 pub trait Engine: Sized {
-    /// True when `submit` returns with the operation done; depth is then 1 and there is no submission latency.
+    /// True when an operation is done when its call returns; there is no submission latency then.
     const BLOCKING: bool;
     /// False when buffers never meet storage, so that looking into them says nothing.
     const MOVES_DATA: bool;
@@ -83,6 +85,20 @@ pub trait Engine: Sized {
     /// The buffer of a slot that is not in flight.
     fn buffer(&mut self, slot: u32) -> &mut [u8];
 
+    /// The first file that was deleted while it was open, if the engine can tell.
+    fn vanished(&mut self) -> Option<usize> {
+        None
+    }
+}
+
+/// One call at a time, in slot 0.
+pub trait Blocking: Engine {
+    /// Does one operation to its end: bytes moved, or minus errno.
+    fn perform(&mut self, operation: Operation) -> i64;
+}
+
+/// Up to `depth` operations at a time.
+pub trait Queueing: Engine {
     /// Takes an operation into a free slot; at most `depth` are queued or in flight.
     fn queue(&mut self, slot: u32, operation: Operation);
 
@@ -97,11 +113,6 @@ pub trait Engine: Sized {
         timeout_ns: u64,
         completions: &mut Vec<Completion>,
     ) -> Result<(), i32>;
-
-    /// The first file that was deleted while it was open, if the engine can tell.
-    fn vanished(&mut self) -> Option<usize> {
-        None
-    }
 }
 
 /// An engine as `leadline doctor` and the planner see it.

@@ -1,7 +1,7 @@
 //! `null`: operations that end when they are reaped. What a trial costs here is leadline's own cost.
 
 use crate::error::Failure;
-use crate::io::{Completion, Direction, Engine, Operation, Setup};
+use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup};
 use crate::sys::buffer::AlignedBuffer;
 
 /// No files; one buffer for all slots, as nothing reads it.
@@ -25,7 +25,9 @@ impl Engine for Null {
     fn buffer(&mut self, _slot: u32) -> &mut [u8] {
         self.buffer.as_mut_slice()
     }
+}
 
+impl Queueing for Null {
     #[inline]
     fn queue(&mut self, slot: u32, operation: Operation) {
         let result = match operation.direction {

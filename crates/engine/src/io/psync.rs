@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use crate::error::Failure;
-use crate::io::{Completion, Direction, Engine, Operation, Setup, files};
+use crate::io::{Blocking, Direction, Engine, Operation, Setup, files};
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file;
 
@@ -11,8 +11,6 @@ use crate::sys::file;
 pub struct Psync {
     files: Vec<File>,
     buffer: AlignedBuffer,
-    queued: Option<(u32, Operation)>,
-    done: Option<Completion>,
 }
 
 /// One buffer for an engine that does one call at a time.
@@ -32,8 +30,6 @@ impl Engine for Psync {
         Ok(Self {
             files: files::open_all(setup)?,
             buffer,
-            queued: None,
-            done: None,
         })
     }
 
@@ -42,36 +38,22 @@ impl Engine for Psync {
         self.buffer.as_mut_slice()
     }
 
-    #[inline]
-    fn queue(&mut self, slot: u32, operation: Operation) {
-        self.queued = Some((slot, operation));
+    fn vanished(&mut self) -> Option<usize> {
+        files::first_deleted(&self.files)
     }
+}
 
+impl Blocking for Psync {
     #[inline]
-    fn submit(&mut self) -> Result<(), i32> {
-        let Some((slot, operation)) = self.queued.take() else {
-            return Ok(());
-        };
+    fn perform(&mut self, operation: Operation) -> i64 {
         let file = &self.files[operation.file as usize];
         let start = operation.start as usize;
         let part = &mut self.buffer.as_mut_slice()[start..start + operation.length as usize];
-        let result = match operation.direction {
+        match operation.direction {
             Direction::Read => file::read_at(file, part, operation.offset),
             Direction::Write => file::write_at(file, part, operation.offset),
             Direction::Sync if operation.data_only => file::sync_data(file),
             Direction::Sync => file::sync(file),
-        };
-        self.done = Some(Completion { slot, result });
-        Ok(())
-    }
-
-    #[inline]
-    fn reap(&mut self, _: u32, _: u64, completions: &mut Vec<Completion>) -> Result<(), i32> {
-        completions.extend(self.done.take());
-        Ok(())
-    }
-
-    fn vanished(&mut self) -> Option<usize> {
-        files::first_deleted(&self.files)
+        }
     }
 }

@@ -13,7 +13,8 @@ pub struct Clock {
 
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    Monotonic,
+    /// `CLOCK_MONOTONIC - origin_ns`
+    Monotonic { origin_ns: u64 },
     /// `base_ns + ((ticks - base_ticks) * scale >> 32)`
     Counter {
         base_ticks: u64,
@@ -35,14 +36,37 @@ impl Clock {
     /// The clock of the kernel.
     pub fn monotonic() -> Self {
         Self {
-            source: Source::Monotonic,
+            source: Source::Monotonic { origin_ns: 0 },
         }
+    }
+
+    /// The same clock, counting from a moment of this one: what the hot loop reads without a subtraction.
+    /// Nothing before that moment is told apart from it.
+    pub fn from_origin(self, moment_ns: u64) -> Self {
+        let source = match self.source {
+            Source::Monotonic { origin_ns } => Source::Monotonic {
+                origin_ns: origin_ns + moment_ns,
+            },
+            Source::Counter {
+                base_ticks,
+                base_ns,
+                scale,
+            } => {
+                let since_base = u128::from(moment_ns.saturating_sub(base_ns)) << 32;
+                Source::Counter {
+                    base_ticks: base_ticks + (since_base / u128::from(scale)) as u64,
+                    base_ns: 0,
+                    scale,
+                }
+            }
+        };
+        Self { source }
     }
 
     /// `tsc` or `monotonic`, as records name it.
     pub fn name(&self) -> &'static str {
         match self.source {
-            Source::Monotonic => "monotonic",
+            Source::Monotonic { .. } => "monotonic",
             Source::Counter { .. } => "tsc",
         }
     }
@@ -51,7 +75,7 @@ impl Clock {
     #[inline(always)]
     pub fn now_ns(&self) -> u64 {
         match self.source {
-            Source::Monotonic => monotonic_ns(),
+            Source::Monotonic { origin_ns } => monotonic_ns().saturating_sub(origin_ns),
             Source::Counter {
                 base_ticks,
                 base_ns,
@@ -163,6 +187,22 @@ mod tests {
         let (end, end_kernel) = (clock.now_ns(), monotonic_ns());
         let difference = (end - start).abs_diff(end_kernel - start_kernel);
         assert!(difference < 100_000, "{difference} ns apart over 50 ms");
+    }
+
+    #[test]
+    fn a_clock_from_an_origin_counts_what_the_clock_does() {
+        for clock in [Clock::new(), Clock::monotonic()] {
+            let origin = clock.now_ns();
+            let from_origin = clock.from_origin(origin);
+            let before = clock.now_ns() - origin;
+            let between = from_origin.now_ns();
+            let after = clock.now_ns() - origin;
+            // Rounding to ticks and back costs a nanosecond.
+            assert!(
+                (before..=after + 1).contains(&(between + 1)),
+                "{before} {between} {after}"
+            );
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod buffer;
 pub mod clock;
 pub mod file;
+pub mod lanes;
 pub mod map;
 pub mod metadata;
 pub mod process;

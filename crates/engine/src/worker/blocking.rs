@@ -1,12 +1,12 @@
 //! The loop of engines that do one call at a time: two readings of the clock per operation.
 
 use super::{Phase, Slot, Worker};
-use crate::io::{Engine, Operation};
+use crate::io::{Blocking, Completion};
 use crate::pacer::Pacer;
 
-impl<E: Engine> Worker<'_, E> {
+impl<E: Blocking> Worker<'_, E> {
     /// One operation at a time: two readings of the clock for each.
-    pub(super) fn run_blocking(&mut self) {
+    pub fn run_blocking(&mut self) {
         let mut now = self.now();
         loop {
             if now >= self.wake_ns || self.context.is_stopping() {
@@ -28,44 +28,36 @@ impl<E: Engine> Worker<'_, E> {
             self.fill(0, operation);
             let start = self.now();
             self.count_lateness(operation.direction, intended, start);
-            self.slots[0] = Slot {
+            let slot = Slot {
                 operation,
                 length: operation.length,
                 start_ns: start,
                 submitted_ns: start,
                 intended_ns: intended,
             };
-            now = self.do_blocking(start, operation);
+            let result = self.engine.perform(operation);
+            now = self.now();
+            if result == i64::from(operation.length) {
+                self.count(0, &slot, now);
+            } else {
+                self.slots[0] = slot;
+                now = self.do_rest(result, now);
+            }
+            self.freed_ns = now;
             self.publish();
         }
     }
 
-    /// Does the operation of slot 0, its remainder after a short transfer included; returns when it ended.
-    #[inline]
-    pub(super) fn do_blocking(&mut self, start: u64, operation: Operation) -> u64 {
-        let direction = operation.direction;
-        let mut operation = operation;
+    /// After a transfer in slot 0 that was not whole: fails, or does the remainder; returns when it ended.
+    #[cold]
+    fn do_rest(&mut self, mut result: i64, mut done: u64) -> u64 {
         loop {
-            self.engine.queue(0, operation);
-            if let Err(errno) = self.engine.submit() {
-                self.fail_engine(errno);
-                return self.now();
-            }
-            let done = self.now();
-            self.completions.clear();
-            let _ = self.engine.reap(1, 0, &mut self.completions);
-            let Some(completion) = self.completions.first().copied() else {
-                return done;
-            };
-            if self.settle(completion, done) {
-                self.set.of(direction).in_flight_area += done - start;
-                self.freed_ns = done;
+            let completion = Completion { slot: 0, result };
+            if self.settle(completion, done) || self.context.is_stopping() {
                 return done;
             }
-            operation = self.slots[0].operation;
-            if self.context.is_stopping() {
-                return done;
-            }
+            result = self.engine.perform(self.slots[0].operation);
+            done = self.now();
         }
     }
 

@@ -2,12 +2,13 @@
 
 use super::think::Think;
 use super::{Phase, Slot, WAIT_MAX_NS, Worker};
-use crate::io::{Direction, Engine};
+use crate::io::{Direction, Queueing};
 use crate::pacer::Pacer;
+use crate::sys::buffer::prefetch;
 
-impl<E: Engine> Worker<'_, E> {
+impl<E: Queueing> Worker<'_, E> {
     /// Up to `iodepth` operations in flight.
-    pub(super) fn run_queued(&mut self) {
+    pub fn run_queued(&mut self) {
         loop {
             let now = self.now();
             if now >= self.wake_ns || self.context.is_stopping() {
@@ -104,6 +105,12 @@ impl<E: Engine> Worker<'_, E> {
         self.account(done);
         if was_full && !self.completions.is_empty() {
             self.freed_ns = done;
+        }
+        if E::MOVES_DATA {
+            // What the device wrote is in no cache: fetching one by one would cost more than all else here.
+            for completion in &self.completions {
+                prefetch(self.engine.buffer(completion.slot));
+            }
         }
         for index in 0..self.completions.len() {
             let completion = self.completions[index];

@@ -10,16 +10,25 @@ impl<E: Engine> Worker<'_, E> {
     /// Judges and counts a completion. False when a short transfer has a remainder to do.
     #[inline(always)]
     pub(super) fn settle(&mut self, completion: Completion, done: u64) -> bool {
-        let slot = &self.slots[completion.slot as usize];
+        let slot = self.slots[completion.slot as usize];
         if completion.result != i64::from(slot.operation.length) {
             return self.settle_unusual(completion);
         }
+        self.count(completion.slot, &slot, done);
+        true
+    }
+
+    /// Counts an operation that ended as it should.
+    #[inline(always)]
+    pub(super) fn count(&mut self, index: u32, slot: &Slot, done: u64) {
         let (direction, file) = (slot.operation.direction, slot.operation.file);
         let set = self.set.of(direction);
         set.bytes += u64::from(slot.length);
         set.operations += 1;
         set.total.record(done.saturating_sub(slot.start_ns));
-        if let Some(completion) = &mut set.completion {
+        if E::BLOCKING {
+            set.in_flight_area += done.saturating_sub(slot.start_ns);
+        } else if let Some(completion) = &mut set.completion {
             completion.record(done.saturating_sub(slot.submitted_ns));
         }
         if let Some(intended) = &mut set.intended {
@@ -29,11 +38,10 @@ impl<E: Engine> Worker<'_, E> {
         self.operations += 1;
         self.last_done_ns = done;
         match direction {
-            Direction::Read if E::MOVES_DATA => self.inspect(completion.slot),
+            Direction::Read if E::MOVES_DATA => self.inspect(index, slot),
             Direction::Write => self.source.wrote(file),
             _ => {}
         }
-        true
     }
 
     #[cold]
@@ -61,31 +69,30 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Looks at what was read: all of it when verifying, else the first line for a block never written.
     #[inline(always)]
-    pub(super) fn inspect(&mut self, slot: u32) {
-        let job = &self.context.job;
+    fn inspect(&mut self, index: u32, slot: &Slot) {
         let Slot {
             operation, length, ..
-        } = self.slots[slot as usize];
-        if job.verify {
-            return self.verify(slot);
+        } = *slot;
+        if self.context.job.verify {
+            return self.verify(index, slot);
         }
         let offset = operation.offset - u64::from(operation.start);
         if length as usize >= BLOCK_BYTES && offset.is_multiple_of(BLOCK_BYTES as u64) {
-            let first = &self.engine.buffer(slot)[..BLOCK_BYTES];
+            let first = &self.engine.buffer(index)[..BLOCK_BYTES];
             if is_zero(first) {
                 self.set.unwritten_blocks += 1;
             }
         }
     }
 
-    pub(super) fn verify(&mut self, slot: u32) {
+    fn verify(&mut self, index: u32, slot: &Slot) {
         let Slot {
             operation, length, ..
-        } = self.slots[slot as usize];
+        } = *slot;
         let job = &self.context.job;
         let file = job.file_id(self.thread, operation.file);
         let first = operation.offset - u64::from(operation.start);
-        let data = &self.engine.buffer(slot)[..length as usize];
+        let data = &self.engine.buffer(index)[..length as usize];
         for (index, block) in data.chunks(BLOCK_BYTES).enumerate() {
             let offset = first + (index * BLOCK_BYTES) as u64;
             match self.context.pattern.verify(block, file, offset) {

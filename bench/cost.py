@@ -1,0 +1,198 @@
+"""CPU per I/O and per GiB: leadline beside fio and beside the least that the same I/O costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from ratios import bandwidth, cpu_per_gib_ms, cpu_per_operation_ns, ratio, spread
+from sides import SECOND_NS, TRIAL, Side, bare, fio, lay_out, leadline, pinned
+from tables import Goal, Row, commands, measured
+
+MIB = 1 << 20
+DIRECT_BYTES = 512 * MIB
+CACHED_BYTES = 1 * MIB
+# In a core's second cache, beside it, and beyond all caches: what a read costs by itself differs by four.
+CACHED_READ_BYTES = (1 * MIB, 4 * MIB, 256 * MIB)
+BARE_CACHED_READS = 1_000_000
+HEAD = ["| work | side | {unit} | compared | at most | goal |", "|---|---|---|---|---|---|"]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where files are made, the CPU that everything runs on, and how much is repeated."""
+
+    disk: Path
+    memory: Path
+    cpu: int
+    quick: bool
+
+    def rounds(self, full: int) -> int:
+        return 2 if self.quick else full
+
+
+def small_io(places: Places) -> list[str]:
+    """4 KiB random reads: direct through io_uring, cached through plain calls; and no storage at all."""
+    rows = [_direct(places, 128), _direct(places, 32)]
+    rows += [_cached(places, file_bytes) for file_bytes in CACHED_READ_BYTES]
+    rows.append(_null(places))
+    lines = ["## CPU time per I/O", "", *[line.format(unit="ns of CPU per I/O") for line in HEAD]]
+    for row in rows:
+        lines += measured(row)[0]
+    return [*lines, "", "Commands:", "", *[f"    {command}" for command in commands(rows)], ""]
+
+
+def _direct(places: Places, depth: int) -> Row:
+    path = places.disk / "data.0.0"
+    if not path.exists():
+        lay_out(places.disk, size=DIRECT_BYTES)
+    reads = DIRECT_BYTES // 4096
+    common = {"rw": "randread", "bs": 4096, "iodepth": depth, "size": DIRECT_BYTES}
+    sides = [
+        leadline(places.cpu, places.disk, **common, engine="io_uring", direct=True),
+        bare("uring_loop", places.cpu, path, 4096, depth, reads, operations=reads, block_bytes=4096),
+        fio(places.cpu, filename=path, **common, ioengine="io_uring", direct=1, invalidate=0),
+    ]
+    goals = [
+        Goal(
+            "leadline / bare",
+            0,
+            1,
+            1.05,
+            "the trial's own code is 7 to 8 % of its CPU time in a profile, the bare loop's 1 to 1.5 %; "
+            "what is missed beyond that is not explained",
+        )
+    ]
+    if depth == 128:
+        goals.append(Goal("leadline / fio", 0, 2, 0.65))
+    what = f"4 KiB random read, O_DIRECT, iodepth {depth}"
+    return Row(what, sides, cpu_per_operation_ns, goals, places.rounds(9), path)
+
+
+def _cached(places: Places, file_bytes: int) -> Row:
+    directory = places.memory / f"cached-{file_bytes}"
+    directory.mkdir()
+    path = lay_out(directory, size=file_bytes)
+    runtime_ns = SECOND_NS // 2
+    sides = [
+        leadline(places.cpu, directory, size=file_bytes, time_based=True, runtime_ns=runtime_ns),
+        bare(
+            "pread_loop",
+            places.cpu,
+            *(path, 4096, BARE_CACHED_READS),
+            operations=BARE_CACHED_READS,
+            block_bytes=4096,
+        ),
+        fio(
+            places.cpu,
+            filename=path,
+            **{"rw": "randread", "bs": 4096, "ioengine": "psync", "size": file_bytes},
+            **{"time_based": 1, "runtime": "500ms"},
+        ),
+    ]
+    goals = [
+        Goal(
+            "leadline - bare",
+            0,
+            1,
+            50.0,
+            "two readings of the clock for each read lie in it: a third of the trial's own time in a profile",
+            difference=True,
+        )
+    ]
+    return Row(
+        f"4 KiB random read, tmpfs, plain calls, file of {file_bytes // MIB} MiB",
+        sides,
+        cpu_per_operation_ns,
+        goals,
+        places.rounds(9),
+    )
+
+
+def _null(places: Places) -> Row:
+    timed = {"size": CACHED_BYTES, "iodepth": 32, "time_based": True}
+    sides = [
+        leadline(places.cpu, places.memory, engine="null", **timed, runtime_ns=SECOND_NS // 2),
+        fio(
+            places.cpu,
+            **{"rw": "randread", "bs": 4096, "ioengine": "null", "iodepth": 32, "size": CACHED_BYTES},
+            **{"time_based": 1, "runtime": "500ms"},
+        ),
+    ]
+    goals = [Goal("leadline", 0, None, 50.0)]
+    return Row("no storage (null), iodepth 32", sides, cpu_per_operation_ns, goals, places.rounds(9))
+
+
+def sequential(places: Places) -> list[str]:
+    """1 MiB and 4 MiB, read and write, direct and buffered: CPU per GiB, and bandwidth."""
+    rows = [
+        _sequential(places, rw, block, direct)
+        for direct in (True, False)
+        for rw in ("read", "write")
+        for block in (MIB, 4 * MIB)
+    ]
+    head = "| work | side | {unit} | compared | at most | goal | bandwidth, leadline / fio |"
+    lines = ["## Sequential I/O", "", head.format(unit="ms of CPU per GiB"), "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        found, rounds = measured(row)
+        speed = ratio(rounds, 0, 1, bandwidth)
+        lower = "" if speed.low >= 0.95 else ", **interval below 0.95**"
+        found[0] += f" {speed.words()}{lower} |"
+        lines += [line if index == 0 else f"{line} |" for index, line in enumerate(found)]
+    notes = [
+        "`fio` writes the same buffers over and over, changing a few words of each; `fio, new data` makes",
+        "new data for each write, as leadline does. Direct I/O is io_uring with iodepth 4, buffered I/O",
+        "plain calls; writes go over a file that is there, and buffered ones end with fsync.",
+    ]
+    return [*lines, "", *notes, "", "Commands:", "", *[f"    {one}" for one in commands(rows)], ""]
+
+
+def _sequential(places: Places, rw: str, block_bytes: int, direct: bool) -> Row:
+    path = places.disk / "data.0.0"
+    common = {"rw": rw, "bs": block_bytes, "size": DIRECT_BYTES, "iodepth": 4 if direct else 1}
+    writes = rw == "write"
+    own = {"engine": "io_uring" if direct else "psync", "direct": direct, "overwrite": writes}
+    theirs = {"ioengine": own["engine"], "direct": int(direct), "filename": path, "invalidate": 0}
+    if writes and not direct:
+        own["end_fsync"], theirs["end_fsync"] = True, 1
+    sides: list[Side] = [
+        leadline(places.cpu, places.disk, **common, **own),
+        fio(places.cpu, **common, **theirs),
+    ]
+    goals = [Goal("leadline / fio", 0, 1, 1.0, "leadline makes new data for each write" if writes else "")]
+    if writes:
+        sides.append(fio(places.cpu, "fio, new data", **common, **theirs, refill_buffers=1))
+        goals.append(Goal("leadline / fio, new data", 0, 2, 1.0))
+    way = "direct" if direct else "buffered"
+    what = f"{rw} {block_bytes // MIB} MiB, {way}"
+    return Row(what, sides, cpu_per_gib_ms, goals, places.rounds(7), path)
+
+
+def data(places: Places) -> list[str]:
+    """Making and verifying data against a memset of the same buffers."""
+    lines = [
+        "## Data",
+        "",
+        "Incompressible data made and verified, against a memset of the same buffers, by turns.",
+        "",
+        "| buffers | memset | made / memset | at most 1.5 | verified / memset | at most 3 |",
+        "|---|---|---|---|---|---|",
+    ]
+    program = TRIAL.with_name("pattern_cost")
+    for buffer_bytes in (64 << 10, MIB, 4 * MIB, 32 * MIB):
+        words = [str(program), str(buffer_bytes), "9" if places.quick else "21"]
+        _, out = pinned(words, places.cpu)
+        rounds = [json.loads(line) for line in out.splitlines()][1:]  # the first warms up
+        made = spread([one["fill_ns"] / one["memset_ns"] for one in rounds])
+        verified = spread([one["verify_ns"] / one["memset_ns"] for one in rounds])
+        speed = spread([buffer_bytes / one["memset_ns"] for one in rounds]).median
+        verdicts = [
+            "met" if made.median <= 1.5 else "**missed**",
+            "met" if verified.median <= 3 else "**missed**",
+        ]
+        lines.append(
+            f"| {buffer_bytes >> 10} KiB | {speed:.1f} GB/s | {made.words(2)} | {verdicts[0]} "
+            f"| {verified.words(2)} | {verdicts[1]} |"
+        )
+    return [*lines, "", "Command:", "", "    pattern_cost BYTES ROUNDS", ""]

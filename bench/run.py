@@ -1,0 +1,79 @@
+"""`make bench`: what leadline costs and whether it agrees with fio, written to bench/results.md.
+
+leadline's side of every cost is `target/release/examples/trial`, the engine in a process of its own without
+Python; starts and memory are those of the whole program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import accuracy
+import cost
+import figures
+
+HERE = Path(__file__).resolve().parent
+SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
+    cost.small_io,
+    cost.sequential,
+    cost.data,
+    figures.start,
+    figures.memory,
+    figures.instructions,
+    accuracy.accuracy,
+)
+ABOUT = """# What leadline costs, and whether it agrees with fio
+
+Written by `make bench`. Sides run in turns (A B C, B C A, …), and a figure is the median with its 95 %
+interval (by order statistics; all values where there are fewer than six). CPU time is user and system time
+of the whole process, start and end included, over its I/Os. leadline's side is a trial without Python
+(`crates/engine/examples/trial.rs`). `bare` is a loop in `bench/floors` that does the I/O and nothing else.
+leadline and fio record the total latency of every I/O; fio runs with its own defaults otherwise.
+"""
+
+
+def main() -> None:
+    """Measure, write, and leave no file behind."""
+    options = read_options()
+    begun = time.monotonic()
+    disk = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir=options.directory))
+    memory = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir="/dev/shm"))
+    places = cost.Places(disk, memory, max(os.sched_getaffinity(0)), options.quick)
+    try:
+        lines = [ABOUT, *figures.machine(places), ""]
+        for section in SECTIONS:
+            if options.only and section.__name__ not in options.only:
+                continue
+            print(f"{time.monotonic() - begun:4.0f} s  {section.__name__}", file=sys.stderr, flush=True)
+            lines += section(places)
+        lines.append(f"It took {time.monotonic() - begun:.0f} s.")
+        text = "\n".join(lines).replace(str(disk), "DISK").replace(str(memory), "MEMORY")
+        options.output.write_text(text + "\n")
+    finally:
+        shutil.rmtree(disk)
+        shutil.rmtree(memory)
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: two minutes in all")
+    parser.add_argument(
+        "--directory", type=Path, default=HERE.parent / "target", help="on a disk; 1 GiB free"
+    )
+    parser.add_argument("--output", type=Path, default=HERE / "results.md")
+    names = [section.__name__ for section in SECTIONS]
+    parser.add_argument("--only", action="append", choices=names, help="this table; may be repeated")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

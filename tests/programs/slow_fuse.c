@@ -1,0 +1,173 @@
+/* A directory seen through FUSE that is slow and faulty by known amounts: what a tool measures on it can be
+ * computed beforehand.
+ *
+ * Usage: slow_fuse BACKING MOUNTPOINT. Stays in the foreground. BACKING/.slow holds the rules, one line of six
+ * numbers, read again by each operation:
+ *     READ_DELAY_US WRITE_DELAY_US SERVERS ERRNO FROM_BYTE TO_BYTE
+ * At most SERVERS reads and writes are served at a time (0: no bound); those with a byte from FROM_BYTE on and
+ * before TO_BYTE fail with ERRNO (0: none does). Data of failing operations is not touched. */
+#define FUSE_USE_VERSION 31
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse3/fuse.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct rules {
+	long read_delay_us, write_delay_us, servers, error;
+	long long from_byte, to_byte;
+};
+
+static int backing;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t freed = PTHREAD_COND_INITIALIZER;
+static long serving;
+
+static struct rules current_rules(void)
+{
+	struct rules rules = {0};
+	char text[256] = "";
+	int fd = openat(backing, ".slow", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		if (read(fd, text, sizeof text - 1) > 0)
+			sscanf(text, "%ld %ld %ld %ld %lld %lld", &rules.read_delay_us, &rules.write_delay_us,
+			       &rules.servers, &rules.error, &rules.from_byte, &rules.to_byte);
+		close(fd);
+	}
+	return rules;
+}
+
+/* Takes a server for `delay_us`; returns 0, or minus the errno that the rules have for this range. */
+static int serve(const struct rules *rules, long delay_us, off_t offset, size_t size)
+{
+	struct timespec left = {delay_us / 1000000, delay_us % 1000000 * 1000};
+	pthread_mutex_lock(&lock);
+	while (rules->servers > 0 && serving >= rules->servers)
+		pthread_cond_wait(&freed, &lock);
+	serving++;
+	pthread_mutex_unlock(&lock);
+	while (nanosleep(&left, &left) != 0 && errno == EINTR)
+		;
+	pthread_mutex_lock(&lock);
+	serving--;
+	pthread_cond_signal(&freed);
+	pthread_mutex_unlock(&lock);
+	int hit = offset < rules->to_byte && offset + (off_t)size > rules->from_byte;
+	return hit ? -(int)rules->error : 0;
+}
+
+static const char *relative(const char *path)
+{
+	return path[1] == '\0' ? "." : path + 1;
+}
+
+static int slow_getattr(const char *path, struct stat *facts, struct fuse_file_info *file)
+{
+	(void)file;
+	return fstatat(backing, relative(path), facts, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+}
+
+static int slow_open(const char *path, struct fuse_file_info *file)
+{
+	/* The kernel keeps O_DIRECT's alignment for itself; the backing file is read through its cache. */
+	int fd = openat(backing, relative(path), (file->flags & ~O_DIRECT) | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	file->fh = (uint64_t)fd;
+	file->direct_io = 1; /* each call of the program is one operation here, whatever its size */
+	return 0;
+}
+
+static int slow_create(const char *path, mode_t mode, struct fuse_file_info *file)
+{
+	int fd = openat(backing, relative(path), (file->flags & ~O_DIRECT) | O_CREAT | O_CLOEXEC, mode);
+	if (fd < 0)
+		return -errno;
+	file->fh = (uint64_t)fd;
+	file->direct_io = 1;
+	return 0;
+}
+
+static int slow_read(const char *path, char *buffer, size_t size, off_t offset, struct fuse_file_info *file)
+{
+	(void)path;
+	struct rules rules = current_rules();
+	int refused = serve(&rules, rules.read_delay_us, offset, size);
+	if (refused != 0)
+		return refused;
+	ssize_t count = pread((int)file->fh, buffer, size, offset);
+	return count < 0 ? -errno : (int)count;
+}
+
+static int slow_write(const char *path, const char *data, size_t size, off_t offset, struct fuse_file_info *file)
+{
+	(void)path;
+	struct rules rules = current_rules();
+	int refused = serve(&rules, rules.write_delay_us, offset, size);
+	if (refused != 0)
+		return refused;
+	ssize_t count = pwrite((int)file->fh, data, size, offset);
+	return count < 0 ? -errno : (int)count;
+}
+
+static int slow_truncate(const char *path, off_t size, struct fuse_file_info *file)
+{
+	(void)file;
+	int fd = openat(backing, relative(path), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int result = ftruncate(fd, size) == 0 ? 0 : -errno;
+	close(fd);
+	return result;
+}
+
+static int slow_fsync(const char *path, int data_only, struct fuse_file_info *file)
+{
+	(void)path;
+	return (data_only ? fdatasync((int)file->fh) : fsync((int)file->fh)) == 0 ? 0 : -errno;
+}
+
+static int slow_release(const char *path, struct fuse_file_info *file)
+{
+	(void)path;
+	close((int)file->fh);
+	return 0;
+}
+
+static int slow_unlink(const char *path)
+{
+	return unlinkat(backing, relative(path), 0) == 0 ? 0 : -errno;
+}
+
+static const struct fuse_operations operations = {
+	.getattr = slow_getattr,
+	.open = slow_open,
+	.create = slow_create,
+	.read = slow_read,
+	.write = slow_write,
+	.truncate = slow_truncate,
+	.fsync = slow_fsync,
+	.release = slow_release,
+	.unlink = slow_unlink,
+};
+
+int main(int argc, char **argv)
+{
+	if (argc != 3) {
+		fprintf(stderr, "usage: slow_fuse BACKING MOUNTPOINT\n");
+		return 2;
+	}
+	backing = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (backing < 0) {
+		perror(argv[1]);
+		return 1;
+	}
+	char *words[] = {argv[0], "-f", "-omax_threads=64,fsname=slow_fuse", argv[2], NULL};
+	return fuse_main(4, words, &operations, NULL);
+}

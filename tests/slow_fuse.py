@@ -1,0 +1,84 @@
+"""A mount that is slow and faulty by known amounts: what a trial on it must say can be computed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).parent / "programs" / "slow_fuse.c"
+_MOUNT_DEADLINE_S = 10.0
+
+
+@dataclass(frozen=True)
+class SlowMount:
+    """`path` is the mount; its files lie in `backing`, where they can be made without delay."""
+
+    path: Path
+    backing: Path
+
+    def rules(
+        self,
+        read_ms: float = 0,
+        write_ms: float = 0,
+        servers: int = 0,
+        error: int = 0,
+        fails: range = range(0),
+    ) -> None:
+        """What operations from now on meet: delays, how many are served at a time, which bytes fail."""
+        words = (int(read_ms * 1000), int(write_ms * 1000), servers, error, fails.start, fails.stop)
+        new = self.backing / ".slow.new"
+        new.write_text(" ".join(str(word) for word in words) + "\n")
+        new.rename(self.backing / ".slow")
+
+
+def missing() -> str | None:
+    """Why the mount cannot be made here, if it cannot."""
+    if shutil.which("cc") is None:
+        return "no C compiler"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "no /dev/fuse"
+    if subprocess.run(["pkg-config", "--exists", "fuse3"], check=False).returncode != 0:
+        return "no headers of libfuse3 (Debian: libfuse3-dev)"
+    return None
+
+
+def build(directory: Path) -> Path:
+    """The program, compiled."""
+    program = directory / "slow_fuse"
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "fuse3"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    subprocess.run(
+        ["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE, *flags, "-lpthread"], check=True
+    )
+    return program
+
+
+@contextmanager
+def mounted(program: Path, directory: Path) -> Iterator[SlowMount]:
+    """Mounts below `directory`; unmounted and ended at the end."""
+    mount = SlowMount(directory / "slow", directory / "backing")
+    mount.path.mkdir()
+    mount.backing.mkdir()
+    process = subprocess.Popen([program, mount.backing, mount.path])
+    try:
+        end = time.monotonic() + _MOUNT_DEADLINE_S
+        while not mount.path.is_mount():
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("slow_fuse did not mount")
+            time.sleep(0.01)
+        yield mount
+    finally:
+        fusermount = shutil.which("fusermount3") or "fusermount"
+        subprocess.run([fusermount, "-u", "-z", mount.path], check=False)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
