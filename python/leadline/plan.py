@@ -7,7 +7,7 @@ Frozen values that the manifest stores as JSON and `--resume` reads back; how th
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -262,13 +262,25 @@ def _order(cells: list[PlannedCell], blocks: int, seed: int) -> tuple[Trial, ...
     """Each block is one pass over all cells, in a random order of its own."""
     trials: list[Trial] = []
     for block in range(1, blocks + 1):
-        shuffled = list(cells)
-        random.Random(f"{seed}:{block}").shuffle(shuffled)  # noqa: S311 - reproducible order, no secret
-        for cell in shuffled:
-            order = len(trials) + 1
-            own = random.Random(f"{seed}:{block}:{cell.id}").getrandbits(53)  # noqa: S311 - exact in JSON too
-            trials.append(Trial(f"t{order:04d}", order, block, cell.id, cell.target, own))
+        trials += _block(cells, block, len(trials) + 1, seed)
     return tuple(trials)
+
+
+def _block(cells: list[PlannedCell], block: int, first: int, seed: int) -> list[Trial]:
+    shuffled = list(cells)
+    random.Random(f"{seed}:{block}").shuffle(shuffled)  # noqa: S311 - reproducible order, no secret
+    trials = []
+    for order, cell in enumerate(shuffled, start=first):
+        own = random.Random(f"{seed}:{block}:{cell.id}").getrandbits(53)  # noqa: S311 - exact in JSON too
+        trials.append(Trial(f"t{order:04d}", order, block, cell.id, cell.target, own))
+    return trials
+
+
+def with_block(plan: Plan, cells: Sequence[str]) -> Plan:
+    """The plan with one more block, of these cells only. Numbers go on, so ids stay unique."""
+    chosen = [cell for cell in plan.cells if cell.id in set(cells)]
+    block = max((trial.block for trial in plan.trials), default=0) + 1
+    return replace(plan, trials=(*plan.trials, *_block(chosen, block, len(plan.trials) + 1, plan.seed)))
 
 
 def _bytes_needed(cells: list[PlannedCell]) -> int:

@@ -5,16 +5,16 @@ Everything that touches a target happens in a worker process with a deadline (`c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from leadline import units
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
-from leadline.plan import Layout, PlannedCell, Trial
+from leadline.plan import Layout, PlannedCell, Trial, with_block
 from leadline.run.child import Answer, Worker
-from leadline.run.model import Display, Outcome, RunRequest, Stopping
+from leadline.run.model import Display, Growth, Outcome, RunRequest, Stopping, no_growth
 from leadline.run.rows import (
     build_latency_rows,
     build_series_rows,
@@ -47,8 +47,11 @@ class Executor:
         observer: Observer,
         display: Display,
         stopping: Stopping,
+        growth: Growth = no_growth,
     ) -> None:
         self._request = request
+        self._plan = request.plan
+        self._growth = growth
         self._writer = writer
         self._observer = observer
         self._watch = Watch(observer, ignore_health=request.options.ignore_health)
@@ -70,7 +73,7 @@ class Executor:
         stopped: str | None = None
         left: tuple[str, ...] = ()
         try:
-            for trial in remaining:
+            for trial in self._trials(remaining):
                 if self._stopping():
                     break
                 self._run_or_skip(trial)
@@ -85,6 +88,20 @@ class Executor:
         elif interrupted:
             self._writer.journal("interrupted")
         return Outcome(self._run, tuple(self._failed), dict(self._not_run), stopped, interrupted, left)
+
+    def _trials(self, remaining: Sequence[Trial]) -> Iterator[Trial]:
+        """What remains of the plan, then the blocks by which it grows, each journalled before it begins."""
+        yield from remaining
+        while not self._stopping():
+            cells = self._growth(self._plan, self._request.options)
+            if not cells:
+                return
+            self._writer.journal("block_added", cells=list(cells))
+            before = len(self._plan.trials)
+            self._plan = with_block(self._plan, cells)
+            added = self._plan.trials[before:]
+            self._display.grown(added)
+            yield from added
 
     def _run_or_skip(self, trial: Trial) -> None:
         cell = self._request.plan.cell(trial.cell)

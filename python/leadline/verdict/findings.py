@@ -30,6 +30,7 @@ from leadline.verdict.model import (
     Validity,
 )
 from leadline.verdict.model import TrialRow as TrialView
+from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.validity import Case, judge, worst
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
@@ -60,10 +61,11 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         for cell in plan.cells
     )
     anchor = _anchor(base, study, plan)
+    states = {name: found.state for name, found in validity.items()}
     comparisons = compare_targets(
         plan.cells,
         tables,
-        {name: found.state for name, found in validity.items()},
+        states,
         anchor,
         study.compare.metrics,
         study.compare.margin,
@@ -82,7 +84,10 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         targets=targets,
         cells=cells,
         comparisons=comparisons,
-        statements=words.statements(targets, cells, comparisons, result.complete),
+        statements=(
+            *words.statements(targets, cells, comparisons, result.complete),
+            *changes_over_time(plan.cells, tables, states, anchor),
+        ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
         itself=_itself(result, tables),
