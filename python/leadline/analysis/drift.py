@@ -2,8 +2,11 @@
 
 One permutation test for all series of a study. If nothing changes over time, the blocks' order means
 nothing, so every order of whole blocks is equally likely; shuffling whole blocks keeps what the series
-have in common. Three statistics of each series are held against the largest over all series, and the best of
-the three against its own distribution: the chance of any false alarm in a study is at most ALPHA.
+have in common. Three statistics of each series are held against the largest over all series, and the best
+of the three against its own distribution. A first block that is unlike all others cannot be found that way:
+it is the most extreme one by chance in one of n. For it there is a t test of its own, which takes the other
+blocks as normal, and a rule that holds whatever they are: it must lie further away from them than they lie
+apart. The chance of any false alarm in a study is at most ALPHA, a fifth of it for the first block.
 
 Sources: Mann, Econometrica 13 (1945), for the trend; Pettitt, Applied Statistics 28 (1979), for the change of
 level, here on means; von Neumann, Annals of Mathematical Statistics 12 (1941), for dependence; Westfall and
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +29,7 @@ Kind = Literal["trend", "level", "dependence"]
 
 KINDS: tuple[Kind, ...] = ("trend", "level", "dependence")
 ALPHA = 0.05
+_FIRST_BLOCK_SHARE = 0.2
 FEWEST_BLOCKS = 5  # with four, even a perfect trend has a chance of 2 in 24
 _ALL_ORDERS_UP_TO = 6
 _SHUFFLES = 1999
@@ -61,19 +65,37 @@ def find_changes(rows: Sequence[Sequence[float]], seed: int = 0, alpha: float = 
     if moving.size == 0:
         return ()
     orders = _orders(values.shape[1], seed)
+    changes = {change.series: change for change in _by_order(values, moving, orders, alpha)}
+    for row in moving:
+        p_value = min(first_block_p_value(values[row]) * moving.size, 1.0)
+        if int(row) not in changes and p_value <= alpha * _FIRST_BLOCK_SHARE:
+            changes[int(row)] = _step_at(int(row), values[row], p_value, 1)
+    return tuple(sorted(changes.values(), key=lambda change: change.p_value))
+
+
+def _by_order(
+    values: Array, moving: NDArray[np.intp], orders: NDArray[np.int64], alpha: float
+) -> Iterator[Change]:
     largest, own = _statistics(values[moving], orders)
     per_kind = _shares_at_least(largest)  # (orders, kinds): of each order, how rare its largest is
     best = np.sort(per_kind.min(axis=1))
-    changes = []
     for position, row in enumerate(moving):
-        shares = np.array(
-            [float(np.mean(largest[:, k] >= own[position, k] - 1e-9)) for k in range(len(KINDS))]
-        )
+        shares = (largest >= own[position] - 1e-9).mean(axis=0)
         kind = int(shares.argmin())
         p_value = float(np.searchsorted(best, shares[kind] + 1e-12, side="right") / best.size)
-        if p_value <= alpha:
-            changes.append(_describe(int(row), values[row], KINDS[kind], p_value))
-    return tuple(sorted(changes, key=lambda change: change.p_value))
+        if p_value <= alpha * (1 - _FIRST_BLOCK_SHARE):
+            yield _describe(int(row), values[row], KINDS[kind], p_value)
+
+
+def first_block_p_value(series: Array) -> float:
+    """How rare it is that the first value lies so far from the others; 1 where it is among them."""
+    from scipy.special import stdtr
+
+    first, rest = series[0], series[1:]
+    if rest.min() - np.ptp(rest) <= first <= rest.max() + np.ptp(rest):
+        return 1.0
+    error = rest.std(ddof=1) * math.sqrt(1 + 1 / rest.size)
+    return 2 * float(stdtr(rest.size - 1, -abs(first - rest.mean()) / error)) if error > 0 else 0.0
 
 
 def _orders(blocks: int, seed: int) -> NDArray[np.int64]:
@@ -128,10 +150,13 @@ def _describe(series: int, values: Array, kind: Kind, p_value: float) -> Change:
         third = max(values.size // 3, 1)
         ends = float(values[:third].mean()), float(values[-third:].mean())
         return Change(series, kind, p_value, *ends, None, correlation)
-    at = _step(values)
-    return Change(
-        series, kind, p_value, float(values[:at].mean()), float(values[at:].mean()), at, correlation
-    )
+    return _step_at(series, values, p_value, _step(values))
+
+
+def _step_at(series: int, values: Array, p_value: float, at: int) -> Change:
+    correlation = float(series_statistics(values[None, :])[0, 2])
+    before, after = float(values[:at].mean()), float(values[at:].mean())
+    return Change(series, "level", p_value, before, after, at, correlation)
 
 
 def _step(values: Any) -> int:
