@@ -229,7 +229,7 @@ def general_steps(findings: Findings) -> tuple[str, ...]:
     states = tables.states_of(findings)
     usable = [item for item in findings.comparisons if tables.comparison_state(item, states) in _USABLE]
     if any(item.verdict == "undecided" and item.ratio is not None for item in usable):
-        steps.append("Some comparisons are undecided: run more blocks (--blocks) to narrow the intervals.")
+        steps.append("Some comparisons are undecided: narrow their intervals (--blocks N, or --until 3%).")
     return tuple(steps)
 
 

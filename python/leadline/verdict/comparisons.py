@@ -51,14 +51,15 @@ def outcome_of(estimate: Estimate | None, higher_is_better: bool, margin: float)
     return "undecided"
 
 
-def decide(pairs: Sequence[Pair], margin: float) -> tuple[Comparison, ...]:
-    """One comparison each. Those that can be decided share one chance in twenty to err (Holm)."""
+def decide(pairs: Sequence[Pair], margin: float, alpha: float = ALPHA) -> tuple[Comparison, ...]:
+    """One comparison each. Those that can be decided share the chance `alpha` to err (Holm)."""
     ratios = [pair.ratio if pair.state not in _UNUSABLE else None for pair in pairs]
     family = [(i, ratio) for i, ratio in enumerate(ratios) if ratio is not None and ratio.series]
-    levels = dict.fromkeys(range(len(pairs)), ALPHA)
-    found = holm_levels([ratio.p_value() for _, ratio in family], [pairs[i].weight for i, _ in family])
+    levels = dict.fromkeys(range(len(pairs)), alpha)
+    weights = [pairs[i].weight for i, _ in family]
+    found = holm_levels([ratio.p_value() for _, ratio in family], weights, alpha)
     levels |= {i: level for (i, _), level in zip(family, found, strict=True)}
-    correction = _correction([levels[i] for i, _ in family])
+    correction = _correction([levels[i] for i, _ in family], alpha)
     return tuple(_comparison(pair, levels[i], margin, correction) for i, pair in enumerate(pairs))
 
 
@@ -95,17 +96,18 @@ def _assumption(blocks: int) -> str | None:
     return None
 
 
-def _correction(levels: Sequence[float]) -> str | None:
+def _correction(levels: Sequence[float], alpha: float) -> str | None:
     """The sentence that belongs below a table of several comparisons."""
-    if len(levels) < 2:
+    if not levels or (len(levels) < 2 and levels[0] == ALPHA):
         return None
     least, most = 1 - max(levels), 1 - min(levels)
     each = confidence_words(least)
     if most - least > 1e-9:
         each = f"{confidence_words(least)[:-2]} to {confidence_words(most)}"
+    looked = " that were looked at more than once" if alpha < ALPHA else ""
     return (
-        f"corrected for {len(levels)} comparisons (Holm): each interval has the confidence at which its"
-        f" comparison is decided, here {each}"
+        f"corrected for {len(levels)} comparison{'s' if len(levels) > 1 else ''}{looked} (Holm):"
+        f" each interval has the confidence at which its comparison is decided, here {each}"
     )
 
 
@@ -121,10 +123,11 @@ def compare_targets(
     base: str,
     metrics: Sequence[str],
     margin: float,
+    alpha: float = ALPHA,
 ) -> tuple[Comparison, ...]:
     """Every other target against `base`, work by work. No `metrics` means: what the work is asked for."""
     pairs = pair_targets(cells, tables, states, base, metrics)
-    return decide([p for p in pairs if p.ratio is not None or p.state in _UNUSABLE], margin)
+    return decide([p for p in pairs if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
 
 
 def pair_targets(

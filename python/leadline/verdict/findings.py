@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
 from leadline.analysis.metrics import metric_kind
+from leadline.analysis.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.analysis.origin import bytes_read, bytes_written
 from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
@@ -69,6 +70,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         anchor,
         study.compare.metrics,
         study.compare.margin,
+        _alpha(manifest),
     )
     targets = tuple(
         TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
@@ -104,6 +106,12 @@ def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     for row in rows:
         found.setdefault(row.trial, []).append(row)
     return found
+
+
+def _alpha(manifest: Mapping[str, Any]) -> float:
+    """The chance to err: less where the run chose its blocks by what it had measured."""
+    options = manifest.get("options") or {}
+    return ALPHA_AFTER_LOOKS if options.get("until") or options.get("budget_s") else ALPHA
 
 
 def _anchor(base: str | None, study: Study, plan: Plan) -> str:

@@ -2,9 +2,10 @@
 
 A run ends when its intervals are narrow, whatever they say; it never ends because a difference was found.
 So looking often does not find more differences than there are: what remains is that a run may end while
-its scatter happens to look small. Source: Chow and Robbins, "On the asymptotic theory of fixed-width
+its scatter happens to look small. For that there is no look before FIRST_LOOK blocks, and comparisons of
+such a run are decided at a smaller level. Source: Chow and Robbins, "On the asymptotic theory of fixed-width
 sequential confidence intervals", Annals of Mathematical Statistics 36 (1965); for small numbers by
-simulation, in `bench/coverage.md`. Hence no look before FIRST_LOOK blocks.
+simulation, in `bench/coverage.md`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, cell_metrics
 from leadline.analysis.metrics import primary_metric
+from leadline.analysis.multiplicity import ALPHA_AFTER_LOOKS
 from leadline.plan import PlannedCell
 from leadline.verdict.comparisons import decide, pair_targets
 
@@ -65,7 +67,7 @@ def _ratio_widths(
     primary = {cell.work: primary_metric(cell.job.as_json()) for cell in cells}
     pairs = pair_targets(cells, tables, {cell.id: "VALID" for cell in cells}, base, ())
     widths: dict[str, float] = {}
-    for found in decide(pairs, margin=0.05):
+    for found in decide(pairs, 0.05, ALPHA_AFTER_LOOKS):
         if found.metric == primary[found.work] and found.low and found.high:
             half = math.log(found.high / found.low) / 2
             widths[found.work] = max(half, widths.get(found.work, 0.0))
