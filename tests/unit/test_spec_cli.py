@@ -43,6 +43,15 @@ def test_plan_says_what_is_written_where(tmp_path: object) -> None:
     assert "1 file of 1 MiB" in text
 
 
+def test_plan_says_how_small_a_difference_the_blocks_can_find() -> None:
+    three = plan_output("quick", "--target", "n=null://")
+    twelve = plan_output("quick", "--target", "n=null://", "--target", "m=null://", "--blocks", "12")
+    assert "smallest difference found in 4 of 5 studies (3 blocks, " in three
+    assert "(12 blocks, " in twelve
+    assert "where ratios vary by 10%" in twelve
+    assert "one block finds no difference" in plan_output("quick", "--target", "n=null://", "--blocks", "1")
+
+
 def test_plan_as_json_is_the_plan() -> None:
     plan = Plan.from_json(json.loads(plan_output("render", "--target", "n=null://", "--json")))
     assert len(plan.trials) == 60

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from leadline.analysis.metrics import Measured, trial_metrics
 from leadline.analysis.search import Probe, counted_trials, not_held
-from leadline.analysis.statistics import Estimate, geometric_mean, paired_ratio, unpaired_ratio
+from leadline.analysis.statistics import Estimate, Ratio, geometric_mean, paired_ratio, unpaired_ratio
 from leadline.spec.work import Search
 from leadline.store.tables import LatencyRow, TrialRow
 
@@ -112,7 +112,7 @@ def cell_metrics(table: CellTable) -> dict[str, CellMetric]:
 
 
 def _over_blocks(table: CellTable, name: str) -> CellMetric:
-    values = [m.values[name] for m in table.by_block.values() if name in m.values]
+    values = [m.values[name] for _, m in sorted(table.by_block.items()) if name in m.values]
     lacking = [m.reasons[name] for m in table.by_block.values() if name in m.reasons]
     if lacking:
         return CellMetric(None, lacking[0])
@@ -120,7 +120,7 @@ def _over_blocks(table: CellTable, name: str) -> CellMetric:
     return CellMetric(estimate, None if estimate else "a block measured zero")
 
 
-def compare_cells(base: CellTable, other: CellTable, metric: str) -> Estimate | None:
+def compare_cells(base: CellTable, other: CellTable, metric: str) -> Ratio | None:
     """The ratio other/base over the blocks that both have; None where none has the metric in both."""
     shared = [
         block
@@ -135,10 +135,14 @@ def compare_cells(base: CellTable, other: CellTable, metric: str) -> Estimate | 
     )
 
 
-def compare_cells_of_two_runs(base: CellTable, other: CellTable, metric: str) -> Estimate | None:
+def compare_cells_of_two_runs(base: CellTable, other: CellTable, metric: str) -> Ratio | None:
     """The ratio other/base of cells that were measured at different times, so that no blocks pair up."""
     values = [
-        [measured.values[metric] for measured in table.by_block.values() if metric in measured.values]
+        [
+            measured.values[metric]
+            for _, measured in sorted(table.by_block.items())
+            if metric in measured.values
+        ]
         for table in (base, other)
     ]
     return unpaired_ratio(values[0], values[1])

@@ -1,10 +1,13 @@
 """Means and ratios over blocks, with intervals.
 
 Rates and latencies are positive and skewed, and are compared as ratios; so both work on logarithms:
-the geometric mean, and Student's t interval of the mean logarithm. With paired blocks the ratio of two
-cells' means is then exactly the mean ratio, and the tables agree with the comparisons.
-Source: Fleming and Wallace, "How not to lie with statistics", CACM 29 (1986), for the mean; any
-textbook for the interval. It assumes that the blocks' logarithms are independent and near normal.
+the geometric mean, and an interval of the mean logarithm. With paired blocks the ratio of two cells'
+means is then exactly the mean ratio, and the tables agree with the comparisons.
+Source: Fleming and Wallace, "How not to lie with statistics", CACM 29 (1986), for the mean; the interval
+is that of `intervals`, which lets blocks depend on the blocks before them. A percentile is compared in the
+same way, by the percentile of each block: the method of batches for quantiles, where the batch is the block
+(Heidelberger and Lewis, "Quantile estimation in dependent sequences", Operations Research 32, 1984), since
+operations within a trial are anything but independent.
 """
 
 from __future__ import annotations
@@ -12,70 +15,102 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-CONFIDENCE = 0.95
+if TYPE_CHECKING:
+    from leadline.analysis.intervals import MeanOfBlocks
+
+ALPHA = 0.05
+_SMALLEST_P = 1e-12
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A geometric mean with its 95 % interval; `low` and `high` are None below two values."""
+    """A geometric mean with its interval; `low` and `high` are None below two values."""
 
     value: float
     low: float | None
     high: float | None
     count: int
+    confidence: float = 1 - ALPHA
 
 
-def geometric_mean(values: Sequence[float]) -> Estimate | None:
-    """The mean of positive values; None when there is none, or one of them is not positive."""
-    if not values or min(values) <= 0:
-        return None
-    logarithms = [math.log(value) for value in values]
-    count = len(logarithms)
-    mean = math.fsum(logarithms) / count
-    if count < 2:
-        return Estimate(math.exp(mean), None, None, count)
-    margin = student_t(CONFIDENCE, count - 1) * math.sqrt(_variance(logarithms) / count)
-    return Estimate(math.exp(mean), _exp(mean - margin), _exp(mean + margin), count)
+@dataclass(frozen=True)
+class Ratio:
+    """What is known of a ratio: `series` has one mixture where blocks were paired, two where not.
+
+    `count` is the (smaller) number of blocks; below two there is no series and no interval.
+    `logarithms` are the paired blocks' log ratios in order, empty where blocks do not pair.
+    """
+
+    value: float
+    count: int
+    series: tuple[MeanOfBlocks, ...]
+    logarithms: tuple[float, ...] = ()
+
+    def estimate(self, alpha: float = ALPHA) -> Estimate:
+        """The ratio with the interval that misses with probability `alpha`."""
+        if not self.series:
+            return Estimate(self.value, None, None, self.count, 1 - alpha)
+        mean, margin = math.log(self.value), self._margin(alpha)
+        return Estimate(self.value, _exp(mean - margin), _exp(mean + margin), self.count, 1 - alpha)
+
+    def p_value(self) -> float:
+        """The level at which the interval just touches 1: an interval below it leaves 1 out."""
+        if not self.series:
+            return 1.0
+        import numpy as np
+
+        distance = abs(math.log(self.value))
+        if len(self.series) == 1:
+            return float(self.series[0].beyond(np.array([distance]))[0])
+        low, high = _SMALLEST_P, 1.0
+        while high / low > 1.0001:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self._margin(middle) < distance else (middle, high)
+        return high
+
+    def _margin(self, alpha: float) -> float:
+        """Two that were measured apart: the root of the sum of squares of their margins.
+
+        Source: Zou and Donner, "Construction of confidence limits about effect measures",
+        Statistics in Medicine 27 (2008).
+        """
+        return math.hypot(*(float(one.half_width(alpha)[0]) for one in self.series))
 
 
-def paired_ratio(base: Sequence[float], other: Sequence[float]) -> Estimate | None:
+def geometric_mean(values: Sequence[float], alpha: float = ALPHA) -> Estimate | None:
+    """The mean of positive values in order of blocks; None when there is none, or one is not positive."""
+    found = _ratio_of_one(values)
+    return found.estimate(alpha) if found else None
+
+
+def paired_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
     """The mean of other/base, pair by pair. Both have one value per block, in the same order."""
     if len(base) != len(other) or not base or min(*base, *other) <= 0:
         return None
-    return geometric_mean([b / a for a, b in zip(base, other, strict=True)])
+    return _ratio_of_one([b / a for a, b in zip(base, other, strict=True)])
 
 
-def unpaired_ratio(base: Sequence[float], other: Sequence[float]) -> Estimate | None:
-    """The ratio of two geometric means measured apart, with Welch's interval of the logarithms.
-
-    `count` is the smaller number of values. Source: Welch, Biometrika 34 (1947).
-    """
-    means = (geometric_mean(base), geometric_mean(other))
-    if means[0] is None or means[1] is None:
+def unpaired_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
+    """The ratio of two geometric means measured apart; `count` is the smaller number of values."""
+    first, second = _ratio_of_one(base), _ratio_of_one(other)
+    if first is None or second is None:
         return None
-    ratio, count = means[1].value / means[0].value, min(len(base), len(other))
-    if count < 2:
-        return Estimate(ratio, None, None, count)
-    errors = [_variance([math.log(v) for v in values]) / len(values) for values in (base, other)]
-    total = sum(errors)
-    if total == 0:
-        return Estimate(ratio, ratio, ratio, count)
-    degrees = total**2 / sum(e**2 / (len(v) - 1) for e, v in zip(errors, (base, other), strict=True))
-    margin = student_t(CONFIDENCE, degrees) * math.sqrt(total)
-    return Estimate(ratio, _exp(math.log(ratio) - margin), _exp(math.log(ratio) + margin), count)
+    series = (*first.series, *second.series) if first.series and second.series else ()
+    return Ratio(second.value / first.value, min(first.count, second.count), series)
 
 
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+def _ratio_of_one(values: Sequence[float]) -> Ratio | None:
+    if not values or min(values) <= 0:
+        return None
+    logarithms = tuple(math.log(value) for value in values)
+    mean = math.exp(math.fsum(logarithms) / len(logarithms))
+    if len(logarithms) < 2:
+        return Ratio(mean, 1, ())
+    from leadline.analysis.intervals import mean_of_blocks
 
-
-def student_t(confidence: float, degrees: float) -> float:
-    """The two-sided quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, 0.5 + confidence / 2))
+    return Ratio(mean, len(logarithms), (mean_of_blocks([logarithms]),), logarithms)
 
 
 def _exp(value: float) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from leadline.cli.study_options import load_plan, study_options
+from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 @click.command(name="plan")
 @click.argument("study", metavar="STUDY")
 @study_options
+@click.option(
+    "--like",
+    type=click.Path(path_type=Path),
+    metavar="RESULT",
+    help="Say what the blocks can find if figures vary as in this result.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     study: str,
@@ -27,6 +35,7 @@ def command(
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    like: Path | None,
     as_json: bool,
 ) -> None:
     """Print every trial of STUDY, a built-in name or a YAML file, before anything runs.
@@ -37,15 +46,19 @@ def command(
 
     asked, plan, facts = load_plan(study, targets, sets, blocks, seed)
     if as_json:
+        if like is not None:
+            raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
         click.echo(json.dumps(plan.as_json(), indent=2))
     else:
         from leadline.cli.console import make_console
+        from leadline.cli.plan_power import power_lines
 
-        _print_plan(make_console(), plan, facts)
+        power = power_lines(plan, like, tuple(asked.compare.metrics))
+        _print_plan(make_console(), plan, facts, power)
     check_space(plan, asked, facts)
 
 
-def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts]) -> None:
+def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts], power: tuple[str, ...]) -> None:
     from leadline import units
 
     console.print(_plain(plan.title, "bold"))
@@ -63,7 +76,7 @@ def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts]) -> 
     _print_trials(console, plan)
     _print_files(console, plan)
     console.print("Notes", style="bold")
-    for note in plan.notes:
+    for note in (*plan.notes, *power):
         console.print(_plain(f"  {note}"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,9 @@ class Quiet:
     def trial(self, trial: Trial, cell: PlannedCell) -> None:
         """Nothing."""
 
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """Nothing."""
+
     def progress(self, message: Mapping[str, Any]) -> None:
         """Nothing."""
 
@@ -69,6 +72,11 @@ class Plain(Quiet):
         self._total, self._done = len(plan.trials), len(plan.trials) - remaining
         seconds = plan.seconds * remaining / max(len(plan.trials), 1)
         self.say(f"{plan.study}: {remaining} trials, about {units.format_duration(seconds)}")
+
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """Say which cells are run once more."""
+        self._total += len(trials)
+        self.say(f"block {trials[0].block} added: {', '.join(trial.cell for trial in trials)}")
 
     def finished(self, row: TrialRow) -> None:
         """The trial's figures."""
@@ -113,6 +121,13 @@ class Live(Quiet):
         done = total * (len(plan.trials) - remaining) / max(len(plan.trials), 1)
         self._study = self._bars.add_task(plan.study, total=total, completed=int(done), figure="")
         self._trial = self._bars.add_task("", total=1.0, figure="")
+
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """Lengthen the bar of the study."""
+        if self._study is not None:
+            mean = sum(self._seconds_of.values()) / max(len(self._seconds_of), 1)
+            self._seconds_of |= {trial.id: mean for trial in trials}
+            self._bars.update(self._study, total=sum(self._seconds_of.values()))
 
     def trial(self, trial: Trial, cell: PlannedCell) -> None:
         """Reset the trial's bar."""

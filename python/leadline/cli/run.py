@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import make_console
+from leadline.cli.growth import make_growth
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
 from leadline.cli.signals import StopRequest
 from leadline.cli.study_options import load_plan, study_options
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
+    from leadline.plan import Plan
     from leadline.run.model import Outcome, RunOptions
     from leadline.spec.study import Study
     from leadline.spec.target import TargetFacts
@@ -47,6 +49,14 @@ if TYPE_CHECKING:
     "--ignore-health", is_flag=True, help="Go on when the cluster is in HEALTH_ERR or has slow operations."
 )
 @click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
+@click.option(
+    "--until",
+    metavar="PERCENT",
+    help="Add blocks until the interval of what each work is asked for reaches no further, for example 3%.",
+)
+@click.option(
+    "--budget", metavar="TIME", help="Add blocks where intervals are widest, for this long, for example 30m."
+)
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
     study: str,
@@ -61,6 +71,8 @@ def command(
     grace: str,
     ignore_health: bool,
     no_ceph: bool,
+    until: str | None,
+    budget: str | None,
     quiet: bool,
 ) -> int:
     """Run STUDY, a built-in study's name or a YAML file, on one or more targets.
@@ -73,7 +85,7 @@ def command(
     leadline run --resume leadline-quick-20260131-120000
     """
     if resume is not None:
-        if study or targets or sets or blocks or seed or out:
+        if study or targets or sets or blocks or seed or out or until or budget:
             raise UsageError(
                 "--resume goes on with a result as it was planned: it takes no study, target or option",
                 f"write: leadline run --resume {resume}",
@@ -86,8 +98,39 @@ def command(
     if max_rate is not None:
         sets = (*sets, f"limits.max_rate={max_rate}")
     path = out or Path(f"leadline-{Path(study).stem}-{datetime.now():%Y%m%d-%H%M%S}")
-    flags = {"drop_caches": drop_caches, "ignore_health": ignore_health, "ceph": not no_ceph, "grace": grace}
+    flags = {
+        "drop_caches": drop_caches,
+        "ignore_health": ignore_health,
+        "ceph": not no_ceph,
+        "grace": grace,
+        "until": _until(until),
+        "budget_s": _budget_s(budget),
+    }
     return _finish(path, lambda stop: _start((study, targets, sets, blocks, seed), path, flags, stop, quiet))
+
+
+def _until(text: str | None) -> float | None:
+    from leadline import units
+
+    if text is None:
+        return None
+    share = units.parse_percent(text) / 100
+    if not 0.001 <= share <= 1:
+        raise UsageError(
+            f"--until {text}: from 0.1% to 100% can be asked for", "write for example: --until 3%"
+        )
+    return share
+
+
+def _budget_s(text: str | None) -> float | None:
+    from leadline import units
+
+    if text is None:
+        return None
+    seconds = units.parse_duration(text) / 1e9
+    if seconds <= 0:
+        raise UsageError(f"--budget {text}: no time at all", "write for example: --budget 30m")
+    return seconds
 
 
 def _start(
@@ -108,6 +151,7 @@ def _start(
         raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
     study, plan, facts = load_plan(*asked)
     check_space(plan, study, facts)
+    _check_budget(plan, flags["budget_s"])
     options = _options(study, facts, flags)
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -118,7 +162,18 @@ def _start(
     }
     request = RunRequest(secrets.token_hex(4), plan, facts, options)
     with make_display(quiet) as display:
-        return new_run(request, out, details, display, stop, next_rate)
+        return new_run(request, out, details, display, stop, next_rate, make_growth(out))
+
+
+def _check_budget(plan: Plan, budget_s: float | None) -> None:
+    from leadline import units
+
+    if budget_s is not None and plan.seconds > budget_s:
+        raise UsageError(
+            f"the {plan.blocks} planned blocks alone take about {units.format_duration(plan.seconds)},"
+            f" the budget is {units.format_duration(budget_s)}",
+            "give a larger --budget, or fewer --blocks: the budget is for what comes after them",
+        )
 
 
 def _resume(path: Path, stop: StopRequest, quiet: bool) -> Outcome:
@@ -127,7 +182,7 @@ def _resume(path: Path, stop: StopRequest, quiet: bool) -> Outcome:
     from leadline.run.session import resume_run
 
     with make_display(quiet) as display:
-        return resume_run(path, display, stop, next_rate)
+        return resume_run(path, display, stop, next_rate, make_growth(path))
 
 
 def _options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:
@@ -147,6 +202,8 @@ def _options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any])
         interval_s=study.observe.interval / 1e9,
         reserve_bytes={name: reserve_bytes(study, found) for name, found in facts.items()},
         layout_rate_bytes_per_s=study.limits.max_rate,
+        until=flags["until"],
+        budget_s=flags["budget_s"],
     )
 
 

@@ -102,8 +102,8 @@ def _comparisons(findings: Findings) -> str:
         ]
         for item in findings.comparisons
     ]
-    headings = ["Work", "Metric", "Other", "Base", "Verdict", "Other / base", "95 % interval", "Validity"]
-    notes = dict.fromkeys(escape(item.assumption) for item in findings.comparisons if item.assumption)
+    headings = ["Work", "Metric", "Other", "Base", "Verdict", "Other / base", "Interval", "Validity"]
+    notes = [escape(note) for note in tables.comparison_notes(findings.comparisons)]
     return "\n\n".join(["## Compared", _table(headings, {5, 6}, rows), *notes])
 
 

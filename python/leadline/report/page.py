@@ -160,6 +160,7 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "single_blocks": any(item.spread == "n=1" for row in key.rows for item in row.measures),
         "against": tables.against_base(findings),
         "worst": lambda item: tables.comparison_state(item, states),
+        "comparison_notes": tables.comparison_notes(findings.comparisons),
         "comparisons": [(item, tables.comparison_state(item, states)) for item in findings.comparisons],
         "interval": fmt.ratio_interval,
         "spread": fmt.ratio_spread,

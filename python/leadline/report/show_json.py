@@ -87,6 +87,8 @@ def comparison_to_json(item: Comparison) -> dict[str, Any]:
         "margin": item.margin,
         "assumption": item.assumption,
         "validity": item.validity,
+        "confidence": item.confidence,
+        "correction": item.correction,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.report import format as fmt
@@ -53,6 +53,14 @@ class Fired:
 
     code: Code
     cells: tuple[tuple[str, str], ...]
+
+
+def comparison_notes(comparisons: Sequence[Comparison]) -> list[str]:
+    """What belongs below the comparisons: what intervals rest on, and at which confidence they hold."""
+    every = [note for item in comparisons for note in (item.assumption, item.correction) if note]
+    if comparisons and not any(item.correction for item in comparisons):
+        every.append("intervals have 95 % confidence")
+    return list(dict.fromkeys(every))
 
 
 def key_table(findings: Findings, cells: tuple[Cell, ...]) -> Table:

@@ -175,7 +175,7 @@ def print_comparisons(
         table.add_column(name, overflow="fold")
     table.add_column("verdict", no_wrap=True)
     table.add_column("ratio", justify="right", no_wrap=True)
-    table.add_column("95%", justify="right", no_wrap=True, style="dim")
+    table.add_column("interval", justify="right", no_wrap=True, style="dim")
     table.add_column("validity", no_wrap=True)
     for item in comparisons:
         state = tables.comparison_state(item, states or {})
@@ -191,8 +191,8 @@ def print_comparisons(
         )
     console.print()
     console.print(table)
-    for assumption in dict.fromkeys(item.assumption for item in comparisons if item.assumption):
-        console.print(_text(f"  {assumption}", "dim"))
+    for note in tables.comparison_notes(comparisons):
+        console.print(_text(f"  {note}", "dim"))
 
 
 def _validity(findings: Findings, console: Console) -> None:
@@ -229,7 +229,7 @@ def general_steps(findings: Findings) -> tuple[str, ...]:
     states = tables.states_of(findings)
     usable = [item for item in findings.comparisons if tables.comparison_state(item, states) in _USABLE]
     if any(item.verdict == "undecided" and item.ratio is not None for item in usable):
-        steps.append("Some comparisons are undecided: run more blocks (--blocks) to narrow the intervals.")
+        steps.append("Some comparisons are undecided: narrow their intervals (--blocks N, or --until 3%).")
     return tuple(steps)
 
 

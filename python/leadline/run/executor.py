@@ -5,7 +5,7 @@ Everything that touches a target happens in a worker process with a deadline (`c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -14,10 +14,10 @@ from leadline import units
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
-from leadline.plan import Layout, PlannedCell, Trial
+from leadline.plan import Layout, PlannedCell, Trial, with_block
 from leadline.run.child import Answer, Worker
 from leadline.run.group import Halt, Member, join_rows, run_jobs
-from leadline.run.model import Display, Outcome, Pilot, RunRequest, Stopping
+from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
 from leadline.run.probes import Probes
 from leadline.run.rows import (
     build_latency_rows,
@@ -60,8 +60,11 @@ class Executor:
         display: Display,
         stopping: Stopping,
         pilot: Pilot,
+        growth: Growth = no_growth,
     ) -> None:
         self._request = request
+        self._plan = request.plan
+        self._growth = growth
         self._writer = writer
         self._observer = observer
         self._watch = Watch(observer, ignore_health=request.options.ignore_health)
@@ -84,7 +87,7 @@ class Executor:
         stopped: str | None = None
         left: tuple[str, ...] = ()
         try:
-            for slot in slots:
+            for slot in self._slots(slots):
                 if self._stopping():
                     break
                 self._run_or_skip(slot)
@@ -99,6 +102,19 @@ class Executor:
         elif interrupted:
             self._writer.journal("interrupted")
         return Outcome(self._run, tuple(self._failed), dict(self._not_run), stopped, interrupted, left)
+
+    def _slots(self, planned: Sequence[Sequence[Trial]]) -> Iterator[Sequence[Trial]]:
+        """What remains of the plan, then the blocks by which it grows, each journalled before it begins."""
+        yield from planned
+        while not self._stopping():
+            cells = self._growth(self._plan, self._request.options)
+            if not cells:
+                return
+            self._writer.journal("block_added", cells=list(cells))
+            before = {trial.id for trial in self._plan.trials}
+            self._plan = with_block(self._plan, cells)
+            self._display.grown([trial for trial in self._plan.trials if trial.id not in before])
+            yield from self._plan.slots(without=before)
 
     def _run_or_skip(self, slot: Sequence[Trial]) -> None:
         cells = [self._request.plan.cell(trial.cell) for trial in slot]

@@ -17,7 +17,8 @@ class RunOptions:
     """How a plan is executed.
 
     `grace_s` is how long a trial may last beyond its planned time; `reserve_bytes` is the free
-    space to keep on each target; `layout_rate_bytes_per_s` caps laying out files.
+    space to keep on each target; `layout_rate_bytes_per_s` caps laying out files. With `until` (0.03:
+    within 3 %) or `budget_s` blocks are added to the plan until intervals are narrow or time is over.
     """
 
     drop_caches: bool = False
@@ -27,6 +28,8 @@ class RunOptions:
     reserve_bytes: Mapping[str, int] = field(default_factory=dict)
     layout_rate_bytes_per_s: int | None = None
     ceph: bool = True
+    until: float | None = None
+    budget_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ class Display(Protocol):
     def trial(self, trial: Trial, cell: PlannedCell) -> None:
         """A trial begins."""
 
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """The plan has these trials more."""
+
     def progress(self, message: Mapping[str, Any]) -> None:
         """The engine's progress line: phase, elapsed_ns, bytes, operations, share."""
 
@@ -84,3 +90,16 @@ class Stopping(Protocol):
 
     def __call__(self) -> bool:
         """True once a stop was requested."""
+
+
+class Growth(Protocol):
+    """Asked after each block of a plan that may grow: which cells make the next block?"""
+
+    def __call__(self, plan: Plan, options: RunOptions) -> Sequence[str]:
+        """Ids of cells; none ends the run."""
+
+
+def no_growth(plan: Plan, options: RunOptions) -> Sequence[str]:
+    """The plan is all there is."""
+    del plan, options
+    return ()

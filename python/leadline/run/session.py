@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from leadline import _core
 from leadline.errors import ResultError
 from leadline.observe.client import Observer
-from leadline.plan import Plan
+from leadline.plan import Plan, with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor, left_workspaces, remove_workspaces
-from leadline.run.model import Display, Outcome, Pilot, RunOptions, RunRequest, Stopping
+from leadline.run.model import (
+    Display,
+    Growth,
+    Outcome,
+    Pilot,
+    RunOptions,
+    RunRequest,
+    Stopping,
+    no_growth,
+)
 from leadline.spec.target import TargetFacts
+from leadline.store.journal import Event
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 
 _SELF_TEST_NS = 200_000_000
@@ -28,6 +38,7 @@ def new_run(
     display: Display,
     stopping: Stopping,
     pilot: Pilot,
+    growth: Growth = no_growth,
 ) -> Outcome:
     """Run a study into a new directory. `details` go into the manifest: study, host, command."""
     manifest = {
@@ -40,20 +51,31 @@ def new_run(
         **details,
     }
     writer = create_result(out, manifest, time.time_ns)
-    return _execute(request, writer, display, stopping, pilot)
+    return _execute(request, writer, display, stopping, pilot, growth)
 
 
-def resume_run(path: Path, display: Display, stopping: Stopping, pilot: Pilot) -> Outcome:
+def resume_run(
+    path: Path, display: Display, stopping: Stopping, pilot: Pilot, growth: Growth = no_growth
+) -> Outcome:
     """Go on with an interrupted run: what a crash left below the targets is removed first."""
     writer = reopen_result(path, time.time_ns)
     request = request_of(writer.manifest)
+    request = replace(request, plan=grown_plan(request.plan, writer.events()))
     if _is_finished(writer, request.plan):
         writer.close()
         raise ResultError(
             f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
         )
     remove_workspaces(request.id, left_workspaces(writer), writer)
-    return _execute(request, writer, display, stopping, pilot)
+    return _execute(request, writer, display, stopping, pilot, growth)
+
+
+def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
+    """The plan with the blocks that the journal says were added while it ran."""
+    for event in events:
+        if event.event == "block_added":
+            plan = with_block(plan, event.details["cells"])
+    return plan
 
 
 def undo_run(path: Path) -> tuple[list[str], list[str]]:
@@ -87,13 +109,18 @@ def _is_finished(writer: ResultWriter, plan: Plan) -> bool:
 
 
 def _execute(
-    request: RunRequest, writer: ResultWriter, display: Display, stopping: Stopping, pilot: Pilot
+    request: RunRequest,
+    writer: ResultWriter,
+    display: Display,
+    stopping: Stopping,
+    pilot: Pilot,
+    growth: Growth,
 ) -> Outcome:
     observer = Observer(request.facts, interval_s=request.options.interval_s, ceph=request.options.ceph)
     try:
         observer.start()
         _measure_itself(writer, stopping)
-        return Executor(request, writer, observer, display, stopping, pilot).run()
+        return Executor(request, writer, observer, display, stopping, pilot, growth).run()
     finally:
         observer.stop()
         writer.close()

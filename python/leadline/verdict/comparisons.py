@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.metrics import default_metrics, metric_kind
-from leadline.analysis.statistics import Estimate
+from leadline.analysis.multiplicity import ALPHA, holm_levels
+from leadline.analysis.statistics import Estimate, Ratio
 from leadline.plan import PlannedCell
 from leadline.verdict.model import Comparison, Outcome, State
 from leadline.verdict.validity import worst
 
 # Below this many blocks the interval is only as good as its assumptions: nothing can test them.
 FEW_BLOCKS = 6
+# What a work is asked for gets four fifths of what it may err, its percentile the rest.
+PRIMARY_WEIGHT = 4.0
+_UNUSABLE = ("INVALID", "NOT_RUN")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cells in one metric, before it is known at which confidence they are compared.
+
+    `weight` is the comparison's share of the chance to err; `basis` says what the interval rests on
+    apart from the number of blocks.
+    """
+
+    work: str
+    base: str
+    other: str
+    metric: str
+    ratio: Ratio | None
+    state: State
+    weight: float = 1.0
+    basis: str | None = None
 
 
 def outcome_of(estimate: Estimate | None, higher_is_better: bool, margin: float) -> Outcome:
@@ -28,32 +51,38 @@ def outcome_of(estimate: Estimate | None, higher_is_better: bool, margin: float)
     return "undecided"
 
 
-def compare(
-    base: CellTable,
-    other: CellTable,
-    names: tuple[str, str, str],
-    metric: str,
-    margin: float,
-    states: Sequence[State],
-) -> Comparison:
-    """One comparison. `names` are work, base and other; `states` the validity of both cells."""
-    estimate = compare_cells(base, other, metric)
-    state = worst(states)
-    outcome = outcome_of(estimate, metric_kind(metric).higher_is_better, margin)
+def decide(pairs: Sequence[Pair], margin: float, alpha: float = ALPHA) -> tuple[Comparison, ...]:
+    """One comparison each. Those that can be decided share the chance `alpha` to err (Holm)."""
+    ratios = [pair.ratio if pair.state not in _UNUSABLE else None for pair in pairs]
+    family = [(i, ratio) for i, ratio in enumerate(ratios) if ratio is not None and ratio.series]
+    levels = dict.fromkeys(range(len(pairs)), alpha)
+    weights = [pairs[i].weight for i, _ in family]
+    found = holm_levels([ratio.p_value() for _, ratio in family], weights, alpha)
+    levels |= {i: level for (i, _), level in zip(family, found, strict=True)}
+    correction = _correction([levels[i] for i, _ in family], alpha)
+    return tuple(_comparison(pair, levels[i], margin, correction) for i, pair in enumerate(pairs))
+
+
+def _comparison(pair: Pair, level: float, margin: float, correction: str | None) -> Comparison:
+    estimate = pair.ratio.estimate(level) if pair.ratio else None
+    outcome = outcome_of(estimate, metric_kind(pair.metric).higher_is_better, margin)
     blocks = estimate.count if estimate else 0
+    parts = [part for part in (pair.basis, _assumption(blocks)) if part]
     return Comparison(
-        work=names[0],
-        metric=metric,
-        base=names[1],
-        other=names[2],
+        work=pair.work,
+        metric=pair.metric,
+        base=pair.base,
+        other=pair.other,
         ratio=estimate.value if estimate else None,
         low=estimate.low if estimate else None,
         high=estimate.high if estimate else None,
         blocks=blocks,
-        verdict="undecided" if state in ("INVALID", "NOT_RUN") else outcome,
+        verdict="undecided" if pair.state in _UNUSABLE else outcome,
         margin=margin,
-        assumption=_assumption(blocks),
-        validity=state,
+        assumption="; ".join(parts) or None,
+        validity=pair.state,
+        confidence=1 - level,
+        correction=correction,
     )
 
 
@@ -61,13 +90,67 @@ def _assumption(blocks: int) -> str | None:
     if blocks < 2:
         return "one block gives no interval"
     if blocks < FEW_BLOCKS:
-        return f"{blocks} blocks: rests on the assumption that ratios are lognormal and blocks independent"
+        return (
+            f"{blocks} blocks: rests on the assumption that ratios are lognormal and blocks hardly correlated"
+        )
     return None
 
 
-def wanted_metrics(cell: PlannedCell) -> tuple[str, ...]:
-    """What is compared where the study does not say: what the work is asked for, and its p99."""
-    return default_metrics(cell.job.as_json()) if cell.search is None else (cell.search.metric,)
+def _correction(levels: Sequence[float], alpha: float) -> str | None:
+    """The sentence that belongs below a table of several comparisons."""
+    if not levels or (len(levels) < 2 and levels[0] == ALPHA):
+        return None
+    least, most = 1 - max(levels), 1 - min(levels)
+    each = confidence_words(least)
+    if most - least > 1e-9:
+        each = f"{confidence_words(least)[:-2]} to {confidence_words(most)}"
+    looked = " that were looked at more than once" if alpha < ALPHA else ""
+    return (
+        f"corrected for {len(levels)} comparison{'s' if len(levels) > 1 else ''}{looked} (Holm):"
+        f" each interval has the confidence at which its comparison is decided, here {each}"
+    )
+
+
+def confidence_words(confidence: float) -> str:
+    """A confidence in percent, with as many digits as tell it from certainty: `95 %`, `99.64 %`."""
+    return f"{100 * confidence:.4g} %"
+
+
+def compare_targets(
+    cells: Sequence[PlannedCell],
+    tables: Mapping[str, CellTable],
+    states: Mapping[str, State],
+    base: str,
+    metrics: Sequence[str],
+    margin: float,
+    alpha: float = ALPHA,
+) -> tuple[Comparison, ...]:
+    """Every other target against `base`, work by work. No `metrics` means: what the work is asked for."""
+    pairs = pair_targets(cells, tables, states, base, metrics)
+    return decide([p for p in pairs if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
+
+
+def pair_targets(
+    cells: Sequence[PlannedCell],
+    tables: Mapping[str, CellTable],
+    states: Mapping[str, State],
+    base: str,
+    metrics: Sequence[str],
+) -> list[Pair]:
+    """What `compare_targets` decides, before it is decided."""
+    by_place = {(cell.target, cell.work): cell for cell in cells}
+    found = []
+    for cell in cells:
+        anchor = by_place.get((base, cell.work))
+        if cell.target == base or anchor is None:
+            continue
+        first = tables.get(anchor.id) or CellTable(anchor.id, (), {})
+        second = tables.get(cell.id) or CellTable(cell.id, (), {})
+        state = worst((states[anchor.id], states[cell.id]))
+        for metric in metrics or wanted_metrics(cell):
+            ratio = compare_cells(first, second, metric)
+            found.append(Pair(cell.work, base, cell.target, metric, ratio, state, weight_of(metric)))
+    return found
 
 
 def compare_beside(
@@ -76,10 +159,12 @@ def compare_beside(
     states: Mapping[str, State],
     metrics: Sequence[str],
     margin: float,
+    alpha: float = ALPHA,
 ) -> tuple[Comparison, ...]:
     """Each job that ran together with others against the same job as a work of its own, where there is one.
 
-    `base` and `other` are cells here; `work` is the job that is alone.
+    `base` and `other` are cells here; `work` is the job that is alone. They are a family of their own:
+    another question than how targets differ.
     """
     found = []
     for cell in cells:
@@ -87,11 +172,12 @@ def compare_beside(
         if alone is None:
             continue
         pair = [tables.get(one.id) or CellTable(one.id, (), {}) for one in (alone, cell)]
-        names = (alone.work, alone.id, cell.id)
-        both = (states[alone.id], states[cell.id])
-        wanted = metrics or wanted_metrics(cell)
-        found += [compare(pair[0], pair[1], names, metric, margin, both) for metric in wanted]
-    return tuple(c for c in found if c.ratio is not None or c.validity in ("INVALID", "NOT_RUN"))
+        state = worst((states[alone.id], states[cell.id]))
+        for metric in metrics or wanted_metrics(cell):
+            ratio = compare_cells(pair[0], pair[1], metric)
+            weight = weight_of(metric)
+            found.append(Pair(alone.work, alone.id, cell.id, metric, ratio, state, weight))
+    return decide([p for p in found if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
 
 
 def _alone(cell: PlannedCell, cells: Sequence[PlannedCell]) -> PlannedCell | None:
@@ -102,33 +188,11 @@ def _alone(cell: PlannedCell, cells: Sequence[PlannedCell]) -> PlannedCell | Non
     return next((c for c in same if c.steady is None and c.search is None), None)
 
 
-def compare_targets(
-    cells: Sequence[PlannedCell],
-    tables: Mapping[str, CellTable],
-    states: Mapping[str, State],
-    base: str,
-    metrics: Sequence[str],
-    margin: float,
-) -> tuple[Comparison, ...]:
-    """Every other target against `base`, work by work. No `metrics` means: what the work is asked for."""
-    by_place = {(cell.target, cell.work): cell for cell in cells}
-    found = []
-    for cell in cells:
-        anchor = by_place.get((base, cell.work))
-        if cell.target == base or anchor is None:
-            continue
-        pair = [tables.get(anchor.id), tables.get(cell.id)]
-        for metric in metrics or wanted_metrics(cell):
-            first = pair[0] or CellTable(anchor.id, (), {})
-            second = pair[1] or CellTable(cell.id, (), {})
-            found.append(
-                compare(
-                    first,
-                    second,
-                    (cell.work, base, cell.target),
-                    metric,
-                    margin,
-                    (states[anchor.id], states[cell.id]),
-                )
-            )
-    return tuple(c for c in found if c.ratio is not None or c.validity in ("INVALID", "NOT_RUN"))
+def wanted_metrics(cell: PlannedCell) -> tuple[str, ...]:
+    """What is compared where the study does not say: what the work is asked for, and its p99."""
+    return default_metrics(cell.job.as_json()) if cell.search is None else (cell.search.metric,)
+
+
+def weight_of(metric: str) -> float:
+    """The share of the chance to err that a comparison gets."""
+    return 1.0 if "latency_" in metric else PRIMARY_WEIGHT

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
 from leadline.analysis.metrics import default_metrics, metric_kind, operation_phases
+from leadline.analysis.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.analysis.origin import bytes_read, bytes_written
 from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
@@ -32,6 +33,7 @@ from leadline.verdict.model import (
     Validity,
 )
 from leadline.verdict.model import TrialRow as TrialView
+from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.validity import Case, judge, worst
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
@@ -64,8 +66,9 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     anchor = _anchor(base, study, plan)
     states = {name: found.state for name, found in validity.items()}
     asked = study.compare
-    comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin)
-    beside = compare_beside(plan.cells, tables, states, asked.metrics, asked.margin)
+    alpha = _alpha(manifest)
+    comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin, alpha)
+    beside = compare_beside(plan.cells, tables, states, asked.metrics, asked.margin, alpha)
     targets = tuple(
         TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
         for t in plan.targets
@@ -80,7 +83,10 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         targets=targets,
         cells=cells,
         comparisons=comparisons + beside,
-        statements=words.statements(targets, cells, comparisons, result.complete, beside),
+        statements=(
+            *words.statements(targets, cells, comparisons, result.complete, beside),
+            *changes_over_time(plan.cells, tables, states, anchor),
+        ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
         itself=_itself(result, tables),
@@ -102,6 +108,12 @@ def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
 def searches_of(plan: Plan) -> dict[str, Search]:
     """The cells whose rate is searched, with what is searched."""
     return {cell.id: cell.search for cell in plan.cells if cell.search is not None}
+
+
+def _alpha(manifest: Mapping[str, Any]) -> float:
+    """The chance to err: less where the run chose its blocks by what it had measured."""
+    options = manifest.get("options") or {}
+    return ALPHA_AFTER_LOOKS if options.get("until") or options.get("budget_s") else ALPHA
 
 
 def _anchor(base: str | None, study: Study, plan: Plan) -> str:

@@ -128,7 +128,8 @@ class Comparison:
     """`other` against `base` in one work, as the ratio other/base, paired by block.
 
     `verdict` speaks of `other`: faster, slower, same (within `margin`), undecided. `assumption` says
-    what the interval rests on where that needs saying (few blocks).
+    what the interval rests on where that needs saying (few blocks). The interval has the `confidence` at
+    which the comparison was decided, more than 0.95 where a study has several: `correction` says so.
     """
 
     work: str
@@ -143,6 +144,8 @@ class Comparison:
     margin: float = 0.05
     assumption: str | None = None
     validity: State = "VALID"
+    confidence: float = 0.95
+    correction: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.analysis.cells import CellTable, compare_cells_of_two_runs, tabulate
-from leadline.analysis.metrics import metric_kind
 from leadline.errors import ResultError
 from leadline.plan import Plan, PlannedCell
 from leadline.store.reader import Result
-from leadline.verdict.comparisons import FEW_BLOCKS, outcome_of, wanted_metrics
+from leadline.verdict.comparisons import Pair, decide, wanted_metrics, weight_of
 from leadline.verdict.findings import build_findings, is_open_loop, rows_by_trial, searches_of
 from leadline.verdict.model import Comparison, State
 from leadline.verdict.validity import worst
@@ -37,8 +36,8 @@ def compare_results(
     for first, second in pairs:
         state = worst([states[0][first.id], states[1][second.id]])
         for metric in metrics or wanted_metrics(first):
-            found.append(_compare((first, second), (tables[0], tables[1]), metric, margin, state))
-    return tuple(found)
+            found.append(_pair((first, second), (tables[0], tables[1]), metric, state))
+    return decide(found, margin)
 
 
 def _pairs(base: Plan, other: Plan) -> list[tuple[PlannedCell, PlannedCell]]:
@@ -57,28 +56,20 @@ def _states(result: Result) -> dict[str, State]:
     return {cell.id: cell.validity.state for cell in build_findings(result, with_charts=False).cells}
 
 
-def _compare(
+def _pair(
     cells: tuple[PlannedCell, PlannedCell],
     tables: tuple[dict[str, CellTable], dict[str, CellTable]],
     metric: str,
-    margin: float,
     state: State,
-) -> Comparison:
+) -> Pair:
     first, second = (table.get(cell.id) for cell, table in zip(cells, tables, strict=True))
-    estimate = compare_cells_of_two_runs(first, second, metric) if first and second else None
-    outcome = outcome_of(estimate, metric_kind(metric).higher_is_better, margin)
-    blocks = estimate.count if estimate else 0
-    return Comparison(
+    return Pair(
         work=cells[0].work,
-        metric=metric,
         base=f"A:{cells[0].target}",
         other=f"B:{cells[1].target}",
-        ratio=estimate.value if estimate else None,
-        low=estimate.low if estimate else None,
-        high=estimate.high if estimate else None,
-        blocks=blocks,
-        verdict="undecided" if state in ("INVALID", "NOT_RUN") else outcome,
-        margin=margin,
-        assumption=_APART if blocks >= FEW_BLOCKS else f"{_APART}; {blocks} blocks",
-        validity=state,
+        metric=metric,
+        ratio=compare_cells_of_two_runs(first, second, metric) if first and second else None,
+        state=state,
+        weight=weight_of(metric),
+        basis=_APART,
     )

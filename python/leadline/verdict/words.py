@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.analysis.metrics import metric_kind, metric_operation, operation_label
+from leadline.verdict.comparisons import confidence_words
 from leadline.verdict.model import Cell, Comparison, Outcome, Statement, TargetView
 
 _UNUSABLE = ("INVALID", "NOT_RUN")
@@ -76,12 +77,13 @@ def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
     factors = _by_factor(found)
     least, most = factors[0], factors[-1]
     if len(factors) == 1:
-        interval = _factor_interval(most[1])
-        return f"{_digits(most[0])} times {outcome} in {most[1].work} (95 % interval {interval})"
+        interval = f"{_confidence(most[1])} interval {_factor_interval(most[1])}"
+        return f"{_digits(most[0])} times {outcome} in {most[1].work} ({interval})"
     return (
         f"{outcome} in {_works(found)}, from {_digits(least[0])} times in {least[1].work}"
-        f" (95 % interval {_factor_interval(least[1])})"
-        f" to {_digits(most[0])} times in {most[1].work} ({_factor_interval(most[1])})"
+        f" ({_confidence(least[1])} interval {_factor_interval(least[1])})"
+        f" to {_digits(most[0])} times in {most[1].work}"
+        f" ({_confidence(most[1])} interval {_factor_interval(most[1])})"
     )
 
 
@@ -106,7 +108,14 @@ def _factor_interval(comparison: Comparison) -> str:
 def _interval(comparison: Comparison) -> str:
     if comparison.low is None or comparison.high is None:
         return f"{_digits(comparison.ratio)}, no interval: {comparison.blocks} block"
-    return f"{_digits(comparison.low)} to {_digits(comparison.high)}, {comparison.blocks} blocks"
+    return (
+        f"{_digits(comparison.low)} to {_digits(comparison.high)}"
+        f" ({_confidence(comparison)}), {comparison.blocks} blocks"
+    )
+
+
+def _confidence(comparison: Comparison) -> str:
+    return confidence_words(comparison.confidence)
 
 
 def _evidence(comparison: Comparison) -> str:
@@ -181,7 +190,7 @@ def _beside_words(comparison: Comparison) -> str:
     more = (comparison.ratio or 1.0) >= 1
     return (
         f"{kind.words} {_digits(_factor(comparison))} times {'higher' if more else 'lower'}"
-        f" (95 % interval {_factor_interval(comparison)})"
+        f" ({_confidence(comparison)} interval {_factor_interval(comparison)})"
     )
 
 

@@ -1,0 +1,108 @@
+"""The interval of a mean over few blocks that may depend on the blocks before them.
+
+Student's t takes blocks as independent. Blocks of one run are not: at a lag-1 correlation of 0.5 its 95 %
+interval holds in about 80 % of the cases. From three to thirty blocks the correlation cannot be estimated
+well enough to plug it in; so it is averaged over. For each correlation of a grid the mean has a t
+distribution (a first-order autoregressive series, generalised least squares, flat priors on the mean and
+on the logarithm of the scale); the grid's points are weighed by how well they fit the series. The
+interval is symmetric about the plain mean and holds the asked share of that mixture.
+
+Source: Zellner and Tiao, "Bayesian analysis of the regression model with autocorrelated errors",
+JASA 59 (1964). The weights of the grid were chosen by simulation, see `bench/coverage.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Correlations of neighbouring blocks that are thought possible, and how likely before anything is seen.
+CORRELATIONS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+PRIOR: tuple[float, ...] = (0.3,) + (0.7 / 8,) * 8
+_HALVINGS = 44  # of the bracket of a quantile: beyond the digits that anybody sees
+_SMALLEST_SQUARE = 1e-18  # of a series in units of its standard deviation: below it lies rounding
+
+
+@dataclass(frozen=True)
+class MeanOfBlocks:
+    """What rows of a matrix (one row a series, one column a block, at least two) say of their means.
+
+    `mean` and `scale` (standard deviation) have the values' unit; `weight`, `centre` and `spread`
+    describe the mixture, one row a correlation, in units of `scale` and from the mean.
+    """
+
+    mean: Array
+    scale: Array
+    weight: Array
+    centre: Array
+    spread: Array
+    blocks: int
+
+    def beyond(self, distance: Array) -> Array:
+        """The share of the mixture that lies further than `distance` from the mean, either side."""
+        from scipy.special import stdtr
+
+        away = distance / np.where(self.scale > 0, self.scale, 1.0)
+        degrees = self.blocks - 1
+        tails = stdtr(degrees, -(away - self.centre) / self.spread) + stdtr(
+            degrees, -(away + self.centre) / self.spread
+        )
+        share = np.minimum((self.weight * tails).sum(axis=0), 1.0)
+        return np.where(self.scale > 0, share, np.where(distance > 0, 0.0, 1.0))
+
+    def half_width(self, alpha: float) -> Array:
+        """Half the interval that misses with probability `alpha`."""
+        from scipy.special import stdtrit
+
+        quantile = float(stdtrit(self.blocks - 1, 1 - alpha / 2))
+        high = self.scale * (np.abs(self.centre) + self.spread * quantile).max(axis=0)
+        low = np.zeros_like(high)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            too_short = self.beyond(middle) > alpha
+            low, high = np.where(too_short, middle, low), np.where(too_short, high, middle)
+        return np.asarray(high, dtype=float)
+
+
+def mean_of_blocks(rows: Any) -> MeanOfBlocks:
+    """Judge each row of `rows`, its values in the order in which they were measured."""
+    values = np.atleast_2d(np.asarray(rows, dtype=float))
+    blocks = values.shape[1]
+    mean, deviation = values.mean(axis=1), values.std(axis=1, ddof=1)
+    flat = deviation <= 1e-12 * np.maximum(np.abs(mean), 1.0)
+    scale = np.where(flat, 0.0, deviation)
+    standard = (values - mean[:, None]) / np.where(flat, 1.0, deviation)[:, None]
+    parts = [_at_correlation(standard, rho) for rho in CORRELATIONS]
+    fit = np.array([part[2] for part in parts]) + np.log(PRIOR)[:, None]
+    weight = np.exp(fit - fit.max(axis=0))
+    return MeanOfBlocks(
+        mean,
+        scale,
+        weight / weight.sum(axis=0),
+        np.array([part[0] for part in parts]),
+        np.array([part[1] for part in parts]),
+        blocks,
+    )
+
+
+def _at_correlation(standard: Array, rho: float) -> tuple[Array, Array, Array]:
+    """Generalised least squares at one correlation: the mean, its standard error, the log likelihood.
+
+    The series is made white first (Prais and Winsten, 1954); the constant goes through the same filter.
+    """
+    blocks = standard.shape[1]
+    shrink = float(np.sqrt(1 - rho * rho))
+    white = np.concatenate([standard[:, :1], (standard[:, 1:] - rho * standard[:, :-1]) / shrink], axis=1)
+    constant = np.concatenate([[1.0], np.full(blocks - 1, (1 - rho) / shrink)])
+    precision = float(constant @ constant)
+    centre = white @ constant / precision
+    squares = np.maximum(((white - centre[:, None] * constant) ** 2).sum(axis=1), _SMALLEST_SQUARE)
+    likelihood = -0.5 * (
+        (blocks - 1) * np.log(1 - rho * rho) + np.log(precision) + (blocks - 1) * np.log(squares)
+    )
+    return centre, np.sqrt(squares / ((blocks - 1) * precision)), likelihood

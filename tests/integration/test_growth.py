@@ -1,0 +1,114 @@
+"""Runs that add blocks: until intervals are narrow, for as long as a budget lasts, over an interruption."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from leadline.store.reader import open_result
+from support import Command, command_line
+
+_SMALL = ("--set", "runtime=100ms", "--no-ceph")
+
+
+def added(out: Path) -> list[list[str]]:
+    return [event.details["cells"] for event in open_result(out).events if event.event == "block_added"]
+
+
+def test_until_looks_after_six_blocks_and_ends_when_intervals_are_narrow(
+    leadline: Command, study: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    targets = ("--target", "a=null://", "--target", "b=null://", "--set", "engine=auto")
+    done = leadline("run", str(study), *targets, *_SMALL, "--until", "100%", "--out", str(out))
+    assert done.returncode in (0, 3), done.stderr
+    result = open_result(out)
+    blocks = {trial.block for trial in result.trials()}
+    assert len(blocks) >= 6
+    assert added(out)[:4] == [["a.randread_4k", "a.seqwrite_64k", "b.randread_4k", "b.seqwrite_64k"]] * 4
+    assert len({trial.trial for trial in result.trials()}) == len(result.trials())
+    assert "block 3 added" in done.stderr
+
+
+def test_a_budget_ends_the_run_and_adds_the_widest_work_only(
+    leadline: Command, study: Path, target: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    begun = time.monotonic()
+    done = leadline(
+        *("run", str(study), "--target", f"a={target}", *_SMALL, "--budget", "12s", "--out", str(out))
+    )
+    assert done.returncode in (0, 3), done.stderr
+    assert time.monotonic() - begun < 60
+    assert added(out)
+    assert all(len(cells) == 1 for cells in added(out))
+    assert open_result(out).complete
+
+
+def test_a_budget_below_the_planned_blocks_is_refused(
+    leadline: Command, study: Path, target: Path, tmp_path: Path
+) -> None:
+    done = leadline(
+        *("run", str(study), "--target", f"a={target}", "--budget", "1s", "--out", str(tmp_path / "r"))
+    )
+    assert done.returncode == 2
+    assert "planned blocks alone take" in done.stderr
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--until", "0%"), ("--until", "fast"), ("--budget", "0s"), ("--budget", "soon")]
+)
+def test_a_bad_goal_is_one_clear_error(
+    leadline: Command, study: Path, target: Path, option: str, value: str
+) -> None:
+    done = leadline("run", str(study), "--target", f"a={target}", option, value)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_resume_goes_on_with_added_blocks_and_their_goal(
+    leadline: Command, study: Path, target: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    process = subprocess.Popen(
+        command_line(
+            *("run", str(study), "--target", f"a={target}", *_SMALL, "--until", "100%"),
+            *("--out", str(out), "--quiet"),
+        )
+    )
+    deadline = time.monotonic() + 60
+    journal = out / "events.jsonl"
+    while time.monotonic() < deadline:
+        if journal.exists() and journal.read_text().count("block_added") >= 2:
+            break
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    done = leadline("run", "--resume", str(out))
+    assert done.returncode in (0, 3), done.stderr
+    trials = open_result(out).trials()
+    assert [trial.order for trial in trials] == list(range(1, len(trials) + 1))
+    assert len({trial.block for trial in trials}) >= 6
+    assert list(target.iterdir()) == []
+    again = leadline("run", "--resume", str(out))
+    assert again.returncode == 2
+
+
+def test_plan_takes_the_variation_of_an_earlier_result(
+    leadline: Command, study: Path, target: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    leadline("run", str(study), "--target", f"a={target}", *_SMALL, "--out", str(out))
+    planned = leadline("plan", str(study), "--target", f"a={target}", "--like", str(out))
+    assert planned.returncode == 0, planned.stderr
+    assert f"with the variation of {out}" in planned.stdout
+    assert "randread_4k: " in planned.stdout
+    other = leadline("plan", "quick", "--target", f"a={target}", "--set", "size=1M", "--like", str(target))
+    assert other.returncode != 0
+    assert "Traceback" not in other.stderr
+    assert json.loads((out / "manifest.json").read_text())["kind"] == "study"

@@ -1,0 +1,78 @@
+"""Many comparisons in one study, and what is said of changes during a run."""
+
+from __future__ import annotations
+
+import numpy as np
+from builders import cell
+
+from leadline.analysis.cells import CellTable
+from leadline.analysis.metrics import Measured
+from leadline.analysis.statistics import paired_ratio
+from leadline.verdict.comparisons import Pair, decide
+from leadline.verdict.model import State
+from leadline.verdict.over_time import changes_over_time
+
+_ALIKE = [100.0, 103.0, 98.0, 101.0, 99.0, 102.0, 100.5, 97.5]
+_OTHER = [101.0, 102.0, 99.5, 100.0, 99.5, 101.0, 101.5, 98.0]
+
+
+def pair(work: str, factor: float, state: State = "VALID", weight: float = 1.0) -> Pair:
+    other = [factor * value for value in _OTHER]
+    return Pair(work, "a", "b", "iops", paired_ratio(_ALIKE, other), state, weight)
+
+
+def test_what_is_shown_agrees_with_what_is_said() -> None:
+    for found in decide([pair(f"w{i}", 1 + i / 200) for i in range(12)], margin=0.001):
+        assert found.low is not None
+        assert found.high is not None
+        assert (found.verdict == "faster") == (found.low > 1)
+        assert found.confidence >= 0.95
+
+
+def test_a_single_comparison_keeps_95_percent_and_many_say_that_they_are_corrected() -> None:
+    (alone,) = decide([pair("w", 1.0)], 0.05)
+    assert (alone.confidence, alone.correction) == (0.95, None)
+    many = decide([pair("v", 1.0), pair("w", 1.0)], 0.05)
+    assert {found.confidence for found in many} == {0.975}
+    assert many[0].correction is not None
+    assert "corrected for 2 comparisons" in many[0].correction
+    assert "here 97.5 %" in many[0].correction
+
+
+def test_figures_that_say_nothing_cost_the_others_nothing() -> None:
+    found = decide([pair("v", 1.0), pair("w", 1.5, "INVALID")], 0.05)
+    assert [item.confidence for item in found] == [0.95, 0.95]
+    assert found[1].verdict == "undecided"
+
+
+def tables(ratio: np.ndarray) -> dict[str, CellTable]:
+    noise = np.random.default_rng(3).normal(0, 0.002, (2, len(ratio)))
+    values = {"a.w": 100 * np.exp(noise[0]), "b.w": 100 * np.exp(noise[1]) * ratio}
+    return {
+        name: CellTable(
+            name, (), {block: Measured({"iops": float(v)}, {}) for block, v in enumerate(row, start=1)}
+        )
+        for name, row in values.items()
+    }
+
+
+def said(ratio: np.ndarray) -> list[str]:
+    states: dict[str, State] = {"a.w": "VALID", "b.w": "DOUBTFUL"}
+    found = changes_over_time((cell("a.w"), cell("b.w")), tables(ratio), states, "a")
+    return [statement.text for statement in found]
+
+
+def test_a_ratio_that_falls_during_the_run_is_said_with_its_figures() -> None:
+    text = said(np.linspace(2.0, 1.0, 12))[0]
+    assert text.startswith("During the run iops of b / a in w fell from 1.8")
+    assert "in the first third to 1.1" in text
+
+
+def test_a_step_names_its_block_and_a_warm_up_the_first() -> None:
+    assert "changed from 1.00 before block 7 to 2.00 from there on" in said(1.0 + (np.arange(12) >= 6))[0]
+    assert "was 1.99 in block 1 and 1.00 after it (warm-up)" in said(1.0 + (np.arange(12) == 0))[0]
+
+
+def test_a_steady_run_says_nothing_of_time() -> None:
+    assert said(np.ones(12)) == []
+    assert said(np.linspace(2.0, 1.0, 4)) == []
