@@ -60,6 +60,15 @@ def _describe(path: Path) -> dict[str, Any]:
             "trials": "",
             "state": f"unreadable: {error.message}",
         }
+    if result.published:
+        return {
+            "path": str(path),
+            "created": result.manifest.get("created", ""),
+            "study": result.manifest.get("title", ""),
+            "targets": [],
+            "trials": "",
+            "state": "published",
+        }
     plan = result.manifest["plan"]
     return {
         "path": str(path),

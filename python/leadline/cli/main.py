@@ -32,6 +32,8 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("report", "Write a report: HTML, Markdown, CSV, JSON or fio's JSON"),
             ("compare", "Compare two results, cell by cell"),
             ("list", "List the results below a directory"),
+            ("import", "Bring in results of other machines, or published figures"),
+            ("reproduce", "Show a document's figures as published, measured and modelled"),
         ),
     ),
     (

@@ -8,7 +8,7 @@ from leadline.analysis.cells import CellTable, compare_cells_of_two_runs, tabula
 from leadline.analysis.metrics import default_metrics, metric_kind
 from leadline.errors import ResultError
 from leadline.plan import Plan, PlannedCell
-from leadline.store.reader import Result
+from leadline.store.reader import Result, require_study
 from leadline.verdict.comparisons import FEW_BLOCKS, outcome_of
 from leadline.verdict.findings import build_findings, is_open_loop, rows_by_trial
 from leadline.verdict.model import Comparison, State
@@ -24,6 +24,8 @@ def compare_results(
 
     Two results of one target each match by work alone, whatever their targets are called.
     """
+    for result in (base, other):
+        require_study(result.path, result.manifest)
     plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
     pairs = _pairs(plans[0], plans[1])
     if not pairs:
