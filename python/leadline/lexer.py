@@ -17,7 +17,7 @@ DEPTH_MAX = 20
 _SEGMENT = r'(?:[A-Za-z0-9_*?-]+|"[^"\n]*")'
 _TOKENS = re.compile(
     r"\s*(?:"
-    r"(?P<number>\d+(?:\.\d+)?(?:\s?(?!(?:and|or|not|in)\b)[A-Za-zµ%]+(?:\d+(?:\.\d+)?[A-Za-zµ]+)*(?:/s\b)?)?)"
+    r"(?P<number>\d+(?:\.\d+)?(?:\s?(?!(?:and|or|not|in)\b)[A-Za-zµ%]+(?:\d+(?:\.\d+)?[A-Za-zµ]+)*(?:/s\b)?(?![\w.*]))?)"
     rf'|(?P<name>(?:[A-Za-z_][A-Za-z0-9_*?-]*|\*(?=\.)|"[^"\n]*")(?:\.{_SEGMENT})*)'
     r"|(?P<operator><=|>=|==|!=|[<>()+/,*-])"
     r")"
