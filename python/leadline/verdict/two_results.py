@@ -43,6 +43,13 @@ def compare_results(
     return tuple(found)
 
 
+def missing_cells(base: Result, other: Result) -> tuple[str, ...]:
+    """Cells of `base` that `other` has no counterpart of."""
+    plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
+    paired = {first.id for first, _ in _pairs(plans[0], plans[1])}
+    return tuple(cell.id for cell in plans[0].cells if cell.id not in paired)
+
+
 def _pairs(base: Plan, other: Plan) -> list[tuple[PlannedCell, PlannedCell]]:
     alone = len(base.targets) == len(other.targets) == 1
     by_key = {(None if alone else cell.target, cell.work): cell for cell in base.cells}
