@@ -33,6 +33,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("compare", "Compare two results, cell by cell"),
             ("gate", "Fail where a result lost more than is allowed against a baseline"),
             ("list", "List the results below a directory"),
+            ("trend", "Show how a figure went over many results"),
             ("import", "Bring in results of other machines, or published figures"),
             ("reproduce", "Show a document's figures as published, measured and modelled"),
         ),

@@ -176,10 +176,14 @@ def _finish(path: Path, gates: list[Gate], execute: Callable[[StopRequest], Outc
 
 def _conclude(path: Path, gates: list[Gate]) -> int:
     from leadline.report.terminal import show
+    from leadline.store.index import journal_size, write_index
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
+    from leadline.verdict.summary import index_rows
 
-    findings = build_findings(open_result(path), with_charts=False)
+    size, result = journal_size(path), open_result(path)
+    findings = build_findings(result, with_charts=False)
+    write_index(path, index_rows(result, findings, size))
     console = make_console()
     show(findings, console)
     console.print(f"result: {path.resolve()}", markup=False)
