@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,27 @@ from leadline.errors import ResultError
 @click.command(short_help="List the results below a directory")
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(directory: Path, as_json: bool) -> None:
+@click.option("--index", is_flag=True, help="Store the summaries that make `list` and `trend` quick.")
+def command(directory: Path, as_json: bool, index: bool) -> None:
     """List the results in DIRECTORY and up to three levels below it."""
     from leadline.store.reader import find_results
 
-    rows = sorted((_describe(path) for path in find_results(directory)), key=lambda row: str(row["created"]))
+    if index:
+        from leadline.cli.indexes import indexed_results
+
+        for problem in indexed_results(directory, "false", (), lambda _row: False)[1]:
+            click.echo(f"leadline: {problem}", err=True)
+    paths = list(find_results(directory))
+    known = _from_indexes(paths)
+    rows = [known.get(path) or _describe(path) for path in paths]
+    rows.sort(key=lambda row: str(row["created"]))
     if as_json:
         click.echo(json.dumps(rows, indent=1))
-        return
+    else:
+        _print(directory, rows)
+
+
+def _print(directory: Path, rows: Sequence[dict[str, Any]]) -> None:
     console = make_console()
     if not rows:
         console.print(f"no results below {directory}", markup=False)
@@ -30,20 +44,35 @@ def command(directory: Path, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from leadline.report.format import printable
+
     table = Table(box=None, pad_edge=False)
-    for heading in ("created", "study", "targets", "trials", "state", "directory"):
-        table.add_column(heading, overflow="fold")
+    headings = ("created", "study", "targets", "trials", "state", "path")
+    for heading in headings:
+        table.add_column("directory" if heading == "path" else heading, overflow="fold")
     for row in rows:
-        values = (
-            row["created"],
-            row["study"],
-            ", ".join(row["targets"]),
-            row["trials"],
-            row["state"],
-            row["path"],
-        )
-        table.add_row(*(Text(str(value)) for value in values))
+        values = [", ".join(row[key]) if key == "targets" else row[key] for key in headings]
+        table.add_row(*(Text(printable(value)) for value in values))
     console.print(table)
+
+
+def _from_indexes(paths: Sequence[Path]) -> dict[Path, dict[str, Any]]:
+    """What the summaries say, one query for all of them; results without a fresh one are left out."""
+    from leadline.store.index import FIRST_ROW, INDEX, read_indexes
+
+    if not any((path / INDEX).is_file() for path in paths):
+        return {}
+    return {
+        item.path: {
+            "path": str(item.path),
+            "created": item.row.created,
+            "study": item.row.study,
+            "targets": item.row.targets.split(","),
+            "trials": item.row.trials,
+            "state": "complete" if item.row.complete else "interrupted",
+        }
+        for item in read_indexes(paths, FIRST_ROW)
+    }
 
 
 def _describe(path: Path) -> dict[str, Any]:
@@ -52,20 +81,24 @@ def _describe(path: Path) -> dict[str, Any]:
     try:
         result = open_result(path)
     except ResultError as error:
-        return {
-            "path": str(path),
-            "created": "",
-            "study": "",
-            "targets": [],
-            "trials": "",
-            "state": f"unreadable: {error.message}",
-        }
+        return _row(path, state=f"unreadable: {error.message}")
+    created = str(result.manifest.get("created", ""))
+    if result.published:
+        return _row(path, created=created, study=result.manifest.get("title", ""), state="published")
     plan = result.manifest["plan"]
+    return _row(
+        path,
+        created=created,
+        study=plan.get("study", ""),
+        targets=[target["name"] for target in plan.get("targets", [])],
+        trials=f"{len(result.finished)}/{len(plan.get('trials', []))}",
+        state="complete" if result.complete else "interrupted",
+    )
+
+
+def _row(path: Path, **known: Any) -> dict[str, Any]:
     return {
         "path": str(path),
-        "created": result.manifest.get("created", ""),
-        "study": plan.get("study", ""),
-        "targets": [target["name"] for target in plan.get("targets", [])],
-        "trials": f"{len(result.finished)}/{len(plan.get('trials', []))}",
-        "state": "complete" if result.complete else "interrupted",
+        **{"created": "", "study": "", "targets": [], "trials": "", "state": ""},
+        **known,
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leadline.errors import UsageError
+from leadline.cli.files import write_file
 
 
 @click.command(short_help="Write a report: HTML, Markdown, CSV, JSON or fio's JSON")
@@ -15,7 +15,7 @@ from leadline.errors import UsageError
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "md", "csv", "json", "fio"]),
+    type=click.Choice(["html", "md", "csv", "json", "fio", "openmetrics"]),
     default="html",
     show_default=True,
 )
@@ -30,7 +30,8 @@ from leadline.errors import UsageError
 def command(directory: Path, form: str, output: Path | None, base: str | None, redact: bool) -> None:
     """Write a report of the result in DIRECTORY, from nothing but its files.
 
-    html is one page that opens offline, fio is compatible with fio's json+ output.
+    html is one page that opens offline, fio is compatible with fio's json+ output,
+    openmetrics is for Prometheus' textfile collector.
     """
     from leadline.report import render
     from leadline.report.redact import redacted
@@ -43,15 +44,4 @@ def command(directory: Path, form: str, output: Path | None, base: str | None, r
     if output is None or str(output) == "-":
         sys.stdout.buffer.write(data)
         return
-    _write(output, data)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all: a full disk must not leave half a report where a good one was."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UsageError(f"{path} cannot be written: {error.strerror}", "name another file with -o") from None
+    write_file(output, data, "-o")

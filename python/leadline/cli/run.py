@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import make_console
+from leadline.cli.gate_options import fail_if_option, gate_code, judge_gates, parse_gates, say_gates
 from leadline.cli.growth import make_growth
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
 from leadline.cli.signals import StopRequest
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from leadline.run.model import Outcome, RunOptions
     from leadline.spec.study import Study
     from leadline.spec.target import TargetFacts
+    from leadline.verdict.gates import Gate
 
 
 @click.command(short_help="Run a study on one or more targets, or resume one")
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 @click.option(
     "--budget", metavar="TIME", help="Add blocks where intervals are widest, for this long, for example 30m."
 )
+@fail_if_option
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
     study: str,
@@ -73,6 +76,7 @@ def command(
     no_ceph: bool,
     until: str | None,
     budget: str | None,
+    fail_if: tuple[str, ...],
     quiet: bool,
 ) -> int:
     """Run STUDY, a built-in study's name or a YAML file, on one or more targets.
@@ -84,13 +88,14 @@ def command(
     leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs
     leadline run --resume leadline-quick-20260131-120000
     """
+    gates = parse_gates(fail_if)
     if resume is not None:
         if study or targets or sets or blocks or seed or out or until or budget:
             raise UsageError(
                 "--resume goes on with a result as it was planned: it takes no study, target or option",
                 f"write: leadline run --resume {resume}",
             )
-        return _finish(resume, lambda stop: _resume(resume, stop, quiet))
+        return _finish(resume, gates, lambda stop: _resume(resume, stop, quiet))
     if not study:
         raise UsageError(
             "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
@@ -106,7 +111,8 @@ def command(
         "until": _until(until),
         "budget_s": _budget_s(budget),
     }
-    return _finish(path, lambda stop: _start((study, targets, sets, blocks, seed), path, flags, stop, quiet))
+    asked = (study, targets, sets, blocks, seed)
+    return _finish(path, gates, lambda stop: _start(asked, path, flags | {"gates": gates}, stop, quiet))
 
 
 def _until(text: str | None) -> float | None:
@@ -152,6 +158,10 @@ def _start(
     study, plan, facts = load_plan(*asked)
     check_space(plan, study, facts)
     _check_budget(plan, flags["budget_s"])
+    if flags["gates"]:
+        from leadline.verdict.gates import check_gates
+
+        check_gates(flags["gates"], [cell.id for cell in plan.cells])
     options = _options(study, facts, flags)
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -207,7 +217,7 @@ def _options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any])
     )
 
 
-def _finish(path: Path, execute: Callable[[StopRequest], Outcome]) -> int:
+def _finish(path: Path, gates: list[Gate], execute: Callable[[StopRequest], Outcome]) -> int:
     """Run under a stop request, then say what came of it and return the exit code."""
     with StopRequest() as stop:
         outcome = execute(stop)
@@ -220,16 +230,22 @@ def _finish(path: Path, execute: Callable[[StopRequest], Outcome]) -> int:
     if outcome.stopped:
         errors.print(f"stopped: {outcome.stopped}; go on with: leadline run --resume {path}", markup=False)
         return EXIT_FAILED
-    return _conclude(path)
+    return _conclude(path, gates)
 
 
-def _conclude(path: Path) -> int:
+def _conclude(path: Path, gates: list[Gate]) -> int:
     from leadline.report.terminal import show
+    from leadline.store.index import journal_size, write_index
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
+    from leadline.verdict.summary import index_rows
 
-    findings = build_findings(open_result(path), with_charts=False)
+    size, result = journal_size(path), open_result(path)
+    findings = build_findings(result, with_charts=False)
+    write_index(path, index_rows(result, findings, size))
     console = make_console()
     show(findings, console)
     console.print(f"result: {path.resolve()}", markup=False)
-    return EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD
+    outcomes = judge_gates(gates, findings)
+    say_gates(outcomes)
+    return gate_code(outcomes, EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leadline.verdict.model import Findings
 
-FORMATS = ("html", "md", "csv", "json", "fio")
+FORMATS = ("html", "md", "csv", "json", "fio", "openmetrics")
 
 
 def render(findings: Findings, format: str) -> str:
@@ -31,6 +31,10 @@ def render(findings: Findings, format: str) -> str:
         from leadline.report.fio import to_fio
 
         return to_fio(findings)
+    if format == "openmetrics":
+        from leadline.report.openmetrics import to_openmetrics
+
+        return to_openmetrics(findings)
     if format == "json":
         import json
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from leadline.errors import UsageError
 from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.show_json import finite, plain
@@ -23,6 +24,10 @@ _CLOCKS = {"submission": "slat_ns", "completion": "clat_ns", "total": "lat_ns"}
 
 def to_fio(findings: Findings) -> str:
     """JSON text with fio's top-level keys and one entry of `jobs` per cell that was run."""
+    if findings.published is not None:
+        raise UsageError(
+            "published figures are no fio jobs", "use --format html, md, csv, json or openmetrics"
+        )
     words = {target.name: target.words for target in findings.targets}
     document: dict[str, Any] = {
         "fio version": f"leadline-{findings.version}",

@@ -6,6 +6,7 @@ import re
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
+from leadline.report.published import published_markdown
 from leadline.report.terminal import next_steps, state_words
 from leadline.verdict.model import Findings
 
@@ -15,6 +16,8 @@ _SPECIAL = re.compile(r"([\\`*\[\]#|~$]|(?<!\w)_|_(?!\w))")
 
 def to_markdown(findings: Findings) -> str:
     """The whole result: verdicts, tables, validity, machine, how to reproduce."""
+    if findings.published is not None:
+        return published_markdown(findings)
     parts = [
         _masthead(findings),
         _statements(findings),

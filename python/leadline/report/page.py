@@ -18,6 +18,7 @@ from typing import Any
 from leadline import units
 from leadline.report import chart_parts, charts, metrics, tables
 from leadline.report import format as fmt
+from leadline.report.published import claim_words
 from leadline.report.terminal import general_steps, state_words
 from leadline.verdict.model import Cell, Findings, State
 
@@ -57,6 +58,8 @@ class TrialTable:
 
 def to_html(findings: Findings) -> str:
     """The whole page as text (UTF-8 is declared in it)."""
+    if findings.published is not None:
+        return _published_page(findings)
     panels = charts.draw(findings)
     script, runtime = _asset("page.js"), vega_runtime()
     context = _context(findings, panels) | {
@@ -67,6 +70,18 @@ def to_html(findings: Findings) -> str:
         "chart_data": embedded_json(_chart_data(panels)),
     }
     return str(_environment().get_template("page.html.j2").render(context))
+
+
+def _published_page(findings: Findings) -> str:
+    """A document's figures: no chart and no script."""
+    context = {
+        "findings": findings,
+        "view": findings.published,
+        "claim_words": claim_words,
+        "style": _asset("page.css"),
+        "policy": _policy([]),
+    }
+    return str(_environment().get_template("published.html.j2").render(context))
 
 
 def embedded_json(value: Any) -> str:
@@ -87,7 +102,7 @@ def vega_runtime() -> str:
 
 def _policy(scripts: list[str]) -> str:
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
-    sources = " ".join(f"'sha256-{value}'" for value in hashes)
+    sources = " ".join(f"'sha256-{value}'" for value in hashes) or "'none'"
     return (
         f"default-src 'none'; script-src {sources}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"

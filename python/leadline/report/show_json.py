@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from leadline.report.published import published_json
 from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity
 
 FORMAT = "leadline.show/1"
 
 
 def to_json(findings: Findings) -> dict[str, Any]:
-    """`findings` as plain JSON values."""
+    """`findings` as plain JSON values; a document's has the key `published` besides."""
+    extra = {} if findings.published is None else {"published": published_json(findings.published)}
     return {
         "format": FORMAT,
         "kind": findings.kind,
@@ -34,6 +36,7 @@ def to_json(findings: Findings) -> dict[str, Any]:
             {"tone": item.tone, "text": item.text, "evidence": list(item.evidence)}
             for item in findings.statements
         ],
+        **extra,
     }
 
 

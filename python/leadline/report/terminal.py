@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
+from leadline.report.published import show_published
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +29,9 @@ _WORK_AND_STATE_WIDTH = len("DOUBTFUL") + 4
 
 def show(findings: Findings, console: Console) -> None:
     """Print the whole result on `console`."""
+    if findings.published is not None:
+        show_published(findings, console)
+        return
     _masthead(findings, console)
     _statements(findings, console)
     for target, cells in tables.by_target(findings).items():

@@ -13,6 +13,8 @@ from leadline.store.files import JOURNAL, MANIFEST, RESULT_FORMAT, RESULT_VERSIO
 from leadline.store.journal import Event, read_journal
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
 
+KIND_STUDY, KIND_PUBLISHED = "study", "published"
+
 
 @dataclass(frozen=True)
 class Result:
@@ -25,8 +27,13 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """True when the study ran to its end."""
-        return any(event.event == "study_finished" for event in self.events)
+        """True when the study ran to its end, or the document was imported."""
+        return any(event.event in ("study_finished", "imported") for event in self.events)
+
+    @property
+    def published(self) -> bool:
+        """True for the figures of a document: there is no plan and no trial."""
+        return bool(self.manifest["kind"] == KIND_PUBLISHED)
 
     def trials(self) -> list[TrialRow]:
         """Every stored trial in the order of execution."""
@@ -48,6 +55,15 @@ def open_result(path: Path) -> Result:
     manifest = check_manifest(path)
     events = read_journal(path / JOURNAL)
     return Result(path, manifest, events, finished_trials(path, events))
+
+
+def require_study(path: Path, manifest: dict[str, Any]) -> None:
+    """Refuse a document's figures where trials are needed."""
+    if manifest["kind"] == KIND_PUBLISHED:
+        raise ResultError(
+            f"{path} holds a document's figures, not trials",
+            "see it with: leadline show, report or reproduce",
+        )
 
 
 def check_manifest(path: Path) -> dict[str, Any]:
@@ -73,7 +89,8 @@ def check_manifest(path: Path) -> dict[str, Any]:
             f"{path} was written by a newer leadline (format {form}; this one reads up to {RESULT_VERSION})",
             "upgrade leadline to read it",
         )
-    if manifest.get("kind") not in ("study",) or not isinstance(manifest.get("plan"), dict):
+    kind = manifest.get("kind")
+    if kind != KIND_PUBLISHED and (kind != KIND_STUDY or not isinstance(manifest.get("plan"), dict)):
         raise ResultError(f"{file} lacks its plan", "restore it from a copy of the result")
     return manifest
 

@@ -22,7 +22,7 @@ from leadline.store.files import (
     write_whole,
 )
 from leadline.store.journal import Event, Journal, read_journal
-from leadline.store.reader import check_manifest, finished_trials
+from leadline.store.reader import check_manifest, finished_trials, require_study
 from leadline.store.tables import TABLES, LatencyRow, Row, SeriesRow, TrialRow, to_arrow
 
 StoredTrial = tuple[TrialRow, Sequence[LatencyRow], Sequence[SeriesRow]]
@@ -114,6 +114,7 @@ def create_result(path: Path, manifest: dict[str, Any], now_ns: Callable[[], int
 def reopen_result(path: Path, now_ns: Callable[[], int]) -> ResultWriter:
     """Open an interrupted result to go on with it."""
     manifest = check_manifest(path)
+    require_study(path, manifest)
     lock = _take_lock(path)
     (path / RECORDS).mkdir(exist_ok=True)
     return ResultWriter(path, manifest, lock, now_ns)

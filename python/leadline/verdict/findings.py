@@ -34,6 +34,7 @@ from leadline.verdict.model import (
 )
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
+from leadline.verdict.published import published_findings
 from leadline.verdict.validity import Case, judge, worst
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
@@ -44,6 +45,10 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
 
     Without charts no curve and no series is read, which is quicker.
     """
+    if result.published:
+        if base is not None:
+            raise UsageError("published figures have no base to compare with", "leave --base out")
+        return published_findings(result)
     manifest = result.manifest
     plan = Plan.from_json(manifest["plan"])
     study = Study.from_json(manifest["study"])

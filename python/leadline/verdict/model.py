@@ -169,6 +169,62 @@ class TargetView:
 
 
 @dataclass(frozen=True)
+class PublishedEntry:
+    """A figure as printed, with the numbers of the doubts about it."""
+
+    text: str
+    doubts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of a document as it was published."""
+
+    name: str
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[PublishedEntry, ...], ...]
+
+
+@dataclass(frozen=True)
+class PublishedDoubt:
+    """What does not agree, or is limited by something else than storage; `number` counts from 1."""
+
+    number: int
+    code: str
+    title: str
+    text: str
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PublishedClaim:
+    """A sentence of the document, what its tables say, and what it rests on."""
+
+    text: str
+    section: str
+    published: str | None
+    computed: str
+    agrees: bool
+    notes: tuple[str, ...]
+    rests_on: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PublishedView:
+    """A document's figures, recomputed: `tested` of them could be, `agreed` did."""
+
+    source: str
+    tables: tuple[PublishedTable, ...]
+    doubts: tuple[PublishedDoubt, ...]
+    claims: tuple[PublishedClaim, ...]
+    derived: tuple[str, ...]
+    tested: int
+    agreed: int
+    tolerance: str
+
+
+@dataclass(frozen=True)
 class Findings:
     """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list."""
 
@@ -190,3 +246,4 @@ class Findings:
     version: str = ""
     complete: bool = True
     published_units: bool = False
+    published: PublishedView | None = None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from leadline.analysis.cells import CellTable, compare_cells_of_two_runs, tabulate
 from leadline.errors import ResultError
 from leadline.plan import Plan, PlannedCell
-from leadline.store.reader import Result
+from leadline.store.reader import Result, require_study
 from leadline.verdict.comparisons import Pair, decide, wanted_metrics, weight_of
 from leadline.verdict.findings import build_findings, is_open_loop, rows_by_trial, searches_of
 from leadline.verdict.model import Comparison, State
@@ -23,6 +23,8 @@ def compare_results(
 
     Two results of one target each match by work alone, whatever their targets are called.
     """
+    for result in (base, other):
+        require_study(result.path, result.manifest)
     plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
     pairs = _pairs(plans[0], plans[1])
     if not pairs:
@@ -38,6 +40,13 @@ def compare_results(
         for metric in metrics or wanted_metrics(first):
             found.append(_pair((first, second), (tables[0], tables[1]), metric, state))
     return decide(found, margin)
+
+
+def missing_cells(base: Result, other: Result) -> tuple[str, ...]:
+    """Cells of `base` that `other` has no counterpart of."""
+    plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
+    paired = {first.id for first, _ in _pairs(plans[0], plans[1])}
+    return tuple(cell.id for cell in plans[0].cells if cell.id not in paired)
 
 
 def _pairs(base: Plan, other: Plan) -> list[tuple[PlannedCell, PlannedCell]]:

@@ -1,0 +1,51 @@
+"""`leadline import KIND SOURCE`: brings in what was not measured here."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from leadline.spec.published import Published
+
+
+@click.group(short_help="Bring in results of other machines, or published figures")
+def command() -> None:
+    """Bring in what was not measured here. KIND says what SOURCE is."""
+
+
+@command.command("published", short_help="The figures of a document, as YAML")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The result to make.")
+def published(source: Path, out: Path) -> None:
+    """Read a document's figures from FILE (format leadline.published/1) as a result of its own.
+
+    What can be recomputed is, and `leadline show` lists what does not agree. See docs/published.md.
+    """
+    from leadline._core import version
+    from leadline.spec.published import read_published
+    from leadline.store.published import read_source, write_published
+    from leadline.store.reader import open_result
+    from leadline.verdict.published import published_findings
+
+    text = read_source(source)
+    document = read_published(text, str(source))
+    _check_formulas(document)
+    details = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "version": version()}
+    write_published(out, text, document, details, time.time_ns)
+    findings = published_findings(open_result(out))
+    click.echo(findings.statements[0].text)
+    click.echo(f"result: {out.resolve()}; read it with: leadline show {out}")
+
+
+def _check_formulas(document: Published) -> None:
+    """A formula that cannot be evaluated is an error of the import, not of every report afterwards."""
+    from leadline.analysis.published_checks import tested
+    from leadline.analysis.published_claims import judge_claims
+
+    tested(document)
+    judge_claims(document, ())

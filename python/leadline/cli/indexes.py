@@ -1,0 +1,37 @@
+"""Many results at once: from their summaries where these are fresh, from the results themselves where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leadline.store.index import Indexed, IndexRow
+
+
+def indexed_results(
+    directory: Path, condition: str, values: Sequence[str], matches: Callable[[IndexRow], bool]
+) -> tuple[list[Indexed], list[str]]:
+    """Rows below a directory that fulfil a condition (as SQL and as a function), and problems in words.
+
+    A result without a fresh summary is judged, and its summary is stored where the directory can be written.
+    """
+    from leadline.store.index import INDEX, read_indexes, refresh
+    from leadline.store.reader import find_results
+
+    results = list(find_results(directory))
+    rows = read_indexes(results, condition, values)
+    fresh = {item.path for item in rows}
+    # A summary without a matching row may be stale or may just not have the figure: one look tells.
+    rest = [path for path in results if path not in fresh]
+    fresh |= {item.path for item in read_indexes(rest)} if rest else set()
+    if len(fresh) == len(results):
+        return rows, []  # what judges results takes longer to load than a thousand summaries take to read
+    from leadline.verdict.summary import summarise
+
+    made, unwritten, unreadable = refresh(results, summarise, fresh)
+    problems = [f"{path}: {message}" for path, message in unreadable]
+    if unwritten:
+        problems.append(f"{len(unwritten)} results cannot be written: without {INDEX} each look is slow")
+    return [*rows, *(item for item in made if matches(item.row))], problems

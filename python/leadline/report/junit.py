@@ -1,0 +1,54 @@
+"""A regression check as JUnit XML, for continuous integration: one test case a cell and metric.
+
+Dialect: testsuites, testsuite, testcase, failure, error, skipped, as Jenkins' and GitLab's readers take them.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as Tree
+
+from leadline.report import format as fmt
+from leadline.verdict.regression import Check, Regression
+
+# What XML 1.0 cannot hold even escaped; `printable` shows the rest of the controls as escapes.
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_junit(found: Regression, *, strict: bool) -> str:
+    """The document: INVALID is an error, a loss a failure, undecided skipped, or a failure if strict."""
+    failing = found.count("lost", "missing", *(("undecided",) if strict else ()))
+    counts = {
+        "tests": len(found.checks),
+        "failures": failing,
+        "errors": found.count("invalid"),
+        "skipped": 0 if strict else found.count("undecided"),
+    }
+    numbers = {name: str(count) for name, count in counts.items()}
+    suites = Tree.Element("testsuites", {"name": "leadline", **numbers})
+    suite = Tree.SubElement(
+        suites, "testsuite", {"name": _clean(f"{found.new} against {found.baseline}"), **numbers}
+    )
+    for check in found.checks:
+        _case(suite, check, strict=strict)
+    Tree.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(suites, encoding="unicode") + "\n"
+
+
+def _case(suite: Tree.Element, check: Check, *, strict: bool) -> None:
+    case = Tree.SubElement(
+        suite, "testcase", {"classname": _clean(check.name), "name": _clean(check.metric), "time": "0"}
+    )
+    words = _clean(check.words)
+    if check.passed == "invalid":
+        Tree.SubElement(case, "error", {"message": words, "type": "INVALID"})
+    elif check.passed in ("lost", "missing") or (strict and check.passed == "undecided"):
+        Tree.SubElement(case, "failure", {"message": words, "type": check.passed})
+    elif check.passed == "undecided":
+        Tree.SubElement(case, "skipped", {"message": words})
+    else:
+        Tree.SubElement(case, "system-out").text = words
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("?", fmt.printable(text))

@@ -1,0 +1,143 @@
+"""A small summary beside each result, `cells-1.parquet`, so that a thousand results are read in a second.
+
+It is only ever derived: without it, or when the journal has grown since, it is made anew. Its version is in
+its name, so that two versions never meet in one query.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from leadline.errors import ResultError
+from leadline.store.files import JOURNAL, write_whole
+
+INDEX = "cells-1.parquet"
+FIRST_ROW = "true QUALIFY row_number() OVER (PARTITION BY filename) = 1"  # what all rows of a result share
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """One metric of one cell. `value`, `low`, `high` are in the base `unit`; None is "not measured".
+
+    `targets` are joined by commas, `codes` by spaces; `trials` is done/planned; `journal_bytes` tells whether
+    the result has changed since.
+    """
+
+    result: str
+    created: str
+    study: str
+    targets: str
+    trials: str
+    complete: bool
+    target: str
+    work: str
+    cell: str
+    metric: str
+    value: float | None
+    unit: str
+    low: float | None
+    high: float | None
+    blocks: int
+    state: str
+    codes: str
+    version: str
+    journal_bytes: int
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A row and the result directory that it is of."""
+
+    path: Path
+    row: IndexRow
+
+
+def journal_size(result: Path) -> int:
+    """What an index remembers of the journal; -1 where there is none."""
+    try:
+        return (result / JOURNAL).stat().st_size
+    except OSError:
+        return -1
+
+
+def write_index(result: Path, rows: Sequence[IndexRow]) -> bool:
+    """Store a result's summary; False where the directory cannot be written, which is no error."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = [field.name for field in fields(IndexRow)]
+    table = pa.table({name: [getattr(row, name) for row in rows] for name in names}, schema=_schema())
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    try:
+        write_whole(result / INDEX, buffer.getvalue())
+    except OSError:
+        return False
+    return True
+
+
+def _schema() -> object:
+    import pyarrow as pa
+
+    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    return pa.schema(
+        [(field.name, types[str(field.type).removesuffix(" | None")]) for field in fields(IndexRow)]
+    )
+
+
+def read_indexes(results: Iterable[Path], condition: str = "", values: Sequence[str] = ()) -> list[Indexed]:
+    """Rows of the summaries that are there and fresh, through DuckDB; `condition` is SQL of our own.
+
+    What is damaged or stale is left out: see `stale`.
+    """
+    by_file = {str(path / INDEX): path for path in results if (path / INDEX).is_file()}
+    if not by_file:
+        return []
+    import duckdb
+
+    where = f" WHERE {condition}" if condition else ""
+    names = ", ".join(f'"{field.name}"' for field in fields(IndexRow))
+    query = f"SELECT filename, {names} FROM read_parquet(?, filename=true){where}"  # noqa: S608 - our own names
+    with duckdb.connect() as connection:
+        try:
+            records = connection.execute(query, [list(by_file), *values]).fetchall()
+        except duckdb.Error:
+            records = [record for file in by_file for record in _one(connection, query, file, values)]
+    sizes = {path: journal_size(path) for path in by_file.values()}
+    found = [Indexed(by_file[record[0]], IndexRow(*record[1:])) for record in records]
+    return [item for item in found if item.row.journal_bytes == sizes[item.path]]
+
+
+def _one(connection: object, query: str, file: str, values: Sequence[str]) -> list[tuple[object, ...]]:
+    """The rows of one file, none when it is damaged: one bad file must not hide the others."""
+    import duckdb
+
+    try:
+        return list(connection.execute(query, [[file], *values]).fetchall())  # type: ignore[attr-defined]
+    except duckdb.Error:
+        return []
+
+
+def refresh(
+    results: Sequence[Path], make: Callable[[Path], Sequence[IndexRow]], fresh: Iterable[Path]
+) -> tuple[list[Indexed], list[Path], list[tuple[Path, str]]]:
+    """Summaries of results that have no fresh one: rows, what could not be stored or read."""
+    known = set(fresh)
+    rows: list[Indexed] = []
+    unwritten: list[Path] = []
+    unreadable: list[tuple[Path, str]] = []
+    for path in results:
+        if path in known:
+            continue
+        try:
+            made = make(path)
+        except ResultError as error:
+            unreadable.append((path, error.message))
+            continue
+        rows += [Indexed(path, row) for row in made]
+        if made and not write_index(path, made):
+            unwritten.append(path)
+    return rows, unwritten, unreadable

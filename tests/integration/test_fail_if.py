@@ -1,0 +1,27 @@
+"""Gates from the command line: the exit code, and nothing measured for a condition that cannot be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support import Command
+
+
+def test_a_gate_decides_the_exit_code(leadline: Command, study: Path, target: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    run = ("run", str(study), "--target", f"a={target}", "--out", str(out), "--no-ceph")
+    refused = leadline(*run, "--fail-if", "b.randread_4k.iops < 5")
+    assert refused.returncode == 2
+    assert not out.exists()
+    done = leadline(*run, "--fail-if", "a.seqwrite_64k.iops < 1e9")
+    assert done.returncode == 2  # a plain number has no exponent
+    done = leadline(*run, "--fail-if", "a.seqwrite_64k.iops < 1000000000")
+    assert done.returncode == 4, done.stderr
+    assert "gate FAILED: a.seqwrite_64k.iops < 1000000000" in done.stderr
+    holds = leadline("show", str(out), "--fail-if", "a.seqwrite_64k.iops < 1")
+    assert holds.returncode in (0, 3)
+    assert "gate holds" in holds.stderr
+    shown = leadline("show", str(out), "--json", "--fail-if", "a.seqwrite_64k.latency_mean > 1ns")
+    assert shown.returncode == 4
+    assert json.loads(shown.stdout)["gates"][0]["fails"] is True

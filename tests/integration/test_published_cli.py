@@ -1,0 +1,54 @@
+"""Published figures from the command line: import, show, report, reproduce."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support import Command, show
+
+DATA = Path(__file__).parents[1] / "data" / "published"
+
+
+def test_a_document_is_imported_shown_and_reported(leadline: Command, tmp_path: Path) -> None:
+    out = tmp_path / "paper"
+    done = leadline("import", "published", str(DATA / "fermilab.yaml"), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "can be recomputed" in done.stdout
+    shown = leadline("show", str(out))
+    assert shown.returncode == 0
+    assert "1529 s stands for both 7 and 8" in shown.stdout
+    assert show(leadline, out)["published"]["claims"]
+    page = leadline("report", str(out), "-o", str(tmp_path / "x.html"))
+    assert page.returncode == 0, page.stderr
+    assert "published" in leadline("list", str(tmp_path)).stdout
+    again = leadline("import", "published", str(DATA / "fermilab.yaml"), "-o", str(out))
+    assert again.returncode == 2
+    for verb in (("compare", str(out), str(out)), ("run", "--resume", str(out)), ("undo", str(out))):
+        refused = leadline(*verb)
+        assert refused.returncode == 2, refused.stdout
+        assert "document's figures" in refused.stderr
+
+
+def test_figures_are_shown_beside_what_was_measured_here(
+    leadline: Command, target: Path, tmp_path: Path
+) -> None:
+    result = tmp_path / "r"
+    done = leadline(
+        *("run", "render", "--target", f"ssd={target}", "--out", str(result), "--blocks", "2", "--no-ceph"),
+        *("--set", "factors.bs=[4k]", "--set", "size=4M", "--set", "runtime=100ms", "--set", "ramp_time=0"),
+    )
+    assert done.returncode in (0, 3), done.stderr
+    arguments = ("reproduce", str(DATA / "suse.yaml"), "--measured", str(result), "--json")
+    found = leadline(*arguments, "--map", "replicated=ssd")
+    assert found.returncode == 0, found.stderr
+    tables = {table["name"]: table for table in json.loads(found.stdout)["tables"]}
+    lines = {(line["row"], line["figure"]): line for line in tables["random_write"]["lines"]}
+    line = lines["replicated, 4k", "latency"]
+    assert line["published"] == "33 ms"
+    assert line["measured"].split()[1] == "ms"
+    assert line["models"] == [{"label": "closed loop: in flight over rate", "value": "33.47 ms"}]
+    assert lines["erasure, 4k", "latency"]["measured"] is None
+    refused = leadline(*arguments)
+    assert refused.returncode == 2
+    assert "--map SYSTEM=TARGET" in refused.stderr

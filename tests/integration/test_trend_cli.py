@@ -1,0 +1,48 @@
+"""`trend` and `list` over many results, with and without their summaries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from many_results import copy_results
+from support import Command
+
+
+def test_a_figure_is_followed_over_many_results(
+    leadline: Command, study: Path, target: Path, tmp_path: Path
+) -> None:
+    one = tmp_path / "one"
+    done = leadline("run", str(study), "--target", f"fuse={target}", "--out", str(one), "--no-ceph")
+    assert done.returncode in (0, 3), done.stderr
+    assert (one / "cells-1.parquet").is_file()
+    many = tmp_path / "many"
+    many.mkdir()
+    copy_results(one, many, 24, shift_at=12)
+    figure = "fuse.seqwrite_64k.bandwidth"
+    first = leadline("trend", figure, str(many), "--json")
+    assert first.returncode == 0, first.stderr
+    series = json.loads(first.stdout)["series"][0]
+    assert len(series["points"]) == 24
+    assert series["points"][0]["created"].startswith("2026-01-01")
+    assert series["shift"]["first_after"].endswith("r0012")
+    assert series["shift"]["median_after"] < series["shift"]["median_before"]
+    assert (many / "r0000" / "cells-1.parquet").is_file()
+    again = leadline("trend", figure, str(many), "--json")
+    assert again.stdout == first.stdout
+    shown = leadline("trend", figure, str(many), "--since", "2026-01-13")
+    assert "12 results" in shown.stdout
+    assert "no level shift" in shown.stdout
+    both = leadline("trend", "fuse.*.bandwidth", str(many))
+    assert "level shift: median" in both.stdout
+    assert "INVALID" in both.stdout  # the buffered reads of a small file
+    listed = json.loads(leadline("list", str(many), "--json").stdout)
+    assert [row["trials"] for row in listed] == ["4/4"] * 24
+    for arguments, message in (
+        (("trend", "iops", str(many)), "names no figure"),
+        (("trend", "a.b.iops", str(many)), "no result below"),
+        (("trend", figure, str(many), "--since", "soon"), "is not a date"),
+    ):
+        refused = leadline(*arguments)
+        assert refused.returncode == 2
+        assert message in refused.stderr

@@ -1,0 +1,40 @@
+"""Writes docs/published-examples.md: what leadline says of the four documents that it grew out of."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from leadline.report.published import published_markdown
+from leadline.spec.published import read_published
+from leadline.store.published import write_published
+from leadline.store.reader import open_result
+from leadline.verdict.published import published_findings
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "published-examples.md"
+DOCUMENTS = ("opencast", "castor", "fermilab", "suse")
+_HEAD = """# Four documents, recomputed
+
+Made from `tests/data/published/*.yaml` by `tools/published_page.py`. Each part is what
+`leadline report DIR --format md` prints after `leadline import published FILE`. How it is found out:
+[published.md](published.md).
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    with tempfile.TemporaryDirectory() as directory:
+        for name in DOCUMENTS:
+            text = (ROOT / "tests" / "data" / "published" / f"{name}.yaml").read_text(encoding="utf-8")
+            out = Path(directory) / name
+            write_published(out, text, read_published(text, name), {}, lambda: 1)
+            markdown = published_markdown(published_findings(open_result(out)))
+            kept, _, _ = markdown.partition("\n## What the document lets one compute")
+            parts.append("#" + kept.replace("\n## ", "\n### ").rstrip() + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
