@@ -206,7 +206,7 @@ def _validity(table: Table, row: Row, doubts: _Numbered) -> Validity:
 
 def _statements(view: PublishedView) -> list[Statement]:
     wrong = view.tested - view.agreed
-    head = f"{view.tested} checks of the document's figures against its others: {view.agreed} agree, {wrong} not."
+    head = f"{view.tested} checks of the document's figures: {view.agreed} agree, {wrong} do not."
     judged = [claim for claim in view.claims if claim.published is not None]
     failed = sum(1 for claim in judged if not claim.agrees)
     if judged:
