@@ -14,7 +14,7 @@ def test_a_document_is_imported_shown_and_reported(leadline: Command, tmp_path: 
     out = tmp_path / "paper"
     done = leadline("import", "published", str(DATA / "fermilab.yaml"), "-o", str(out))
     assert done.returncode == 0, done.stderr
-    assert "can be recomputed" in done.stdout
+    assert "checks of the document's figures" in done.stdout
     shown = leadline("show", str(out))
     assert shown.returncode == 0
     assert "1529 s stands for both 7 and 8" in shown.stdout

@@ -281,7 +281,7 @@ def _twice(first: tuple[Table, Row, Column], second: tuple[Table, Row, Column]) 
     clock = span(table, row) if column.kind == "elapsed" else None
     how = f"the figure {row.figures[column.name].words} under {table.section or table.name!r}"
     if clock is not None and (own := figure_range(row, column.name)) and agrees(own, "==", clock):
-        how += f" ({words(clock, 's')} by the clock)"
+        how += " (by the clock)"
         return _test("two_figures", how, second, clock)
     found = figure_range(row, column.name)
     return _test("two_figures", how, second, found) if found else Tested(how, address(*second[:2], ""), None)

@@ -42,6 +42,45 @@ def published(source: Path, out: Path) -> None:
     click.echo(f"result: {out.resolve()}; read it with: leadline show {out}")
 
 
+@command.command("result", short_help="Results of other machines, as checked copies")
+@click.argument("source", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
+@click.option(
+    "--into",
+    "into",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=".",
+    show_default=True,
+    help="Where results are kept.",
+)
+def result(source: Path, into: Path) -> int:
+    """Copy the result in DIR, or every result below it.
+
+    Each is read whole first. A damaged or newer one is refused, one that is there already is passed over,
+    and nothing is overwritten. The exit code is 1 when one was refused.
+    """
+    from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+    from leadline.errors import ResultError
+    from leadline.report.format import printable
+    from leadline.store.index import write_index
+    from leadline.store.merge import merge
+    from leadline.verdict.summary import summarise
+
+    def done(path: Path, place: Path | None, why: str) -> None:
+        if place is None:
+            click.echo(printable(f"{path} {why}"), err=True)
+            return
+        rows = summarise(place)
+        if rows:
+            write_index(place, rows)
+        click.echo(printable(f"{path} -> {place}"))
+
+    copied, present, refused = merge(source, into, done)
+    if not copied and not present and not refused:
+        raise ResultError(f"there is no result at or below {source}", "name what `leadline run --out` wrote")
+    click.echo(f"{copied} copied, {present} there already, {refused} refused")
+    return EXIT_FAILED if refused else EXIT_GOOD
+
+
 def _check_formulas(document: Published) -> None:
     """A formula that cannot be evaluated is an error of the import, not of every report afterwards."""
     from leadline.analysis.published_checks import tested

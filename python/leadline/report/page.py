@@ -78,6 +78,7 @@ def _published_page(findings: Findings) -> str:
         "findings": findings,
         "view": findings.published,
         "claim_words": claim_words,
+        "shapes": STATE_SHAPES,
         "style": _asset("page.css"),
         "policy": _policy([]),
     }

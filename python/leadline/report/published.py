@@ -40,7 +40,7 @@ def show_published(findings: Findings, console: Console) -> None:
     console.print(_text(findings.title, "bold"))
     console.print(
         _text(
-            f"Published by {view.source}; nothing of this was measured here" if view.source else "Published",
+            f"Source: {view.source}. Nothing of this was measured here." if view.source else "Published",
             "dim",
         )
     )
@@ -99,9 +99,7 @@ def published_markdown(findings: Findings) -> str:
 
     view = view_of(findings)
     lines = [f"# {escape(findings.title)}", ""]
-    lines += (
-        [f"Published by {escape(view.source)}; nothing of this was measured here.", ""] if view.source else []
-    )
+    lines += [f"Source: {escape(view.source)}. Nothing of this was measured here.", ""] if view.source else []
     lines += [
         f"**{escape(findings.statements[0].text)}**",
         "",

@@ -206,10 +206,7 @@ def _validity(table: Table, row: Row, doubts: _Numbered) -> Validity:
 
 def _statements(view: PublishedView) -> list[Statement]:
     wrong = view.tested - view.agreed
-    head = (
-        f"{view.tested} of the document's figures can be recomputed from its others: {view.agreed} agree, "
-        f"{wrong} {'does' if wrong == 1 else 'do'} not."
-    )
+    head = f"{view.tested} checks of the document's figures: {view.agreed} agree, {wrong} do not."
     judged = [claim for claim in view.claims if claim.published is not None]
     failed = sum(1 for claim in judged if not claim.agrees)
     if judged:

@@ -1,0 +1,116 @@
+"""Copies of results from other machines: read whole before, compared after, never over anything."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from leadline.errors import ResultError, UsageError
+from leadline.store.files import JOURNAL, MANIFEST, sync_directory
+from leadline.store.published import DOCUMENT, read_document
+from leadline.store.reader import Result, find_results, open_result
+from leadline.store.tables import TABLES
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def check_whole(path: Path) -> Result:
+    """Open a result and read every table of it. Raises ResultError where it is damaged or newer."""
+    for file in path.rglob("*"):
+        if file.is_symlink() or not (file.is_file() or file.is_dir()):
+            raise ResultError(
+                f"{path} holds {file.name}, which is no plain file", "copy the result without links"
+            )
+    result = open_result(path)
+    if result.published:
+        read_document(result)
+        return result
+    named = [str(event.details.get("trial")) for event in result.events if event.event == "trial_finished"]
+    lost = sorted(set(named) - result.finished)
+    if lost:
+        raise ResultError(f"{path} lacks tables of {lost[0]}", "copy the result again")
+    for read in (result.trials, result.latency, result.series):
+        read()
+    return result
+
+
+def known_ids(directory: Path) -> dict[str, Path]:
+    """The results below a directory by their ids; what cannot be read is left out."""
+    found = {}
+    for path in find_results(directory):
+        try:
+            found[str(open_result(path).manifest["id"])] = path
+        except (ResultError, KeyError):
+            continue
+    return found
+
+
+def copy_result(result: Result, directory: Path) -> Path:
+    """Copy a checked result below `directory`; it appears whole or not at all. Raises UsageError."""
+    name = _UNSAFE.sub("_", result.path.resolve().name).lstrip(".") or "result"
+    place = directory / name
+    if place.exists() or place.is_symlink():
+        place = directory / f"{name}-{_UNSAFE.sub('_', str(result.manifest['id']))}"
+    if place.exists() or place.is_symlink():
+        raise UsageError(f"{place} exists already", "name another --into")
+    partial = directory / f".{place.name}.partial"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for source in _files(result.path):
+            target = partial / source.relative_to(result.path)
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, target)
+        _compare(result, partial)
+        partial.rename(place)
+        sync_directory(directory)
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {error.strerror}", "name another --into") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return place
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The files that make a result; a summary is made anew, and what is not ours stays behind."""
+    for name in (MANIFEST, JOURNAL, DOCUMENT):
+        if (path / name).is_file():
+            yield path / name
+    for table in TABLES:
+        yield from sorted((path / table).glob("*.parquet"))
+
+
+def _compare(result: Result, copy: Path) -> None:
+    for source in _files(result.path):
+        if source.read_bytes() != (copy / source.relative_to(result.path)).read_bytes():
+            raise ResultError(f"{source} changed while it was copied", "wait until its run has ended")
+
+
+def merge(
+    source: Path, directory: Path, done: Callable[[Path, Path | None, str], None]
+) -> tuple[int, int, int]:
+    """Copy every result at or below `source`: how many were copied, known already, refused.
+
+    `done` is told of each: where it was, where it is now (None: it was not copied), and why not.
+    """
+    known = known_ids(directory) if directory.is_dir() else {}
+    copied = present = refused = 0
+    for path in find_results(source):
+        try:
+            result = check_whole(path)
+            name = str(result.manifest["id"])
+            if name in known:
+                present += 1
+                done(path, None, f"is there already: {known[name]}")
+                continue
+            known[name] = copy_result(result, directory)
+        except (ResultError, KeyError) as error:
+            refused += 1
+            done(path, None, f"refused: {getattr(error, 'message', f'its manifest lacks {error}')}")
+            continue
+        copied += 1
+        done(path, known[name], "")
+    return copied, present, refused
