@@ -115,6 +115,7 @@ def test_a_condition_on_nothing_is_refused_before_the_run() -> None:
     with pytest.raises(UsageError, match="nothing is called"):
         judge_gate(gate, RESULT)
     check_gates([parse_gate("fuse.*.latency_p99.9 > 1s and any.code == errors")], ["fuse.randread_4k"])
+    check_gates([parse_gate("fuse.small.rate_at_p99_20ms < 5")], ["fuse.small"], ["rate_at_p99_20ms"])
 
 
 @given(st.text(alphabet='ab.*?<>=!()" andornt0159ms%/\x00\u202e', max_size=80))

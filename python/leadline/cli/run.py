@@ -161,7 +161,8 @@ def _start(
     if flags["gates"]:
         from leadline.verdict.gates import check_gates
 
-        check_gates(flags["gates"], [cell.id for cell in plan.cells])
+        searched = {cell.search.metric for cell in plan.cells if cell.search}
+        check_gates(flags["gates"], [cell.id for cell in plan.cells], searched)
     options = _options(study, facts, flags)
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

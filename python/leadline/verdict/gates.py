@@ -172,9 +172,12 @@ def bound(text: str, unit: str) -> float:
     return float(text)
 
 
-def check_gates(gates: Sequence[Gate], cell_ids: Iterable[str]) -> None:
-    """Refuse a selector that no cell of a plan can fulfil, before anything runs. Raises UsageError."""
-    figures = [*known_metrics(), "validity", "code", "blocks"]
+def check_gates(gates: Sequence[Gate], cell_ids: Iterable[str], searched: Iterable[str] = ()) -> None:
+    """Refuse a selector that no cell of a plan can fulfil, before anything runs. Raises UsageError.
+
+    `searched` are the metrics of the plan's searches, whose names say what is searched.
+    """
+    figures = [*known_metrics(), *searched, "validity", "code", "blocks"]
     ids = list(cell_ids)
     for gate in gates:
         for item in _comparisons(gate.expression):
