@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cost import Places
+
 FLOOR = Path(__file__).parent / "floors" / "metadata.c"
 OPERATIONS = ("create", "stat", "unlink")
 FILES = 10_000
@@ -146,6 +148,19 @@ def _floor(place: Path, floor: Path, files: int, cpu: int) -> Phases:
 def _run(command: list[str], cpu: int) -> str:
     pinned = ["taskset", "--cpu-list", str(cpu), *command]
     return subprocess.run(pinned, check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+def metadata(places: Places) -> list[str]:
+    """The section of results.md."""
+    return [
+        "",
+        "## Metadata",
+        "",
+        f"{FILES:,} empty files on tmpfs: leadline over a bare loop of the same calls in C, by CPU time.",
+        "",
+        as_markdown(rows(places.rounds(21))),
+        "",
+    ]
 
 
 def as_markdown(found: list[MetadataRow]) -> str:

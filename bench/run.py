@@ -18,12 +18,14 @@ from pathlib import Path
 import accuracy
 import cost
 import figures
+import metadata
 
 HERE = Path(__file__).resolve().parent
 SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
     cost.small_io,
     cost.sequential,
     cost.data,
+    metadata.metadata,
     figures.start,
     figures.memory,
     figures.instructions,

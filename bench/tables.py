@@ -40,9 +40,9 @@ class Row:
 
 
 def verdict(goal: Goal, found: Spread) -> str:
-    """Met, or missed by how much and why."""
+    """Met, or missed by how much and why; the median decides, and what its interval leaves open is said."""
     if found.median <= goal.limit:
-        return "met"
+        return "met" if found.high <= goal.limit else "met by the median; its interval reaches above"
     over = found.median - goal.limit
     reason = f": {goal.why}" if goal.why else ""
     return f"**missed by {over:.3g}**{reason}"

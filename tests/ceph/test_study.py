@@ -175,3 +175,26 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
             return
         time.sleep(0.05)
     raise AssertionError(f"not within {seconds} s")
+
+
+SMALL = ("--set", "size=8M", "--set", "runtime=1s", "--set", "ramp_time=200ms", "--blocks", "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("interference", SMALL),
+        ("shared", SMALL),
+        ("metadata", ("--blocks", "1", "--set", "files=100")),
+    ],
+)
+def test_the_built_in_studies_of_several_jobs_run_on_cephfs(
+    lab: leadline_lab.Lab, leadline: Command, tmp_path: Path, name: str, changes: tuple[str, ...]
+) -> None:
+    """A stream beside small random I/O, many writers to one file, and operations on the tree itself."""
+    done = leadline("run", name, *targets_of(lab)[:2], *changes, "--out", str(tmp_path / "r"))
+    assert done.returncode in (0, 3), done.stderr
+    result = open_result(tmp_path / "r")
+    assert result.complete
+    assert {trial.state for trial in result.trials()} == {"complete"}
+    assert not list(lab.status().targets["replicated"].glob("leadline-*"))
