@@ -39,15 +39,13 @@ def make_growth(path: Path) -> Growth:
 
 def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:
     """How narrow each work's interval is by what is stored so far."""
-    from leadline.analysis.cells import tabulate
     from leadline.spec.study import Study
     from leadline.store.reader import open_result
-    from leadline.verdict.findings import is_open_loop, rows_by_trial
+    from leadline.verdict.findings import tables_of
     from leadline.verdict.stopping import work_states
 
     result = open_result(path)
-    open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
-    tables = tabulate(result.trials(), rows_by_trial(result.latency()), open_loop)
+    tables = tables_of(result, plan)
     base = Study.from_json(result.manifest["study"]).compare.base or plan.targets[0].name
     work_of = {cell.id: cell.work for cell in plan.cells}
     blocks: dict[str, set[int]] = {cell.work: set() for cell in plan.cells}

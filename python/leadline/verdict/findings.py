@@ -54,8 +54,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     study = Study.from_json(manifest["study"])
     facts = {name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()}
     latency = rows_by_trial(result.latency())
-    open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
-    tables = tabulate(result.trials(), latency, open_loop, searches_of(plan))
+    tables = tables_of(result, plan, latency)
     reasons = _not_run_reasons(result)
     validity = {
         cell.id: judge(
@@ -110,7 +109,16 @@ def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
     return found
 
 
-def searches_of(plan: Plan) -> dict[str, Search]:
+def tables_of(
+    result: Result, plan: Plan, latency: Mapping[str, Sequence[LatencyRow]] | None = None
+) -> dict[str, CellTable]:
+    """A result's cells as tables. `latency` by trial, where it was read already."""
+    rows = rows_by_trial(result.latency()) if latency is None else latency
+    open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
+    return tabulate(result.trials(), rows, open_loop, _searches_of(plan))
+
+
+def _searches_of(plan: Plan) -> dict[str, Search]:
     """The cells whose rate is searched, with what is searched."""
     return {cell.id: cell.search for cell in plan.cells if cell.search is not None}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leadline.analysis.cells import CellTable, compare_cells_of_two_runs, tabulate
+from leadline.analysis.cells import CellTable, compare_cells_of_two_runs
 from leadline.errors import ResultError
 from leadline.plan import Plan, PlannedCell
 from leadline.store.reader import Result, require_study
 from leadline.verdict.comparisons import Pair, decide, wanted_metrics, weight_of
-from leadline.verdict.findings import build_findings, is_open_loop, rows_by_trial, searches_of
+from leadline.verdict.findings import build_findings, tables_of
 from leadline.verdict.model import Comparison, State
 from leadline.verdict.validity import worst
 
@@ -32,7 +32,7 @@ def compare_results(
             f"{base.path} and {other.path} have no cell in common",
             "compare results of the same study, with targets of the same names",
         )
-    tables = [_tables(result, plan) for result, plan in zip((base, other), plans, strict=True)]
+    tables = [tables_of(result, plan) for result, plan in zip((base, other), plans, strict=True)]
     states = [_states(result) for result in (base, other)]
     found = []
     for first, second in pairs:
@@ -54,11 +54,6 @@ def _pairs(base: Plan, other: Plan) -> list[tuple[PlannedCell, PlannedCell]]:
     by_key = {(None if alone else cell.target, cell.work): cell for cell in base.cells}
     keys = [((None if alone else cell.target, cell.work), cell) for cell in other.cells]
     return [(by_key[key], cell) for key, cell in keys if key in by_key]
-
-
-def _tables(result: Result, plan: Plan) -> dict[str, CellTable]:
-    open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
-    return tabulate(result.trials(), rows_by_trial(result.latency()), open_loop, searches_of(plan))
 
 
 def _states(result: Result) -> dict[str, State]:
