@@ -1,0 +1,223 @@
+"""The tables of a trace: what every source of traces gives, whether our tracer, Darshan or strace made it.
+
+Counters carry Darshan's names where Darshan has them (its POSIX and STDIO modules, and the same meaning);
+what Darshan has not is in lower case. A counter that a source cannot know is null, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TraceMode = Literal["preload", "bpf", "import"]
+
+# Upper bounds in bytes of Darshan's bins of access sizes; a size of 100 is in the first.
+SIZE_BINS: dict[str, int | None] = {
+    "0_100": 100,
+    "100_1K": 1 << 10,
+    "1K_10K": 10 << 10,
+    "10K_100K": 100 << 10,
+    "100K_1M": 1 << 20,
+    "1M_4M": 4 << 20,
+    "4M_10M": 10 << 20,
+    "10M_100M": 100 << 20,
+    "100M_1G": 1 << 30,
+    "1G_PLUS": None,
+}
+
+# Counts and bytes of one file in one process. All int64.
+COUNTERS: tuple[str, ...] = (
+    "OPENS",
+    "FILENOS",
+    "DUPS",
+    "READS",
+    "WRITES",
+    "SEEKS",
+    "STATS",
+    "MMAPS",
+    "FSYNCS",
+    "FDSYNCS",
+    "RENAME_SOURCES",
+    "RENAME_TARGETS",
+    "BYTES_READ",
+    "BYTES_WRITTEN",
+    "MAX_BYTE_READ",  # the highest offset read, as in Darshan
+    "MAX_BYTE_WRITTEN",
+    "CONSEC_READS",  # began where the one before ended
+    "CONSEC_WRITES",
+    "SEQ_READS",  # began at or after where the one before ended
+    "SEQ_WRITES",
+    "RW_SWITCHES",
+    "MEM_NOT_ALIGNED",
+    "FILE_NOT_ALIGNED",
+    "FILE_ALIGNMENT",
+    *(f"SIZE_READ_{name}" for name in SIZE_BINS),
+    *(f"SIZE_WRITE_{name}" for name in SIZE_BINS),
+)
+
+# Seconds. A *_TIMESTAMP counts from the trial's start; a *_TIME counts what threads did at once only once.
+TIMES: tuple[str, ...] = (
+    "F_OPEN_START_TIMESTAMP",
+    "F_READ_START_TIMESTAMP",
+    "F_WRITE_START_TIMESTAMP",
+    "F_CLOSE_START_TIMESTAMP",
+    "F_OPEN_END_TIMESTAMP",
+    "F_READ_END_TIMESTAMP",
+    "F_WRITE_END_TIMESTAMP",
+    "F_CLOSE_END_TIMESTAMP",
+    "F_READ_TIME",
+    "F_WRITE_TIME",
+    "F_META_TIME",
+    "F_MAX_READ_TIME",
+    "F_MAX_WRITE_TIME",
+)
+
+# What Darshan does not count. All int64.
+OWN_COUNTERS: tuple[str, ...] = (
+    "unlinks",
+    "mkdirs",
+    "rmdirs",
+    "readdirs",
+    "links",
+    "truncates",
+    "allocates",
+    "advises",
+    "closes",
+    "mapped_bytes",
+    "copied_in_bytes",  # arrived by copy_file_range, sendfile or splice; counted in BYTES_WRITTEN too
+    "copied_out_bytes",  # left by them; counted in BYTES_READ too
+    "rewritten_bytes",  # written below MAX_BYTE_WRITTEN, as far as known
+    "failed",  # calls on it that returned an error
+)
+
+
+@dataclass(frozen=True)
+class ProcessRow:
+    """Table `processes`: one process image. An exec ends one and begins the next, with the same pid.
+
+    `process` counts from 0 within a trial, `parent` is such a number. Times count from the trial's start.
+    `end` is `exit`, `signal`, `exec`, `running` (it outlived the trace) or `unknown`; `status` is the exit
+    code or the signal.
+
+    JSON: `command`; `calls` (name -> count); `seconds` (read, write, meta, sync -> the sum over its threads);
+    `lost` (kind -> records dropped); `notes`, a list of what the reader must know: `io_uring`,
+    `static child PATH`, `mmap`, `record truncated`.
+    `bytes_read` and `bytes_written` are the process's whole, files that were dropped included.
+    """
+
+    copy: int
+    process: int
+    parent: int | None
+    pid: int
+    executable: str
+    command: str
+    mode: TraceMode
+    started_ns: int
+    ended_ns: int | None
+    end: str
+    status: int | None
+    threads: int | None
+    bytes_read: int
+    bytes_written: int
+    calls: str
+    seconds: str
+    lost: str
+    notes: str
+    cpu_user_ns: int | None = None
+    cpu_system_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class TraceLatencyRow:
+    """Table `call_latency`: one histogram of a process (HdrHistogram V2, ns).
+
+    `kind` is read, write, meta or sync: what the seconds of a process are split into.
+    """
+
+    copy: int
+    process: int
+    kind: str
+    operations: int
+    histogram: bytes
+
+
+@dataclass(frozen=True)
+class SegmentRow:
+    """Table `segments`: one call. `file` is a number of table `files`, `call` the function (`pread64`).
+
+    `offset` and `length` (asked for) are null where the call has none; `result` is what it returned, or the
+    negative errno. Times count from the trial's start; `thread` is the thread's id in the kernel.
+    """
+
+    copy: int
+    process: int
+    thread: int
+    file: int | None
+    call: str
+    offset: int | None
+    length: int | None
+    result: int
+    start_ns: int
+    duration_ns: int
+
+
+@dataclass(frozen=True)
+class TraceTables:
+    """One trial's trace. `files` and `segments` are Arrow tables, as they may have millions of rows.
+
+    `mode` says where it comes from; `source` in words ("Darshan 3.4.4, job 4478"), and `warnings` says loudly
+    what the source did not keep.
+    """
+
+    mode: TraceMode
+    processes: tuple[ProcessRow, ...]
+    files: pa.Table
+    latency: tuple[TraceLatencyRow, ...] = ()
+    segments: pa.Table | None = None
+    source: str = ""
+    warnings: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def files_schema() -> pa.Schema:
+    """Table `files`: one row a file, process and module (`POSIX`, `STDIO`, `MPI-IO`).
+
+    Columns: copy, process, file (the number that `segments` uses, from 0 in a trial), module, path (bytes
+    that are no UTF-8 as backslash escapes), then COUNTERS, TIMES and OWN_COUNTERS. Every counter may be null.
+    Rows of one path in several modules describe the same bytes at two layers: they are never added.
+    """
+    import pyarrow as pa
+
+    fixed = [
+        pa.field("copy", pa.int32(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("file", pa.int32(), nullable=False),
+        pa.field("module", pa.string(), nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+    ]
+    counters = [pa.field(name, pa.int64()) for name in COUNTERS]
+    times = [pa.field(name, pa.float64()) for name in TIMES]
+    return pa.schema(fixed + counters + times + [pa.field(name, pa.int64()) for name in OWN_COUNTERS])
+
+
+def segments_schema() -> pa.Schema:
+    """Table `segments`: as SegmentRow, `call` dictionary-encoded."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("copy", pa.int32(), nullable=False),
+            pa.field("process", pa.int32(), nullable=False),
+            pa.field("thread", pa.int32(), nullable=False),
+            pa.field("file", pa.int32()),
+            pa.field("call", pa.dictionary(pa.int16(), pa.string()), nullable=False),
+            pa.field("offset", pa.int64()),
+            pa.field("length", pa.int64()),
+            pa.field("result", pa.int64(), nullable=False),
+            pa.field("start_ns", pa.int64(), nullable=False),
+            pa.field("duration_ns", pa.int64(), nullable=False),
+        ]
+    )
