@@ -6,8 +6,7 @@ None is "not known": the source did not record it. Times count from the trial's 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from leadline.analysis.trace import Share, Speeds
 from leadline.analysis.trace_files import FileCost
@@ -88,4 +87,4 @@ class TraceView:
     findings: tuple[TraceFinding, ...]
     over_time: OverTime | None
     timed_calls: tuple[CallTotal, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    segments: bool = False
