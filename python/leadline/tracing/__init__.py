@@ -1,1 +1,1 @@
-"""Where traces come from: our own tracers, and the logs of others. Each source gives the same tables."""
+"""Follows programs while they run, and reads what others recorded of theirs: always the same tables."""

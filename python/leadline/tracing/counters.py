@@ -2,7 +2,8 @@
 
 Darshan's rules, from its POSIX module: an access is sequential when it begins beyond the last byte of the
 one before in the same direction, consecutive when it begins right after it; a first access at offset 0 is
-neither. Sizes are what was moved, not what was asked for. A *_TIME counts an overlap once, an fsync is write time.
+neither. Sizes are what was moved, not what was asked for. A *_TIME counts an overlap once, and
+an fsync is write time.
 """
 
 from __future__ import annotations

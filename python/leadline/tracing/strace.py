@@ -1,4 +1,4 @@
-"""Logs of `strace -f -ttt -T -y`, also in several files (-ff) and with options missing, as a trace's tables."""
+"""Logs of `strace -f -ttt -T -y`, also in several files (-ff) and with options missing, as tables."""
 
 from __future__ import annotations
 

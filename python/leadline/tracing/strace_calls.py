@@ -1,4 +1,4 @@
-"""What each system call of a log does to processes, descriptors and counters: a method for each word of `does`."""
+"""What each system call of a log does to processes, descriptors and counters: a method a word."""
 
 from __future__ import annotations
 
