@@ -5,6 +5,7 @@ when the system refuses, RuntimeError for a damaged or newer record. The GIL is 
 are noted without running Python, and honoured at once.
 """
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = [
     "engines",
     "histogram_buckets",
     "histogram_merge",
+    "histogram_of",
     "histogram_percentiles",
     "histogram_summary",
     "layout",
@@ -54,6 +56,9 @@ def read_record(path: str | PathLike[str]) -> dict[str, Any]:
 
 def histogram_merge(parts: list[bytes]) -> bytes:
     """The exact sum of HdrHistograms (V2, plain or deflated)."""
+
+def histogram_of(values_ns: Sequence[int]) -> bytes:
+    """A histogram of latencies that were measured elsewhere; longer ones than an hour count as an hour."""
 
 def histogram_summary(blob: bytes) -> dict[str, float]:
     """count, min, max, mean and stdev; all 0 for an empty histogram."""

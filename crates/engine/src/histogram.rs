@@ -97,6 +97,15 @@ pub fn encode_counts(counts: &[(u64, u64)]) -> Vec<u8> {
     encode(&histogram)
 }
 
+/// A histogram of latencies that were measured elsewhere; longer ones than an hour count as an hour.
+pub fn of_values(values_ns: &[u64]) -> Vec<u8> {
+    let mut histogram = empty();
+    for value in values_ns {
+        histogram.saturating_record(*value);
+    }
+    encode(&histogram)
+}
+
 /// Reads V2 bytes, plain or deflated.
 pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, EngineError> {
     Deserializer::new()
@@ -262,6 +271,14 @@ mod tests {
                 "{found}"
             );
         }
+    }
+
+    #[test]
+    fn values_measured_elsewhere_are_all_counted() {
+        let bytes = of_values(&[0, 5, 5, u64::MAX]);
+        let found = moments(&bytes).unwrap();
+        assert_eq!((found.count, found.min), (4, 0));
+        assert!(found.max >= LATENCY_MAX_NS);
     }
 
     #[test]
