@@ -71,13 +71,11 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
         connection.execute("SET enable_external_access = false")
         connection.register("file_rows", tables.files)
         connection.execute(f"CREATE TEMP TABLE files AS {_files_query()}")
-        count = connection.execute(
-            "SELECT count(*) FROM files WHERE moved_bytes > 0 OR lookups > 0"
-        ).fetchone()
+        count = _number(connection, "SELECT count(*) FROM files WHERE moved_bytes > 0 OR lookups > 0")
         rows = {
             "processes": [_process(row) for row in tables.processes],
             "copies": _copies(tables, shared),
-            "trial": [_trial(tables, shared, speed, int(count[0]) if count else 0)],
+            "trial": [_trial(tables, shared, speed, count)],
         }
         for name, found in rows.items():
             if found:  # without a process there is nothing to judge by rules
@@ -104,15 +102,19 @@ def _files_query() -> str:
     )
 
 
+def _number(connection: duckdb.DuckDBPyConnection, query: str) -> int:
+    return int(connection.execute(query).fetchall()[0][0])
+
+
 def files_by_cost(connection: duckdb.DuckDBPyConnection, limit: int) -> tuple[int, tuple[FileCost, ...]]:
     """How many files there are, and those that took longest; then by bytes."""
-    total = connection.execute("SELECT count(*) FROM files").fetchone()
+    total = _number(connection, "SELECT count(*) FROM files")
     rows = connection.execute(
         "SELECT module, path, processes, BYTES_READ, BYTES_WRITTEN, READS, WRITES, OPENS, STATS, F_READ_TIME,"
         " F_WRITE_TIME, F_META_TIME, io_s FROM files ORDER BY io_s DESC, moved_bytes DESC, path LIMIT ?",
         [limit],
     ).fetchall()
-    return (int(total[0]) if total else 0), tuple(FileCost(*row) for row in rows)
+    return total, tuple(FileCost(*row) for row in rows)
 
 
 def calls_of(rows: Sequence[ProcessRow]) -> dict[str, int]:
