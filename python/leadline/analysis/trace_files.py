@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leadline.analysis.trace import KINDS, Shares, Speeds, copy_seconds
-from leadline.store.trace_tables import COUNTERS, OWN_COUNTERS, TIMES, ProcessRow, TraceTables
+from leadline.store.trace_tables import COUNTERS, OWN_COUNTERS, SIZE_BINS, TIMES, ProcessRow, TraceTables
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,7 +71,7 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
         connection.execute("SET enable_external_access = false")
         connection.register("file_rows", tables.files)
         connection.execute(f"CREATE TEMP TABLE files AS {_files_query()}")
-        count = _number(connection, "SELECT count(*) FROM files WHERE moved_bytes > 0 OR lookups > 0")
+        count = _number(connection, "SELECT count(DISTINCT path) FROM files")
         rows = {
             "processes": [_process(row) for row in tables.processes],
             "copies": _copies(tables, shared),
@@ -115,6 +115,17 @@ def files_by_cost(connection: duckdb.DuckDBPyConnection, limit: int) -> tuple[in
         [limit],
     ).fetchall()
     return total, tuple(FileCost(*row) for row in rows)
+
+
+def access_sizes(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, int]]:
+    """Accesses by Darshan's bins of sizes, of reads and of writes; empty where they were not counted."""
+    found = {}
+    for way in ("READ", "WRITE"):
+        sums = ", ".join(f"sum(SIZE_{way}_{name})::BIGINT" for name in SIZE_BINS)
+        counts = connection.execute(f"SELECT {sums} FROM files").fetchall()[0]  # noqa: S608 - our own names
+        known = {name: int(count) for name, count in zip(SIZE_BINS, counts, strict=True) if count is not None}
+        found[way.lower()] = known
+    return found
 
 
 def calls_of(rows: Sequence[ProcessRow]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from leadline import units
 from leadline.analysis.curves import merged_distribution
 from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.analysis.trace import KINDS, Share, Shares, copy_seconds, shares, speeds, wall_seconds
-from leadline.analysis.trace_files import FileCost, calls_of, files_by_cost, views
+from leadline.analysis.trace_files import FileCost, access_sizes, calls_of, files_by_cost, views
 from leadline.analysis.trace_time import COLUMNS, OverTime, over_time
 from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
@@ -82,11 +82,13 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
     wall_s = wall_seconds(tables)
     shared, speed = shares(tables, wall_s), speeds(tables, wall_s)
     count = 0
+    sizes: dict[str, dict[str, int]] = {}
     files: tuple[FileCost, ...] = ()
     found: tuple[TraceFinding, ...] = ()
     if tables.processes:
         with views(tables, shared, speed) as connection:
             count, files = files_by_cost(connection, FILES_SHOWN)
+            sizes = access_sizes(connection)
             found = apply(connection, rules())
     moved = _over_time(result, trial, tables, wall_s) if with_charts else None
     return TraceView(
@@ -103,6 +105,7 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         processes=tuple(_process(row) for row in tables.processes),
         files_count=count,
         files=files,
+        sizes=sizes,
         findings=found,
         over_time=moved,
         timed_calls=moved.calls if moved else (),

@@ -69,7 +69,10 @@ class TraceCopy:
 
 @dataclass(frozen=True)
 class TraceView:
-    """One trial's trace. `files` are those that took longest, of `files_count`."""
+    """One trial's trace. `files` are those that took longest, of `files_count`.
+
+    `sizes` counts accesses by Darshan's bins, of `read` and of `write`.
+    """
 
     trial: str
     mode: str
@@ -84,6 +87,7 @@ class TraceView:
     processes: tuple[TraceProcess, ...]
     files_count: int
     files: tuple[FileCost, ...]
+    sizes: Mapping[str, Mapping[str, int]]
     findings: tuple[TraceFinding, ...]
     over_time: OverTime | None
     timed_calls: tuple[CallTotal, ...] = ()
