@@ -36,7 +36,8 @@ def draw(findings: Findings, place: int, view: TraceView) -> dict[str, tuple[Cha
         "time": _some(_timeline(place, view), *(_heat(place, view, way, names) for way in _WAYS)),
         "lives": _some(_lives(place, view, names)),
         "latency": tuple(curves),
-        "files": _some(_files(place, view), *(_sizes(place, view, way) for way in _WAYS)),
+        "files": _some(_files(place, view)),
+        "sizes": _some(*(_sizes(place, view, way) for way in _WAYS)),
     }
 
 
