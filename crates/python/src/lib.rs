@@ -1,5 +1,6 @@
 //! `leadline._core`: the load engine for Python. Conversions only; every rule is in the engine.
 
+mod bpf;
 mod convert;
 mod detach;
 mod errors;
@@ -14,6 +15,8 @@ use serde_json::Value;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::bpf::{BpfSession, bpf_unavailable};
     #[pymodule_export]
     use super::{
         check_files, engines, histogram_buckets, histogram_merge, histogram_percentiles,
