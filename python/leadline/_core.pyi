@@ -5,6 +5,7 @@ when the system refuses, RuntimeError for a damaged or newer record. The GIL is 
 are noted without running Python, and honoured at once.
 """
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, final
 
@@ -12,14 +13,18 @@ __all__ = [
     "BpfSession",
     "bpf_unavailable",
     "check",
+    "counter_ticks_per_second",
     "engines",
     "histogram_buckets",
     "histogram_merge",
+    "histogram_of",
     "histogram_percentiles",
     "histogram_summary",
     "layout",
     "read_record",
+    "read_trace_logs",
     "run_trial",
+    "traced_calls",
     "version",
 ]
 
@@ -54,6 +59,9 @@ def read_record(path: str | PathLike[str]) -> dict[str, Any]:
 def histogram_merge(parts: list[bytes]) -> bytes:
     """The exact sum of HdrHistograms (V2, plain or deflated)."""
 
+def histogram_of(values_ns: Sequence[int]) -> bytes:
+    """A histogram of latencies that were measured elsewhere; longer ones than an hour count as an hour."""
+
 def histogram_summary(blob: bytes) -> dict[str, float]:
     """count, min, max, mean and stdev; all 0 for an empty histogram."""
 
@@ -85,3 +93,16 @@ class BpfSession:
 
     def close(self) -> None:
         """Detach and forget what was counted. Does nothing after `finish`."""
+
+def counter_ticks_per_second() -> int:
+    """Ticks per second of a steady time-stamp counter, 0 where there is none. Takes 10 ms."""
+
+def traced_calls() -> list[str]:
+    """The names of all functions that the tracer follows."""
+
+def read_trace_logs(paths: list[str], started_unix_ns: int) -> dict[str, Any]:
+    """All logs of one trial as columns of little-endian bytes.
+
+    processes (a dict each), files (rows, process, file, module, paths by file, counters and times by name),
+    segments (rows, columns), unreadable (path, reason). Null is -2**63 among integers, NaN among times.
+    """

@@ -1,4 +1,4 @@
-"""The tracer in the kernel: for what no library can follow, static programs, Go, raw system calls and io_uring.
+"""The tracer in the kernel: for what no library follows, as static programs, Go, raw calls and io_uring.
 
 Knows the compiled loader and the tables of a trace. Nothing stays attached once this process is gone.
 """
