@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from builders import cell
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics import paired_ratio
+from leadline.spec.metadata import MetadataJob
 from leadline.verdict.comparisons import Pair, decide
 from leadline.verdict.model import State
 from leadline.verdict.over_time import changes_over_time
@@ -71,6 +74,34 @@ def test_a_ratio_that_falls_during_the_run_is_said_with_its_figures() -> None:
 def test_a_step_names_its_block_and_a_warm_up_the_first() -> None:
     assert "changed from 1.00 before block 7 to 2.00 from there on" in said(1.0 + (np.arange(12) >= 6))[0]
     assert "was 1.99 in block 1 and 1.00 after it (warm-up)" in said(1.0 + (np.arange(12) == 0))[0]
+
+
+def test_each_rate_of_metadata_is_looked_at_over_time() -> None:
+    job = MetadataJob(
+        operations=("create", "stat"),
+        files=10,
+        branch=1,
+        depth=0,
+        private=True,
+        file_size=0,
+        bs=4096,
+        numjobs=1,
+        time_based=False,
+        runtime_ns=0,
+    )
+    noise = 100 * np.exp(np.random.default_rng(3).normal(0, 0.01, (2, 12)))
+    falling = noise[1] * np.linspace(2.0, 1.0, 12)
+    by_block = {
+        block: Measured({"create_iops": float(a), "stat_iops": float(b)}, {})
+        for block, (a, b) in enumerate(zip(noise[0], falling, strict=True), start=1)
+    }
+    tree = replace(cell("a.tree"), job=job, layout=None)
+    found = changes_over_time(
+        (tree,), {"a.tree": CellTable("a.tree", (), by_block)}, {"a.tree": "VALID"}, "a"
+    )
+    assert [statement.text.split(" from ")[0] for statement in found] == [
+        "During the run stat_iops of a.tree fell"
+    ]
 
 
 def test_a_steady_run_says_nothing_of_time() -> None:

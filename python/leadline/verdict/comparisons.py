@@ -166,6 +166,17 @@ def compare_beside(
     `base` and `other` are cells here; `work` is the job that is alone. They are a family of their own:
     another question than how targets differ.
     """
+    found = pair_beside(cells, tables, states, metrics)
+    return decide([p for p in found if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
+
+
+def pair_beside(
+    cells: Sequence[PlannedCell],
+    tables: Mapping[str, CellTable],
+    states: Mapping[str, State],
+    metrics: Sequence[str],
+) -> list[Pair]:
+    """What `compare_beside` decides, before it is decided."""
     found = []
     for cell in cells:
         alone = _alone(cell, cells)
@@ -177,7 +188,7 @@ def compare_beside(
             ratio = compare_cells(pair[0], pair[1], metric)
             weight = weight_of(metric)
             found.append(Pair(alone.work, alone.id, cell.id, metric, ratio, state, weight))
-    return decide([p for p in found if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
+    return found
 
 
 def _alone(cell: PlannedCell, cells: Sequence[PlannedCell]) -> PlannedCell | None:
@@ -196,3 +207,12 @@ def wanted_metrics(cell: PlannedCell) -> tuple[str, ...]:
 def weight_of(metric: str) -> float:
     """The share of the chance to err that a comparison gets."""
     return 1.0 if "latency_" in metric else PRIMARY_WEIGHT
+
+
+def asked_metrics(cell: PlannedCell, named: Sequence[str] = ()) -> tuple[str, ...]:
+    """What a work is asked for: the metrics that the study names, else its rates without the percentiles.
+
+    Of metadata every operation has a rate of its own. These are what `--until` and `--budget` narrow and what
+    is looked at over time: a percentile scatters more than a rate, and would decide how long every run takes.
+    """
+    return tuple(named) or tuple(m for m in wanted_metrics(cell) if weight_of(m) == PRIMARY_WEIGHT)

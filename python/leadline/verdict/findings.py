@@ -63,14 +63,14 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         for cell in plan.cells
     }
     series = rows_by_trial(result.series(["engine"])) if with_charts else {}
+    alpha = alpha_of(manifest)
     cells = tuple(
-        _cell(cell, tables.get(cell.id), validity[cell.id], latency if with_charts else {}, series)
+        _cell(cell, tables.get(cell.id), validity[cell.id], latency if with_charts else {}, series, alpha)
         for cell in plan.cells
     )
     anchor = _anchor(base, study, plan)
     states = {name: found.state for name, found in validity.items()}
     asked = study.compare
-    alpha = _alpha(manifest)
     comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin, alpha)
     beside = compare_beside(plan.cells, tables, states, asked.metrics, asked.margin, alpha)
     targets = tuple(
@@ -89,7 +89,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         comparisons=comparisons + beside,
         statements=(
             *words.statements(targets, cells, comparisons, result.complete, beside),
-            *changes_over_time(plan.cells, tables, states, anchor),
+            *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
         ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
@@ -123,8 +123,11 @@ def _searches_of(plan: Plan) -> dict[str, Search]:
     return {cell.id: cell.search for cell in plan.cells if cell.search is not None}
 
 
-def _alpha(manifest: Mapping[str, Any]) -> float:
-    """The chance to err: less where the run chose its blocks by what it had measured."""
+def alpha_of(manifest: Mapping[str, Any]) -> float:
+    """The level of intervals and verdicts: less where the run chose its blocks by what it had measured.
+
+    Intervals drawn at it hold as often as 95 % intervals of a run whose blocks were fixed beforehand.
+    """
     options = manifest.get("options") or {}
     return ALPHA_AFTER_LOOKS if options.get("until") or options.get("budget_s") else ALPHA
 
@@ -174,6 +177,7 @@ def _cell(
     validity: Validity,
     latency: Mapping[str, Sequence[LatencyRow]],
     series: Mapping[str, Sequence[SeriesRow]],
+    alpha: float,
 ) -> Cell:
     trials = table.trials if table else ()
     judged, good = (table.judged, table.good) if table else ((), ())
@@ -184,7 +188,7 @@ def _cell(
         work=cell.work,
         factors=dict(cell.factors),
         job={**cell.job.as_json(), "notes": list(cell.notes)},
-        metrics=_metrics(cell, table, validity),
+        metrics=_metrics(cell, table, validity, alpha),
         validity=validity,
         trials=tuple(_trial(trial, table) for trial in trials),
         curves=tuple(_curves(own_latency)),
@@ -193,8 +197,10 @@ def _cell(
     )
 
 
-def _metrics(cell: PlannedCell, table: CellTable | None, validity: Validity) -> dict[str, Quantity]:
-    found = cell_metrics(table) if table else {}
+def _metrics(
+    cell: PlannedCell, table: CellTable | None, validity: Validity, alpha: float
+) -> dict[str, Quantity]:
+    found = cell_metrics(table, alpha) if table else {}
     metrics = {}
     for name, metric in found.items():
         unit, estimate = metric_kind(name).unit, metric.estimate
