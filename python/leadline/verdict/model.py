@@ -83,7 +83,7 @@ class Line:
     """A time series of one trial: `points` are (seconds since the trial's start, value).
 
     A point stands at the end of its interval. `measured_to_s` is given where the figures of the trial come
-    from a part of it only (steady state).
+    from a part of it only (steady state), `shift_s` where its level shifts.
     """
 
     trial: str
@@ -93,6 +93,7 @@ class Line:
     points: tuple[tuple[float, float], ...]
     measured_from_s: float = 0.0
     measured_to_s: float | None = None
+    shift_s: float | None = None
 
 
 @dataclass(frozen=True)
