@@ -8,12 +8,14 @@ import numpy as np
 from builders import cell
 
 from leadline.analysis.cells import CellTable
+from leadline.analysis.lopsided import lopsided
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics import paired_ratio
 from leadline.spec.metadata import MetadataJob
 from leadline.verdict.comparisons import Pair, decide
 from leadline.verdict.model import State
 from leadline.verdict.over_time import changes_over_time
+from leadline.verdict.words import statements
 
 _ALIKE = [100.0, 103.0, 98.0, 101.0, 99.0, 102.0, 100.5, 97.5]
 _OTHER = [101.0, 102.0, 99.5, 100.0, 99.5, 101.0, 101.5, 98.0]
@@ -46,6 +48,32 @@ def test_figures_that_say_nothing_cost_the_others_nothing() -> None:
     found = decide([pair("v", 1.0), pair("w", 1.5, "INVALID")], 0.05)
     assert [item.confidence for item in found] == [0.95, 0.95]
     assert found[1].verdict == "undecided"
+
+
+def test_a_block_far_to_one_side_is_said_and_even_ones_are_not() -> None:
+    noise = np.random.default_rng(5).normal(0, 0.01, 12)
+    even = pair("w", 1.0)
+    spread = Pair("w", "a", "b", "iops", paired_ratio([1.0] * 12, list(np.exp(noise))), "VALID")
+    one_slow = np.exp(noise - 0.5 * (np.arange(12) == 4))
+    slow = Pair("w", "a", "b", "iops", paired_ratio([1.0] * 12, list(one_slow)), "VALID")
+    for quiet in (even, spread):
+        assert decide([quiet], 0.05)[0].skewness is None
+    (found,) = decide([slow], 0.05)
+    assert found.skewness is not None
+    assert found.skewness < -2
+    assert found.assumption is not None
+    assert "far to one side" in found.assumption
+    text = [s.text for s in statements((), (), (found,), True) if s.tone == "caution"]
+    assert len(text) == 1
+    assert text[0].startswith("1 of 1 comparisons have a few blocks far to one side")
+
+
+def test_even_blocks_are_rarely_called_lopsided() -> None:
+    rows = np.random.default_rng(7).standard_normal((400, 8))
+    alarms = sum(lopsided(row, 0.05) is not None for row in rows)
+    assert alarms <= 33  # of 400 at a rate of 5 %: more come in fewer than one of 200 cases
+    assert lopsided([1.0, 1.0, 1.0, 1.0, 9.0], 0.05) is None
+    assert lopsided([2.0] * 12, 0.05) is None
 
 
 def tables(ratio: np.ndarray) -> dict[str, CellTable]:

@@ -131,6 +131,7 @@ class Comparison:
     `verdict` speaks of `other`: faster, slower, same (within `margin`), undecided. `assumption` says
     what the interval rests on where that needs saying (few blocks). The interval has the `confidence` at
     which the comparison was decided, more than 0.95 where a study has several: `correction` says so.
+    `skewness` is that of the blocks' log ratios, where it is more than chance makes it.
     """
 
     work: str
@@ -147,6 +148,7 @@ class Comparison:
     validity: State = "VALID"
     confidence: float = 0.95
     correction: str | None = None
+    skewness: float | None = None
 
 
 @dataclass(frozen=True)
