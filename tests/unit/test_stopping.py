@@ -38,6 +38,12 @@ def test_a_budget_alone_narrows_the_widest() -> None:
     assert next_works((state("a", 1, None), state("b", 3, 0.2)), None, widest_only=True) == ("a",)
 
 
+def test_a_budget_brings_every_work_to_six_blocks_before_it_chooses_by_width() -> None:
+    states = (state("a", 5, 0.02), state("b", 4, 0.03), state("c", 6, 0.9))
+    assert next_works(states, None, widest_only=True) == ("b",)
+    assert next_works((state("a", 6, 0.02), states[2]), None, widest_only=True) == ("c",)
+
+
 def test_nothing_is_looked_at_before_six_blocks() -> None:
     assert next_works((state("a", 3, 0.0001), state("b", 6, 0.0001)), 0.03, widest_only=False) == ("a",)
 

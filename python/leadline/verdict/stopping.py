@@ -106,11 +106,15 @@ def next_works(states: Sequence[WorkState], until: float | None, *, widest_only:
     """The works to run once more, on all targets; none when it is done.
 
     `until` is the wanted half-width (0.03: within 3 %); without it every work wants to be narrower.
-    `widest_only` is for a budget: one work at a time, where time narrows the most.
+    `widest_only` is for a budget: one work at a time, where time narrows the most. Before FIRST_LOOK blocks
+    it is the work with the fewest: of so few the narrowest is often one that only happens to look so, and
+    would be left at that.
     """
     alive = [state for state in states if not state.failing and state.tried < MOST_BLOCKS]
     early = [state for state in alive if state.tried < FIRST_LOOK]
-    if early and until is not None:
+    if early:
+        if widest_only:
+            early = sorted(early, key=lambda state: (state.tried, -state.width))[:1]
         return _with_beside(early, alive)
     target = math.log1p(until) if until is not None else 0.0
     wide = [state for state in alive if state.width > target]
