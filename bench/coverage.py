@@ -14,6 +14,7 @@ it was made, and how busy the machine was. --minutes bounds each of the real stu
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -93,6 +94,7 @@ def chosen(asked: argparse.Namespace) -> dict[str, Section]:
 def main() -> int:
     """Make the sections asked for, and write the document after each: nothing is lost on the way."""
     asked = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # mounts and labs are left by unwinding
     document = Document(asked.output, INTRODUCTION, (*SIMULATED, *MEASURED))
     for name, section in chosen(asked).items():
         print(f"{name} ...", file=sys.stderr, flush=True)

@@ -26,9 +26,10 @@ class Document:
         """Make one section, say when and on how busy a machine, and write the whole document."""
         begun, before = time.monotonic(), os.getloadavg()[0]
         text = "\n".join(section()).strip()
+        after = os.getloadavg()[0]
         made = (
             f"*Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC in {_duration(time.monotonic() - begun)}; load"
-            f" average {before:.1f} at the start, {os.getloadavg()[0]:.1f} at the end, on {os.cpu_count()} CPUs.*"
+            f" average {before:.1f} at the start, {after:.1f} at the end, on {os.cpu_count()} CPUs.*"
         )
         heading, _, rest = text.partition("\n")
         self.sections[name] = f"{heading}\n\n{made}\n\n{rest.strip()}"

@@ -2,8 +2,8 @@
 
 The delay is added to a pause or a wait that both sides have, so that what a sleep takes longer than asked is
 in both: a period of `m` becomes `m + delay`, and the true ratio of the rates is `m / (m + delay)`, with `m`
-measured over all tries. On null:// and on DIR by the engine's `thinktime` (two works of one study), and on two
-FUSE mounts over DIR that answer each read after a wait (two targets, as a user would compare them).
+measured over all tries. On null:// and on DIR by the engine's `thinktime` (two works of one study), and on
+two FUSE mounts over DIR that answer each read after a wait (two targets, as a user would compare them).
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ def measured(directory: Path, minutes: float) -> Iterator[str]:
     yield "## A slowdown by a known 10 %\n"
     yield (
         f"Real studies of {BLOCKS} blocks, trials of 150 ms, whose second side is delayed by a tenth of the"
-        f" first one's period: by a longer pause after {OPERATIONS} operations (null, tmpfs: two works of a study,"
-        " decided as two targets are), or by a longer wait of each read (two FUSE mounts over tmpfs, two targets"
-        " of a study). Found at the level of a single comparison; at least 9 of 10 are asked for, with the size"
-        " inside the interval.\n"
+        f" first one's period: by a longer pause after {OPERATIONS} operations (null, tmpfs: two works of a"
+        " study, decided as two targets are), or by a longer wait of each read (two FUSE mounts over tmpfs,"
+        " two targets of a study). Found at the level of a single comparison; at least 9 of 10 are asked for,"
+        " with the size inside the interval.\n"
     )
     rows = [_row(one) for one in places]
     headings = [

@@ -167,8 +167,8 @@ def _told(studies: Sequence[Judged], where: str, blocks: int) -> Iterator[str]:
     ]
     yield (
         f"{len(studies)} studies of {blocks} blocks {where}, trials of 200 ms, two targets in one directory:"
-        f" of {len(comparisons)} comparisons {len(claims)} claim a difference (in {claiming} studies; percent:"
-        f" {share(claiming, len(studies))}), {same} say the same within 5 %,"
+        f" of {len(comparisons)} comparisons {len(claims)} claim a difference (in {claiming} studies;"
+        f" percent: {share(claiming, len(studies))}), {same} say the same within 5 %,"
         f" {len(comparisons) - len(claims) - same} stay undecided. A change over time is said in {said}"
         " studies: on a shared machine there may be one. A level shift within trials is said of"
         f" {codes.count('level_shift')} cells.\n"
