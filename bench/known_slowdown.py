@@ -33,7 +33,7 @@ from shares import share, table
 TRIES, BLOCKS, SHARE = 10, 12, 0.1
 CALIBRATION_BLOCKS = 4
 OPERATIONS = 128  # between two pauses
-PAUSE_US = 150
+PAUSE_US = 400
 WAIT_MS = 1.0
 STUDY = """format: leadline.study/1
 blocks: {blocks}
