@@ -76,6 +76,13 @@ def test_the_rate_of_a_trial_is_that_of_its_whole_measured_intervals_both_direct
     assert (found.shift.before, found.shift.after) == (100.0, 50.0)
 
 
+def test_a_trial_of_many_hours_is_looked_at_in_larger_pieces() -> None:
+    found = shift_of_trial([interval(place, 100 if place < 30_000 else 80) for place in range(40_000)])
+    assert found is not None
+    assert found.at_s == pytest.approx(30_000, rel=0.01)
+    assert (found.shift.before, found.shift.after) == (100.0, 80.0)
+
+
 def test_a_trial_without_intervals_has_no_step() -> None:
     assert shift_of_trial([]) is None
     assert shift_of_trial([interval(-1, 100)]) is None

@@ -15,6 +15,7 @@ Sources: Worsley, "On the likelihood ratio test for a shift in location of norma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ PRIOR: tuple[float, ...] = (0.28,) + (0.08,) * 9
 _LEVEL_INTERVALS = 3
 _LEVEL_SHARE = 0.1
 _FAR = 4.0
+_MOST_INTERVALS = 240  # of a trial; neighbours of more are averaged, since effort grows with the square
 _SMALLEST_SQUARE = 1e-12  # of a series in units of its standard deviation: below it lies rounding
 
 
@@ -63,8 +65,8 @@ class TrialShift:
 def shift_of_trial(rows: Sequence[LatencyRow]) -> TrialShift | None:
     """The largest step among a trial's measured intervals; `rows` are its latencies, interval by interval.
 
-    None where there are too few intervals. Reads and writes are added up; an interval without a row had no
-    operation; one that was cut short is left out.
+    None where there are too few intervals, or nothing changes. Reads and writes are added up; an interval
+    without a row had no operation; one that was cut short is left out.
     """
     counts: dict[int, int] = {}
     bounds: dict[int, tuple[int, int]] = {}
@@ -78,12 +80,13 @@ def shift_of_trial(rows: Sequence[LatencyRow]) -> TrialShift | None:
     whole = [index for index, (start, end) in bounds.items() if 2 * (end - start) >= longest_ns]
     first, last = min(whole), max(whole)
     lengths = {index: bounds[index][1] - bounds[index][0] for index in whole}
-    found = find_shift(
-        [counts.get(index, 0) * 1e9 / lengths.get(index, longest_ns) for index in range(first, last + 1)]
-    )
+    rates = [counts.get(index, 0) * 1e9 / lengths.get(index, longest_ns) for index in range(first, last + 1)]
+    together = math.ceil(len(rates) / _MOST_INTERVALS)
+    groups = [rates[start : start + together] for start in range(0, len(rates), together)]
+    found = find_shift([math.fsum(group) / len(group) for group in groups])
     if found is None:
         return None
-    return TrialShift((bounds[first][0] + found.at * longest_ns) / 1e9, found)
+    return TrialShift((bounds[first][0] + found.at * together * longest_ns) / 1e9, found)
 
 
 def find_shift(values: Sequence[float]) -> Shift | None:
