@@ -153,6 +153,15 @@ def test_a_job_beside_others_is_narrowed_against_itself_alone_and_both_run_in_on
     assert next_works(states, None, widest_only=True) == ("small", "both/small")
 
 
+def test_a_job_in_two_groups_runs_with_both() -> None:
+    cells = [cell("a.small")]
+    cells += [replace(cell(f"a.{g}/small"), group=f"a.{g}", order="together") for g in ("one", "two")]
+    values = {"a.small": NARROW, "a.one/small": WIDE, "a.two/small": NARROW}
+    tables = {name: table(name, iops=found) for name, found in values.items()}
+    states = work_states(cells, tables, "a", {one.work: 4 for one in cells})
+    assert next_works(states, None, widest_only=True) == ("small", "one/small", "two/small")
+
+
 def test_one_target_is_narrowed_at_the_level_that_its_report_draws() -> None:
     """A run that looks draws each figure's interval at 97 %, and that is what is asked to be narrow."""
     (state,) = work_states([cell("a.w")], {"a.w": table("a.w", iops=WIDE)}, "a", {"w": 4})

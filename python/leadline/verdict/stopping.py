@@ -66,9 +66,10 @@ def work_states(
     works = {cell.id: cell.work for cell in cells}
     asked = {cell.work: asked_metrics(cell, named) for cell in cells}
     beside = pair_beside(cells, tables, states, named)
-    together = {works[p.base]: works[p.other] for p in beside} | {
-        works[p.other]: works[p.base] for p in beside
-    }
+    together: dict[str, dict[str, None]] = {}
+    for pair in beside:
+        together.setdefault(works[pair.base], {})[works[pair.other]] = None
+        together.setdefault(works[pair.other], {})[works[pair.base]] = None
     several = len({cell.target for cell in cells}) > 1
     widths: dict[str, float] = {}
     for found, half in _half_widths(pair_targets(cells, tables, states, base, named), asked):
@@ -82,7 +83,7 @@ def work_states(
         blocks = [set(tables[cell.id].by_block) if cell.id in tables else set() for cell in own]
         compared = several or work in together
         width = widths.get(work) if compared else _mean_width(tables.get(own[0].id), metrics)
-        others = (together[work],) if work in together else ()
+        others = tuple(together.get(work, ()))
         states_of_works.append(WorkState(work, len(set.intersection(*blocks)), tried[work], width, others))
     return tuple(states_of_works)
 
