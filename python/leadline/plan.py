@@ -400,10 +400,11 @@ def _total_seconds(plan: Plan, study: Study) -> float:
     layout_bytes = sum(layout.total_bytes for target in plan.targets for layout in plan.layouts(target.name))
     cells = {cell.id: cell for cell in plan.cells}
     slots = [[cells[trial.cell] for trial in slot] for slot in plan.slots()]
-    return sum(map(_slot_seconds, slots)) + layout_bytes / speed + TRIAL_OVERHEAD_S * len(slots)
+    return sum(map(slot_seconds, slots)) + layout_bytes / speed + TRIAL_OVERHEAD_S * len(slots)
 
 
-def _slot_seconds(cells: Sequence[PlannedCell]) -> float:
+def slot_seconds(cells: Sequence[PlannedCell]) -> float:
+    """How long a slot of these cells is expected to take, without what surrounds a trial."""
     seconds = [cell.seconds for cell in cells]
     return max(seconds) if cells[0].order == "together" else sum(seconds)
 

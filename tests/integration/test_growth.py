@@ -112,3 +112,29 @@ def test_plan_takes_the_variation_of_an_earlier_result(
     assert other.returncode != 0
     assert "Traceback" not in other.stderr
     assert json.loads((out / "manifest.json").read_text())["kind"] == "study"
+
+
+def test_until_narrows_the_rates_of_metadata_and_of_a_search(
+    leadline: Command, target: Path, tmp_path: Path
+) -> None:
+    study, out = tmp_path / "s.yaml", tmp_path / "r"
+    study.write_text(
+        "format: leadline.study/1\nblocks: 2\nlimits: {reserve: 1M}\n"
+        "works:\n"
+        "  files: {operations: [create, stat], files: 40}\n"
+        "  paced: {rw: randread, bs: 4k, size: 1M, time_based: true, runtime: 100ms, engine: psync,"
+        " direct: false, search: {bound: 10s, low: 50, high: 100, trials: 2}}\n"
+    )
+    done = leadline(
+        *("run", str(study), "--target", f"a={target}", "--no-ceph", "--until", "100%", "--out", str(out))
+    )
+    assert done.returncode in (0, 3), done.stderr
+    blocks = {
+        work: len({trial.block for trial in open_result(out).trials() if trial.work == work})
+        for work in ("files", "paced")
+    }
+    assert blocks["files"] >= 6
+    assert blocks["paced"] >= 6
+    planned = leadline("plan", str(study), "--target", f"a={target}", "--like", str(out))
+    assert planned.returncode == 0, planned.stderr
+    assert "files: " in planned.stdout.split("with the variation of")[1]

@@ -8,6 +8,7 @@
  * before TO_BYTE fail with ERRNO (0: none does). Data of failing operations is not touched. */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse3/fuse.h>
@@ -16,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -145,6 +148,45 @@ static int slow_unlink(const char *path)
 	return unlinkat(backing, relative(path), 0) == 0 ? 0 : -errno;
 }
 
+static int slow_mkdir(const char *path, mode_t mode)
+{
+	return mkdirat(backing, relative(path), mode) == 0 ? 0 : -errno;
+}
+
+static int slow_rmdir(const char *path)
+{
+	return unlinkat(backing, relative(path), AT_REMOVEDIR) == 0 ? 0 : -errno;
+}
+
+static int slow_readdir(const char *path, void *entries, fuse_fill_dir_t fill, off_t offset,
+			struct fuse_file_info *file, enum fuse_readdir_flags flags)
+{
+	(void)offset, (void)file, (void)flags;
+	int fd = openat(backing, relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	DIR *directory = fdopendir(fd);
+	if (directory == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
+	for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory))
+		fill(entries, entry->d_name, NULL, 0, 0);
+	closedir(directory);
+	return 0;
+}
+
+static int slow_statfs(const char *path, struct statvfs *found)
+{
+	(void)path;
+	int fd = openat(backing, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int result = fstatvfs(fd, found) == 0 ? 0 : -errno;
+	close(fd);
+	return result;
+}
+
 static const struct fuse_operations operations = {
 	.getattr = slow_getattr,
 	.open = slow_open,
@@ -155,6 +197,10 @@ static const struct fuse_operations operations = {
 	.fsync = slow_fsync,
 	.release = slow_release,
 	.unlink = slow_unlink,
+	.mkdir = slow_mkdir,
+	.rmdir = slow_rmdir,
+	.readdir = slow_readdir,
+	.statfs = slow_statfs,
 };
 
 int main(int argc, char **argv)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from builders import cell
 
 from leadline.analysis.cells import CellTable
+from leadline.analysis.lopsided import lopsided
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics import paired_ratio
+from leadline.spec.metadata import MetadataJob
 from leadline.verdict.comparisons import Pair, decide
 from leadline.verdict.model import State
 from leadline.verdict.over_time import changes_over_time
+from leadline.verdict.words import statements
 
 _ALIKE = [100.0, 103.0, 98.0, 101.0, 99.0, 102.0, 100.5, 97.5]
 _OTHER = [101.0, 102.0, 99.5, 100.0, 99.5, 101.0, 101.5, 98.0]
@@ -45,6 +50,32 @@ def test_figures_that_say_nothing_cost_the_others_nothing() -> None:
     assert found[1].verdict == "undecided"
 
 
+def test_a_block_far_to_one_side_is_said_and_even_ones_are_not() -> None:
+    noise = np.random.default_rng(5).normal(0, 0.01, 12)
+    even = pair("w", 1.0)
+    spread = Pair("w", "a", "b", "iops", paired_ratio([1.0] * 12, list(np.exp(noise))), "VALID")
+    one_slow = np.exp(noise - 0.5 * (np.arange(12) == 4))
+    slow = Pair("w", "a", "b", "iops", paired_ratio([1.0] * 12, list(one_slow)), "VALID")
+    for quiet in (even, spread):
+        assert decide([quiet], 0.05)[0].skewness is None
+    (found,) = decide([slow], 0.05)
+    assert found.skewness is not None
+    assert found.skewness < -2
+    assert found.assumption is not None
+    assert "far to one side" in found.assumption
+    text = [s.text for s in statements((), (), (found,), True) if s.tone == "caution"]
+    assert len(text) == 1
+    assert text[0].startswith("1 of 1 comparisons have a few blocks far to one side")
+
+
+def test_even_blocks_are_rarely_called_lopsided() -> None:
+    rows = np.random.default_rng(7).standard_normal((400, 8))
+    alarms = sum(lopsided(row, 0.05) is not None for row in rows)
+    assert alarms <= 33  # of 400 at a rate of 5 %: more come in fewer than one of 200 cases
+    assert lopsided([1.0, 1.0, 1.0, 1.0, 9.0], 0.05) is None
+    assert lopsided([2.0] * 12, 0.05) is None
+
+
 def tables(ratio: np.ndarray) -> dict[str, CellTable]:
     noise = np.random.default_rng(3).normal(0, 0.002, (2, len(ratio)))
     values = {"a.w": 100 * np.exp(noise[0]), "b.w": 100 * np.exp(noise[1]) * ratio}
@@ -71,6 +102,34 @@ def test_a_ratio_that_falls_during_the_run_is_said_with_its_figures() -> None:
 def test_a_step_names_its_block_and_a_warm_up_the_first() -> None:
     assert "changed from 1.00 before block 7 to 2.00 from there on" in said(1.0 + (np.arange(12) >= 6))[0]
     assert "was 1.99 in block 1 and 1.00 after it (warm-up)" in said(1.0 + (np.arange(12) == 0))[0]
+
+
+def test_each_rate_of_metadata_is_looked_at_over_time() -> None:
+    job = MetadataJob(
+        operations=("create", "stat"),
+        files=10,
+        branch=1,
+        depth=0,
+        private=True,
+        file_size=0,
+        bs=4096,
+        numjobs=1,
+        time_based=False,
+        runtime_ns=0,
+    )
+    noise = 100 * np.exp(np.random.default_rng(3).normal(0, 0.01, (2, 12)))
+    falling = noise[1] * np.linspace(2.0, 1.0, 12)
+    by_block = {
+        block: Measured({"create_iops": float(a), "stat_iops": float(b)}, {})
+        for block, (a, b) in enumerate(zip(noise[0], falling, strict=True), start=1)
+    }
+    tree = replace(cell("a.tree"), job=job, layout=None)
+    found = changes_over_time(
+        (tree,), {"a.tree": CellTable("a.tree", (), by_block)}, {"a.tree": "VALID"}, "a"
+    )
+    assert [statement.text.split(" from ")[0] for statement in found] == [
+        "During the run stat_iops of a.tree fell"
+    ]
 
 
 def test_a_steady_run_says_nothing_of_time() -> None:

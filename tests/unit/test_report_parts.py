@@ -184,6 +184,17 @@ def test_only_the_steady_part_of_a_line_is_drawn_thick_and_none_of_it_shaded() -
     assert '"to": 5.0' not in text
 
 
+def test_a_shift_of_level_is_marked_at_the_first_point_after_it() -> None:
+    [cell] = typical().cells[:1]
+    points = tuple((second + 1.0, 1e9 if second < 5 else 5e8) for second in range(9))
+    line = Line("t1", 1, "bandwidth", "B/s", points, shift_s=5.0)
+    [chart] = series(0, cell.work, (replace(cell, lines=(line,)),), [cell.target], 100, False)
+    assert "diamond: the level shifts" in chart.title
+    assert [row["t"] for row in _rows(chart.spec) if row.get("shift")] == [6.0]
+    [plain] = series(0, cell.work, (replace(cell, lines=(replace(line, shift_s=None),)),), ["a"], 100, False)
+    assert "diamond" not in json.dumps(plain.spec)
+
+
 def _rows(spec: Any) -> list[dict[str, Any]]:
     """Every row of data in a chart."""
     if isinstance(spec, list):

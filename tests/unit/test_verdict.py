@@ -10,6 +10,7 @@ import pytest
 from builders import MIB, cell, cluster_state, facts, trial_row
 
 from leadline.analysis.cells import CellTable
+from leadline.analysis.level_shift import Shift, TrialShift
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics import Estimate
 from leadline.spec.work import SteadyState
@@ -222,6 +223,29 @@ def test_a_steady_state_that_was_asked_for_and_not_reached_is_doubtful() -> None
     unseen = trial_row(steady=False)
     found = judge(Case(asked, facts(), (unseen,), 1, 1 << 34, None))
     assert any("too short" in code.evidence for code in found.codes)
+
+
+@pytest.mark.parametrize(
+    ("p_values", "after", "fires"),
+    [
+        ((0.001, 0.005, 0.3), 80.0, True),
+        ((0.001, 0.3), 80.0, True),
+        ((0.001, 0.3, 0.3), 80.0, False),
+        ((0.001, 0.001, 0.001), 95.0, False),
+        ((0.02, 0.02, 0.02), 50.0, False),
+    ],
+)
+def test_a_level_that_shifts_in_half_of_the_trials_by_a_tenth_is_doubtful(
+    p_values: tuple[float, ...], after: float, fires: bool
+) -> None:
+    trials = tuple(trial_row(trial=f"t{i}", block=i) for i in range(len(p_values)))
+    shifts = {f"t{i}": TrialShift(1.5, Shift(9, 100.0, after, p)) for i, p in enumerate(p_values)}
+    found = judge(Case(cell(), facts(), trials, len(trials), 1 << 34, None, shifts=shifts))
+    assert ("level_shift" in codes(found)) is fires
+    if fires:
+        evidence = next(code.evidence for code in found.codes if code.code == "level_shift")
+        assert "of 3 trials; t0: 100" in evidence or "of 2 trials; t0: 100" in evidence
+        assert "until 1.5 s, 80" in evidence
 
 
 def test_the_bytes_of_jobs_that_ran_together_are_held_against_what_all_of_them_read() -> None:

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 
 from leadline.analysis.metrics import Measured, trial_metrics
 from leadline.analysis.search import Probe, counted_trials, not_held
-from leadline.analysis.statistics import Estimate, Ratio, geometric_mean, paired_ratio, unpaired_ratio
+from leadline.analysis.statistics import (
+    ALPHA,
+    Estimate,
+    Ratio,
+    geometric_mean,
+    paired_ratio,
+    unpaired_ratio,
+)
 from leadline.spec.work import Search
 from leadline.store.tables import LatencyRow, TrialRow
 
@@ -103,20 +110,23 @@ def _with_rate(search: Search, probe: Probe, measured: Measured) -> Measured:
     return Measured(measured.values, {search.metric: not_held(search, probe), **measured.reasons})
 
 
-def cell_metrics(table: CellTable) -> dict[str, CellMetric]:
-    """Every metric that at least one block has, or has a reason not to have."""
+def cell_metrics(table: CellTable, alpha: float = ALPHA) -> dict[str, CellMetric]:
+    """Every metric that at least one block has, or has a reason not to have.
+
+    `alpha` is the level of the intervals.
+    """
     names: dict[str, None] = {}
     for measured in table.by_block.values():
         names.update(dict.fromkeys((*measured.values, *measured.reasons)))
-    return {name: _over_blocks(table, name) for name in names}
+    return {name: _over_blocks(table, name, alpha) for name in names}
 
 
-def _over_blocks(table: CellTable, name: str) -> CellMetric:
+def _over_blocks(table: CellTable, name: str, alpha: float) -> CellMetric:
     values = [m.values[name] for _, m in sorted(table.by_block.items()) if name in m.values]
     lacking = [m.reasons[name] for m in table.by_block.values() if name in m.reasons]
     if lacking:
         return CellMetric(None, lacking[0])
-    estimate = geometric_mean(values)
+    estimate = geometric_mean(values, alpha)
     return CellMetric(estimate, None if estimate else "a block measured zero")
 
 

@@ -25,14 +25,13 @@ def make_growth(path: Path) -> Growth:
 
         if options.until is None and options.budget_s is None:
             return ()
-        events = open_result(path).events
         works = next_works(states_of(path, plan), options.until, widest_only=options.budget_s is not None)
-        cells = [cell for cell in plan.cells if cell.work in works]
+        cells = [cell.id for cell in plan.cells if cell.work in works]
         if options.budget_s is not None:
-            left_s = options.budget_s - spent_s(events)
-            if _expected_s(plan, [cell.id for cell in cells], events) > left_s:
+            events = open_result(path).events
+            if expected_s(plan, cells, events) > options.budget_s - spent_s(events):
                 return ()
-        return [cell.id for cell in cells]
+        return cells
 
     return grow
 
@@ -46,12 +45,14 @@ def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:
 
     result = open_result(path)
     tables = tables_of(result, plan)
-    base = Study.from_json(result.manifest["study"]).compare.base or plan.targets[0].name
+    asked = Study.from_json(result.manifest["study"]).compare
+    base = asked.base or plan.targets[0].name
     work_of = {cell.id: cell.work for cell in plan.cells}
     blocks: dict[str, set[int]] = {cell.work: set() for cell in plan.cells}
     for trial in plan.trials:
         blocks[work_of[trial.cell]].add(trial.block)
-    return work_states(plan.cells, tables, base, {work: len(found) for work, found in blocks.items()})
+    tried = {work: len(found) for work, found in blocks.items()}
+    return work_states(plan.cells, tables, base, tried, asked.metrics)
 
 
 def spent_s(events: Sequence[Event]) -> float:
@@ -65,13 +66,37 @@ def spent_s(events: Sequence[Event]) -> float:
     return (total_ns + (last_ns - started_ns if started_ns is not None else 0)) / 1e9
 
 
-def _expected_s(plan: Plan, cells: Sequence[str], events: Sequence[Event]) -> float:
-    """What a block of these cells will take: as long as their slowest trials until now."""
-    begun = {str(e.details.get("trial")): e.t_ns for e in events if e.event == "trial_started"}
-    longest: dict[str, float] = {}
+def expected_s(plan: Plan, cells: Sequence[str], events: Sequence[Event]) -> float:
+    """What a block of these cells will take: each slot as long as its slowest one until now.
+
+    A slot is what runs at a time: a trial, the jobs of a group (all of them, whichever was named), each probe
+    of a search.
+    """
+    from leadline.plan import TRIAL_OVERHEAD_S, slot_seconds, with_block
+
+    seen = _slot_durations_s(plan, events)
+    slots = with_block(plan, cells).slots(without={trial.id for trial in plan.trials})
+    total_s = 0.0
+    for slot in slots:
+        key = frozenset(trial.cell for trial in slot)
+        planned = [plan.cell(trial.cell) for trial in slot]
+        total_s += seen.get(key) or slot_seconds(planned) + TRIAL_OVERHEAD_S
+    return total_s
+
+
+def _slot_durations_s(plan: Plan, events: Sequence[Event]) -> dict[frozenset[str], float]:
+    """By the cells of a slot: the longest that one took, its workers' start included, files laid out not."""
+    cells = {trial.id: trial.cell for trial in plan.trials}
+    begun: dict[str, int] = {}
+    longest: dict[frozenset[str], float] = {}
+    before_ns = 0
     for event in events:
-        trial = str(event.details.get("trial"))
-        if event.event == "trial_finished" and trial in begun:
-            cell = str(event.details.get("cell"))
-            longest[cell] = max((event.t_ns - begun[trial]) / 1e9, longest.get(cell, 0.0))
-    return sum(longest.get(cell.id, cell.seconds) for cell in plan.cells if cell.id in cells)
+        trials = [str(name) for name in event.details.get("trials", [event.details.get("trial")])]
+        if event.event == "trial_started":
+            begun[trials[0]] = before_ns or event.t_ns
+        elif event.event in ("trial_finished", "trials_finished") and all(t in begun for t in trials):
+            key = frozenset(cells.get(trial, "") for trial in trials)
+            took_s = (event.t_ns - min(begun[trial] for trial in trials)) / 1e9
+            longest[key] = max(took_s, longest.get(key, 0.0))
+        before_ns = event.t_ns
+    return longest

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
+    from leadline.analysis.cells import CellTable
     from leadline.plan import Plan
 
 # Stated, not measured: about what ratios on memory, of random and of sequential disk I/O vary by.
@@ -32,7 +33,7 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
             f"smallest difference found in 4 of 5 studies ({blocks}): {'; '.join(found)}"
             " (assumed; --like RESULT takes measured variation)",
         )
-    measured = _measured(plan, like)
+    measured = _measured(plan, like, metrics)
     return (
         f"smallest difference found in 4 of 5 studies ({blocks}), with the variation of {like}:",
         *(
@@ -62,8 +63,10 @@ def _difference(blocks: int, variation: float, level: float) -> str:
     return f"{found:.1%}" if found < 0.1 else f"{found:.0%}"
 
 
-def _measured(plan: Plan, like: Path) -> Mapping[str, float]:
-    """By work: the largest variation of its ratios in a result, or of its figures if that has one target."""
+def _measured(plan: Plan, like: Path, metrics: tuple[str, ...]) -> Mapping[str, float]:
+    """By work: the largest variation of the ratios of what it is asked for, or of the figures themselves
+    where the result has one target.
+    """
     from leadline.analysis.power import block_variation
     from leadline.plan import Plan as StoredPlan
     from leadline.store.reader import open_result
@@ -71,7 +74,7 @@ def _measured(plan: Plan, like: Path) -> Mapping[str, float]:
     stored = StoredPlan.from_json(open_result(like).manifest["plan"])
     works = dict.fromkeys(cell.work for cell in plan.cells)
     found: dict[str, float] = {}
-    for work, logarithms in _series(stored, like):
+    for work, logarithms in _series(stored, like, metrics):
         variation = block_variation(logarithms)
         if work in works and variation is not None:
             found[work] = max(variation, found.get(work, 0.0))
@@ -83,27 +86,33 @@ def _measured(plan: Plan, like: Path) -> Mapping[str, float]:
     return found
 
 
-def _series(stored: Plan, like: Path) -> Iterator[tuple[str, list[float]]]:
-    from leadline.analysis.cells import tabulate
-    from leadline.analysis.metrics import primary_metric
+def _series(stored: Plan, like: Path, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:
     from leadline.store.reader import open_result
+    from leadline.verdict.comparisons import asked_metrics
+    from leadline.verdict.findings import tables_of
 
-    tables = tabulate(open_result(like).trials(), {}, frozenset())
+    tables = tables_of(open_result(like), stored)
     base = stored.targets[0].name
     alone = len(stored.targets) == 1
     anchors = {cell.work: cell for cell in stored.cells if cell.target == base}
     for cell in stored.cells:
         if cell.id not in tables or (cell.target == base and not alone):
             continue
-        metric = primary_metric(cell.job.as_json())
-        own = {b: m.values[metric] for b, m in tables[cell.id].by_block.items() if metric in m.values}
         anchor = tables.get(anchors[cell.work].id)
-        if alone or anchor is None:
-            # Two targets that vary alike and apart from each other: their ratio varies more, by root two.
-            yield cell.work, [math.sqrt(2) * math.log(value) for _, value in sorted(own.items())]
-            continue
-        base_values = {b: m.values[metric] for b, m in anchor.by_block.items() if metric in m.values}
-        yield (
-            cell.work,
-            [math.log(own[block] / base_values[block]) for block in sorted(own) if block in base_values],
-        )
+        for metric in asked_metrics(cell, metrics):
+            own = _positive(tables[cell.id], metric)
+            if alone or anchor is None:
+                # Two targets that vary alike and apart from each other: their ratio varies more, by root two.
+                yield cell.work, [math.sqrt(2) * math.log(value) for _, value in sorted(own.items())]
+                continue
+            others = _positive(anchor, metric)
+            yield (
+                cell.work,
+                [math.log(own[block] / others[block]) for block in sorted(own) if block in others],
+            )
+
+
+def _positive(table: CellTable, metric: str) -> dict[int, float]:
+    """By block, where there is a value to take the logarithm of."""
+    found = {block: measured.values.get(metric, 0.0) for block, measured in table.by_block.items()}
+    return {block: value for block, value in found.items() if value > 0}

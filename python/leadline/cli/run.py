@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 @click.option(
     "--until",
     metavar="PERCENT",
-    help="Add blocks until the interval of what each work is asked for reaches no further, for example 3%.",
+    help="Add blocks until the interval of what each work is asked for (its rates, or the metrics that"
+    " the study compares) reaches no further, for example 3%.",
 )
 @click.option(
     "--budget", metavar="TIME", help="Add blocks where intervals are widest, for this long, for example 30m."

@@ -210,6 +210,8 @@ def _series_panel(name: str, title: str, pairs: list[tuple[Cell, Line]], names: 
     ramp = min(line.measured_from_s for _, line in pairs)
     if any(line.measured_to_s is not None for _, line in pairs):
         title += "; thick: what counts"
+    if any(line.shift_s is not None for _, line in pairs):
+        title += "; diamond: the level shifts"
     trials = fmt.plural(len(pairs), "trial")
     words = f"{scale.label} over time, {trials}: " + "; ".join(
         dict.fromkeys(
@@ -230,6 +232,7 @@ def thin(points: tuple[tuple[float, float], ...], most: int) -> tuple[tuple[floa
 
 
 def _line_rows(cell: Cell, line: Line, scale: fmt.Scale) -> list[dict[str, Any]]:
+    shifted = _shifted_place(line)
     return [
         {
             "target": fmt.printable(cell.target),
@@ -239,14 +242,23 @@ def _line_rows(cell: Cell, line: Line, scale: fmt.Scale) -> list[dict[str, Any]]
             "state": cell.validity.state,
             "word": "",
             **({} if line.measured_to_s is None else {"counted": _is_counted(line, second)}),
+            **({"shift": True} if place == shifted else {}),
         }
-        for second, value in line.points
+        for place, (second, value) in enumerate(line.points)
     ]
 
 
 def _is_counted(line: Line, second: float) -> bool:
     """A point stands at the end of its interval."""
     return line.measured_to_s is not None and line.measured_from_s < second <= line.measured_to_s + 1e-6
+
+
+def _shifted_place(line: Line) -> int | None:
+    """The first point of the new level; a point stands at the end of its interval."""
+    if line.shift_s is None:
+        return None
+    later = (place for place, (second, _) in enumerate(line.points) if second > line.shift_s + 1e-6)
+    return next(later, None)
 
 
 def _line_layers(names: list[str], rows: list[dict[str, Any]], ramp_s: float) -> list[dict[str, Any]]:
@@ -279,7 +291,13 @@ def _line_layers(names: list[str], rows: list[dict[str, Any]], ramp_s: float) ->
     if any(row.get("counted") for row in rows):
         thick = {"type": "line", "strokeWidth": 4, "opacity": 0.6}
         counted = [{**lines, "mark": thick, "transform": [{"filter": "datum.counted"}]}]
-    return [*_ramp(ramp_s), lines, *counted, *_word_marks(rows, x, y)]
+    shifts = []
+    if any(row.get("shift") for row in rows):
+        diamond = {"type": "point", "shape": "diamond", "filled": True, "size": 90, "opacity": 1}
+        mark = {**diamond, "stroke": "var(--paper)", "strokeWidth": 1.2}
+        encoding = {"x": x, "y": y, "color": colour(names), "tooltip": {"field": "trial"}}
+        shifts = [{"mark": mark, "transform": [{"filter": "datum.shift"}], "encoding": encoding}]
+    return [*_ramp(ramp_s), lines, *counted, *shifts, *_word_marks(rows, x, y)]
 
 
 def _ramp(ramp_s: float) -> list[dict[str, Any]]:

@@ -95,6 +95,7 @@ def comparison_to_json(item: Comparison) -> dict[str, Any]:
         "validity": item.validity,
         "confidence": item.confidence,
         "correction": item.correction,
+        "skewness": item.skewness,
     }
 
 

@@ -384,7 +384,8 @@ def _no_progress(_message: Mapping[str, Any]) -> None:
 
 
 def _interval_ns(cell: PlannedCell, interval_s: float) -> int:
-    """The asked interval, but short enough that even a short trial has ten of them; at least 100 ms.
+    """The asked interval, but short enough that even a short trial has twenty of them; at least 100 ms.
+    With fewer a shift of level could not be told from noise.
 
     Where a steady state is looked for, its window.
     """
@@ -392,7 +393,7 @@ def _interval_ns(cell: PlannedCell, interval_s: float) -> int:
         return cell.steady.window
     planned_ns = cell.job.ramp_time_ns + cell.job.runtime_ns
     asked_ns = int(interval_s * 1e9)
-    return min(asked_ns, max(planned_ns // 10, _SHORTEST_INTERVAL_NS)) if planned_ns else asked_ns
+    return min(asked_ns, max(planned_ns // 20, _SHORTEST_INTERVAL_NS)) if planned_ns else asked_ns
 
 
 def _prefix(cell: PlannedCell, trial: Trial | None, layout: Layout | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
+from leadline.analysis.lopsided import lopsided
 from leadline.analysis.metrics import default_metrics, metric_kind
 from leadline.analysis.multiplicity import ALPHA, holm_levels
 from leadline.analysis.statistics import Estimate, Ratio
@@ -52,7 +53,9 @@ def outcome_of(estimate: Estimate | None, higher_is_better: bool, margin: float)
 
 
 def decide(pairs: Sequence[Pair], margin: float, alpha: float = ALPHA) -> tuple[Comparison, ...]:
-    """One comparison each. Those that can be decided share the chance `alpha` to err (Holm)."""
+    """One comparison each. Those that can be decided share the chance `alpha` to err (Holm), and one chance
+    in twenty to be called lopsided without being so.
+    """
     ratios = [pair.ratio if pair.state not in _UNUSABLE else None for pair in pairs]
     family = [(i, ratio) for i, ratio in enumerate(ratios) if ratio is not None and ratio.series]
     levels = dict.fromkeys(range(len(pairs)), alpha)
@@ -60,14 +63,19 @@ def decide(pairs: Sequence[Pair], margin: float, alpha: float = ALPHA) -> tuple[
     found = holm_levels([ratio.p_value() for _, ratio in family], weights, alpha)
     levels |= {i: level for (i, _), level in zip(family, found, strict=True)}
     correction = _correction([levels[i] for i, _ in family], alpha)
-    return tuple(_comparison(pair, levels[i], margin, correction) for i, pair in enumerate(pairs))
+    uneven = {i: lopsided(ratio.logarithms, ALPHA / len(family)) for i, ratio in family}
+    return tuple(
+        _comparison(pair, levels[i], margin, correction, uneven.get(i)) for i, pair in enumerate(pairs)
+    )
 
 
-def _comparison(pair: Pair, level: float, margin: float, correction: str | None) -> Comparison:
+def _comparison(
+    pair: Pair, level: float, margin: float, correction: str | None, skewness: float | None
+) -> Comparison:
     estimate = pair.ratio.estimate(level) if pair.ratio else None
     outcome = outcome_of(estimate, metric_kind(pair.metric).higher_is_better, margin)
     blocks = estimate.count if estimate else 0
-    parts = [part for part in (pair.basis, _assumption(blocks)) if part]
+    parts = [part for part in (pair.basis, _assumption(blocks), _skew_words(skewness)) if part]
     return Comparison(
         work=pair.work,
         metric=pair.metric,
@@ -83,7 +91,12 @@ def _comparison(pair: Pair, level: float, margin: float, correction: str | None)
         validity=pair.state,
         confidence=1 - level,
         correction=correction,
+        skewness=skewness,
     )
+
+
+def _skew_words(skewness: float | None) -> str | None:
+    return None if skewness is None else "a few blocks lie far to one side: a mean of so few may be off"
 
 
 def _assumption(blocks: int) -> str | None:
@@ -166,6 +179,17 @@ def compare_beside(
     `base` and `other` are cells here; `work` is the job that is alone. They are a family of their own:
     another question than how targets differ.
     """
+    found = pair_beside(cells, tables, states, metrics)
+    return decide([p for p in found if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
+
+
+def pair_beside(
+    cells: Sequence[PlannedCell],
+    tables: Mapping[str, CellTable],
+    states: Mapping[str, State],
+    metrics: Sequence[str],
+) -> list[Pair]:
+    """What `compare_beside` decides, before it is decided."""
     found = []
     for cell in cells:
         alone = _alone(cell, cells)
@@ -177,7 +201,7 @@ def compare_beside(
             ratio = compare_cells(pair[0], pair[1], metric)
             weight = weight_of(metric)
             found.append(Pair(alone.work, alone.id, cell.id, metric, ratio, state, weight))
-    return decide([p for p in found if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
+    return found
 
 
 def _alone(cell: PlannedCell, cells: Sequence[PlannedCell]) -> PlannedCell | None:
@@ -196,3 +220,12 @@ def wanted_metrics(cell: PlannedCell) -> tuple[str, ...]:
 def weight_of(metric: str) -> float:
     """The share of the chance to err that a comparison gets."""
     return 1.0 if "latency_" in metric else PRIMARY_WEIGHT
+
+
+def asked_metrics(cell: PlannedCell, named: Sequence[str] = ()) -> tuple[str, ...]:
+    """What a work is asked for: the metrics that the study names, else its rates without the percentiles.
+
+    Of metadata every operation has a rate of its own. These are what `--until` and `--budget` narrow and what
+    is looked at over time: a percentile scatters more than a rate, and would decide how long every run takes.
+    """
+    return tuple(named) or tuple(m for m in wanted_metrics(cell) if weight_of(m) == PRIMARY_WEIGHT)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
+from leadline.analysis.level_shift import TrialShift, shift_of_trial
 from leadline.analysis.metrics import default_metrics, metric_kind, operation_phases
 from leadline.analysis.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.analysis.origin import bytes_read, bytes_written
@@ -36,7 +37,7 @@ from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.published import published_findings
 from leadline.verdict.trace_findings import trace_findings
-from leadline.verdict.validity import Case, judge, worst
+from leadline.verdict.validity import Case, is_shift, judge, worst
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
@@ -59,21 +60,32 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     latency = rows_by_trial(result.latency())
     tables = tables_of(result, plan, latency)
     reasons = _not_run_reasons(result)
+    shifts = {trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))}
     validity = {
         cell.id: judge(
-            _case(cell, facts, tables, plan, study, manifest.get("memory_bytes"), reasons.get(cell.id))
+            _case(
+                cell, facts, tables, plan, study, manifest.get("memory_bytes"), reasons.get(cell.id), shifts
+            )
         )
         for cell in plan.cells
     }
     series = rows_by_trial(result.series(["engine"])) if with_charts else {}
+    alpha = alpha_of(manifest)
     cells = tuple(
-        _cell(cell, tables.get(cell.id), validity[cell.id], latency if with_charts else {}, series)
+        _cell(
+            cell,
+            tables.get(cell.id),
+            validity[cell.id],
+            latency if with_charts else {},
+            series,
+            shifts,
+            alpha,
+        )
         for cell in plan.cells
     )
     anchor = _anchor(base, study, plan)
     states = {name: found.state for name, found in validity.items()}
     asked = study.compare
-    alpha = _alpha(manifest)
     comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin, alpha)
     beside = compare_beside(plan.cells, tables, states, asked.metrics, asked.margin, alpha)
     targets = tuple(
@@ -92,7 +104,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         comparisons=comparisons + beside,
         statements=(
             *words.statements(targets, cells, comparisons, result.complete, beside),
-            *changes_over_time(plan.cells, tables, states, anchor),
+            *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
         ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
@@ -126,8 +138,11 @@ def _searches_of(plan: Plan) -> dict[str, Search]:
     return {cell.id: cell.search for cell in plan.cells if cell.search is not None}
 
 
-def _alpha(manifest: Mapping[str, Any]) -> float:
-    """The chance to err: less where the run chose its blocks by what it had measured."""
+def alpha_of(manifest: Mapping[str, Any]) -> float:
+    """The level of intervals and verdicts: less where the run chose its blocks by what it had measured.
+
+    Intervals drawn at it hold as often as 95 % intervals of a run whose blocks were fixed beforehand.
+    """
     options = manifest.get("options") or {}
     return ALPHA_AFTER_LOOKS if options.get("until") or options.get("budget_s") else ALPHA
 
@@ -158,6 +173,7 @@ def _case(
     study: Study,
     memory: object,
     reason: str | None,
+    shifts: Mapping[str, TrialShift],
 ) -> Case:
     table = tables.get(cell.id)
     return Case(
@@ -168,6 +184,7 @@ def _case(
         memory_bytes=memory if isinstance(memory, int) else None,
         not_run_reason=reason,
         max_rate_bytes_per_s=study.limits.max_rate,
+        shifts=shifts,
     )
 
 
@@ -177,6 +194,8 @@ def _cell(
     validity: Validity,
     latency: Mapping[str, Sequence[LatencyRow]],
     series: Mapping[str, Sequence[SeriesRow]],
+    shifts: Mapping[str, TrialShift],
+    alpha: float,
 ) -> Cell:
     trials = table.trials if table else ()
     judged, good = (table.judged, table.good) if table else ((), ())
@@ -187,17 +206,23 @@ def _cell(
         work=cell.work,
         factors=dict(cell.factors),
         job={**cell.job.as_json(), "notes": list(cell.notes)},
-        metrics=_metrics(cell, table, validity),
+        metrics=_metrics(cell, table, validity, alpha),
         validity=validity,
         trials=tuple(_trial(trial, table) for trial in trials),
         curves=tuple(_curves(own_latency)),
-        lines=tuple(_line(trial, series[trial.trial]) for trial in judged if trial.trial in series),
+        lines=tuple(
+            _line(trial, series[trial.trial], _shift_s(trial, validity, shifts))
+            for trial in judged
+            if trial.trial in series
+        ),
         origin=_origin(good),
     )
 
 
-def _metrics(cell: PlannedCell, table: CellTable | None, validity: Validity) -> dict[str, Quantity]:
-    found = cell_metrics(table) if table else {}
+def _metrics(
+    cell: PlannedCell, table: CellTable | None, validity: Validity, alpha: float
+) -> dict[str, Quantity]:
+    found = cell_metrics(table, alpha) if table else {}
     metrics = {}
     for name, metric in found.items():
         unit, estimate = metric_kind(name).unit, metric.estimate
@@ -252,12 +277,19 @@ def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
                 )
 
 
-def _line(trial: TrialRow, series: Sequence[SeriesRow]) -> Line:
+def _shift_s(trial: TrialRow, validity: Validity, shifts: Mapping[str, TrialShift]) -> float | None:
+    """Where a trial's level shifts, in a cell of which that is said."""
+    found = shifts.get(trial.trial)
+    said = any(code.code == "level_shift" for code in validity.codes)
+    return found.at_s if said and found is not None and is_shift(found) else None
+
+
+def _line(trial: TrialRow, series: Sequence[SeriesRow], shift_s: float | None) -> Line:
     name, unit = ("iops", "1/s") if operation_phases(trial) else ("bandwidth", "B/s")
     points = summed_series(series, "engine", name)
     from_s, steady = trial.ramp_ns / 1e9, trial.steady is not None
     to_s = from_s + trial.measured_ns / 1e9 if steady else None
-    return Line(trial.trial, trial.block, name, unit, points, from_s, to_s)
+    return Line(trial.trial, trial.block, name, unit, points, from_s, to_s, shift_s)
 
 
 def _origin(trials: Sequence[TrialRow]) -> Origin | None:

@@ -85,7 +85,7 @@ class Line:
     """A time series of one trial: `points` are (seconds since the trial's start, value).
 
     A point stands at the end of its interval. `measured_to_s` is given where the figures of the trial come
-    from a part of it only (steady state).
+    from a part of it only (steady state), `shift_s` where its level shifts.
     """
 
     trial: str
@@ -95,6 +95,7 @@ class Line:
     points: tuple[tuple[float, float], ...]
     measured_from_s: float = 0.0
     measured_to_s: float | None = None
+    shift_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class Comparison:
     `verdict` speaks of `other`: faster, slower, same (within `margin`), undecided. `assumption` says
     what the interval rests on where that needs saying (few blocks). The interval has the `confidence` at
     which the comparison was decided, more than 0.95 where a study has several: `correction` says so.
+    `skewness` is that of the blocks' log ratios, where it is more than chance makes it.
     """
 
     work: str
@@ -148,6 +150,7 @@ class Comparison:
     validity: State = "VALID"
     confidence: float = 0.95
     correction: str | None = None
+    skewness: float | None = None
 
 
 @dataclass(frozen=True)

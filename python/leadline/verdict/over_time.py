@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.drift import FEWEST_BLOCKS, Change, find_changes
-from leadline.analysis.metrics import metric_kind, primary_metric
+from leadline.analysis.metrics import metric_kind
 from leadline.plan import PlannedCell
 from leadline.units import format_number, format_quantity
+from leadline.verdict.comparisons import asked_metrics
 from leadline.verdict.model import State, Statement
 
 _SHOWN_MAX = 3
@@ -26,9 +27,14 @@ class _Series:
 
 
 def changes_over_time(
-    cells: Sequence[PlannedCell], tables: Mapping[str, CellTable], states: Mapping[str, State], base: str
+    cells: Sequence[PlannedCell],
+    tables: Mapping[str, CellTable],
+    states: Mapping[str, State],
+    base: str,
+    metrics: Sequence[str] = (),
 ) -> tuple[Statement, ...]:
-    """At most two statements: ratios that changed during the run, and rates that did.
+    """At most two statements: ratios that changed during the run, and figures that did. `metrics` are those
+    that the study compares; none: what each work is asked for.
 
     All series of a study are tested together: 19 of 20 studies in which nothing changes say nothing.
     Only blocks that every series has are looked at, and at least five of them are needed.
@@ -36,7 +42,7 @@ def changes_over_time(
     usable = [cell for cell in cells if states[cell.id] not in ("INVALID", "NOT_RUN") and cell.id in tables]
     every = [
         series
-        for series in (*_ratios(usable, tables, base), *_rates(usable, tables))
+        for series in (*_ratios(usable, tables, base, metrics), *_rates(usable, tables, metrics))
         if len(series.by_block) >= FEWEST_BLOCKS
     ]
     if not every:
@@ -54,22 +60,28 @@ def changes_over_time(
     return tuple(statements)
 
 
-def _rates(cells: Sequence[PlannedCell], tables: Mapping[str, CellTable]) -> Iterator[_Series]:
+def _rates(
+    cells: Sequence[PlannedCell], tables: Mapping[str, CellTable], named: Sequence[str]
+) -> Iterator[_Series]:
     for cell in cells:
-        metric = primary_metric(cell.job.as_json())
-        yield _Series(cell.id, metric_kind(metric).unit, _values(tables[cell.id], metric))
+        metrics = asked_metrics(cell, named)
+        for metric in metrics:
+            words = cell.id if len(metrics) == 1 else f"{metric} of {cell.id}"
+            yield _Series(words, metric_kind(metric).unit, _values(tables[cell.id], metric))
 
 
-def _ratios(cells: Sequence[PlannedCell], tables: Mapping[str, CellTable], base: str) -> Iterator[_Series]:
+def _ratios(
+    cells: Sequence[PlannedCell], tables: Mapping[str, CellTable], base: str, named: Sequence[str]
+) -> Iterator[_Series]:
     anchors = {cell.work: cell for cell in cells if cell.target == base}
     for cell in cells:
         anchor = anchors.get(cell.work)
         if anchor is None or cell.target == base:
             continue
-        metric = primary_metric(cell.job.as_json())
-        own, other = _values(tables[anchor.id], metric), _values(tables[cell.id], metric)
-        shared = {block: other[block] / own[block] for block in own if block in other}
-        yield _Series(f"{metric} of {cell.target} / {base} in {cell.work}", "", shared)
+        for metric in asked_metrics(cell, named):
+            own, other = _values(tables[anchor.id], metric), _values(tables[cell.id], metric)
+            shared = {block: other[block] / own[block] for block in own if block in other}
+            yield _Series(f"{metric} of {cell.target} / {base} in {cell.work}", "", shared)
 
 
 def _values(table: CellTable, metric: str) -> dict[int, float]:

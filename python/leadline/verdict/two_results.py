@@ -9,7 +9,7 @@ from leadline.errors import ResultError
 from leadline.plan import Plan, PlannedCell
 from leadline.store.reader import Result, require_study
 from leadline.verdict.comparisons import Pair, decide, wanted_metrics, weight_of
-from leadline.verdict.findings import build_findings, tables_of
+from leadline.verdict.findings import alpha_of, build_findings, tables_of
 from leadline.verdict.model import Comparison, State
 from leadline.verdict.two_traces import compare_traces
 from leadline.verdict.validity import worst
@@ -42,7 +42,7 @@ def compare_results(
         state = worst([states[0][first.id], states[1][second.id]])
         for metric in metrics or wanted_metrics(first):
             found.append(_pair((first, second), (tables[0], tables[1]), metric, state))
-    return decide(found, margin)
+    return decide(found, margin, min(alpha_of(base.manifest), alpha_of(other.manifest)))
 
 
 def missing_cells(base: Result, other: Result) -> tuple[str, ...]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from leadline.analysis.level_shift import TrialShift
 from leadline.analysis.metrics import operation_phases
 from leadline.analysis.origin import Bytes, bytes_read, bytes_written
 from leadline.plan import PlannedCell
 from leadline.spec.metadata import MetadataJob
 from leadline.spec.target import TargetFacts
 from leadline.store.tables import TrialRow
-from leadline.units import format_duration, format_rate, format_size
+from leadline.units import format_duration, format_quantity, format_rate, format_size
 from leadline.verdict.catalogue import catalogue
 from leadline.verdict.model import Code, State, Validity
 
@@ -22,7 +23,9 @@ _RANK: dict[State, int] = {"VALID": 0, "DOUBTFUL": 1, "INVALID": 2, "NOT_RUN": 3
 
 @dataclass(frozen=True)
 class Case:
-    """What the codes of one cell look at. `trials` are all that were stored, `good` the complete ones."""
+    """What the codes of one cell look at. `trials` are all that were stored, `good` the complete ones;
+    `shifts` has the largest step of each trial that has intervals enough for one.
+    """
 
     cell: PlannedCell
     facts: TargetFacts
@@ -31,6 +34,7 @@ class Case:
     memory_bytes: int | None
     not_run_reason: str | None
     max_rate_bytes_per_s: int | None = None
+    shifts: Mapping[str, TrialShift] = field(default_factory=dict)
 
     @property
     def good(self) -> tuple[TrialRow, ...]:
@@ -237,6 +241,28 @@ def _no_steady_state(case: Case) -> Iterator[Code]:
     yield catalogue()["no_steady_state"].fire(f"{len(bad)} of {len(case.good)} trials; {trial.trial}: {seen}")
 
 
+def _level_shift(case: Case) -> Iterator[Code]:
+    """At least half of the trials, each at its own level: by Rueger's inequality (1978) the chance that they
+    all err is at most twice that level, however they depend on each other."""
+    limit = catalogue()["level_shift"].thresholds
+    found = [(name, case.shifts[name]) for trial in case.good if (name := trial.trial) in case.shifts]
+    shifted = [(name, one) for name, one in found if is_shift(one)]
+    if not shifted or len(shifted) < limit["share_of_trials"] * len(found):
+        return
+    name, one = min(shifted, key=lambda item: item[1].shift.p_value)
+    before, after = (format_quantity(value, "1/s") for value in (one.shift.before, one.shift.after))
+    yield catalogue()["level_shift"].fire(
+        f"{len(shifted)} of {len(found)} trials; {name}: {before} until {one.at_s:.3g} s, {after} from there"
+        f" on (p = {one.shift.p_value:.1g})"
+    )
+
+
+def is_shift(found: TrialShift) -> bool:
+    """Whether a trial's step is larger than chance makes it, and large enough to matter."""
+    limit = catalogue()["level_shift"].thresholds
+    return found.shift.p_value <= limit["p_value"] and found.shift.size >= limit["size"]
+
+
 def _memory_target(case: Case) -> Iterator[Code]:
     if case.facts.in_memory:
         yield catalogue()["memory_target"].fire(f"{case.facts.mount_point} is {case.facts.file_system}")
@@ -327,5 +353,6 @@ _RULES: tuple[Callable[[Case], Iterator[Code]], ...] = (
     _noisy_host,
     _clock_skew,
     _no_steady_state,
+    _level_shift,
     _compressible,
 )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.analysis.metrics import metric_kind, metric_operation, operation_label
-from leadline.verdict.comparisons import confidence_words
+from leadline.verdict.comparisons import FEW_BLOCKS, confidence_words
 from leadline.verdict.model import Cell, Comparison, Outcome, Statement, TargetView
 
 _UNUSABLE = ("INVALID", "NOT_RUN")
@@ -231,12 +231,28 @@ def _cautions(
                 f" ({', '.join(codes)}).",
                 tuple(f"{cell.id}: {code.evidence}" for cell in found for code in cell.validity.codes),
             )
-    few = [c for c in comparisons if c.assumption]
+    yield from _about_intervals(comparisons)
+
+
+def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
+    few = [c for c in comparisons if c.assumption and c.blocks < FEW_BLOCKS]
     if few:
         yield Statement(
             "caution",
             f"{len(few)} of {len(comparisons)} comparisons have few blocks, so that their intervals rest on"
             " assumptions; with six or more blocks they would not have to.",
+        )
+    uneven = [c for c in comparisons if c.skewness is not None]
+    if uneven:
+        yield Statement(
+            "caution",
+            f"{len(uneven)} of {len(comparisons)} comparisons have a few blocks far to one side of the"
+            " others. Such means settle slowly, and their intervals hold less often than they say: run more"
+            " blocks, and look at what happened in these.",
+            tuple(
+                f"{c.work} {c.metric}, {c.other}: skewness {c.skewness:.1f}, {c.blocks} blocks"
+                for c in uneven
+            ),
         )
 
 
