@@ -21,6 +21,7 @@ from leadline.spec.work import Search
 from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
+from leadline.verdict.case import Case
 from leadline.verdict.comparisons import compare_beside, compare_targets
 from leadline.verdict.model import (
     Cell,
@@ -35,7 +36,7 @@ from leadline.verdict.model import (
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.published import published_findings
-from leadline.verdict.validity import Case, judge, worst
+from leadline.verdict.validity import judge, worst
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
@@ -57,9 +58,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     tables = tables_of(result, plan, latency)
     reasons = _not_run_reasons(result)
     validity = {
-        cell.id: judge(
-            _case(cell, facts, tables, plan, study, manifest.get("memory_bytes"), reasons.get(cell.id))
-        )
+        cell.id: judge(_case(cell, facts, tables, plan, study, manifest, reasons.get(cell.id)))
         for cell in plan.cells
     }
     series = rows_by_trial(result.series(["engine"])) if with_charts else {}
@@ -153,10 +152,11 @@ def _case(
     tables: Mapping[str, CellTable],
     plan: Plan,
     study: Study,
-    memory: object,
+    manifest: Mapping[str, Any],
     reason: str | None,
 ) -> Case:
-    table = tables.get(cell.id)
+    table, memory = tables.get(cell.id), manifest.get("memory_bytes")
+    emulation = (manifest.get("host") or {}).get("emulation")
     return Case(
         cell=cell,
         facts=facts[cell.target],
@@ -165,6 +165,7 @@ def _case(
         memory_bytes=memory if isinstance(memory, int) else None,
         not_run_reason=reason,
         max_rate_bytes_per_s=study.limits.max_rate,
+        emulation=None if emulation in (None, "none seen") else str(emulation),
     )
 
 
