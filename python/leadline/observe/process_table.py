@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.observe.host_reader import TICK_NS
+from leadline.observe.mounts import printable
 from leadline.observe.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.reading import Counters, Request, Row
 
@@ -101,7 +102,7 @@ class CpuAccount:
             used.append((ticks - (before if then == started else 0), pid))
         self._others = others
         ticks, pid = max(used, default=(0, 0))
-        return f"{table.stats[pid].name} (process {pid})" if ticks > 0 else ""
+        return f"{printable(table.stats[pid].name)} (process {pid})" if ticks > 0 else ""
 
 
 class ProcessTable:
