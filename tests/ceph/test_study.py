@@ -114,6 +114,7 @@ def test_the_report_says_what_was_measured(result: Result, leadline: Command, tm
         assert words in text
 
 
+@pytest.mark.provokes("cluster_not_clean")
 def test_a_cluster_that_loses_an_osd_makes_its_cells_invalid(
     lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
 ) -> None:
@@ -149,7 +150,7 @@ def wait_until_clean(lab: leadline_lab.Lab, seconds: float = 120) -> None:
 def test_a_hung_mount_does_not_hang_the_run(
     lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
 ) -> None:
-    """Stopped OSDs answer nothing: trial and run end by their deadlines, and nothing stays once they answer."""
+    """Stopped OSDs answer nothing: trial and run end by their deadlines; nothing stays once they answer."""
     out = tmp_path / "r"
     process = subprocess.Popen(
         [
