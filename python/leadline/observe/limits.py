@@ -40,8 +40,8 @@ def wire_limit(interfaces: Sequence[str], proc: Path = Path("/proc"), sys: Path 
     if unknown:
         return missing((WIRE_LIMIT,), f"network interface {unknown[0]} has no speed of a physical link")
     total = sum(speed for speed in speeds if speed is not None)
-    words = f"{' and '.join(interfaces)}, {total / 125e6:g} Gbit/s"
-    return Counters({WIRE_LIMIT: total}, {WIRE_LIMIT: f"link speed of {words}"})
+    words = f"the link of {' and '.join(interfaces)} ({total / 125e6:g} Gbit/s)"
+    return Counters({WIRE_LIMIT: total}, {WIRE_LIMIT: words})
 
 
 def interface_speed(name: str, sys: Path = Path("/sys"), depth: int = 0) -> int | None:
