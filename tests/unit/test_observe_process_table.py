@@ -138,12 +138,27 @@ def facts_of(path: Path) -> str:
 
 
 def test_where_the_targets_own_daemon_is_not_known_nobody_is_accused() -> None:
-    targets = {"fuse": facts(file_system="fuse.sshfs"), "nfs": facts(access="nfs")}
+    targets = {
+        "fuse": facts(file_system="fuse.sshfs"),
+        "nfs": facts(access="nfs"),
+        "nbd": facts(device="nbd0"),
+    }
     source = ProcessTable(targets, os.getpid(), server_is_here=lambda one: one.access == "nfs")
-    for name, words in (("fuse", "FUSE"), ("nfs", "server")):
+    for name, words in (("fuse", "FUSE"), ("nfs", "server"), ("nbd", "nbd0")):
         found = source.counters(Request(name, None))
         assert found.values["explained_cpu_ns"] is None
         assert words in found.reasons["explained_cpu_ns"]
+
+
+def test_a_container_that_does_not_see_the_kernels_threads_accuses_nobody(tmp_path: Path) -> None:
+    for pid, line in ((10, stat("run", 1, 5)), (11, stat("sh", 1, 5))):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(line)
+        (tmp_path / str(pid) / "io").write_text("read_bytes: 7\nwrite_bytes: 8\n")
+    found = ProcessTable({"a": facts()}, 10, tmp_path).counters(Request("a", None))
+    assert found.values["explained_cpu_ns"] is None
+    assert "container" in found.reasons["explained_cpu_ns"]
+    assert (found.values["own_read_bytes"], found.values["own_written_bytes"]) == (7, 8)
 
 
 def test_others_share_of_cpu_is_what_nobody_explains() -> None:

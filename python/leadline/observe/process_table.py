@@ -24,6 +24,7 @@ OWN = ("own_read_bytes", "own_written_bytes")
 BUSIEST = "busiest_other"
 # On a cluster whose daemons run on this host, what they use is the target's own work.
 _CEPH_DAEMONS = frozenset({"ceph-osd", "ceph-mon", "ceph-mgr", "ceph-mds", "ceph-fuse"})
+_SERVED_DEVICES = ("nbd", "ublk")  # a process of this host serves these block devices
 _KINDS = {"ceph-fuse", "ceph-kernel", "libcephfs", "rados", "radosstriper"}
 
 
@@ -151,8 +152,12 @@ class ProcessTable:
     def _why_unknown(self, facts: TargetFacts, table: Table) -> str:
         if not table.own:
             return "the run's own processes are not to be seen in /proc"
+        if not any(stat.is_kernel for stat in table.stats.values()):
+            return "this container does not see the kernel's threads, which work for the target too"
         if facts.access == "local" and facts.file_system.startswith("fuse"):
             return "the daemon of this FUSE file system works for the target, and is not known"
+        if (facts.device or "").startswith(_SERVED_DEVICES):
+            return f"the daemon behind {facts.device} works for the target, and is not known"
         if self._server_is_here(facts):
             return "the target's server runs on this host, and its processes are not known"
         return ""
