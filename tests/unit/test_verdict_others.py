@@ -10,8 +10,11 @@ import pytest
 from builders import MIB, cell, cluster_state, facts, trial_row
 
 from findings_examples import small
+from leadline.analysis.cells import CellTable
+from leadline.analysis.metrics import Measured
 from leadline.report.redact import redacted
 from leadline.verdict.case import Case
+from leadline.verdict.implausible import outrunning
 from leadline.verdict.model import Validity
 from leadline.verdict.validity import judge
 
@@ -44,10 +47,20 @@ def check(
     job: dict[str, Any] | None = None,
     target: dict[str, Any] | None = None,
     emulation: str | None = None,
+    outran: str | None = None,
     **row: Any,
 ) -> Validity:
     rows = tuple(trial_row(trial=f"t000{i}", block=i, **row) for i in (1, 2, 3))
-    case = Case(cell(**(job or {})), facts(**(target or {})), rows, 3, 1 << 34, None, emulation=emulation)
+    case = Case(
+        cell(**(job or {})),
+        facts(**(target or {})),
+        rows,
+        3,
+        1 << 34,
+        None,
+        emulation=emulation,
+        outran=outran,
+    )
     return judge(case)
 
 
@@ -166,6 +179,46 @@ def test_samples_that_were_not_taken(missed: int | None, due: int | None, fires:
     found = evidence(check(samples_missed=missed, samples_due=due))
     assert ("events_lost" in found) is fires
     assert not fires or found["events_lost"] == "the observers took 36 of 40 samples that were due in t0001"
+
+
+SMALL, LARGE = {"rw": "randread", "bs": 4096}, {"rw": "read", "bs": 1 << 20}
+
+
+def outran(
+    small: dict[str, Any], large: dict[str, Any], times: float, spread: float = 0.01
+) -> dict[str, str]:
+    """What is said of a cell that moves so many times as much as the other one, block by block."""
+    cells = (cell("a.small", **small), cell("a.large", **large))
+    tables = {
+        one.id: CellTable(
+            one.id, (), {b: Measured({"bandwidth": rate * (1 + spread * b)}, {}) for b in range(6)}
+        )
+        for one, rate in zip(cells, (times * 1e8, 1e8), strict=True)
+    }
+    return outrunning(cells, tables)
+
+
+def test_small_random_reads_that_outrun_large_sequential_ones_are_doubtful() -> None:
+    found = outran(SMALL, LARGE, 3.0)
+    assert "random reads of 4 KiB moved 3 times as much" in found["a.small"]
+    judged = check(outran=found["a.small"])
+    assert [(code.code, code.state) for code in judged.codes] == [("implausible", "DOUBTFUL")]
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "times"),
+    [
+        (SMALL, LARGE, 1.4),
+        ({**SMALL, "iodepth": 32}, LARGE, 3.0),
+        ({**SMALL, "numjobs": 4}, LARGE, 3.0),
+        ({**SMALL, "direct": False}, LARGE, 3.0),
+        (SMALL, {**LARGE, "bs": 32768}, 3.0),
+        (SMALL, {**LARGE, "rate_iops": 10.0}, 3.0),
+        ({**SMALL, "rw": "randwrite"}, {**LARGE, "rw": "write"}, 3.0),
+    ],
+)
+def test_what_may_be_so_is_not_doubted(small: dict[str, Any], large: dict[str, Any], times: float) -> None:
+    assert outran(small, large, times) == {}
 
 
 def test_an_emulated_host_is_doubtful() -> None:

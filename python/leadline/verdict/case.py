@@ -14,7 +14,8 @@ from leadline.store.tables import TrialRow
 class Case:
     """What the codes of one cell look at. `trials` are all that were stored, `good` the complete ones.
 
-    `emulation` is what showed that the host's processor was emulated.
+    `emulation` is what showed that the host's processor was emulated; `outran` says that the cell was quicker
+    than one that must be quicker than it.
     """
 
     cell: PlannedCell
@@ -25,6 +26,7 @@ class Case:
     not_run_reason: str | None
     max_rate_bytes_per_s: int | None = None
     emulation: str | None = None
+    outran: str | None = None
 
     @property
     def good(self) -> tuple[TrialRow, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
@@ -23,6 +24,7 @@ from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
 from leadline.verdict.case import Case
 from leadline.verdict.comparisons import compare_beside, compare_targets
+from leadline.verdict.implausible import outrunning
 from leadline.verdict.model import (
     Cell,
     Curve,
@@ -57,8 +59,14 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     latency = rows_by_trial(result.latency())
     tables = tables_of(result, plan, latency)
     reasons = _not_run_reasons(result)
+    outran = outrunning(plan.cells, tables)
     validity = {
-        cell.id: judge(_case(cell, facts, tables, plan, study, manifest, reasons.get(cell.id)))
+        cell.id: judge(
+            replace(
+                _case(cell, facts, tables, plan, study, manifest, reasons.get(cell.id)),
+                outran=outran.get(cell.id),
+            )
+        )
         for cell in plan.cells
     }
     series = rows_by_trial(result.series(["engine"])) if with_charts else {}
