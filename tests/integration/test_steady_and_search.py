@@ -59,6 +59,7 @@ def test_a_trial_ends_once_it_is_steady_and_only_the_steady_part_counts(
     assert not [c for c in values["cells"][0]["validity"]["codes"] if c["code"] == "no_steady_state"]
 
 
+@pytest.mark.provokes("no_steady_state")
 def test_where_nothing_is_steady_the_whole_runtime_goes_by_and_a_code_says_so(
     leadline: Command, write_study: Callable[[str], Path], target: Path, tmp_path: Path
 ) -> None:

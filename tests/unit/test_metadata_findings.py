@@ -18,9 +18,10 @@ from leadline.report.markdown import to_markdown
 from leadline.report.operations import parts
 from leadline.spec.metadata import MetadataJob
 from leadline.store.tables import TrialRow
+from leadline.verdict.case import Case
 from leadline.verdict.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Validity
-from leadline.verdict.validity import Case, judge
+from leadline.verdict.validity import judge
 from leadline.verdict.words import statements
 
 JOB = MetadataJob(

@@ -14,10 +14,11 @@ from leadline.analysis.level_shift import Shift, TrialShift
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics import Estimate
 from leadline.spec.work import SteadyState
+from leadline.verdict.case import Case
 from leadline.verdict.catalogue import catalogue
 from leadline.verdict.comparisons import compare_beside, outcome_of
 from leadline.verdict.model import Validity
-from leadline.verdict.validity import Case, judge
+from leadline.verdict.validity import judge
 from leadline.verdict.words import statements
 
 

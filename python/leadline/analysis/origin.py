@@ -18,7 +18,8 @@ from leadline.store.tables import TrialRow
 class Bytes:
     """Bytes of one or more trials, both directions; None with its reason is "not observable".
 
-    `device` is the target's own block device, or behind Ceph what the OSDs' stores read and wrote.
+    `device` is the target's own block device, or behind Ceph what the OSDs' stores read and wrote; `own` is
+    what the run's own processes fetched from and sent to block devices.
     """
 
     application: int
@@ -26,6 +27,7 @@ class Bytes:
     osd: int | None
     device: int | None
     reasons: dict[str, str]
+    own: int | None = None
 
 
 def bytes_read(trials: Sequence[TrialRow]) -> Bytes:
@@ -37,6 +39,7 @@ def bytes_read(trials: Sequence[TrialRow]) -> Bytes:
             "wire": ("wire_received_bytes",),
             "osd": ("osd_read_bytes",),
             "device": ("device_read_bytes", "store_read_bytes"),
+            "own": ("own_read_bytes",),
         },
     )
 
@@ -50,6 +53,7 @@ def bytes_written(trials: Sequence[TrialRow]) -> Bytes:
             "wire": ("wire_sent_bytes",),
             "osd": ("osd_written_bytes",),
             "device": ("device_written_bytes", "store_written_bytes"),
+            "own": ("own_written_bytes",),
         },
     )
 
@@ -66,7 +70,7 @@ def _collect(trials: Sequence[TrialRow], columns: dict[str, tuple[str, ...]]) ->
             sums[name] = sum(getattr(trial, found) for trial in trials)
     if trials and all(trial.group_read_bytes is not None for trial in trials):
         reasons["application"] = _reason(trials, ("group",))
-    return Bytes(sums["application"] or 0, sums["wire"], sums["osd"], sums["device"], reasons)
+    return Bytes(sums["application"] or 0, sums["wire"], sums["osd"], sums["device"], reasons, sums["own"])
 
 
 def _reason(trials: Sequence[TrialRow], candidates: tuple[str, ...]) -> str:

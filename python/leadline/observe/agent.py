@@ -14,19 +14,23 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
 from leadline.observe.ceph import ClientReader, ClusterReader, MdsReader, key_of
 from leadline.observe.host_reader import HostReader
+from leadline.observe.limits import DEVICE_LIMITS, WIRE_LIMIT
 from leadline.observe.model import ClusterState
 from leadline.observe.process_reader import ProcessReader
-from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread
+from leadline.observe.process_table import EXPLAINED, OWN, ProcessTable
+from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
 from leadline.observe.wire_reader import (
+    INTERFACE,
     WIRE,
     host_interfaces,
     interface_counters,
+    interface_totals,
     interface_towards,
     server_addresses,
 )
@@ -40,6 +44,8 @@ _ALL = (
     *("device_read_bytes", "device_written_bytes", "wire_sent_bytes", "wire_received_bytes"),
     *("process_read_bytes", "process_written_bytes", "osd_read_bytes", "osd_written_bytes"),
     *("osd_subop_received_bytes", "store_read_bytes", "store_written_bytes"),
+    *("interrupt_cpu_ns", EXPLAINED, *OWN, *INTERFACE, WIRE_LIMIT, *DEVICE_LIMITS, "dirty_at_start_bytes"),
+    *("samples_due", "samples_missed"),
 )
 
 
@@ -86,10 +92,16 @@ class WireReader:
                 if facts.access == "local"
                 else "no storage is used"
             )
-            return Counters(dict.fromkeys(WIRE), {}, dict.fromkeys(WIRE, absent))
-        names = [interface_towards(address, host_interfaces) for address in server_addresses(facts)]
-        known = () if None in names else tuple(dict.fromkeys(name for name in names if name))
-        return interface_counters(known, "no client daemon's own count can be read")
+            return missing((*WIRE, *INTERFACE, WIRE_LIMIT), absent)
+        known = interfaces_of(facts)
+        wire = interface_counters(known, "no client daemon's own count can be read")
+        return joined(wire, interface_totals(known))
+
+
+def interfaces_of(facts: TargetFacts) -> tuple[str, ...]:
+    """The interfaces towards the servers that the mount names; none where one of them is not known."""
+    names = [interface_towards(address, host_interfaces) for address in server_addresses(facts)]
+    return () if None in names else tuple(dict.fromkeys(name for name in names if name))
 
 
 class Agent:
@@ -100,7 +112,9 @@ class Agent:
         interval_s = float(config.get("interval_s", 1.0))
         self._speaker = speaker
         self._interval_s, self._cluster_period_s = interval_s, max(_CLUSTER_PERIOD_S, interval_s)
-        always = [self._thread(HostReader(targets)), self._thread(ProcessReader(targets))]
+        table = ProcessTable(targets, os.getppid(), server_is_here=lambda facts: "lo" in interfaces_of(facts))
+        readers = (HostReader(targets), ProcessReader(targets), table)
+        always = [self._thread(reader) for reader in readers]
         self._of_target = {name: [*always, self._thread(WireReader(targets))] for name in targets}
         self._threads = [*always, *(threads[-1] for threads in self._of_target.values())]
         if config.get("ceph", True):
@@ -146,7 +160,8 @@ class Agent:
         t_ns = time.time_ns()
         asked = [(thread, thread.ask(request)) for thread in self._of_target[target]]
         wait([answer for _, answer in asked], timeout=deadline_s)
-        found = merge([_answer(thread.name, answer, deadline_s) for thread, answer in asked])
+        answers = [_answer(thread.name, answer, deadline_s) for thread, answer in asked]
+        found = merge([*answers, sample_counters([thread for thread, _ in asked])])
         self._speaker.say(
             {
                 "kind": "mark",
@@ -158,6 +173,13 @@ class Agent:
                 "state": None if found.state is None else found.state.as_json(),
             }
         )
+
+
+def sample_counters(threads: Sequence[SourceThread]) -> Counters:
+    """How many samples these sources should have taken, and did not."""
+    counts = [thread.samples for thread in threads]
+    values = {"samples_due": sum(due for due, _ in counts), "samples_missed": sum(lost for _, lost in counts)}
+    return Counters(values, dict.fromkeys(values, "the observers' own sources"))
 
 
 def _answer(name: str, answer: Future[Counters], deadline_s: float) -> Counters:
@@ -182,6 +204,7 @@ def merge(parts: list[Counters]) -> Counters:
         state = part.state or state
         if "state" in part.reasons:
             reasons["state"] = part.reasons["state"]
+        sources.update({name: words for name, words in part.sources.items() if name not in part.values})
         for name, value in part.values.items():
             if value is not None:
                 values[name], sources[name] = value, part.sources.get(name, "")

@@ -13,8 +13,14 @@ from leadline.observe import ceph_parse as parse
 from leadline.observe.ceph_client import Cluster, MetadataServers, NotObservableError, ask_socket, connect
 from leadline.observe.fuse_client import admin_socket_of, daemons
 from leadline.observe.model import ClusterState, group_is_clean
-from leadline.observe.reading import Counters, Request, Row, missing
-from leadline.observe.wire_reader import WIRE, host_interfaces, interface_counters, interface_towards
+from leadline.observe.reading import Counters, Request, Row, joined, missing
+from leadline.observe.wire_reader import (
+    WIRE,
+    host_interfaces,
+    interface_counters,
+    interface_totals,
+    interface_towards,
+)
 
 if TYPE_CHECKING:
     from leadline.spec.target import TargetFacts
@@ -133,12 +139,7 @@ class ClusterReader:
         if request.target in self._erasure_coded and "osd_subop_received_bytes" in found.values:
             found = _without_subops(found)
         wire = interface_counters(self._towards_osds(), "no client daemon's own count can be read")
-        return Counters(
-            {**found.values, **wire.values},
-            {**found.sources, **wire.sources},
-            {**found.reasons, **wire.reasons},
-            state,
-        )
+        return joined(found, wire, interface_totals(self._towards_osds()), Counters(state=state))
 
     def _state(self) -> ClusterState:
         cluster = self._connection.get()

@@ -158,6 +158,9 @@ class Observer:
             if found["kind"] == "ready":
                 self._ready.set()
             elif found["kind"] == "mark":
+                lost = found["counters"].get("samples_missed")
+                if lost is not None:
+                    found["counters"]["samples_missed"] = lost + self._dropped
                 self._marks.put(found)
             elif found["kind"] == "sample":
                 self._keep(found)

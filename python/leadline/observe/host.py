@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -176,6 +177,44 @@ def virtualisation(proc: Path = _PROC, sys: Path = _SYS) -> str:
     return ", ".join(found) or "none seen"
 
 
+# What system firmware names of machines that are not real; "Amazon EC2" is also on real ones.
+_VIRTUAL_VENDORS = (
+    *("QEMU", "VMware", "Microsoft", "Xen", "innotek", "Parallels", "Amazon EC2", "Google", "OpenStack"),
+    *("Red Hat", "Nutanix", "Alibaba", "DigitalOcean", "Bochs", "KVM", "oVirt", "Hetzner"),
+)
+EMULATED_VARIABLE = "LEADLINE_EMULATED_HOST"
+
+
+def is_virtual(proc: Path = _PROC, sys: Path = _SYS) -> bool:
+    """True where this may be a virtual machine: its links and devices are then not what they say."""
+    vendor = _read(sys / "class/dmi/id/sys_vendor") or ""
+    return _flag(_read(proc / "cpuinfo") or "", "hypervisor") or any(
+        one in vendor for one in _VIRTUAL_VENDORS
+    )
+
+
+def emulation(proc: Path = _PROC, sys: Path = _SYS, variables: Mapping[str, str] = os.environ) -> str:
+    """What shows that this machine's processor is emulated, or "none seen".
+
+    QEMU without KVM names its processor so (`TCG`), or is seen to be QEMU while the kernel found no clock
+    of KVM. Who starts such a machine can say it in LEADLINE_EMULATED_HOST.
+    """
+    said = variables.get(EMULATED_VARIABLE, "").strip()
+    if said:
+        return f"{EMULATED_VARIABLE} says: {said}"
+    cpuinfo = _read(proc / "cpuinfo") or ""
+    model = cpu_model(cpuinfo)
+    if "TCG" in model.split():
+        return f"the processor is {model}"
+    names = [_read(sys / f"class/dmi/id/{name}") or "" for name in ("sys_vendor", "product_name")]
+    seen = next((text.strip() for text in (model, *names) if "QEMU" in text), None)
+    clocks = _read(sys / "devices/system/clocksource/clocksource0/available_clocksource") or ""
+    # Only x86 has a clock of KVM's own: elsewhere its absence says nothing.
+    if seen and clocks and _flag(cpuinfo, "hypervisor") and "kvm-clock" not in clocks.split():
+        return f"the machine is {seen}, and there is no clock of KVM"
+    return "none seen"
+
+
 def _flag(cpuinfo: str, name: str) -> bool:
     line = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
     return name in line.split()
@@ -209,6 +248,7 @@ def facts() -> dict[str, str]:
         "memory_bytes": str(meminfo()["MemTotal"]),
         "swap_bytes": str(meminfo().get("SwapTotal", 0)),
         "virtualisation": virtualisation(),
+        "emulation": emulation(),
         "clock_source": (clock or "not observable").strip(),
         "cgroup_version": limits.version,
         "cgroup_cpu_limit": "none" if limits.cpus is None else f"{limits.cpus:g}",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from leadline.observe.ceph_parse import rate_between
 from leadline.observe.host import GroupPath, group_path, parse_flat, parse_meminfo
+from leadline.observe.limits import device_limits
 from leadline.observe.proc_parse import (
     CpuTime,
     Disk,
@@ -79,12 +80,18 @@ class HostReader:
             "cpu_total_ns": cpu.total * TICK_NS,
             "cpu_busy_ns": cpu.busy * TICK_NS,
             "cpu_steal_ns": cpu.steal * TICK_NS,
+            "interrupt_cpu_ns": cpu.interrupts * TICK_NS,
             "cgroup_throttled": throttled,
             "device_read_bytes": None,
             "device_written_bytes": None,
         }
         reasons: dict[str, str] = {}
-        sources = dict.fromkeys(("cpu_total_ns", "cpu_busy_ns", "cpu_steal_ns"), "/proc/stat, all CPUs")
+        sources = {name: "/proc/stat, all CPUs" for name in values if name.startswith("cpu_")}
+        sources["interrupt_cpu_ns"] = "/proc/stat, all CPUs"
+        memory = parse_meminfo(_text(self._proc / "meminfo"))
+        if "Dirty" in memory and "Writeback" in memory:
+            values["dirty_at_start_bytes"] = memory["Dirty"] + memory["Writeback"]
+            sources["dirty_at_start_bytes"] = "/proc/meminfo, Dirty and Writeback"
         if throttled is None:
             reasons["cgroup_throttled"] = "no control group of this process counts throttling"
         else:
@@ -97,7 +104,10 @@ class HostReader:
                 continue
             values[name] = disk.read_bytes if "read" in name else disk.written_bytes
             sources[name] = f"block device {facts.device}, everybody's I/O"
-        return Counters(values, sources, reasons)
+        limits = device_limits(facts.device, self._proc)
+        return Counters(
+            {**values, **limits.values}, {**sources, **limits.sources}, {**reasons, **limits.reasons}
+        )
 
     def _read(self, now_ns: int) -> HostReading:
         return HostReading(

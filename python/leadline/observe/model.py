@@ -109,6 +109,12 @@ class Delta:
     osd       what clients asked of the OSDs, before replication or erasure coding
     subop     what OSDs received from OSDs
     store     what the OSDs' object stores wrote to and read from their devices
+    own       what this run's processes, all of them, fetched from and sent to storage (/proc/PID/io)
+    interface the network interfaces towards the servers, everybody's traffic
+
+    `other_cpu_share` is the part of all CPUs' time that nobody known to the run used.
+    `dirty_at_start_bytes` is what this host still had to write back when the trial began; the limits are
+    what links and control groups allow. `samples_missed` of `samples_due` were not taken, or not kept.
     """
 
     elapsed_ns: int
@@ -123,8 +129,19 @@ class Delta:
     osd_subop_received_bytes: int | None
     store_read_bytes: int | None
     store_written_bytes: int | None
+    own_read_bytes: int | None
+    own_written_bytes: int | None
+    interface_sent_bytes: int | None
+    interface_received_bytes: int | None
+    dirty_at_start_bytes: int | None
+    wire_limit_bytes_per_s: int | None
+    device_read_limit_bytes_per_s: int | None
+    device_write_limit_bytes_per_s: int | None
+    samples_due: int | None
+    samples_missed: int | None
     cpu_busy_share: float | None
     cpu_steal_share: float | None
+    other_cpu_share: float | None
     cgroup_throttled: int | None
     client_cpu_ns: int | None
     observer_cpu_ns: int | None
@@ -144,7 +161,9 @@ class Delta:
         return plain
 
 
-_BYTES = tuple(name for name in Delta.__dataclass_fields__ if name.endswith("_bytes"))
+_LIMITS = tuple(name for name in Delta.__dataclass_fields__ if name.endswith("_limit_bytes_per_s"))
+_AT_START = "dirty_at_start_bytes"
+_BYTES = tuple(name for name in Delta.__dataclass_fields__ if name.endswith("_bytes") and name != _AT_START)
 
 
 def delta(start: Mark, end: Mark) -> Delta:
@@ -163,6 +182,10 @@ def delta(start: Mark, end: Mark) -> Delta:
 
     amounts = {name: change(name) for name in _BYTES}
     total, busy, steal = change("cpu_total_ns"), change("cpu_busy_ns"), change("cpu_steal_ns")
+    parts = (change("explained_cpu_ns"), change("interrupt_cpu_ns"))
+    explained = None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+    gauges = {name: _larger(name, start, end, reasons) for name in _LIMITS}
+    gauges[_AT_START] = _larger(_AT_START, start, start, reasons)
     for mark, moment in ((start, "at the start"), (end, "at the end")):
         if "state" in mark.reasons:
             reasons.setdefault("state", f"{moment}: {mark.reasons['state']}")
@@ -170,8 +193,14 @@ def delta(start: Mark, end: Mark) -> Delta:
     return Delta(
         elapsed_ns=end.t_ns - start.t_ns,
         **amounts,
+        **gauges,
+        samples_due=change("samples_due"),
+        samples_missed=change("samples_missed"),
         cpu_busy_share=_share(busy, total),
         cpu_steal_share=_share(steal, total),
+        other_cpu_share=_share(
+            None if busy is None or explained is None else max(busy - explained, 0), total
+        ),
         cgroup_throttled=change("cgroup_throttled"),
         client_cpu_ns=change("client_cpu_ns"),
         observer_cpu_ns=cost,
@@ -201,6 +230,17 @@ def _difference(name: str, start: Mark, end: Mark) -> tuple[int | None, str]:
             f"not observable: the counter went backwards from {first} to {last}; its daemon restarted",
         )
     return last - first, ""
+
+
+def _larger(name: str, start: Mark, end: Mark, reasons: dict[str, str]) -> int | None:
+    """A gauge's larger value at two marks; None, with its reason, where it is missing in either."""
+    values = (start.counters.get(name), end.counters.get(name))
+    if values[0] is None or values[1] is None:
+        missing = start if values[0] is None else end
+        why = missing.reasons.get(name) or missing.reasons.get("*") or "no observer reads it"
+        reasons[name] = f"not observable: {why}"
+        return None
+    return max(values[0], values[1])
 
 
 def _share(part: int | None, whole: int | None) -> float | None:

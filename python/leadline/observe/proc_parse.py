@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_PF_KTHREAD = 0x00200000  # a thread of the kernel itself (kernel: include/linux/sched.h)
 _SECTOR_BYTES = 512  # whatever the device's own sector is (kernel: Documentation/admin-guide/iostats.rst)
 
 
@@ -15,7 +16,7 @@ _SECTOR_BYTES = 512  # whatever the device's own sector is (kernel: Documentatio
 class CpuTime:
     """One CPU's time by kind, in clock ticks.
 
-    `user` holds nice and guests, `system` holds irq and softirq.
+    `user` holds nice and guests, `system` holds irq and softirq, which `interrupts` are.
     """
 
     user: int
@@ -23,6 +24,7 @@ class CpuTime:
     idle: int
     iowait: int
     steal: int
+    interrupts: int = 0
 
     @property
     def total(self) -> int:
@@ -44,7 +46,7 @@ def parse_stat(text: str) -> dict[str, CpuTime]:
             break
         ticks = [int(field) for field in fields[:8]] + [0] * (8 - len(fields[:8]))
         user, nice, system, idle, iowait, irq, softirq, steal = ticks
-        found[name] = CpuTime(user + nice, system + irq + softirq, idle, iowait, steal)
+        found[name] = CpuTime(user + nice, system + irq + softirq, idle, iowait, steal, irq + softirq)
     return found
 
 
@@ -119,13 +121,19 @@ def parse_pressure(text: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class TaskStat:
-    """A process or thread. `resident_pages` is a gauge; `started_ticks` counts from boot."""
+    """A process or thread. `resident_pages` is a gauge; `started_ticks` counts from boot.
+
+    `children_ticks` is the CPU time of children that ended and were waited for.
+    """
 
     name: str
     cpu_ticks: int
     resident_pages: int
     started_ticks: int
     state: str
+    parent: int = 0
+    children_ticks: int = 0
+    is_kernel: bool = False
 
 
 def parse_task_stat(text: str) -> TaskStat | None:
@@ -140,6 +148,9 @@ def parse_task_stat(text: str) -> TaskStat | None:
         resident_pages=int(fields[21]),
         started_ticks=int(fields[19]),
         state=fields[0],
+        parent=int(fields[1]),
+        children_ticks=int(fields[13]) + int(fields[14]),
+        is_kernel=bool(int(fields[6]) & _PF_KTHREAD),
     )
 
 

@@ -33,6 +33,20 @@ def missing(names: Sequence[str], reason: str) -> Counters:
     return Counters(values=dict.fromkeys(names), reasons=dict.fromkeys(names, reason))
 
 
+def joined(*parts: Counters) -> Counters:
+    """Parts that name different figures as one; the last state counts."""
+    values: dict[str, int | None] = {}
+    sources: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    state: ClusterState | None = None
+    for part in parts:
+        values |= part.values
+        sources |= part.sources
+        reasons |= part.reasons
+        state = part.state or state
+    return Counters(values, sources, reasons, state)
+
+
 @dataclass(frozen=True)
 class Request:
     """A mark asked of a source: for which target, and the worker process (None: not running yet)."""
@@ -61,12 +75,20 @@ class SourceThread:
     def __init__(self, reader: Reader, period_s: float, emit: Callable[[int, list[Row]], None]) -> None:
         self._reader, self._period_s, self._emit = reader, period_s, emit
         self._requests: queue.Queue[tuple[Request, Future[Counters]]] = queue.Queue()
+        self._due_s = time.monotonic()
+        self._taken = self._missed = 0
         self._thread = threading.Thread(target=self._run, name=reader.name, daemon=True)
 
     @property
     def name(self) -> str:
         """The reader's name."""
         return self._reader.name
+
+    @property
+    def samples(self) -> tuple[int, int]:
+        """How many samples were due so far, and how many of them were not taken, in time or at all."""
+        late = int(max(time.monotonic() - self._due_s, 0.0) / self._period_s)
+        return self._taken + self._missed + late, self._missed + late
 
     def start(self) -> None:
         """Begin to sample; the first sample is due at once."""
@@ -79,17 +101,19 @@ class SourceThread:
         return answer
 
     def _run(self) -> None:
-        due = time.monotonic()
+        self._due_s = time.monotonic()
         while True:
             try:
-                request, answer = self._requests.get(timeout=max(0.0, due - time.monotonic()))
+                request, answer = self._requests.get(timeout=max(0.0, self._due_s - time.monotonic()))
             except queue.Empty:
                 now_ns = time.time_ns()
                 rows = self._reader.sample(now_ns)
                 if rows:
                     self._emit(now_ns, rows)
                 # A source that was late goes on from now: samples are not made up for in a burst.
-                due = max(due + self._period_s, time.monotonic())
+                late_s = time.monotonic() - self._due_s
+                self._taken, self._missed = self._taken + 1, self._missed + int(late_s / self._period_s)
+                self._due_s = max(self._due_s + self._period_s, time.monotonic())
                 continue
             if answer.set_running_or_notify_cancel():
                 try:

@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.observe.limits import wire_limit
 from leadline.observe.proc_parse import parse_net_dev
-from leadline.observe.reading import Counters, missing
+from leadline.observe.reading import Counters, joined, missing
 
 if TYPE_CHECKING:
     from leadline.spec.target import TargetFacts
 
 WIRE = ("wire_sent_bytes", "wire_received_bytes")
+INTERFACE = ("interface_sent_bytes", "interface_received_bytes")
 _ADDRESS = re.compile(r"(?:^|,)(\[[0-9a-fA-F:]+\]|[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+)")
 
 
@@ -54,6 +56,25 @@ def host_interfaces() -> dict[str, list[str]]:
     for name, addresses in psutil.net_if_addrs().items():
         found[name] = [str(entry.address).partition("%")[0] for entry in addresses]
     return found
+
+
+def interface_totals(names: Sequence[str], proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Counters:
+    """Everybody's bytes on the interfaces towards the servers, and what these carry at most."""
+    limit = wire_limit(names, proc, sys)
+    found = parse_net_dev((proc / "net" / "dev").read_text())
+    if "lo" in names:
+        totals = missing(
+            INTERFACE, "servers are on this host: loopback carries what they send each other, too"
+        )
+    elif not names or any(name not in found for name in names):
+        totals = missing(INTERFACE, "the network interface towards the servers is not known")
+    else:
+        values = {
+            INTERFACE[0]: sum(found[name].sent_bytes for name in names),
+            INTERFACE[1]: sum(found[name].received_bytes for name in names),
+        }
+        totals = Counters(values, dict.fromkeys(INTERFACE, f"network interface {' and '.join(names)}"))
+    return joined(totals, limit)
 
 
 def interface_counters(names: Sequence[str], why: str, proc: Path = Path("/proc")) -> Counters:

@@ -12,6 +12,7 @@ from leadline.verdict.trace_model import TraceProcess, TraceView
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w.<>/])/(?:[^\s/'\";:,()]+/)*[^\s/'\";:,()]+")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,7}\b")
+_PROCESS = re.compile(r"(?<=most of it ).+? \(process \d+\)")
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _IDENTIFYING = re.compile(r"host ?name|machine|node|user|serial", re.IGNORECASE)
 
@@ -80,6 +81,7 @@ def _clean(value: _Value, secrets: Mapping[str, str]) -> _Value:
 def _clean_text(text: str, secrets: Mapping[str, str]) -> str:
     for secret, shown in secrets.items():
         text = text.replace(secret, shown)
+    text = _PROCESS.sub("<process>", text)
     text = _UUID.sub("<uuid>", text)
     text = _ADDRESS.sub("<address>", text)
     return _ABSOLUTE_PATH.sub("<path>", text)

@@ -27,7 +27,7 @@ from leadline.run.rows import (
     trial_state,
 )
 from leadline.run.steady import SteadyWatch, measure_steady
-from leadline.run.watch import Watch
+from leadline.run.watch import Watch, cluster_peaks
 from leadline.run.workspace import workspace_path
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
@@ -292,6 +292,7 @@ class Executor:
         answers += found
         samples = self._watch.samples()
         change = delta(before, after)
+        peaks = cluster_peaks(samples) if self._has_one_cluster(trial.target) else {}
         records, rows = [], []
         for member, answer in zip(members, found, strict=True):
             record = read_engine_record(self._writer.record_path(member.trial.id))
@@ -299,7 +300,7 @@ class Executor:
                 record, value = measure_steady(record, answer.value, member.cell.steady)
                 answer = replace(answer, value=value)  # noqa: PLW2901 - the same answer, its interval chosen
             records.append(record)
-            rows.append(build_trial_row(member.trial, member.cell, answer, record, change, dropped))
+            rows.append(build_trial_row(member.trial, member.cell, answer, record, change, dropped, peaks))
         return [
             (
                 row,
@@ -308,6 +309,12 @@ class Executor:
             )
             for row, record in zip(join_rows(rows), records, strict=True)
         ]
+
+    def _has_one_cluster(self, target: str) -> bool:
+        """True where samples of "the cluster" can be of this target's only."""
+        facts = self._request.facts
+        places = {(one.ceph.conf, one.ceph.name) for one in facts.values() if one.ceph is not None}
+        return len(places) == 1 and facts[target].ceph is not None
 
     def _call(self, member: Member, start_ns: int | None) -> Answer:
         """Run one job in its worker, to its end or until it is steady."""

@@ -20,7 +20,9 @@ _OBSERVED = (
     *("wire_sent_bytes", "wire_received_bytes", "device_read_bytes", "device_written_bytes"),
     *("osd_read_bytes", "osd_written_bytes", "osd_subop_received_bytes", "store_read_bytes"),
     *("store_written_bytes", "cpu_busy_share", "cpu_steal_share", "cgroup_throttled", "client_cpu_ns"),
-    "observer_cpu_ns",
+    *("observer_cpu_ns", "own_read_bytes", "own_written_bytes", "interface_sent_bytes"),
+    *("interface_received_bytes", "dirty_at_start_bytes", "wire_limit_bytes_per_s", "samples_due"),
+    *("device_read_limit_bytes_per_s", "device_write_limit_bytes_per_s", "samples_missed", "other_cpu_share"),
 )
 
 
@@ -70,8 +72,9 @@ def build_trial_row(
     record: Mapping[str, Any],
     change: Delta,
     caches_dropped: bool,
+    peaks: Mapping[str, int | None] | None = None,
 ) -> TrialRow:
-    """The row of table `trials`."""
+    """The row of table `trials`. `peaks`: what samples saw of the cluster at worst."""
     summary = answer.value or record["summary"] or _summary_of_intervals(record)
     counted, total = (_all_directions(_as_data(summary[part])) for part in ("directions", "total"))
     pacer = summary.get("pacer") or {}
@@ -112,6 +115,7 @@ def build_trial_row(
         process_read_bytes=summary.get("process_read_bytes"),
         process_written_bytes=summary.get("process_written_bytes"),
         **observed,
+        **(peaks or {}),
         caches_dropped=caches_dropped,
         job=json.dumps(cell.job.as_json()),
         factors=json.dumps(cell.factors),

@@ -31,6 +31,9 @@ class TrialRow:
     `group` names the composition that the trial is a job of. Jobs that ran together share what observers
     saw: `group_read_bytes` and `group_written_bytes` are what all of them moved, `start_skew_ns` is the
     time from the first start to the last.
+
+    `pgs_not_clean_max` and `pgs_scrubbing_max` are the most placement groups that samples during the
+    trial saw so; None where none was taken.
     """
 
     trial: str
@@ -93,6 +96,19 @@ class TrialRow:
     steady: bool | None = None
     steady_range: float | None = None
     steady_slope: float | None = None
+    own_read_bytes: int | None = None
+    own_written_bytes: int | None = None
+    interface_sent_bytes: int | None = None
+    interface_received_bytes: int | None = None
+    dirty_at_start_bytes: int | None = None
+    wire_limit_bytes_per_s: int | None = None
+    device_read_limit_bytes_per_s: int | None = None
+    device_write_limit_bytes_per_s: int | None = None
+    samples_due: int | None = None
+    samples_missed: int | None = None
+    other_cpu_share: float | None = None
+    pgs_not_clean_max: int | None = None
+    pgs_scrubbing_max: int | None = None
 
 
 @dataclass(frozen=True)

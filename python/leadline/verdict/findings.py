@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
@@ -22,7 +23,9 @@ from leadline.spec.work import Search
 from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
+from leadline.verdict.case import Case
 from leadline.verdict.comparisons import compare_beside, compare_targets
+from leadline.verdict.implausible import outrunning
 from leadline.verdict.model import (
     Cell,
     Curve,
@@ -37,7 +40,7 @@ from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.published import published_findings
 from leadline.verdict.trace_findings import trace_findings
-from leadline.verdict.validity import Case, is_shift, judge, worst
+from leadline.verdict.validity import is_shift, judge, worst
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
@@ -61,10 +64,12 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     tables = tables_of(result, plan, latency)
     reasons = _not_run_reasons(result)
     shifts = {trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))}
+    outran = outrunning(plan.cells, tables)
     validity = {
         cell.id: judge(
-            _case(
-                cell, facts, tables, plan, study, manifest.get("memory_bytes"), reasons.get(cell.id), shifts
+            replace(
+                _case(cell, facts, tables, plan, study, manifest, reasons.get(cell.id), shifts),
+                outran=outran.get(cell.id),
             )
         )
         for cell in plan.cells
@@ -171,11 +176,12 @@ def _case(
     tables: Mapping[str, CellTable],
     plan: Plan,
     study: Study,
-    memory: object,
+    manifest: Mapping[str, Any],
     reason: str | None,
     shifts: Mapping[str, TrialShift],
 ) -> Case:
-    table = tables.get(cell.id)
+    table, memory = tables.get(cell.id), manifest.get("memory_bytes")
+    emulation = (manifest.get("host") or {}).get("emulation")
     return Case(
         cell=cell,
         facts=facts[cell.target],
@@ -185,6 +191,7 @@ def _case(
         not_run_reason=reason,
         max_rate_bytes_per_s=study.limits.max_rate,
         shifts=shifts,
+        emulation=None if emulation in (None, "none seen") else str(emulation),
     )
 
 

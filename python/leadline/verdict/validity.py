@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from leadline.analysis.level_shift import TrialShift
 from leadline.analysis.metrics import operation_phases
 from leadline.analysis.origin import Bytes, bytes_read, bytes_written
-from leadline.plan import PlannedCell
 from leadline.spec.metadata import MetadataJob
-from leadline.spec.target import TargetFacts
 from leadline.store.tables import TrialRow
 from leadline.units import format_duration, format_quantity, format_rate, format_size
+from leadline.verdict.case import Case, worst_trial
 from leadline.verdict.catalogue import catalogue
+from leadline.verdict.implausible import implausible
 from leadline.verdict.model import Code, State, Validity
+from leadline.verdict.other_load import other_load
 
+_COUNTED = ("wire", "osd", "device")
+# A cluster with room on average may hold one OSD, or a pool with a quota, that has none.
+_FULL_CHECKS = frozenset(
+    f"{what}_{how}" for what in ("OSD", "POOL") for how in ("NEARFULL", "NEAR_FULL", "BACKFILLFULL", "FULL")
+)
 _RANK: dict[State, int] = {"VALID": 0, "DOUBTFUL": 1, "INVALID": 2, "NOT_RUN": 3}
-
-
-@dataclass(frozen=True)
-class Case:
-    """What the codes of one cell look at. `trials` are all that were stored, `good` the complete ones;
-    `shifts` has the largest step of each trial that has intervals enough for one.
-    """
-
-    cell: PlannedCell
-    facts: TargetFacts
-    trials: tuple[TrialRow, ...]
-    blocks_planned: int
-    memory_bytes: int | None
-    not_run_reason: str | None
-    max_rate_bytes_per_s: int | None = None
-    shifts: Mapping[str, TrialShift] = field(default_factory=dict)
-
-    @property
-    def good(self) -> tuple[TrialRow, ...]:
-        """Trials that ran to their end."""
-        return tuple(trial for trial in self.trials if trial.state == "complete")
 
 
 def judge(case: Case) -> Validity:
@@ -52,11 +36,6 @@ def judge(case: Case) -> Validity:
 def worst(states: Iterator[State] | Sequence[State]) -> State:
     """The worst of some states; VALID when there is none."""
     return max(states, key=_RANK.__getitem__, default="VALID")
-
-
-def _worst_trial(trials: Sequence[TrialRow], value: Callable[[TrialRow], float | None]) -> tuple[float, str]:
-    found = [(v, trial.trial) for trial in trials if (v := value(trial)) is not None]
-    return max(found, default=(0.0, ""))
 
 
 def _few_blocks(case: Case) -> Iterator[Code]:
@@ -100,10 +79,10 @@ def _generator_saturated(case: Case) -> Iterator[Code]:
     if case.facts.access == "null":
         return  # there the generator is what is measured
     kind = catalogue()["generator_saturated"]
-    busy, trial = _worst_trial(case.good, lambda row: row.busy_share_max)
+    busy, trial = worst_trial(case.good, lambda row: row.busy_share_max)
     if busy >= kind.thresholds["busy_share"]:
         yield kind.fire(f"a thread was on CPU {min(busy, 1):.0%} of the time in {trial}")
-    late_ms, trial = _worst_trial(case.good, _own_late_ms)
+    late_ms, trial = worst_trial(case.good, _own_late_ms)
     if late_ms >= kind.thresholds["own_late_ms"]:
         yield kind.fire(
             f"operations began {late_ms:.3g} ms late on average in {trial}, not waiting for storage"
@@ -118,7 +97,7 @@ def _own_late_ms(trial: TrialRow) -> float | None:
 
 def _host_cpu_saturated(case: Case) -> Iterator[Code]:
     kind = catalogue()["host_cpu_saturated"]
-    busy, trial = _worst_trial(case.good, lambda row: row.cpu_busy_share)
+    busy, trial = worst_trial(case.good, lambda row: row.cpu_busy_share)
     if busy >= kind.thresholds["busy_share"] and case.facts.access != "null":
         yield kind.fire(f"the host's CPUs were busy {busy:.0%} of the time in {trial}")
 
@@ -154,7 +133,7 @@ def _cached_reads(case: Case) -> Iterator[Code]:
     if source is None:
         fits = case.memory_bytes is None or job.data_set_bytes < case.memory_bytes
         if not job.direct and fits:
-            reasons = {reason for name, reason in found.reasons.items() if name != "application"}
+            reasons = {reason for name, reason in found.reasons.items() if name in _COUNTED}
             yield catalogue()["origin_unknown"].fire("; ".join(sorted(reasons)))
         return
     words, value = source
@@ -177,7 +156,8 @@ def _cached_reads(case: Case) -> Iterator[Code]:
 def _nearest_source(found: Bytes) -> tuple[str, int] | None:
     """Where bytes were counted nearest to this host, and the smallest such count.
 
-    A wire's counter may hold what others sent, and so may the OSDs': the smaller one is nearer the truth.
+    A wire's counter may hold what others sent, and so may the OSDs' and the device's: the smallest is nearest
+    the truth. What the run's own processes fetched is counted for block devices only.
     """
     near = [
         (count, words)
@@ -187,7 +167,11 @@ def _nearest_source(found: Bytes) -> tuple[str, int] | None:
     if near:
         count, words = min(near)
         return words, count
-    return None if found.device is None else ("came from the device", found.device)
+    if found.device is None:
+        return None
+    if found.own is not None and found.own < found.device:
+        return "were fetched by this run's processes", found.own
+    return "came from the device", found.device
 
 
 def _missing_share(seen: int, wanted: int) -> float:
@@ -219,7 +203,7 @@ def _together(found: Bytes) -> str:
 
 def _clock_skew(case: Case) -> Iterator[Code]:
     kind = catalogue()["clock_skew"]
-    skew_ns, trial = _worst_trial(case.good, lambda row: row.start_skew_ns)
+    skew_ns, trial = worst_trial(case.good, lambda row: row.start_skew_ns)
     if skew_ns > kind.thresholds["seconds"] * 1e9:
         yield kind.fire(f"the jobs of {trial} began within {skew_ns / 1e9:.3g} s")
 
@@ -269,7 +253,7 @@ def _memory_target(case: Case) -> Iterator[Code]:
 
 
 def _cluster(case: Case) -> Iterator[Code]:
-    """Codes on the cluster's state, as seen at the start and the end of each trial."""
+    """Codes on the cluster's state, as seen at the start and the end of each trial and by samples between."""
     seen: dict[str, str] = {}
     for trial in case.good:
         for moment, text in (("start", trial.start_state), ("end", trial.end_state)):
@@ -277,6 +261,13 @@ def _cluster(case: Case) -> Iterator[Code]:
             if state:
                 for code, evidence in _cluster_problems(state):
                     seen.setdefault(code, f"at the {moment} of {trial.trial}: {evidence}")
+    for trial in case.good:
+        for code, count, what in (
+            ("cluster_not_clean", trial.pgs_not_clean_max, "not clean"),
+            ("scrub_or_recovery", trial.pgs_scrubbing_max, "scrubbing"),
+        ):
+            if count:
+                seen.setdefault(code, f"during {trial.trial}: {count} PGs {what}")
     for code, evidence in seen.items():
         yield catalogue()[code].fire(evidence)
 
@@ -291,12 +282,15 @@ def _cluster_problems(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         what = "recovery" if state["recovering"] else f"{state['scrubbing']} PGs scrubbing"
         yield "scrub_or_recovery", what
     used, near = state["used_share"], state["nearfull_share"]
-    if used is not None and near is not None and used >= near:
+    full = {code: text for code, text in state["checks"].items() if code in _FULL_CHECKS}
+    if full:
+        yield "nearly_full", ", ".join(f"{code}: {text}" for code, text in full.items())
+    elif used is not None and near is not None and used >= near:
         yield "nearly_full", f"{used:.0%} used, nearfull at {near:.0%}"
 
 
 def _throttled(case: Case) -> Iterator[Code]:
-    count, trial = _worst_trial(case.good, lambda row: row.cgroup_throttled)
+    count, trial = worst_trial(case.good, lambda row: row.cgroup_throttled)
     if count > 0:
         yield catalogue()["throttled"].fire(f"the control group was throttled {count:.0f} times in {trial}")
     limit = case.max_rate_bytes_per_s
@@ -309,7 +303,7 @@ def _throttled(case: Case) -> Iterator[Code]:
 
 def _noisy_host(case: Case) -> Iterator[Code]:
     kind = catalogue()["noisy_host"]
-    steal, trial = _worst_trial(case.good, lambda row: row.cpu_steal_share)
+    steal, trial = worst_trial(case.good, lambda row: row.cpu_steal_share)
     if steal >= kind.thresholds["steal_share"]:
         yield kind.fire(f"{steal:.0%} of the CPUs' time was stolen in {trial}")
 
@@ -324,6 +318,24 @@ def _compressible(case: Case) -> Iterator[Code]:
     )
     words = " and ".join(f"{percent} % {what}" for percent, what in shares if percent)
     yield catalogue()["compressible_data"].fire(f"the study asked for it: {words or 'all of it'}")
+
+
+def _events_lost(case: Case) -> Iterator[Code]:
+    """Samples that were due and were not taken, or not kept."""
+    kind = catalogue()["events_lost"]
+    limit = kind.thresholds
+    for trial in case.good:
+        lost, due = trial.samples_missed or 0, trial.samples_due or 0
+        if lost >= limit["samples"] and lost >= limit["share"] * due:
+            yield kind.fire(
+                f"the observers took {due - lost} of {due} samples that were due in {trial.trial}"
+            )
+            return
+
+
+def _emulated_host(case: Case) -> Iterator[Code]:
+    if case.emulation:
+        yield catalogue()["emulated_host"].fire(case.emulation)
 
 
 def _completeness(case: Case) -> Iterator[Code]:
@@ -355,4 +367,8 @@ _RULES: tuple[Callable[[Case], Iterator[Code]], ...] = (
     _no_steady_state,
     _level_shift,
     _compressible,
+    implausible,
+    other_load,
+    _events_lost,
+    _emulated_host,
 )
