@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
-from leadline.observe.ceph import ClientReader, ClusterReader, MdsReader, key_of
+from leadline.observe.ceph import CLIENT_CACHE, ClientReader, ClusterReader, MdsReader, key_of
 from leadline.observe.host_reader import HostReader
 from leadline.observe.model import ClusterState
 from leadline.observe.process_reader import ProcessReader
@@ -40,6 +40,7 @@ _ALL = (
     *("device_read_bytes", "device_written_bytes", "wire_sent_bytes", "wire_received_bytes"),
     *("process_read_bytes", "process_written_bytes", "osd_read_bytes", "osd_written_bytes"),
     *("osd_subop_received_bytes", "store_read_bytes", "store_written_bytes"),
+    *CLIENT_CACHE,
 )
 
 

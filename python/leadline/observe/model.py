@@ -109,6 +109,8 @@ class Delta:
     osd       what clients asked of the OSDs, before replication or erasure coding
     subop     what OSDs received from OSDs
     store     what the OSDs' object stores wrote to and read from their devices
+    client    what the client daemon's own cache was asked for (`client_read`; `client_cached` of it was
+              there), was given (`client_written`), and sent on (`client_flushed`)
     """
 
     elapsed_ns: int
@@ -132,6 +134,10 @@ class Delta:
     sources: Mapping[str, str]
     state_start: ClusterState | None
     state_end: ClusterState | None
+    client_read_bytes: int | None = None
+    client_cached_bytes: int | None = None
+    client_written_bytes: int | None = None
+    client_flushed_bytes: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the journal and the tables."""

@@ -18,6 +18,8 @@ from typing import Any
 from leadline import units
 from leadline.report import chart_parts, charts, metrics, tables
 from leadline.report import format as fmt
+from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
+from leadline.report.chart_chain import chain_legend
 from leadline.report.published import claim_words
 from leadline.report.terminal import general_steps, state_words
 from leadline.verdict.model import Cell, Findings, State
@@ -155,7 +157,7 @@ def _fact(value: Any) -> str:
 
 
 def _chart_data(panels: charts.Panels) -> dict[str, Any]:
-    every = (*panels.rates, *panels.latencies, *panels.series, *panels.origins)
+    every = (*panels.rates, *panels.latencies, *panels.series, *panels.origins, *panels.chains)
     known = {
         item.id: {"title": item.title, "unit": item.unit, "spec": item.spec | {"description": item.words}}
         for item in every
@@ -167,6 +169,7 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
     ordered = _in_work_order(findings)
     key = tables.key_table(findings, ordered.cells)
     states = tables.states_of(findings)
+    chains = chain_rows(findings)
     return {
         "findings": findings,
         "shapes": STATE_SHAPES,
@@ -183,6 +186,10 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "panels": panels,
         "static": _static_charts(panels.rates),
         "legend": _legend(findings),
+        "chains": chains,
+        "chain_headings": CHAIN_HEADINGS,
+        "chain_notes": chain_notes(chains),
+        "chain_legend": chain_legend(findings),
         "fired": tables.fired(findings),
         "next_steps": general_steps(findings),
         "works": _apart(tables.by_work(findings), _common_options(findings)),

@@ -20,7 +20,8 @@ _OBSERVED = (
     *("wire_sent_bytes", "wire_received_bytes", "device_read_bytes", "device_written_bytes"),
     *("osd_read_bytes", "osd_written_bytes", "osd_subop_received_bytes", "store_read_bytes"),
     *("store_written_bytes", "cpu_busy_share", "cpu_steal_share", "cgroup_throttled", "client_cpu_ns"),
-    "observer_cpu_ns",
+    *("observer_cpu_ns", "client_read_bytes", "client_cached_bytes", "client_written_bytes"),
+    "client_flushed_bytes",
 )
 
 

@@ -93,6 +93,10 @@ class TrialRow:
     steady: bool | None = None
     steady_range: float | None = None
     steady_slope: float | None = None
+    client_read_bytes: int | None = None
+    client_cached_bytes: int | None = None
+    client_written_bytes: int | None = None
+    client_flushed_bytes: int | None = None
 
 
 @dataclass(frozen=True)

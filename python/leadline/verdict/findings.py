@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
@@ -21,6 +22,7 @@ from leadline.spec.work import Search
 from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
+from leadline.verdict.chains import chains_of
 from leadline.verdict.comparisons import compare_beside, compare_targets
 from leadline.verdict.model import (
     Cell,
@@ -56,6 +58,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     latency = rows_by_trial(result.latency())
     tables = tables_of(result, plan, latency)
     reasons = _not_run_reasons(result)
+    chains = {cell.id: chains_of(cell, facts[cell.target], _good(tables, cell.id)) for cell in plan.cells}
     validity = {
         cell.id: judge(
             _case(cell, facts, tables, plan, study, manifest.get("memory_bytes"), reasons.get(cell.id))
@@ -64,7 +67,10 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     }
     series = rows_by_trial(result.series(["engine"])) if with_charts else {}
     cells = tuple(
-        _cell(cell, tables.get(cell.id), validity[cell.id], latency if with_charts else {}, series)
+        replace(
+            _cell(cell, tables.get(cell.id), validity[cell.id], latency if with_charts else {}, series),
+            chains=chains[cell.id],
+        )
         for cell in plan.cells
     )
     anchor = _anchor(base, study, plan)
@@ -99,6 +105,11 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         version=str(manifest.get("version", "")),
         complete=result.complete,
     )
+
+
+def _good(tables: Mapping[str, CellTable], cell: str) -> tuple[TrialRow, ...]:
+    table = tables.get(cell)
+    return table.good if table else ()
 
 
 def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
