@@ -23,6 +23,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("studies", "List the built-in studies, or show one"),
             ("plan", "Print every trial of a study before anything runs"),
             ("run", "Run a study on one or more targets, or resume one"),
+            ("replay", "Repeat a trace's calls on any target"),
         ),
     ),
     (

@@ -12,6 +12,7 @@ from leadline.analysis.models import STRIPE_UNIT_BYTES, Protection, small_write_
 from leadline.plan import PlannedCell
 from leadline.spec.job import Job
 from leadline.spec.metadata import AnyJob, MetadataJob
+from leadline.spec.replay import ReplayJob
 from leadline.spec.target import CephAccess, TargetFacts
 from leadline.store.tables import TrialRow
 from leadline.units import exact_size, format_number
@@ -90,7 +91,9 @@ def _write_sizes(job: AnyJob) -> tuple[tuple[int, float], ...]:
     """(bytes, share of the bytes written) of each size in which a job writes."""
     if isinstance(job, MetadataJob):
         return ((job.file_size, 1.0),) if job.file_size else ()
-    if not isinstance(job, Job) or job.bssplit is None:
+    if isinstance(job, ReplayJob):
+        return ()
+    if job.bssplit is None:
         return ((job.bs, 1.0),)
     total = sum(size * percent for size, percent in job.bssplit.write)
     return tuple((size, size * percent / total) for size, percent in job.bssplit.write)
@@ -98,7 +101,11 @@ def _write_sizes(job: AnyJob) -> tuple[tuple[int, float], ...]:
 
 def _one_by_one(job: AnyJob, direct: bool) -> bool:
     """True where each write reaches the OSDs as it was made; a cache merges neighbours."""
-    return direct or isinstance(job, MetadataJob) or 1 in (job.fsync, job.fdatasync)
+    return direct or isinstance(job, MetadataJob) or _syncs_each(job)
+
+
+def _syncs_each(job: AnyJob) -> bool:
+    return isinstance(job, Job) and 1 in (job.fsync, job.fdatasync)
 
 
 def _stored_per_byte(job: AnyJob, direct: bool, protection: Protection) -> float:
@@ -130,5 +137,4 @@ def _acknowledged(job: AnyJob, facts: TargetFacts, direct: bool) -> str:
     behind = words["local"] if facts.access == "local" else words["ceph" if facts.ceph else "server"]
     if direct:
         return behind
-    synced = not isinstance(job, MetadataJob) and 1 in (job.fsync, job.fdatasync)
-    return f"{words['synced']}: {behind}" if synced else words["buffered"]
+    return f"{words['synced']}: {behind}" if _syncs_each(job) else words["buffered"]

@@ -37,6 +37,7 @@ from leadline.verdict.model import (
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.published import published_findings
+from leadline.verdict.replay import replay_statements
 from leadline.verdict.validity import Case, judge, worst
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
@@ -95,6 +96,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         comparisons=comparisons + beside,
         statements=(
             *words.statements(targets, cells, comparisons, result.complete, beside),
+            *replay_statements(manifest),
             *changes_over_time(plan.cells, tables, states, anchor),
         ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
@@ -245,7 +247,7 @@ def _trial(trial: TrialRow, table: CellTable | None) -> TrialView:
 
 
 def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
-    for direction in dict.fromkeys(("read", "write", "sync", *OPERATIONS)):
+    for direction in dict.fromkeys(("read", "write", "sync", "meta", *OPERATIONS)):
         for clock in ("submission", "completion", "total", "intended"):
             found = latency_curve(latency, direction, clock)
             if found is not None:
