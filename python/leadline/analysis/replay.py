@@ -263,15 +263,28 @@ def _offsets(kept: _Segments, kind: Ints) -> Ints:
     seek = kind == KINDS.index("seek")
     offset = np.where(seek & (kept.offset < 0), kept.result, kept.offset)
     if implicit.any():
-        order = np.lexsort((kept.start, kept.file, kept.process))
+        holder = _holders(kept, kind)
+        order = np.lexsort((kept.start, kept.file, holder))
+        rows = kept.where(order)
+        rows.process = holder[order]
         followed = np.empty_like(offset)
-        followed[order] = _followed(kept.where(order), kind[order], implicit[order])
+        followed[order] = _followed(rows, kind[order], implicit[order])
         offset = np.where(implicit, followed, offset)
     return np.maximum(offset, 0)
 
 
+def _holders(kept: _Segments, kind: Ints) -> Ints:
+    """Whose position a call moves: its thread's where that opened the file itself, else its process's."""
+    threads = np.unique(np.stack((kept.process, kept.thread)), axis=1, return_inverse=True)[1].ravel()
+    processes = np.unique(kept.process, return_inverse=True)[1]
+    key = threads * (int(kept.file.max()) + 1) + kept.file
+    own = np.isin(key, key[kind == KINDS.index("open")])
+    found: Ints = np.where(own, threads, -1 - processes)
+    return found
+
+
 def _followed(rows: _Segments, kind: Ints, implicit: Flags) -> Ints:
-    """The position before each row, of rows that are sorted by process, file and time."""
+    """The position before each row, of rows that are sorted by holder (`process`), file and time."""
     new = np.ones(len(kind), dtype=bool)
     new[1:] = (np.diff(rows.process) != 0) | (np.diff(rows.file) != 0)
     seek = (kind == KINDS.index("seek")) & (rows.result >= 0)

@@ -177,7 +177,7 @@ def _start(
     named = parse_targets(targets)
     facts = {name: inspect(target.url) for name, target in named.items()}
     study = replay_study(f"Replay of {title}", "", *repeats)
-    plan = replay_plan(study, job, named)
+    plan = replay_plan(study, job, named, facts)
     check_space(plan, study, facts)
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -16,7 +16,7 @@ from leadline.plan import (
 )
 from leadline.spec.replay import ReplayJob
 from leadline.spec.study import STUDY_FORMAT, Study
-from leadline.spec.target import Target
+from leadline.spec.target import Target, TargetFacts
 
 WORK = "replay"
 
@@ -36,7 +36,9 @@ def replay_study(title: str, about: str, blocks: int, seed: int) -> Study:
     )
 
 
-def replay_plan(study: Study, job: ReplayJob, targets: Mapping[str, Target]) -> Plan:
+def replay_plan(
+    study: Study, job: ReplayJob, targets: Mapping[str, Target], facts: Mapping[str, TargetFacts]
+) -> Plan:
     """Every trial of a replay. Raises TargetError for a target without files."""
     for target in targets.values():
         if not target.is_path:
@@ -46,7 +48,16 @@ def replay_plan(study: Study, job: ReplayJob, targets: Mapping[str, Target]) -> 
             )
     seconds = trial_seconds(job)
     cells = [
-        PlannedCell(f"{name}.{WORK}", name, WORK, {}, job, None, seconds, measures_caches=True)
+        PlannedCell(
+            f"{name}.{WORK}",
+            name,
+            WORK,
+            {},
+            job.model_copy(update={"layout_direct": _direct(facts[name])}),
+            None,
+            seconds,
+            measures_caches=True,
+        )
         for name in targets
     ]
     trials = order_trials(cells, study.blocks, study.seed)
@@ -64,3 +75,8 @@ def replay_plan(study: Study, job: ReplayJob, targets: Mapping[str, Target]) -> 
         bytes_needed=dict.fromkeys(targets, job.data_set_bytes),
         notes=(f"files of {units.format_size(job.layout_bytes)} are laid out anew before each trial",),
     )
+
+
+def _direct(facts: TargetFacts) -> bool:
+    """Blocks of 4 KiB are what files are laid out in."""
+    return facts.direct_io and facts.direct_alignment_bytes <= 4096 and not facts.in_memory

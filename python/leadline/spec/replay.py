@@ -15,7 +15,8 @@ class ReplayJob(BaseModel):
     `pace` is `recorded` (each call as long after its thread's call before as in the trace, so that a slower
     target stretches the replay) or `fast` (at once). `numjobs` counts threads, `runtime_ns` is what the trace
     took, `layout_bytes` are written before each trial, `cold_bytes` of them are read. `calls_of_trace` and
-    `bytes_of_trace` are the trace's, replayed or not.
+    `bytes_of_trace` are the trace's, replayed or not. `layout_direct`: its files are written past the caches
+    of this host, which would answer the first reads.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,6 +34,7 @@ class ReplayJob(BaseModel):
     cold_bytes: int = Field(ge=0)
     runtime_ns: int = Field(ge=0)
     direct: Literal[False] = False
+    layout_direct: bool = False
 
     # What a plan, an executor and a verdict ask of every job.
     engine_format: ClassVar[str] = "leadline.replay/1"

@@ -20,14 +20,16 @@ def replay_statements(manifest: Mapping[str, Any]) -> Iterator[Statement]:
         if found["pace"] == "recorded"
         else "as fast as possible"
     )
-    parts = [f"{coverage['calls_replayed']:,} of {coverage['calls']:,} calls"]
+    moved = ""
     if coverage["bytes"]:
         share = coverage["bytes_replayed"] / coverage["bytes"]
-        parts.append(f"{format_size(coverage['bytes_replayed'])}, {share:.1%} of the bytes,")
-    left = f" {len(coverage['skipped'])} kinds of calls were not." if coverage["skipped"] else ""
+        moved = f", {format_size(coverage['bytes_replayed'])} or {share:.1%} of the bytes"
+    threads = f"{found['threads']} thread{'' if found['threads'] == 1 else 's'}"
+    left = " Not replayed: see below." if coverage["skipped"] else ""
     yield Statement(
         "finding",
-        f"Replayed of {found['title']}: {' and '.join(parts)} by {found['threads']} threads, {pace}.{left}",
+        f"{coverage['calls_replayed']:,} of {coverage['calls']:,} calls of {found['title']}{moved},"
+        f" were repeated by {threads}, {pace}.{left}",
         tuple(skipped_words(item) for item in coverage["skipped"]),
     )
 

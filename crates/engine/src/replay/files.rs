@@ -19,6 +19,7 @@ use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::{Advice, advise, sync, write_at};
 
 const CHUNK_BYTES: u64 = 1 << 20;
+const BLOCK_BYTES: u64 = 4096;
 
 /// Where file `number` of a job lies.
 pub fn path_of(job: &ReplayJob, number: u32) -> PathBuf {
@@ -36,9 +37,9 @@ pub fn renamed(path: &Path) -> PathBuf {
 pub fn lay_out(job: &ReplayJob, signal: Interrupts) -> Result<LaidOut, EngineError> {
     let begun = Instant::now();
     let script = Script::read(&job.script)?;
-    let pattern = Pattern::new(true);
-    let mut buffer = AlignedBuffer::new(CHUNK_BYTES as usize)
+    let buffer = AlignedBuffer::new(CHUNK_BYTES as usize)
         .map_err(|_| EngineError::Other("no memory for one buffer".to_owned()))?;
+    let mut work = (Pattern::new(true), buffer);
     let mut laid_out = LaidOut {
         bytes_written: 0,
         files: 0,
@@ -56,36 +57,58 @@ pub fn lay_out(job: &ReplayJob, signal: Interrupts) -> Result<LaidOut, EngineErr
             std::fs::create_dir(&path).map_err(refused)?;
             continue;
         }
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(refused)?;
-        let mut offset = 0;
-        while offset < bytes {
-            if signal().is_some() {
-                return Err(EngineError::Interrupted);
-            }
-            let length = (bytes - offset).min(CHUNK_BYTES) as usize;
-            let stamp = Stamp {
-                seed: job.seed,
-                generation: 0,
-                file: number as u32,
-                offset,
-            };
-            let chunk = &mut buffer.as_mut_slice()[..length];
-            pattern.fill(chunk, stamp);
-            write_whole(&file, chunk, offset).map_err(refused)?;
-            offset += length as u64;
-        }
-        if bytes > 0 && sync(&file) < 0 {
-            return Err(refused(io::Error::last_os_error()));
-        }
-        advise(&file, Advice::DontNeed);
+        lay_out_file(job, number as u32, bytes, &mut work, signal)
+            .map_err(|stopped| stopped.map_or(EngineError::Interrupted, refused))?;
         laid_out.bytes_written += bytes;
     }
     laid_out.elapsed_ns = begun.elapsed().as_nanos() as u64;
     Ok(laid_out)
+}
+
+/// The error is `None` where a signal came.
+fn lay_out_file(
+    job: &ReplayJob,
+    number: u32,
+    bytes: u64,
+    (pattern, buffer): &mut (Pattern, AlignedBuffer),
+    signal: Interrupts,
+) -> Result<(), Option<io::Error>> {
+    let direct = if job.layout_direct { libc::O_DIRECT } else { 0 };
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .custom_flags(direct | libc::O_NOFOLLOW | libc::O_CLOEXEC)
+        .mode(0o644)
+        .open(path_of(job, number))
+        .map_err(Some)?;
+    let mut offset = 0;
+    while offset < bytes {
+        if signal().is_some() {
+            return Err(None);
+        }
+        // Whole blocks, as direct I/O wants them; what is too much is cut off below.
+        let length = (bytes - offset)
+            .next_multiple_of(BLOCK_BYTES)
+            .min(CHUNK_BYTES);
+        let stamp = Stamp {
+            seed: job.seed,
+            generation: 0,
+            file: number,
+            offset,
+        };
+        let chunk = &mut buffer.as_mut_slice()[..length as usize];
+        pattern.fill(chunk, stamp);
+        write_whole(&file, chunk, offset).map_err(Some)?;
+        offset += length;
+    }
+    if offset > bytes {
+        file.set_len(bytes).map_err(Some)?;
+    }
+    if bytes > 0 && sync(&file) < 0 {
+        return Err(Some(io::Error::last_os_error()));
+    }
+    advise(&file, Advice::DontNeed);
+    Ok(())
 }
 
 fn write_whole(file: &File, data: &[u8], offset: u64) -> io::Result<()> {

@@ -31,6 +31,9 @@ pub struct ReplayJob {
     /// The calls: a file of the format in `script`.
     pub script: PathBuf,
     pub pace: Pace,
+    /// Whether files are laid out past the caches of this host, which would answer the first reads.
+    #[serde(default)]
+    pub layout_direct: bool,
     pub seed: u64,
     pub generation: u32,
     pub interval_ns: u64,
