@@ -80,6 +80,36 @@ def test_reads_without_an_offset_follow_opens_and_seeks() -> None:
     assert reads["offset"].tolist() == [0, 100, 5000, 0, 7]
 
 
+def test_the_c_librarys_buffer_reads_and_writes_whole_blocks() -> None:
+    gets = [call("fgets", length=3000, result=3000) for _ in range(3)]
+    puts = [call("fputs", file=1, length=2500, result=2500) for _ in range(3)]
+    found = script(call("fopen"), *gets, call("fopen", file=1), *puts)
+    rows = [(KINDS[row["kind"]], int(row["offset"]), int(row["length"])) for row in found.calls]
+    assert rows == [
+        *(("open", 0, 0), ("read", 0, 4096), ("read", 4096, 4096), ("read", 8192, 4096)),
+        *(("open", 0, 0), ("write", 0, 4096), ("write", 4096, 3404)),
+    ]
+    assert found.calls["expected"].tolist() == [0, 4096, 4096, 808, 0, 4096, 3404]
+    assert found.sizes[0] == 9000
+    assert found.coverage.calls_replayed == 8
+
+
+def test_operations_in_flight_together_get_threads_of_their_own() -> None:
+    reads = [
+        call("io_uring:read", offset=n * 10, length=10, result=10, start_ns=n * 100, duration_ns=250)
+        for n in range(6)
+    ]
+    found = script(*reads)
+    assert sorted(count for _, count in found.threads) == [2, 2, 2]
+
+
+def test_a_size_that_the_trace_does_not_hold_is_not_made_up() -> None:
+    found = script(call("openat"), call("ftruncate"), call("ftruncate", length=70))
+    assert kinds(found) == ["open", "truncate"]
+    assert found.calls["length"].tolist() == [0, 70]
+    assert found.coverage.skipped[0].reason == "the trace does not hold the size"
+
+
 def test_files_are_laid_out_as_far_as_they_are_read_before_they_are_written() -> None:
     found = script(
         call("openat", file=0),

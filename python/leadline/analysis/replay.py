@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fnmatch
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +33,7 @@ CALL = np.dtype(
         *(("file", "<u4"), ("kind", "u1"), ("absent", "u1"), ("zero", "<u2")),
     ]
 )
+_BUFFER_BYTES = 4096  # of a file of the C library on most file systems (st_blksize)
 CALLS_MAX = 20_000_000
 THREADS_MAX = 1024
 _ABSENT_KINDS = ("open", "stat", "unlink")
@@ -134,7 +136,10 @@ def make_script(tables: TraceTables, only: Sequence[str] = ()) -> ReplayScript:
     kept_kind, kept_absent = kind[chosen], absent[chosen]
     used, file = np.unique(kept.file, return_inverse=True)
     kept.file = file.astype(np.int64)
+    kept.thread = _lanes(kept)
     kept.offset = _offsets(kept, kept_kind)
+    moved = _through_buffers(kept, kept_kind)
+    kept, kept_kind, kept_absent = kept.where(moved), kept_kind[moved], kept_absent[moved]
     sizes, flags, cold = _layout(kept, kept_kind, kept_absent, len(used))
     return _assembled(kept, kept_kind, kept_absent, (sizes, flags, cold), coverage)
 
@@ -205,6 +210,7 @@ _REASONS = (
     "not on a file: pipes, sockets, devices, /proc",
     "left out by --only",
     "they failed in the traced program",
+    "the trace does not hold the size",
 )
 
 
@@ -225,6 +231,7 @@ def _refused(
     refuse(2, special[every.file])
     refuse(3, ~wanted[every.file])
     refuse(4, (every.result < 0) & ~absent)
+    refuse(5, (kind == KINDS.index("truncate")) & (every.offset < 0) & (every.length < 0))
     return refused
 
 
@@ -254,6 +261,65 @@ def _why_nothing(coverage: Coverage) -> str:
         return "the trace has no call at all: trace a command that does I/O"
     most = coverage.skipped[0]
     return f"most are {most.call}: {most.reason}"
+
+
+def _named(kept: _Segments, names: Sequence[str]) -> Flags:
+    return np.isin(kept.call, [place for place, name in enumerate(kept.names) if name in set(names)])
+
+
+def _lanes(kept: _Segments) -> Ints:
+    """The thread of each call; what was in flight beside another call of its thread has one of its own."""
+    prefixes = tuple(vocabulary()["asynchronous"])
+    chosen = np.flatnonzero(_named(kept, [name for name in kept.names if name.startswith(prefixes)]))
+    if not len(chosen):
+        return kept.thread
+    found = kept.thread.copy()
+    lanes: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    lowest = min(-1, int(kept.thread.min()))
+    for row in chosen[np.argsort(kept.start[chosen], kind="stable")]:
+        free = lanes.setdefault((int(kept.process[row]), int(kept.thread[row])), [])
+        if free and free[0][0] <= kept.start[row]:
+            lane = heapq.heappop(free)[1]
+        else:
+            lowest -= 1
+            lane = lowest
+        heapq.heappush(free, (int(kept.end[row]), lane))
+        found[row] = lane
+    return found
+
+
+def _through_buffers(kept: _Segments, kind: Ints) -> Flags:
+    """Turns calls of the C library's buffered files into what it reads and writes: whole blocks, in place.
+
+    False for the calls that the buffer answers. Of each file the last write is as long as it was.
+    """
+    chosen = np.flatnonzero(_named(kept, vocabulary()["buffered"]) & (kept.result > 0))
+    kept_rows = np.ones(len(kind), dtype=bool)
+    if not len(chosen):
+        return kept_rows
+    begin, end = kept.offset[chosen], kept.offset[chosen] + kept.result[chosen]
+    write = kind[chosen] == KINDS.index("write")
+    group = kept.file[chosen] * 2 + write
+    order = np.lexsort((kept.start[chosen], kept.process[chosen], group))
+    last = np.zeros(len(chosen), dtype=bool)
+    ends = np.append(np.diff(group[order]) != 0, True)
+    last[order[ends]] = True
+    block = _BUFFER_BYTES
+    first = np.where(write, begin // block * block, -(-begin // block) * block)
+    until = np.where(write & ~last, end // block * block, np.where(write, end, -(-end // block) * block))
+    fresh = np.concatenate(([True], (np.diff(group[order]) != 0) | (begin[order][1:] != end[order][:-1])))
+    # A read that does not go on where the one before ended fills the buffer anew.
+    jumped = np.zeros(len(chosen), dtype=bool)
+    jumped[order[fresh]] = True
+    first = np.where(~write & jumped, begin // block * block, first)
+    kept.offset[chosen] = first
+    kept.length[chosen] = np.maximum(until - first, 0)
+    # As far as the file is known to go, a block was whole.
+    extent = np.zeros(int(kept.file.max()) + 1, dtype=np.int64)
+    np.maximum.at(extent, kept.file[chosen], end)
+    kept.result[chosen] = np.maximum(np.minimum(until, extent[kept.file[chosen]]) - first, 0)
+    kept_rows[chosen] = until > first
+    return kept_rows
 
 
 def _offsets(kept: _Segments, kind: Ints) -> Ints:
