@@ -103,6 +103,6 @@ def test_a_result_that_is_no_trace_and_a_target_without_files_are_refused(
     assert done.returncode == 2
     assert "is no result of leadline" in done.stderr
     done = leadline("replay", str(trace), "--target", "n=null://")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "has no files" in done.stderr
     assert leadline("replay", str(trace)).returncode == 2

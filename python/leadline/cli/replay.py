@@ -15,7 +15,7 @@ from leadline.cli.console import make_console
 from leadline.cli.main import EXIT_GOOD
 from leadline.cli.run import make_options, run_and_conclude
 from leadline.cli.signals import StopRequest
-from leadline.errors import UsageError
+from leadline.errors import TargetError, UsageError
 
 if TYPE_CHECKING:
     from leadline.analysis.replay import ReplayScript
@@ -178,7 +178,10 @@ def _start(
     facts = {name: inspect(target.url) for name, target in named.items()}
     study = replay_study(f"Replay of {title}", "", *repeats)
     plan = replay_plan(study, job, named, facts)
-    check_space(plan, study, facts)
+    try:
+        check_space(plan, study, facts)
+    except TargetError as error:
+        raise TargetError(error.message, "free space, or replay a part: --only '/data/*'") from None
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "study": study.as_json(),

@@ -35,7 +35,7 @@ def command(directory: Path, form: str, output: Path | None, base: str | None, r
     study are the nearest synthetic job, for fio and for `leadline run`, with how near it is.
     """
     if form in ("fio-job", "study"):
-        _write(_nearest(directory, form), output)
+        _write(_nearest(directory, form, redact), output)
         return
     from leadline.report import render
     from leadline.report.redact import redacted
@@ -47,7 +47,7 @@ def command(directory: Path, form: str, output: Path | None, base: str | None, r
     _write(content, output)
 
 
-def _nearest(directory: Path, form: str) -> str:
+def _nearest(directory: Path, form: str, redact: bool) -> str:
     """The synthetic job nearest to the first trial of a trace."""
     from leadline.analysis.nearest import nearest_job
     from leadline.analysis.replay import make_script
@@ -56,7 +56,7 @@ def _nearest(directory: Path, form: str) -> str:
     from leadline.store.traces import read_trace
 
     result = open_result(directory)
-    title = str(result.manifest.get("title") or directory.name)
+    title = "a program" if redact else str(result.manifest.get("title") or directory.name)
     job = nearest_job(make_script(read_trace(result)))
     return to_fio_job(job, title) if form == "fio-job" else to_study(job, title)
 
