@@ -11,9 +11,12 @@ import statistics
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from leadline.verdict.model import (
     Cell,
+    Chain,
+    ChainPlace,
     Code,
     Comparison,
     Curve,
@@ -150,6 +153,19 @@ def _line(chance: random.Random, trial: str, block: int, rate: float) -> Line:
     return Line(trial, block, "bandwidth", "B/s", tuple(points), measured_from_s=2.0)
 
 
+def _chain(direction: Literal["read", "write"], remote: bool, amplified: float) -> Chain:
+    """Half of what is read comes out of caches; what is written gets to the end."""
+    reads = [("page_cache", "page cache", 0.4), ("client_cache", "client's cache", 0.1)]
+    end = ("store", "OSDs' stores") if remote else ("device", "device")
+    before = reads if direction == "read" else []
+    places = [ChainPlace(name, words, share, MIB, share) for name, words, share in before]
+    rest = 1.0 - sum(share for _, _, share in before)
+    model = amplified if direction == "write" else None
+    places.append(ChainPlace(*end, rest, MIB, 1.02 * amplified, model))
+    acknowledged = "by the model" if direction == "write" else None
+    return Chain(direction, MIB, tuple(places), acknowledged)
+
+
 def cell(
     target: str, work: str, rw: str, bs: int, *, blocks: int = 3, factors: dict[str, object] | None = None
 ) -> Cell:
@@ -196,6 +212,7 @@ def cell(
         id=f"{target}.{work}",
         target=target,
         work=work,
+        chains=tuple(_chain(way, remote, amplified) for way in directions),
         factors=factors or {},
         job=job(rw, bs)
         | ({"engine": "psync"} if remote else {})
@@ -224,7 +241,7 @@ def judged(item: Cell, *names: str) -> Cell:
     failed = tuple(
         replace(trial, state="error", error=CODES["errors"].evidence, values={}) for trial in item.trials
     )
-    return replace(item, metrics=missing, trials=failed, curves=(), lines=(), origin=None)
+    return replace(item, metrics=missing, trials=failed, curves=(), lines=(), origin=None, chains=())
 
 
 def compare(cells: tuple[Cell, ...], base: str) -> tuple[Comparison, ...]:

@@ -16,6 +16,7 @@ from leadline.errors import ResultError, SpecError, TargetError
 from leadline.spec.job import Job
 from leadline.spec.metadata import AnyJob, MetadataJob, job_from_json
 from leadline.spec.problems import suggest
+from leadline.spec.replay import ReplayJob
 from leadline.spec.resolve import Surroundings, auto_data_set_bytes, resolve
 from leadline.spec.study import Study, Work, expand
 from leadline.spec.target import Target, TargetFacts
@@ -215,7 +216,7 @@ def make_plan(
     for target in targets.values():
         own = [_planned_cell(work, target, facts[target.name], around) for work in works]
         cells += _with_files_of_their_own(own)
-    trials = _order(cells, study.blocks, seed)
+    trials = order_trials(cells, study.blocks, seed)
     plan = Plan(
         study.name,
         study.title or study.name,
@@ -244,7 +245,7 @@ def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surrou
         work.factors,
         found.job,
         layout_of(found.job),
-        _trial_seconds(found.job),
+        trial_seconds(found.job),
         found.measures_caches,
         found.notes,
         None if work.group is None else f"{target.name}.{work.group}",
@@ -288,6 +289,8 @@ def layout_of(job: AnyJob) -> Layout | None:
         return None
     if isinstance(job, MetadataJob):
         return layout_of(job.layout_job())
+    if isinstance(job, ReplayJob):
+        return None
     shared = job.shared != "none"
     owners, file_bytes = (1, job.data_set_bytes) if shared else (job.numjobs, job.size // job.nrfiles)
     key = f"{owners}x{job.nrfiles}x{units.exact_size(file_bytes)}{_content(job)}"
@@ -332,7 +335,7 @@ def check_space(plan: Plan, study: Study, facts: dict[str, TargetFacts]) -> None
             )
 
 
-def _order(cells: list[PlannedCell], blocks: int, seed: int) -> tuple[Trial, ...]:
+def order_trials(cells: list[PlannedCell], blocks: int, seed: int) -> tuple[Trial, ...]:
     """Each block is one pass over all cells, in a random order of its own; a group's jobs stay together."""
     trials: list[Trial] = []
     for block in range(1, blocks + 1):
@@ -380,12 +383,15 @@ def _bytes_needed(cells: list[PlannedCell]) -> int:
     return sum(layouts.values()) + max(fresh.values(), default=0)
 
 
-def _trial_seconds(job: AnyJob) -> float:
+def trial_seconds(job: AnyJob) -> float:
     limit_s = job.runtime_ns / units.NS_PER_S
     if job.time_based:
         return job.ramp_time_ns / units.NS_PER_S + limit_s
     if isinstance(job, MetadataJob):
         return job.pass_operations / NOMINAL_OPERATIONS_PER_S
+    if isinstance(job, ReplayJob):
+        fast_s = max(job.calls / NOMINAL_OPERATIONS_PER_S, job.moved_bytes / NOMINAL_BYTES_PER_S)
+        return max(limit_s, fast_s) if job.pace == "recorded" else fast_s
     speed = float(min(NOMINAL_BYTES_PER_S, NOMINAL_OPERATIONS_PER_S * job.mean_bs))
     if job.rate_bytes_per_s is not None:
         speed = min(speed, float(job.rate_bytes_per_s))

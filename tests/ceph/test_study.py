@@ -87,6 +87,26 @@ def test_bytes_are_followed_to_the_osds_and_their_stores(result: Result) -> None
             assert trial.wire_received_bytes >= 0.95 * trial.total_read_bytes
 
 
+def test_the_chain_of_every_cell_adds_up_and_ends_at_the_stores(result: Result, leadline: Command) -> None:
+    """Direct I/O on a lab without other users: no cache of the host keeps anything, all of it arrives."""
+    shown = json.loads(leadline("show", str(result.path), "--json").stdout)
+    cells = {cell["id"]: cell["chains"] for cell in shown["cells"]}
+    assert {name for name, chains in cells.items() if not chains} == set()
+    for name, chains in cells.items():
+        for chain in chains:
+            assert sum(place["share"] for place in chain["places"]) == pytest.approx(1.0), name
+            assert chain["places"][-1]["name"] == ("device" if name.startswith("local.") else "store")
+    for name in ("replicated.seqwrite_1m", "erasure.seqwrite_1m"):
+        (chain,) = cells[name]
+        *_, store = chain["places"]
+        assert store["share"] >= 0.95
+        assert store["model"] == (3.0 if "replicated" in name else 1.5)
+        assert store["bytes_per_byte"] >= 0.95 * store["model"]
+    (read,) = cells["replicated.randread_64k"]
+    assert read["places"][0]["name"] == "page_cache+client_cache"
+    assert read["places"][0]["share"] <= 0.05
+
+
 def test_the_cluster_was_seen_clean_before_and_after_each_trial(result: Result) -> None:
     for trial in result.trials():
         if trial.target != "local":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from leadline.verdict.model import Cell, Code, Comparison, Origin, Quantity, TargetView, Validity
+from leadline.verdict.chain_words import percent
+from leadline.verdict.model import Cell, Chain, ChainPlace, Code, Comparison, Quantity, TargetView, Validity
 from leadline.verdict.words import statements
 
 LOCAL = TargetView("local", "/x", "local", "ext4 on vda")
@@ -69,17 +71,44 @@ def test_one_target_alone_shows_its_best_figures_with_intervals() -> None:
     assert "most operations 1,000 IOPS (95 % interval 900 IOPS to 1,100 IOPS, 5 blocks) in w" in found[0].text
 
 
-def test_amplification_is_held_against_the_coding() -> None:
-    cells = (
-        cell("ceph", "large", origin=Origin(1.0, 1.0, 1.6, 1.0)),
-        cell("ceph", "small", origin=Origin(1.0, 1.0, 20.0, 1.0)),
-        cell("ceph", "unknown", origin=Origin(1.0, 1.0, None, 1.0)),
+def chain(direction: Any, *places: tuple[str, float], **store: Any) -> Chain:
+    found = [ChainPlace(name, name, share, 1, share) for name, share in places]
+    if store:
+        found[-1] = replace(found[-1], **store)
+    return Chain(direction, 100, tuple(found), model="erasure coding 2+1: 1.50")
+
+
+def test_amplification_is_held_against_the_model_of_that_size() -> None:
+    cells = tuple(
+        cell("ceph", work, chains=(chain("write", ("store", 1.0), bytes_per_byte=measured, model=model),))
+        for work, measured, model in (("large", 1.6, 1.5), ("small", 20.0, 3.0))
     )
     said = texts(cells=cells)
     assert (
-        "ceph: for each byte written the OSDs' stores wrote 1.60 bytes in large and 20.0 in small;"
-        " erasure coding 2+1 alone makes it 1.50." in said
+        "ceph: each byte written in small cost 20.0 on the OSDs' stores, where the model says 3.00,"
+        " 6.67 times that (erasure coding 2+1: 1.50)." in said
     )
+
+
+def test_reads_out_of_caches_are_said_with_their_shares_and_never_without_the_word() -> None:
+    places = (("page_cache", 0.43), ("client_cache", 0.02), ("store", 0.55))
+    cells = (
+        cell("ceph", "some", chains=(chain("read", *places),), validity=Validity("INVALID")),
+        cell("ceph", "none", chains=(chain("read", ("page_cache", 0.01), ("store", 0.99)),)),
+    )
+    said = texts(cells=cells)
+    assert "ceph: of the bytes read in some, 43 % came out of the page cache (INVALID)." in said
+
+
+def test_writes_that_stayed_in_memory_are_said() -> None:
+    cells = (cell("local", "w", chains=(chain("write", ("page_cache", 0.99), ("device", 0.01)),)),)
+    (said,) = texts(cells=cells)
+    assert "99 % had got no further than this host's memory" in said
+
+
+def test_no_share_is_rounded_to_all_or_nothing() -> None:
+    found = [percent(share) for share in (0.0, 1.0, 0.43, 0.9999, 0.001, 0.00001, None)]
+    assert found == ["0 %", "100 %", "43 %", "above 99.5 %", "below 0.5 %", "below 0.01 %", "unknown"]
 
 
 def test_cells_in_doubt_are_counted_with_their_reasons() -> None:

@@ -20,6 +20,7 @@ pub mod pacer;
 pub mod pattern;
 pub mod progress;
 pub mod random;
+pub mod replay;
 pub mod runner;
 pub mod sizes;
 pub mod source;

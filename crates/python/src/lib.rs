@@ -9,6 +9,7 @@ mod trace;
 use std::path::PathBuf;
 
 use leadline_engine::metadata::{self, MetadataJob};
+use leadline_engine::replay::{self, ReplayJob};
 use leadline_engine::{Job, check, histogram, io, layout, runner};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -42,16 +43,21 @@ fn engines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// Writes every block of a job's files, syncs them, and drops them from the page cache.
+/// Writes every block of a job's or a replay's files, syncs them, and drops them from the page cache.
 #[pyfunction]
 #[pyo3(name = "layout")]
 fn lay_out<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> {
-    let job = Job::parse(job_json).map_err(errors::engine)?;
-    let laid_out = detach::detached(py, |signal| layout::lay_out(&job, signal))?;
+    let laid_out = if replay::is_meant(job_json) {
+        let job = ReplayJob::parse(job_json).map_err(errors::engine)?;
+        detach::detached(py, |signal| replay::lay_out(&job, signal))?
+    } else {
+        let job = Job::parse(job_json).map_err(errors::engine)?;
+        detach::detached(py, |signal| layout::lay_out(&job, signal))?
+    };
     convert::json(py, &plain(&laid_out))
 }
 
-/// Runs one trial of a data or metadata job, writing its record as it goes; returns the summary.
+/// Runs one trial of a data or metadata job, or of a replay, writing its record as it goes; returns the summary.
 #[pyfunction]
 fn run_trial<'py>(
     py: Python<'py>,
@@ -61,6 +67,9 @@ fn run_trial<'py>(
     let summary = if metadata::is_meant(job_json) {
         let job = MetadataJob::parse(job_json).map_err(errors::engine)?;
         detach::detached(py, |signal| metadata::run(job, &record_path, signal))?
+    } else if replay::is_meant(job_json) {
+        let job = ReplayJob::parse(job_json).map_err(errors::engine)?;
+        detach::detached(py, |signal| replay::run(job, &record_path, signal))?
     } else {
         let job = Job::parse(job_json).map_err(errors::engine)?;
         detach::detached(py, |signal| runner::run(job, &record_path, signal))?

@@ -29,7 +29,7 @@ _BEYOND_MIN = 10
 
 
 # What stands before a metric's name: the direction of a mixed work, or a metadata operation.
-_PREFIXES = ("read", "write", "sync", *OPERATIONS)
+_PREFIXES = ("read", "write", "sync", "meta", *OPERATIONS)
 
 
 # Of a whole program that was run, traced or imported, not of an engine's operations.
@@ -73,6 +73,10 @@ def metric_kind(name: str) -> MetricKind:
         )
     if plain == "iops":
         return MetricKind("1/s", True, "operations per second")
+    if plain == "run_time":
+        return MetricKind("s", False, "time from the first call to the last one's end")
+    if plain == "io_time":
+        return MetricKind("s", False, "time in calls, summed over threads")
     if plain == "cpu_per_operation":
         return MetricKind("ns", False, "CPU time of the load generator per operation")
     return MetricKind("ns", False, f"latency, {plain.removeprefix('latency_')}")
@@ -87,6 +91,7 @@ def known_metrics() -> tuple[str, ...]:
         "cpu_per_operation",
         *(f"{d}_{m}" for d in ("read", "write") for m in plain),
         "sync_latency_mean",
+        *("run_time", "io_time", *(f"{d}_{m}" for d in ("meta", "sync") for m in latency)),
         *(f"{operation}_{m}" for operation in OPERATIONS for m in ("iops", *latency)),
         *PROGRAM_METRICS,
     )
@@ -94,6 +99,9 @@ def known_metrics() -> tuple[str, ...]:
 
 def primary_metric(job: Mapping[str, object]) -> str:
     """What a work is asked for: bandwidth for large blocks, IOPS for small ones."""
+    if "script" in job:
+        # With the recorded pauses most of the time is the program's own.
+        return "io_time" if job["pace"] == "recorded" else "run_time"
     size = job["bs"]
     return "bandwidth" if isinstance(size, int) and size >= LARGE_BLOCK_BYTES else "iops"
 
@@ -103,6 +111,9 @@ def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
 
     Of metadata each operation has its own; a rate over all of them would say how they were mixed.
     """
+    if "script" in job:
+        moved = [name for name in ("read", "write") if job[f"{name}_bytes"]]
+        return (primary_metric(job), *(f"{name}_latency_p99" for name in moved))
     operations = job.get("operations")
     if isinstance(operations, list | tuple):
         return (*(f"{name}_iops" for name in operations), *(f"{name}_latency_p99" for name in operations))
@@ -124,6 +135,9 @@ def trial_metrics(trial: TrialRow, latency: Sequence[LatencyRow], open_loop: boo
     phases = operation_phases(trial)
     if phases:
         return _operation_metrics(trial, phases, latency)
+    summary = json.loads(trial.summary)
+    if "replay" in summary:
+        return _replay_metrics(trial, summary["directions"], latency)
     values: dict[str, float] = {}
     reasons: dict[str, str] = {}
     seconds = trial.measured_ns / 1e9
@@ -176,6 +190,32 @@ def _operation_metrics(
     if cpu_ns > 0 and operations:
         values["cpu_per_operation"] = cpu_ns / operations
     return Measured(values, reasons)
+
+
+def _replay_metrics(
+    trial: TrialRow, classes: Mapping[str, Mapping[str, int]], latency: Sequence[LatencyRow]
+) -> Measured:
+    """Times of the whole replay, and rates and latencies of each class of calls that it has."""
+    values: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    seconds = trial.measured_ns / 1e9
+    calls = sum(found["operations"] for found in classes.values())
+    if seconds <= 0 or not calls:
+        return Measured({}, dict.fromkeys(("run_time", "io_time"), "no call was completed"))
+    values["run_time"] = seconds
+    values["io_time"] = sum(found["io_ns"] for found in classes.values()) / 1e9
+    values["bandwidth"] = sum(found["bytes"] for found in classes.values()) / seconds
+    values["iops"] = calls / seconds
+    for name, found in classes.items():
+        if name in ("read", "write"):
+            values[f"{name}_bandwidth"] = found["bytes"] / seconds
+        values[f"{name}_iops"] = found["operations"] / seconds
+        _add_latency(values, reasons, f"{name}_", [row for row in latency if _is(row, name, "total")])
+    cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
+    if cpu_ns > 0:
+        values["cpu_per_operation"] = cpu_ns / calls
+    # A mean of nothing is no figure: where nothing was moved there is no bandwidth.
+    return Measured({name: value for name, value in values.items() if value > 0}, reasons)
 
 
 def _all_operations(trial: TrialRow) -> int:

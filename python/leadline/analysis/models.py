@@ -102,3 +102,24 @@ def fit_copies(times_s: Mapping[float, float], cpus: float) -> tuple[float, floa
     mean_t = sum(t for _, t in points) / len(points)
     slope = sum((n - mean_n) * (t - mean_t) for n, t in points) / sum((n - mean_n) ** 2 for n, _ in points)
     return mean_t - slope * mean_n, slope
+
+
+STRIPE_UNIT_BYTES = 4096  # Ceph's default osd_pool_erasure_code_stripe_unit
+ALLOCATION_BYTES = 4096  # BlueStore's smallest extent since Pacific (bluestore_min_alloc_size)
+
+
+def small_write_amplification(
+    write_bytes: int, protection: Protection, stripe_unit_bytes: int = STRIPE_UNIT_BYTES
+) -> float:
+    """Bytes stored per byte when writes of one size arrive one by one, each aligned to its size.
+
+    With erasure coding every stripe that a write touches is written whole, on all shards; a replica is
+    written in whole extents. Source: Ceph's documentation of erasure-coded overwrites. The write-ahead log,
+    where OSDs put small writes first, and the stores' own metadata come on top.
+    """
+    if protection.copies is not None:
+        extents = -(-write_bytes // ALLOCATION_BYTES)
+        return protection.copies * extents * ALLOCATION_BYTES / write_bytes
+    stripe_bytes = (protection.k or 1) * stripe_unit_bytes
+    stripes = -(-write_bytes // stripe_bytes)
+    return stripes * protection.shards * stripe_unit_bytes / write_bytes

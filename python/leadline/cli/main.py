@@ -24,6 +24,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("plan", "Print every trial of a study before anything runs"),
             ("run", "Run a study on one or more targets, or resume one"),
             ("trace", "Run a command and record what it reads and writes"),
+            ("replay", "Repeat a trace's calls on any target"),
         ),
     ),
     (

@@ -128,10 +128,10 @@ def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> Non
 def job_words(job: AnyJob) -> dict[str, str]:
     """Every option of a job by its name in a study, in fio's notation."""
     from leadline import units
-    from leadline.spec.metadata import MetadataJob
+    from leadline.spec.job import Job
 
     sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size")
-    split = None if isinstance(job, MetadataJob) else job.bssplit
+    split = job.bssplit if isinstance(job, Job) else None
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
         if value is None:

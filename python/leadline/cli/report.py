@@ -15,7 +15,7 @@ from leadline.cli.files import write_file
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "md", "csv", "json", "fio", "openmetrics"]),
+    type=click.Choice(["html", "md", "csv", "json", "fio", "openmetrics", "fio-job", "study"]),
     default="html",
     show_default=True,
 )
@@ -31,8 +31,12 @@ def command(directory: Path, form: str, output: Path | None, base: str | None, r
     """Write a report of the result in DIRECTORY, from nothing but its files.
 
     html is one page that opens offline, fio is compatible with fio's json+ output,
-    openmetrics is for Prometheus' textfile collector.
+    openmetrics is for Prometheus' textfile collector. Of a trace with segments, fio-job and
+    study are the nearest synthetic job, for fio and for `leadline run`, with how near it is.
     """
+    if form in ("fio-job", "study"):
+        _write(_nearest(directory, form, redact), output)
+        return
     from leadline.report import render
     from leadline.report.redact import redacted
     from leadline.store.reader import open_result
@@ -40,7 +44,25 @@ def command(directory: Path, form: str, output: Path | None, base: str | None, r
 
     findings = build_findings(open_result(directory), base=base)
     content = render(redacted(findings) if redact else findings, form)
-    data = content.encode() if isinstance(content, str) else content
+    _write(content, output)
+
+
+def _nearest(directory: Path, form: str, redact: bool) -> str:
+    """The synthetic job nearest to the first trial of a trace."""
+    from leadline.analysis.nearest import nearest_job
+    from leadline.analysis.replay import make_script
+    from leadline.report.nearest import to_fio_job, to_study
+    from leadline.store.reader import open_result
+    from leadline.store.traces import read_trace
+
+    result = open_result(directory)
+    title = "a program" if redact else str(result.manifest.get("title") or directory.name)
+    job = nearest_job(make_script(read_trace(result)))
+    return to_fio_job(job, title) if form == "fio-job" else to_study(job, title)
+
+
+def _write(content: str, output: Path | None) -> None:
+    data = content.encode()
     if output is None or str(output) == "-":
         sys.stdout.buffer.write(data)
         return

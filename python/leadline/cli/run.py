@@ -96,7 +96,7 @@ def command(
                 "--resume goes on with a result as it was planned: it takes no study, target or option",
                 f"write: leadline run --resume {resume}",
             )
-        return _finish(resume, gates, lambda stop: _resume(resume, stop, quiet))
+        return run_and_conclude(resume, gates, lambda stop: _resume(resume, stop, quiet))
     if not study:
         raise UsageError(
             "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
@@ -113,7 +113,9 @@ def command(
         "budget_s": _budget_s(budget),
     }
     asked = (study, targets, sets, blocks, seed)
-    return _finish(path, gates, lambda stop: _start(asked, path, flags | {"gates": gates}, stop, quiet))
+    return run_and_conclude(
+        path, gates, lambda stop: _start(asked, path, flags | {"gates": gates}, stop, quiet)
+    )
 
 
 def _until(text: str | None) -> float | None:
@@ -164,7 +166,7 @@ def _start(
 
         searched = {cell.search.metric for cell in plan.cells if cell.search}
         check_gates(flags["gates"], [cell.id for cell in plan.cells], searched)
-    options = _options(study, facts, flags)
+    options = make_options(study, facts, flags)
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "study": study.as_json(),
@@ -197,7 +199,7 @@ def _resume(path: Path, stop: StopRequest, quiet: bool) -> Outcome:
         return resume_run(path, display, stop, next_rate, make_growth(path))
 
 
-def _options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:
+def make_options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:
     from leadline import units
     from leadline.plan import reserve_bytes
     from leadline.run.model import RunOptions
@@ -219,7 +221,7 @@ def _options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any])
     )
 
 
-def _finish(path: Path, gates: list[Gate], execute: Callable[[StopRequest], Outcome]) -> int:
+def run_and_conclude(path: Path, gates: list[Gate], execute: Callable[[StopRequest], Outcome]) -> int:
     """Run under a stop request, then say what came of it and return the exit code."""
     with StopRequest() as stop:
         outcome = execute(stop)

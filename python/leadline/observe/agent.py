@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from leadline.observe.ceph import ClientReader, ClusterReader, MdsReader, key_of
+from leadline.observe.ceph import CLIENT_CACHE, ClientReader, ClusterReader, MdsReader, key_of
 from leadline.observe.host_reader import HostReader
 from leadline.observe.limits import DEVICE_LIMITS, WIRE_LIMIT
 from leadline.observe.model import ClusterState
@@ -46,6 +46,7 @@ _ALL = (
     *("osd_subop_received_bytes", "store_read_bytes", "store_written_bytes"),
     *("interrupt_cpu_ns", EXPLAINED, *OWN, *INTERFACE, WIRE_LIMIT, *DEVICE_LIMITS, "dirty_at_start_bytes"),
     *("samples_due", "samples_missed"),
+    *CLIENT_CACHE,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ _OSD = {
     "store_read_bytes": "store_read",
     "store_written_bytes": "store_written",
 }
+CLIENT_CACHE = ("client_read_bytes", "client_cached_bytes", "client_written_bytes", "client_flushed_bytes")
 _OSD_TABLES = (parse.OSD_AVERAGES, parse.OSD_RATES, parse.OSD_GAUGES)
 _CLIENT_TABLES = (parse.CLIENT_AVERAGES, parse.CLIENT_RATES, parse.CLIENT_GAUGES)
 _MDS_TABLES = (parse.MDS_AVERAGES, parse.MDS_RATES, parse.MDS_GAUGES)
@@ -317,15 +318,25 @@ class ClientReader:
         return rows
 
     def counters(self, _request: Request, /) -> Counters:
-        """Bytes that the daemon's own messengers sent and received: data, metadata and heartbeats."""
+        """Bytes of the daemon's own messengers (data, metadata and heartbeats) and of its object cache."""
         try:
-            amounts = parse.messenger_bytes(ask_socket(self._path, "perf dump", _DEADLINE_S))
+            dump = ask_socket(self._path, "perf dump", _DEADLINE_S)
         except NotObservableError as error:
-            return missing(WIRE, str(error))
+            return missing((*WIRE, *CLIENT_CACHE), str(error))
+        daemon = f"of the client daemon, process {self._pid}"
+        wire = self._all_or_none(WIRE, parse.messenger_bytes(dump), f"messengers {daemon}")
+        cache = self._all_or_none(CLIENT_CACHE, parse.cache_bytes(dump), f"object cache {daemon}")
+        return Counters(
+            {**wire.values, **cache.values},
+            {**wire.sources, **cache.sources},
+            {**wire.reasons, **cache.reasons},
+        )
+
+    @staticmethod
+    def _all_or_none(names: Sequence[str], amounts: Sequence[int | None], source: str) -> Counters:
         if None in amounts:
-            return missing(WIRE, "this release of the client daemon does not count its messengers' bytes")
-        source = f"messengers of the client daemon, process {self._pid}"
-        return Counters(dict(zip(WIRE, amounts, strict=True)), dict.fromkeys(WIRE, source))
+            return missing(names, f"this release does not count the bytes of the {source}")
+        return Counters(dict(zip(names, amounts, strict=True)), dict.fromkeys(names, source))
 
 
 class MdsReader:

@@ -241,6 +241,13 @@ def messenger_bytes(dump: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return sent, received
 
 
+def cache_bytes(dump: Mapping[str, Any]) -> tuple[int | None, int | None, int | None, int | None]:
+    """(asked for, of it found, taken in, sent on) by the cache of a client daemon (ceph-fuse, libcephfs)."""
+    name = "objectcacher-libcephfs"
+    hit, miss = whole(dump, name, "cache_bytes_hit"), whole(dump, name, "cache_bytes_miss")
+    return sum_or_none((hit, miss)), hit, whole(dump, name, "data_written"), whole(dump, name, "data_flushed")
+
+
 def osd_perf(answer: Mapping[str, Any]) -> dict[int, tuple[float, float]]:
     """`ceph osd perf`: OSD -> (commit, apply) latency in ms. Nautilus moved the list below `osdstats`."""
     inner = answer.get("osdstats", answer)

@@ -115,6 +115,8 @@ class Delta:
     `other_cpu_share` is the part of all CPUs' time that nobody known to the run used.
     `dirty_at_start_bytes` is what this host still had to write back when the trial began; the limits are
     what links and control groups allow. `samples_missed` of `samples_due` were not taken, or not kept.
+    client    what the client daemon's own cache was asked for (`client_read`; `client_cached` of it was
+              there), was given (`client_written`), and sent on (`client_flushed`)
     """
 
     elapsed_ns: int
@@ -149,6 +151,10 @@ class Delta:
     sources: Mapping[str, str]
     state_start: ClusterState | None
     state_end: ClusterState | None
+    client_read_bytes: int | None = None
+    client_cached_bytes: int | None = None
+    client_written_bytes: int | None = None
+    client_flushed_bytes: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the journal and the tables."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from leadline.report import chart_bars, chart_lines, tables
+from leadline.report import chart_bars, chart_chain, chart_lines, tables
 from leadline.report.chart_parts import Chart, target_names
 from leadline.report.operations import by_operation
 from leadline.verdict.model import Findings
@@ -19,6 +19,7 @@ class Panels:
     latencies: tuple[Chart, ...]
     series: tuple[Chart, ...]
     origins: tuple[Chart, ...]
+    chains: tuple[Chart, ...] = ()
 
 
 def draw(findings: Findings) -> Panels:
@@ -44,7 +45,12 @@ def draw(findings: Findings) -> Panels:
     origins = [
         chart_bars.origin(place, work, cells, names) for place, (work, cells) in enumerate(works.items())
     ]
-    return Panels(_drawn(rates), tuple(latencies), tuple(series), _drawn(origins))
+    chains = [
+        chart_chain.chain(place, work, cells, names, direction)
+        for place, (work, cells) in enumerate(works.items())
+        for direction in ("read", "write")
+    ]
+    return Panels(_drawn(rates), tuple(latencies), tuple(series), _drawn(origins), _drawn(chains))
 
 
 def _drawn(charts: Iterable[Chart | None]) -> tuple[Chart, ...]:

@@ -6,6 +6,7 @@ import re
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
+from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.published import published_markdown
 from leadline.report.terminal import next_steps, state_words
 from leadline.report.trace import trace_markdown
@@ -26,6 +27,7 @@ def to_markdown(findings: Findings) -> str:
         _statements(findings),
         _key_tables(findings),
         _comparisons(findings),
+        _chains(findings),
         _validity(findings),
         _list("Next", [escape(step) for step in next_steps(findings)]),
         _facts("Machine", findings.host),
@@ -111,6 +113,27 @@ def _comparisons(findings: Findings) -> str:
     headings = ["Work", "Metric", "Other", "Base", "Verdict", "Other / base", "Interval", "Validity"]
     notes = [escape(note) for note in tables.comparison_notes(findings.comparisons)]
     return "\n\n".join(["## Compared", _table(headings, {5, 6}, rows), *notes])
+
+
+def _chains(findings: Findings) -> str:
+    rows = chain_rows(findings)
+    if not rows:
+        return ""
+    lines = [
+        [
+            escape(row.cell.work),
+            escape(row.cell.target),
+            "read" if row.chain.direction == "read" else "written",
+            ("**INVALID** " if row.cell.validity.state == "INVALID" else "") + escape(row.places),
+            *(row.stored, row.model, row.ratio),
+        ]
+        for row in rows
+    ]
+    notes = "\n".join(f"- {escape(note)}" for note in chain_notes(rows))
+    title = "## Where the bytes came from, how far they got"
+    return "\n\n".join(
+        part for part in [title, _table(list(CHAIN_HEADINGS), {4, 5, 6}, lines), notes] if part
+    )
 
 
 def _validity(findings: Findings) -> str:

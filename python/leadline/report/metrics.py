@@ -11,7 +11,7 @@ from leadline.analysis.metrics import LARGE_BLOCK_BYTES
 from leadline.verdict.model import Cell, Quantity
 
 # The columns of the table that everybody reads.
-KEY_METRICS = ("bandwidth", "iops", "latency_mean", "latency_p99")
+KEY_METRICS = ("run_time", "io_time", "bandwidth", "iops", "latency_mean", "latency_p99")
 DIRECTIONS = ("read", "write", "sync")
 
 _WORDS = {
@@ -35,6 +35,8 @@ def heading(metric: str) -> str:
 
 def directions(cell: Cell) -> tuple[str, ...]:
     """Which ways a cell's job moves data, from fio's `rw`."""
+    if "script" in cell.job:
+        return tuple(name for name in ("read", "write") if cell.job.get(f"{name}_bytes"))
     rw = str(cell.job.get("rw", ""))
     if rw in {"rw", "randrw", "readwrite"}:
         return ("read", "write")

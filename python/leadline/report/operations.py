@@ -35,6 +35,7 @@ def parts(cell: Cell) -> tuple[Cell, ...]:
                 curves=curves,
                 lines=(),
                 origin=None,
+                chains=(),
             )
         )
     return tuple(found) or (cell,)

@@ -19,6 +19,8 @@ from typing import Any
 from leadline import units
 from leadline.report import chart_parts, charts, metrics, tables, trace_page
 from leadline.report import format as fmt
+from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
+from leadline.report.chart_chain import chain_legend
 from leadline.report.published import claim_words
 from leadline.report.terminal import general_steps, state_words
 from leadline.verdict.model import Cell, Findings, State
@@ -71,7 +73,7 @@ def to_html(findings: Findings) -> str:
         "runtime": runtime,
         "policy": _policy([runtime, script]),
         "chart_data": embedded_json(
-            _chart_data((*panels.rates, *panels.latencies, *panels.series, *panels.origins))
+            _chart_data((*panels.rates, *panels.latencies, *panels.series, *panels.origins, *panels.chains))
         ),
     }
     return str(_environment().get_template("page.html.j2").render(context))
@@ -198,6 +200,7 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
     ordered = _in_work_order(findings)
     key = tables.key_table(findings, ordered.cells)
     states = tables.states_of(findings)
+    chains = chain_rows(findings)
     return {
         "findings": findings,
         "shapes": STATE_SHAPES,
@@ -214,6 +217,10 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "panels": panels,
         "static": _static_charts(panels.rates),
         "legend": _legend(findings),
+        "chains": chains,
+        "chain_headings": CHAIN_HEADINGS,
+        "chain_notes": chain_notes(chains),
+        "chain_legend": chain_legend(findings),
         "fired": tables.fired(findings),
         "next_steps": general_steps(findings),
         "works": _apart(tables.by_work(findings), _common_options(findings)),

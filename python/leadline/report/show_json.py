@@ -10,7 +10,7 @@ from typing import Any
 
 from leadline.report.published import published_json
 from leadline.report.trace import traces_json
-from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity
+from leadline.verdict.model import Cell, Chain, Code, Comparison, Findings, Quantity
 
 FORMAT = "leadline.show/1"
 
@@ -51,6 +51,29 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "factors": {str(name): plain(level) for name, level in cell.factors.items()},
         "metrics": {name: _quantity(item) for name, item in cell.metrics.items()},
         "validity": {"state": cell.validity.state, "codes": [_code(code) for code in cell.validity.codes]},
+        "chains": [_chain(chain) for chain in cell.chains],
+    }
+
+
+def _chain(chain: Chain) -> dict[str, Any]:
+    return {
+        "direction": chain.direction,
+        "application_bytes": chain.application_bytes,
+        "acknowledged": chain.acknowledged,
+        "model": chain.model,
+        "together": chain.together,
+        "places": [
+            {
+                "name": place.name,
+                "words": place.words,
+                "share": finite(place.share),
+                "bytes": place.bytes,
+                "bytes_per_byte": finite(place.bytes_per_byte),
+                "model": finite(place.model),
+                "reason": place.reason,
+            }
+            for place in chain.places
+        ],
     }
 
 

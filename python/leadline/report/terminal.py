@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
+from leadline.report.chains import CHAIN_HEADINGS, chain_rows, most_telling
 from leadline.report.published import show_published
 from leadline.report.trace import show_trace
 
@@ -24,6 +25,7 @@ _STYLES = {"VALID": "green", "DOUBTFUL": "yellow", "INVALID": "bold red", "NOT_R
 _OUTCOME_STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "yellow"}
 _USABLE = ("VALID", "DOUBTFUL")
 _SHOWN_CELLS_MAX = 4
+_SHOWN_CHAINS_MAX = 12
 _NAME_WIDTH_MIN = 12
 _WORK_AND_STATE_WIDTH = len("DOUBTFUL") + 4
 
@@ -41,6 +43,7 @@ def show(findings: Findings, console: Console) -> None:
     for target, cells in tables.by_target(findings).items():
         _target_table(findings, target, cells, console)
     print_comparisons(findings.comparisons, console, tables.states_of(findings))
+    _chains(findings, console)
     _validity(findings, console)
     _next(findings, console)
 
@@ -201,6 +204,34 @@ def print_comparisons(
     console.print(table)
     for note in tables.comparison_notes(comparisons):
         console.print(_text(f"  {note}", "dim"))
+
+
+def _chains(findings: Findings, console: Console) -> None:
+    rows = chain_rows(findings)
+    if not rows:
+        return
+    table = _new_table("Where the bytes came from, how far they got")
+    for name in CHAIN_HEADINGS[:4]:
+        table.add_column(name.lower(), overflow="fold")
+    table.add_column("stored (model)", justify="right", no_wrap=True)
+    for row in most_telling(rows)[:_SHOWN_CHAINS_MAX]:
+        state = row.cell.validity.state
+        kind = "read" if row.chain.direction == "read" else "written"
+        stored = row.stored if row.model == fmt.NO_VALUE else f"{row.stored} ({row.model})"
+        places = f"INVALID {row.places}" if state == "INVALID" else row.places
+        table.add_row(
+            _text(row.cell.work),
+            _text(row.cell.target),
+            _text(kind),
+            _text(places, _STYLES[state]),
+            _text(stored),
+        )
+    console.print()
+    console.print(table)
+    if len(rows) > _SHOWN_CHAINS_MAX:
+        console.print(
+            _text(f"  and {len(rows) - _SHOWN_CHAINS_MAX} more: leadline report --format md", "dim")
+        )
 
 
 def _validity(findings: Findings, console: Console) -> None:

@@ -31,6 +31,7 @@ from leadline.run.watch import Watch, cluster_peaks
 from leadline.run.workspace import workspace_path
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
+from leadline.spec.replay import ReplayJob
 from leadline.store.writer import ResultWriter, StoredTrial
 
 _SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
@@ -126,7 +127,7 @@ class Executor:
         halt = Halt(self._must_end)
         with ExitStack() as stack:
             workers = [stack.enter_context(Worker(halt)) for _ in slot]
-            prepared = (self._prepare(*one) for one in zip(workers, cells, strict=True))
+            prepared = (self._prepare(*one) for one in zip(workers, cells, slot, strict=True))
             problem = next((found for found in prepared if found is not None), None)
             if problem is None:
                 pairs = zip(slot, cells, workers, strict=True)
@@ -167,13 +168,16 @@ class Executor:
 
     # -- before a trial ------------------------------------------------------------------------------
 
-    def _prepare(self, worker: Worker, cell: PlannedCell) -> Answer | None:
+    def _prepare(self, worker: Worker, cell: PlannedCell, trial: Trial) -> Answer | None:
         """Workspace and files for a cell; the answer that went wrong, or None."""
         if cell.job.engine == "null":
             return None
         problem = self._ensure_workspace(worker, cell.target)
         if problem is None and cell.layout is not None:
             problem = self._ensure_layout(worker, cell, cell.layout)
+        if problem is None and isinstance(cell.job, ReplayJob):
+            job, total = self._engine_job(cell, trial, None), cell.job.data_set_bytes
+            problem = self._lay_out(worker, cell.target, job, total, None)
         return problem
 
     def _ensure_workspace(self, worker: Worker, target: str) -> Answer | None:
@@ -191,23 +195,31 @@ class Executor:
     def _ensure_layout(self, worker: Worker, cell: PlannedCell, layout: Layout) -> Answer | None:
         if (cell.target, layout.key) in self._laid_out:
             return None
-        free = worker.call("space", _SMALL_DEADLINE_S, directory=self._made[cell.target])
+        job = self._engine_job(cell, None, layout)
+        problem = self._lay_out(worker, cell.target, job, layout.total_bytes, layout.key)
+        if problem is None:
+            self._laid_out.add((cell.target, layout.key))
+        return problem
+
+    def _lay_out(
+        self, worker: Worker, target: str, job: dict[str, Any], total_bytes: int, key: str | None
+    ) -> Answer | None:
+        """Have a job's files written; `key` is that of a layout which other cells share."""
+        free = worker.call("space", _SMALL_DEADLINE_S, directory=self._made[target])
         if free.outcome != "done":
             return free
-        reserve = self._request.options.reserve_bytes.get(cell.target, 0)
-        if free.value["free_bytes"] - layout.total_bytes < reserve:
+        reserve = self._request.options.reserve_bytes.get(target, 0)
+        if free.value["free_bytes"] - total_bytes < reserve:
             return Answer(
                 "failed",
-                message=f"laying out {units.format_size(layout.total_bytes)} would leave less than the"
-                f" reserve of {units.format_size(reserve)} free on target {cell.target}",
+                message=f"laying out {units.format_size(total_bytes)} would leave less than the"
+                f" reserve of {units.format_size(reserve)} free on target {target}",
             )
-        job = self._engine_job(cell, None, layout)
-        deadline_s = layout.total_bytes / _SLOWEST_BYTES_PER_S + self._request.options.grace_s
+        deadline_s = total_bytes / _SLOWEST_BYTES_PER_S + self._request.options.grace_s
         answer = worker.call("layout", deadline_s, self._display.progress, job=job)
         if answer.outcome != "done":
             return answer
-        self._laid_out.add((cell.target, layout.key))
-        self._writer.journal("layout_finished", target=cell.target, key=layout.key, **answer.value)
+        self._writer.journal("layout_finished", target=target, key=key, **answer.value)
         return None
 
     def _engine_job(self, cell: PlannedCell, trial: Trial | None, layout: Layout | None) -> dict[str, Any]:
@@ -215,12 +227,11 @@ class Executor:
         prefix = _prefix(cell, trial, layout)
         options = self._request.options
         job = cell.job if trial or not isinstance(cell.job, MetadataJob) else cell.job.layout_job()
-        # A job of metadata lays nothing out.
-        rate = (
-            {}
-            if isinstance(job, MetadataJob)
-            else {"layout_rate_bytes_per_s": options.layout_rate_bytes_per_s}
-        )
+        own: dict[str, Any] = {}
+        if isinstance(job, Job):  # a job of metadata lays nothing out
+            own = {"layout_rate_bytes_per_s": options.layout_rate_bytes_per_s}
+        elif isinstance(job, ReplayJob):
+            own = {"script": str((self._writer.path / job.script).resolve())}
         return {
             "format": job.engine_format,
             "trial": trial.id if trial else f"layout-{prefix}",
@@ -232,7 +243,7 @@ class Executor:
             "interval_ns": _interval_ns(cell, options.interval_s),
             "deadline_ns": int(self._deadline_s(cell) * 1e9),
             "parent_pid": None,
-            **rate,
+            **own,
         }
 
     def _deadline_s(self, cell: PlannedCell) -> float:
@@ -240,6 +251,8 @@ class Executor:
         planned_s = (job.ramp_time_ns + job.runtime_ns) / 1e9
         if isinstance(job, MetadataJob):
             planned_s += job.pass_operations / _SLOWEST_OPERATIONS_PER_S  # a pass is never cut
+        elif isinstance(job, ReplayJob):
+            planned_s += job.calls / _SLOWEST_OPERATIONS_PER_S + job.moved_bytes / _SLOWEST_BYTES_PER_S
         elif not job.time_based:
             planned_s = max(planned_s, job.data_set_bytes / _SLOWEST_BYTES_PER_S)
         return planned_s + self._request.options.grace_s

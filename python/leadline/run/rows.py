@@ -23,6 +23,8 @@ _OBSERVED = (
     *("observer_cpu_ns", "own_read_bytes", "own_written_bytes", "interface_sent_bytes"),
     *("interface_received_bytes", "dirty_at_start_bytes", "wire_limit_bytes_per_s", "samples_due"),
     *("device_read_limit_bytes_per_s", "device_write_limit_bytes_per_s", "samples_missed", "other_cpu_share"),
+    *("observer_cpu_ns", "client_read_bytes", "client_cached_bytes", "client_written_bytes"),
+    "client_flushed_bytes",
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,12 @@ def new_run(
     stopping: Stopping,
     pilot: Pilot,
     growth: Growth = no_growth,
+    add_files: Callable[[Path], None] | None = None,
 ) -> Outcome:
-    """Run a study into a new directory. `details` go into the manifest: study, host, command."""
+    """Run a study into a new directory. `details` go into the manifest: study, host, command.
+
+    `add_files` writes what the jobs need into the directory before the first trial.
+    """
     manifest = {
         "kind": "study",
         "id": request.id,
@@ -51,6 +55,8 @@ def new_run(
         **details,
     }
     writer = create_result(out, manifest, time.time_ns)
+    if add_files is not None:
+        add_files(out)
     return _execute(request, writer, display, stopping, pilot, growth)
 
 

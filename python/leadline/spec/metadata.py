@@ -10,6 +10,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.spec.job import Job, MetadataOperation
+from leadline.spec.replay import ReplayJob
 
 Operation = MetadataOperation
 OPERATIONS: tuple[Operation, ...] = get_args(MetadataOperation)
@@ -125,9 +126,11 @@ def tree_directories(branch: int, depth: int) -> int:
     return total
 
 
-AnyJob = Job | MetadataJob
+AnyJob = Job | MetadataJob | ReplayJob
 
 
 def job_from_json(value: dict[str, Any]) -> AnyJob:
-    """The inverse of `as_json` of either kind of job. Raises ValueError."""
+    """The inverse of `as_json` of any kind of job. Raises ValueError."""
+    if "script" in value:
+        return ReplayJob.model_validate(value)
     return MetadataJob.model_validate(value) if "operations" in value else Job.model_validate(value)

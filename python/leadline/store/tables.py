@@ -109,6 +109,10 @@ class TrialRow:
     other_cpu_share: float | None = None
     pgs_not_clean_max: int | None = None
     pgs_scrubbing_max: int | None = None
+    client_read_bytes: int | None = None
+    client_cached_bytes: int | None = None
+    client_written_bytes: int | None = None
+    client_flushed_bytes: int | None = None
 
 
 @dataclass(frozen=True)

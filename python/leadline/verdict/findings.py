@@ -24,6 +24,7 @@ from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
 from leadline.verdict.case import Case
+from leadline.verdict.chains import chains_of
 from leadline.verdict.comparisons import compare_beside, compare_targets
 from leadline.verdict.implausible import outrunning
 from leadline.verdict.model import (
@@ -39,6 +40,7 @@ from leadline.verdict.model import (
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.published import published_findings
+from leadline.verdict.replay import replay_statements
 from leadline.verdict.trace_findings import trace_findings
 from leadline.verdict.validity import is_shift, judge, worst
 
@@ -65,6 +67,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     reasons = _not_run_reasons(result)
     shifts = {trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))}
     outran = outrunning(plan.cells, tables)
+    chains = {cell.id: chains_of(cell, facts[cell.target], _good(tables, cell.id)) for cell in plan.cells}
     validity = {
         cell.id: judge(
             replace(
@@ -77,14 +80,17 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     series = rows_by_trial(result.series(["engine"])) if with_charts else {}
     alpha = alpha_of(manifest)
     cells = tuple(
-        _cell(
-            cell,
-            tables.get(cell.id),
-            validity[cell.id],
-            latency if with_charts else {},
-            series,
-            shifts,
-            alpha,
+        replace(
+            _cell(
+                cell,
+                tables.get(cell.id),
+                validity[cell.id],
+                latency if with_charts else {},
+                series,
+                shifts,
+                alpha,
+            ),
+            chains=chains[cell.id],
         )
         for cell in plan.cells
     )
@@ -109,6 +115,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         comparisons=comparisons + beside,
         statements=(
             *words.statements(targets, cells, comparisons, result.complete, beside),
+            *replay_statements(manifest),
             *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
         ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
@@ -119,6 +126,11 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         version=str(manifest.get("version", "")),
         complete=result.complete,
     )
+
+
+def _good(tables: Mapping[str, CellTable], cell: str) -> tuple[TrialRow, ...]:
+    table = tables.get(cell)
+    return table.good if table else ()
 
 
 def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
@@ -269,7 +281,7 @@ def _trial(trial: TrialRow, table: CellTable | None) -> TrialView:
 
 
 def _curves(latency: Sequence[LatencyRow]) -> Iterator[Curve]:
-    for direction in dict.fromkeys(("read", "write", "sync", *OPERATIONS)):
+    for direction in dict.fromkeys(("read", "write", "sync", "meta", *OPERATIONS)):
         for clock in ("submission", "completion", "total", "intended"):
             found = latency_curve(latency, direction, clock)
             if found is not None:

@@ -110,6 +110,40 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class ChainPlace:
+    """A place on the way between application and device, or several that nothing tells apart.
+
+    `share` is the part of the application's bytes that came from here (reads) or got no further by the end of
+    the trials (writes); `bytes` were counted on the way into it. None is "not observable": `reason`.
+    `model` is what `bytes` per application byte would be by the model, of writes behind the host.
+    """
+
+    name: str
+    words: str
+    share: float | None
+    bytes: int | None
+    bytes_per_byte: float | None
+    model: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The bytes of a cell in one direction, place by place; all its trials together, their ramps included.
+
+    `acknowledged` says where a write is when the application is told that it is done, `model` what the
+    models of the places assume, `together` that jobs which ran at the same time were counted as one.
+    """
+
+    direction: Literal["read", "write"]
+    application_bytes: int
+    places: tuple[ChainPlace, ...]
+    acknowledged: str | None = None
+    model: str | None = None
+    together: str | None = None
+
+
+@dataclass(frozen=True)
 class Cell:
     """One combination of target, work and factor levels, and everything known of it."""
 
@@ -124,6 +158,7 @@ class Cell:
     curves: tuple[Curve, ...] = ()
     lines: tuple[Line, ...] = ()
     origin: Origin | None = None
+    chains: tuple[Chain, ...] = ()
 
 
 @dataclass(frozen=True)

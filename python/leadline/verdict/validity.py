@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from leadline.analysis.level_shift import TrialShift
 from leadline.analysis.metrics import operation_phases
 from leadline.analysis.origin import Bytes, bytes_read, bytes_written
+from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
+from leadline.spec.replay import ReplayJob
 from leadline.store.tables import TrialRow
 from leadline.units import format_duration, format_quantity, format_rate, format_size
 from leadline.verdict.case import Case, worst_trial
@@ -55,7 +58,10 @@ def _too_short(case: Case) -> Iterator[Code]:
     seconds = min(trial.measured_ns / 1e9 for trial in case.good)
     operations = min(trial.read_operations + trial.write_operations for trial in case.good)
     limit = kind.thresholds
-    if seconds < limit["seconds"]:
+    if isinstance(case.cell.job, ReplayJob):
+        if seconds < limit["phase_seconds"]:
+            yield kind.fire(f"the replay took {seconds:.3g} s")
+    elif seconds < limit["seconds"]:
         yield kind.fire(f"{seconds:.3g} s were measured", worse=seconds < limit["seconds_invalid"])
     elif operations < limit["operations"]:
         yield kind.fire(f"{operations} operations in {seconds:.3g} s")
@@ -129,6 +135,11 @@ def _cached_reads(case: Case) -> Iterator[Code]:
         return
     kind = catalogue()["cached_reads"]
     found = bytes_read(case.good)
+    if isinstance(job, ReplayJob):
+        # What a program reads again may come from a cache; what it reads first may not.
+        found = replace(found, application=min(found.application, job.cold_bytes * len(case.good)))
+        if not found.application:
+            return
     source = _nearest_source(found)
     if source is None:
         fits = case.memory_bytes is None or job.data_set_bytes < case.memory_bytes
@@ -180,6 +191,8 @@ def _missing_share(seen: int, wanted: int) -> float:
 
 def _buffered_writes(case: Case) -> Iterator[Code]:
     job = case.cell.job
+    if isinstance(job, ReplayJob):
+        return  # the program itself left them there
     if not job.writes or job.direct or not case.good or case.facts.access == "null" or case.facts.in_memory:
         return
     kind = catalogue()["buffered_writes"]
@@ -310,7 +323,7 @@ def _noisy_host(case: Case) -> Iterator[Code]:
 
 def _compressible(case: Case) -> Iterator[Code]:
     job = case.cell.job
-    if isinstance(job, MetadataJob) or job.incompressible or case.facts.access == "null":
+    if not isinstance(job, Job) or job.incompressible or case.facts.access == "null":
         return
     shares = (
         (job.buffer_compress_percentage, "of each block can be compressed"),
@@ -336,6 +349,26 @@ def _events_lost(case: Case) -> Iterator[Code]:
 def _emulated_host(case: Case) -> Iterator[Code]:
     if case.emulation:
         yield catalogue()["emulated_host"].fire(case.emulation)
+
+
+def _replay_differs(case: Case) -> Iterator[Code]:
+    job = case.cell.job
+    if not isinstance(job, ReplayJob):
+        return
+    kind = catalogue()["replay_differs"]
+    if job.bytes_of_trace:
+        left = 1 - (job.read_bytes + job.write_bytes) / job.bytes_of_trace
+        if left > kind.thresholds["bytes_left_out"]:
+            yield kind.fire(f"{left:.0%} of the trace's bytes were not replayed")
+    share, trial = worst_trial(case.good, _otherwise)
+    if share > kind.thresholds["calls_otherwise"]:
+        yield kind.fire(f"{share:.1%} of the calls of {trial} failed or read less, unlike in the trace")
+
+
+def _otherwise(trial: TrialRow) -> float | None:
+    """The share of a replay's calls that did not go as in the trace."""
+    found = json.loads(trial.summary).get("replay") or {}
+    return (found["differed"] + found["short"]) / found["calls"] if found.get("calls") else None
 
 
 def _completeness(case: Case) -> Iterator[Code]:
@@ -371,4 +404,5 @@ _RULES: tuple[Callable[[Case], Iterator[Code]], ...] = (
     other_load,
     _events_lost,
     _emulated_host,
+    _replay_differs,
 )

@@ -5,11 +5,11 @@ No claim without its interval, no interval without its number of blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from leadline.analysis.metrics import metric_kind, metric_operation, operation_label
+from leadline.verdict.chain_words import chain_statements
 from leadline.verdict.comparisons import FEW_BLOCKS, confidence_words
 from leadline.verdict.model import Cell, Comparison, Outcome, Statement, TargetView
 
@@ -38,7 +38,7 @@ def statements(
         found.extend(_alone(targets, cells))
     found.extend(_rates(cells))
     found.extend(_beside(beside))
-    found.extend(_amplification(targets, cells))
+    found.extend(chain_statements(targets, cells))
     found.extend(_cautions(cells, (*comparisons, *beside), complete))
     found.extend(_lab(targets))
     return tuple(found)
@@ -260,41 +260,6 @@ def _digits(value: float | None) -> str:
     from leadline import units
 
     return units.format_number(value or 0.0)
-
-
-def _amplification(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Statement]:
-    """What the OSDs' stores wrote per byte written, against replication or coding alone."""
-    for target in targets:
-        ceph = target.facts.get("ceph") or {}
-        copies = _copies(ceph)
-        shares = sorted(
-            (cell.origin.device_bytes, cell.work)
-            for cell in cells
-            if cell.target == target.name and cell.origin is not None and cell.origin.device_bytes
-            if str(cell.job.get("rw")) in ("write", "randwrite") and cell.validity.state not in _UNUSABLE
-        )
-        if copies and shares:
-            (least, best), (most, worst) = shares[0], shares[-1]
-            yield Statement(
-                "finding",
-                f"{target.name}: for each byte written the OSDs' stores wrote {_digits(least)} bytes"
-                f" in {best} and {_digits(most)} in {worst};"
-                f" {_protection(ceph)} alone makes it {_digits(copies)}.",
-                tuple(f"{work}: {_digits(share)} bytes per byte" for share, work in shares),
-            )
-
-
-def _copies(ceph: Mapping[str, Any]) -> float | None:
-    """Bytes stored per byte: replicas, or (k + m) / k."""
-    if ceph.get("protection") == "erasure":
-        return (ceph["k"] + ceph["m"]) / ceph["k"] if ceph.get("k") and ceph.get("m") else None
-    return ceph.get("size")
-
-
-def _protection(ceph: Mapping[str, Any]) -> str:
-    if ceph.get("protection") == "erasure":
-        return f"erasure coding {ceph['k']}+{ceph['m']}"
-    return f"keeping {ceph['size']} replicas"
 
 
 def _lab(targets: Sequence[TargetView]) -> Iterator[Statement]:

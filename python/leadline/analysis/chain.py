@@ -1,0 +1,188 @@
+"""How far bytes travelled: what each cache between an application and the devices answered or kept.
+
+A chain is a list of places from the application to the device with what was counted on the way into each.
+What did not come out of (or go into) the next place stayed in this one. Counts are volumes, so read-ahead
+that was not used hides as many bytes that came from a cache: shares of caches are lower bounds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leadline.spec.target import TargetFacts
+from leadline.store.tables import TrialRow
+
+JOINED = "+"  # between the names of places that nothing tells apart
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place, or several that nothing tells apart.
+
+    `entered` is what was counted on the way into it, `share` the part of the application's bytes that stayed
+    there (writes) or came from there (reads). None is "not observable", and `reason` says why.
+    """
+
+    name: str
+    entered: int | None
+    share: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Travel:
+    """The bytes of one direction; the shares of `places` add up to 1 wherever one is known."""
+
+    application: int
+    places: tuple[Place, ...]
+    together: str | None = None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A way into `name`: what was counted there, and the part of it that counts once (`copies`)."""
+
+    name: str
+    amount: int | None
+    reason: str | None = None
+    copies: float = 1.0
+
+
+def travel_read(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool) -> Travel | None:
+    """Where the bytes that were read came from; None where nothing was read or there is no storage."""
+    own = sum(trial.total_read_bytes for trial in trials)
+    shared = _sum(trials, "group_read_bytes", "")
+    application = own if facts.access == "local" or shared.amount is None else shared.amount
+    return _travel(trials, facts, application, _read_steps(trials, facts, direct))
+
+
+def travel_written(
+    trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, copies: float | None
+) -> Travel | None:
+    """How far the bytes that were written had got at the end; the model stores `copies` bytes for each."""
+    shared = _sum(trials, "group_written_bytes", "")
+    application = sum(t.total_write_bytes for t in trials) if shared.amount is None else shared.amount
+    return _travel(trials, facts, application, _write_steps(trials, facts, direct, copies))
+
+
+def _travel(
+    trials: Sequence[TrialRow], facts: TargetFacts, application: int, steps: list[_Step]
+) -> Travel | None:
+    if not trials or application <= 0 or facts.access == "null":
+        return None
+    together = None
+    if facts.access != "local" and any(trial.group for trial in trials):
+        together = "counted for all jobs that ran together"
+    return Travel(application, tuple(_places(application, steps)), together)
+
+
+def _read_steps(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool) -> list[_Step]:
+    if facts.in_memory:
+        return [_Step("memory", None)]
+    page = _Step("page_cache", None)
+    if facts.access == "local":
+        return [page, _local_read(trials, facts)]
+    if facts.ceph is None:
+        return [page, _sum(trials, "wire_received_bytes", "server")]
+    near = _least(
+        _sum(trials, "wire_received_bytes", "osd_cache"), _sum(trials, "osd_read_bytes", "osd_cache")
+    )
+    return [
+        page,
+        *_client(trials, facts, direct, "client_read_bytes"),
+        near,
+        _store(trials, "store_read_bytes"),
+    ]
+
+
+def _write_steps(
+    trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, copies: float | None
+) -> list[_Step]:
+    if facts.in_memory:
+        return [_Step("memory", None)]
+    page = _Step("page_cache", None)
+    if facts.access == "local":
+        return [page, _sum(trials, "device_written_bytes", "device")]
+    if facts.ceph is None:
+        return [page, _sum(trials, "wire_sent_bytes", "server")]
+    osd = _sum(trials, "osd_written_bytes", "osd")
+    # What OSDs were given has crossed the wire, whatever the client daemon counted.
+    sent = [s.amount for s in (_sum(trials, "wire_sent_bytes", "wire"), osd) if s.amount is not None]
+    wire = _Step("wire", max(sent)) if sent else _sum(trials, "wire_sent_bytes", "wire")
+    store = _store(trials, "store_written_bytes")
+    if copies is None and store.amount is not None:
+        store = _Step("store", None, "how the pool protects its data is not known")
+    elif copies is not None:
+        store = _Step("store", store.amount, store.reason, copies)
+    return [page, *_client(trials, facts, direct, "client_written_bytes"), wire, osd, store]
+
+
+def _client(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, column: str) -> list[_Step]:
+    """The cache of a client daemon; a kernel's client has none beside the page cache."""
+    if facts.access == "ceph-kernel":
+        return []
+    if direct:
+        return [_Step("client_cache", None, "direct I/O asks to pass both")]
+    return [_sum(trials, column, "client_cache")]
+
+
+def _local_read(trials: Sequence[TrialRow], facts: TargetFacts) -> _Step:
+    """The process's own count where there is a device: the device's counter holds everybody's I/O."""
+    device = _sum(trials, "device_read_bytes", "device")
+    if facts.device is None or device.amount is None:
+        return device
+    own = _sum(trials, "process_read_bytes", "device")
+    return device if own.amount is None else own
+
+
+def _store(trials: Sequence[TrialRow], column: str) -> _Step:
+    return _sum(trials, column, "store")
+
+
+def _sum(trials: Sequence[TrialRow], column: str, name: str) -> _Step:
+    values = [getattr(trial, column) for trial in trials]
+    if values and all(value is not None for value in values):
+        return _Step(name, sum(values))
+    return _Step(name, None, _reason(trials, column))
+
+
+def _reason(trials: Sequence[TrialRow], column: str) -> str:
+    for trial in trials:
+        given = json.loads(trial.reasons)
+        if column in given:
+            return str(given[column])
+    return "this result does not have it"
+
+
+def _least(first: _Step, second: _Step) -> _Step:
+    """The smaller of two counts of the same bytes: either may hold what others moved."""
+    known = [step for step in (first, second) if step.amount is not None]
+    return min(known, key=lambda step: step.amount or 0) if known else first
+
+
+def _places(application: int, steps: list[_Step]) -> list[Place]:
+    """Places with their shares; a place whose way in was not counted is joined with the one before it."""
+    joined: list[list[_Step]] = []
+    for step in steps:
+        if joined and step.amount is None:
+            joined[-1].append(step)
+        else:
+            joined.append([step])
+    arrived = [1.0] + [_arrived(group[0], application) for group in joined[1:]] + [0.0]
+    for index in range(1, len(arrived)):
+        arrived[index] = min(arrived[index], arrived[index - 1])
+    places = []
+    for index, group in enumerate(joined):
+        name = JOINED.join(step.name for step in group)
+        entered = application if index == 0 else group[0].amount
+        reason = next((step.reason for step in group[1:] if step.reason), None)
+        # One place that holds all the others is no knowledge of where the bytes were.
+        known = len(joined) > 1 or len(steps) == 1
+        places.append(Place(name, entered, arrived[index] - arrived[index + 1] if known else None, reason))
+    return places
+
+
+def _arrived(step: _Step, application: int) -> float:
+    return (step.amount or 0) / step.copies / application

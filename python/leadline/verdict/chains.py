@@ -1,0 +1,140 @@
+"""Where a cell's bytes came from and how far they got, place by place, beside what models say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from leadline.analysis.chain import JOINED, Travel, travel_read, travel_written
+from leadline.analysis.models import STRIPE_UNIT_BYTES, Protection, small_write_amplification
+from leadline.plan import PlannedCell
+from leadline.spec.job import Job
+from leadline.spec.metadata import AnyJob, MetadataJob
+from leadline.spec.replay import ReplayJob
+from leadline.spec.target import CephAccess, TargetFacts
+from leadline.store.tables import TrialRow
+from leadline.units import exact_size, format_number
+from leadline.verdict.model import Chain, ChainPlace
+
+_BEHIND_THE_HOST = ("wire", "osd", "server", "device")
+
+
+@cache
+def vocabulary() -> dict[str, Any]:
+    """The words and thresholds of `chain.yaml`."""
+    from ruamel.yaml import YAML
+
+    text = resources.files("leadline.verdict").joinpath("chain.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = YAML(typ="safe").load(text)
+    return found
+
+
+def place_words(name: str, kind: Literal["short", "read", "written"]) -> str:
+    """A place's name in words; several that nothing tells apart are joined by "or"."""
+    places = vocabulary()["places"]
+    return " or ".join(str(places[part][kind]) for part in name.split(JOINED))
+
+
+def chains_of(cell: PlannedCell, facts: TargetFacts, trials: Sequence[TrialRow]) -> tuple[Chain, ...]:
+    """A chain for each direction in which the cell moved bytes."""
+    job = cell.job
+    direct = bool(getattr(job, "direct", False)) and facts.direct_io
+    found = []
+    read = travel_read(trials, facts, direct)
+    if read is not None:
+        found.append(Chain("read", read.application, _places(read, {}), together=read.together))
+    protection = protection_of(facts.ceph)
+    stored = None if protection is None else _stored_per_byte(job, direct, protection)
+    written = travel_written(trials, facts, direct, stored)
+    if written is not None:
+        models = dict.fromkeys(_BEHIND_THE_HOST, 1.0) | ({} if stored is None else {"store": stored})
+        found.append(
+            Chain(
+                "write",
+                written.application,
+                _places(written, models),
+                acknowledged=_acknowledged(job, facts, direct),
+                model=None if protection is None or stored is None else _model_words(job, direct, protection),
+                together=written.together,
+            )
+        )
+    return tuple(found)
+
+
+def protection_of(ceph: CephAccess | None) -> Protection | None:
+    """How a pool keeps its data; None where that is not known."""
+    if ceph is None:
+        return None
+    if ceph.protection == "erasure":
+        return Protection(k=ceph.k, m=ceph.m) if ceph.k and ceph.m else None
+    return Protection(copies=ceph.size) if ceph.size else None
+
+
+def _places(travel: Travel, models: dict[str, float]) -> tuple[ChainPlace, ...]:
+    return tuple(
+        ChainPlace(
+            name=place.name,
+            words=place_words(place.name, "short"),
+            share=place.share,
+            bytes=place.entered,
+            bytes_per_byte=None if place.entered is None else place.entered / travel.application,
+            model=models.get(place.name.split(JOINED)[0]),
+            reason=place.reason,
+        )
+        for place in travel.places
+    )
+
+
+def _write_sizes(job: AnyJob) -> tuple[tuple[int, float], ...]:
+    """(bytes, share of the bytes written) of each size in which a job writes."""
+    if isinstance(job, MetadataJob):
+        return ((job.file_size, 1.0),) if job.file_size else ()
+    if isinstance(job, ReplayJob):
+        return ()
+    if job.bssplit is None:
+        return ((job.bs, 1.0),)
+    total = sum(size * percent for size, percent in job.bssplit.write)
+    return tuple((size, size * percent / total) for size, percent in job.bssplit.write)
+
+
+def _one_by_one(job: AnyJob, direct: bool) -> bool:
+    """True where each write reaches the OSDs as it was made; a cache merges neighbours."""
+    return direct or isinstance(job, MetadataJob) or _syncs_each(job)
+
+
+def _syncs_each(job: AnyJob) -> bool:
+    return isinstance(job, Job) and 1 in (job.fsync, job.fdatasync)
+
+
+def _stored_per_byte(job: AnyJob, direct: bool, protection: Protection) -> float:
+    sizes = _write_sizes(job)
+    if not sizes or not _one_by_one(job, direct):
+        return protection.amplification
+    return sum(share * small_write_amplification(size, protection) for size, share in sizes)
+
+
+def _model_words(job: AnyJob, direct: bool, protection: Protection) -> str:
+    whole, stored = protection.amplification, _stored_per_byte(job, direct, protection)
+    if protection.copies is not None:
+        kept = f"{protection.copies} replicas: {format_number(whole)}"
+        extent = "extents of 4 KiB"
+    else:
+        kept = f"erasure coding {protection.k}+{protection.m}: {format_number(whole)}"
+        extent = f"stripes of {exact_size((protection.k or 1) * STRIPE_UNIT_BYTES)}"
+    if stored > whole:
+        kept += f"; writes this small fill whole {extent}: {format_number(stored)}"
+    elif not _one_by_one(job, direct):
+        kept += "; buffered writes may be merged before they are sent"
+    return f"{kept}. Write-ahead log and metadata of the stores not counted"
+
+
+def _acknowledged(job: AnyJob, facts: TargetFacts, direct: bool) -> str:
+    words: dict[str, str] = vocabulary()["acknowledged"]
+    if facts.in_memory:
+        return words["memory"]
+    behind = words["local"] if facts.access == "local" else words["ceph" if facts.ceph else "server"]
+    if direct:
+        return behind
+    return f"{words['synced']}: {behind}" if _syncs_each(job) else words["buffered"]
