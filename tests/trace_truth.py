@@ -68,11 +68,11 @@ def printed(text: str) -> Counts:
     return Counts(Counter(said["calls"]), said["bytes_read"], said["bytes_written"], ring=ring)
 
 
-def under_strace(command: Sequence[str], directory: Path, *options: str) -> tuple[str, TraceTables]:
+def under_strace(command: Sequence[str], directory: Path, *, paths: bool = True) -> tuple[str, TraceTables]:
     """Run in `directory` under strace; its standard output, and the log as we read it."""
     log = directory.with_name(f"{directory.name}.strace")
     done = subprocess.run(
-        ["strace", "-f", "-ttt", "-T", "-y", *options, "-o", str(log), *command],
+        ["strace", "-f", "-ttt", "-T", *(["-y"] if paths else []), "-o", str(log), *command],
         cwd=directory,
         capture_output=True,
         text=True,

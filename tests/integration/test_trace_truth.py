@@ -65,7 +65,7 @@ def test_bytes_are_the_same_from_a_log_without_paths_of_descriptors(
     tmp_path: Path, scenario: str, place: Path
 ) -> None:
     program = compiled_c(tmp_path)
-    said, tables = under_strace([str(program), scenario], place, "--decode-fds=none")
+    said, tables = under_strace([str(program), scenario], place, paths=False)
     truth = printed(said)
     own = [row for row in tables.files.to_pylist() if not row["path"].startswith(("/usr", "/lib", "/etc"))]
     assert sum(row["BYTES_READ"] for row in own) == truth.bytes_read

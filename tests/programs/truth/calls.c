@@ -82,7 +82,7 @@ static void names(void) {
     DO(close, close(DO(creat, creat("a", 0644))));
     DO(rename, rename("a", "b"));
     DO(renameat, renameat(AT_FDCWD, "b", AT_FDCWD, "c"));
-    DO(renameat2, renameat2(AT_FDCWD, "c", AT_FDCWD, "d", 0));
+    DO(renameat2, renameat2(AT_FDCWD, "c", AT_FDCWD, "d", RENAME_NOREPLACE));
     DO(link, link("d", "e"));
     DO(linkat, linkat(AT_FDCWD, "d", AT_FDCWD, "f", 0));
     DO(symlink, symlink("d", "g"));

@@ -23,7 +23,7 @@ def main() -> None:
     os.rmdir("sub")
     os.unlink("other")
     calls = (
-        '"open": 2, "write": 1, "lseek": 1, "read": 1, "pread": 1, "pwrite": 1, "preadv": 1, "ftruncate": 1, '
+        '"open": 2, "write": 1, "lseek": 1, "read": 1, "pread": 1, "pwrite": 1, "preadv2": 1, "ftruncate": 1, '
         '"fsync": 1, "close": 2, "rename": 1, "mkdir": 1, "rmdir": 1, "unlink": 1'
     )
     print(f'{{"bytes_read": 5300, "bytes_written": 5700, "calls": {{{calls}}}}}')
