@@ -79,6 +79,15 @@ pub fn empty() -> Histogram<u64> {
         .expect("the bounds are constants that hold")
 }
 
+/// HdrHistogram V2 bytes of latencies that were counted elsewhere: (ns, how often).
+pub fn of_counts(counts: &[(u64, u64)]) -> Vec<u8> {
+    let mut histogram = empty();
+    for (latency_ns, count) in counts {
+        histogram.saturating_record_n((*latency_ns).max(1), *count);
+    }
+    encode(&histogram)
+}
+
 /// HdrHistogram V2 bytes.
 pub fn encode(histogram: &Histogram<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();

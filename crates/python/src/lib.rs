@@ -1,5 +1,6 @@
 //! `leadline._core`: the load engine for Python. Conversions only; every rule is in the engine.
 
+mod bpf;
 mod convert;
 mod detach;
 mod errors;
@@ -16,6 +17,7 @@ use serde_json::Value;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::bpf::{BpfSession, bpf_unavailable};
     use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls};
     #[pymodule_export]
     use super::{

@@ -32,6 +32,23 @@ _BEYOND_MIN = 10
 _PREFIXES = ("read", "write", "sync", *OPERATIONS)
 
 
+# Of a whole program that was run, traced or imported, not of an engine's operations.
+PROGRAM_METRICS = {
+    "run_time": MetricKind("s", False, "run time, the mean of the copies"),
+    "run_time_slowest": MetricKind("s", False, "run time of the slowest copy"),
+    "wall_throughput": MetricKind("B/s", True, "bytes over run time"),
+    "agg_perf_by_slowest": MetricKind("B/s", True, "bytes over the I/O time of the slowest process"),
+    "bytes_read": MetricKind("B", False, "bytes read"),
+    "bytes_written": MetricKind("B", False, "bytes written"),
+    "io_time": MetricKind("s", False, "time in I/O, all processes"),
+    "read_share": MetricKind("1", False, "share of reading"),
+    "write_share": MetricKind("1", False, "share of writing"),
+    "meta_share": MetricKind("1", False, "share of metadata"),
+    "sync_share": MetricKind("1", False, "share of syncs"),
+    "compute_share": MetricKind("1", True, "share of computing, the remainder"),
+}
+
+
 def metric_operation(name: str) -> str | None:
     """The metadata operation that a metric is of; None for a metric of data."""
     return next((operation for operation in OPERATIONS if name.startswith(f"{operation}_")), None)
@@ -44,6 +61,8 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
+    if name in PROGRAM_METRICS:
+        return PROGRAM_METRICS[name]
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
     plain = name if before is None else name.removeprefix(f"{before}_")
     if plain == "bandwidth":
@@ -69,6 +88,7 @@ def known_metrics() -> tuple[str, ...]:
         *(f"{d}_{m}" for d in ("read", "write") for m in plain),
         "sync_latency_mean",
         *(f"{operation}_{m}" for operation in OPERATIONS for m in ("iops", *latency)),
+        *PROGRAM_METRICS,
     )
 
 

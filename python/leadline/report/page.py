@@ -10,13 +10,13 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
 from leadline import units
-from leadline.report import chart_parts, charts, metrics, tables
+from leadline.report import chart_parts, charts, metrics, tables, trace_page
 from leadline.report import format as fmt
 from leadline.report.published import claim_words
 from leadline.report.terminal import general_steps, state_words
@@ -60,6 +60,8 @@ def to_html(findings: Findings) -> str:
     """The whole page as text (UTF-8 is declared in it)."""
     if findings.published is not None:
         return _published_page(findings)
+    if findings.traces:
+        return _trace_page(findings)
     panels = charts.draw(findings)
     script, runtime = _asset("page.js"), vega_runtime()
     context = _context(findings, panels) | {
@@ -67,9 +69,29 @@ def to_html(findings: Findings) -> str:
         "script": script,
         "runtime": runtime,
         "policy": _policy([runtime, script]),
-        "chart_data": embedded_json(_chart_data(panels)),
+        "chart_data": embedded_json(
+            _chart_data((*panels.rates, *panels.latencies, *panels.series, *panels.origins))
+        ),
     }
     return str(_environment().get_template("page.html.j2").render(context))
+
+
+def _trace_page(findings: Findings) -> str:
+    """A trace: the same look and the same two scripts around sections of its own."""
+    found = trace_page.sections(findings)
+    drawn = tuple(trace_page.charts_of(found))
+    script, runtime = _asset("page.js"), vega_runtime()
+    context = trace_page.context(findings, found) | {
+        "shapes": STATE_SHAPES,
+        "meaning": _STATE_MEANINGS[findings.state],
+        "static": _static_charts(tuple(item for item in drawn if item.id.startswith(("shares-", "time-")))),
+        "style": _asset("page.css"),
+        "script": script,
+        "runtime": runtime,
+        "policy": _policy([runtime, script]),
+        "chart_data": embedded_json(_chart_data(drawn)),
+    }
+    return str(_environment().get_template("trace.html.j2").render(context))
 
 
 def _published_page(findings: Findings) -> str:
@@ -154,8 +176,7 @@ def _fact(value: Any) -> str:
     return str(value)
 
 
-def _chart_data(panels: charts.Panels) -> dict[str, Any]:
-    every = (*panels.rates, *panels.latencies, *panels.series, *panels.origins)
+def _chart_data(every: Iterable[chart_parts.Chart]) -> dict[str, Any]:
     known = {
         item.id: {"title": item.title, "unit": item.unit, "spec": item.spec | {"description": item.words}}
         for item in every

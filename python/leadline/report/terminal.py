@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.published import show_published
+from leadline.report.trace import show_trace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +32,9 @@ def show(findings: Findings, console: Console) -> None:
     """Print the whole result on `console`."""
     if findings.published is not None:
         show_published(findings, console)
+        return
+    if findings.traces:
+        show_trace(findings, console)
         return
     _masthead(findings, console)
     _statements(findings, console)

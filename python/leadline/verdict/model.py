@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from leadline.verdict.trace_model import TraceView
+
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
 Outcome = Literal["faster", "slower", "same", "undecided"]
 Tone = Literal["headline", "finding", "caution"]
@@ -247,3 +249,4 @@ class Findings:
     complete: bool = True
     published_units: bool = False
     published: PublishedView | None = None
+    traces: tuple[TraceView, ...] = ()
