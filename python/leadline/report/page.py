@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
+from importlib.metadata import version
 from typing import Any
 
 from leadline import units
@@ -84,7 +85,7 @@ def _trace_page(findings: Findings) -> str:
     context = trace_page.context(findings, found) | {
         "shapes": STATE_SHAPES,
         "meaning": _STATE_MEANINGS[findings.state],
-        "static": _static_charts(tuple(item for item in drawn if item.id.startswith(("shares-", "time-")))),
+        "static": {},  # without scripts the words stand there: drawing would take a second more
         "style": _asset("page.css"),
         "script": script,
         "runtime": runtime,
@@ -115,7 +116,16 @@ def embedded_json(value: Any) -> str:
 
 @functools.cache
 def vega_runtime() -> str:
-    """Vega, Vega-Lite and vega-embed as one script without any import, from the installed vl-convert."""
+    """Vega, Vega-Lite and vega-embed as one script without any import, from the installed vl-convert.
+
+    Putting it together takes two seconds: the build keeps it beside the templates (tools/vega_runtime.py).
+    """
+    kept = resources.files("leadline.report") / "templates" / f"vega-{version('vl-convert-python')}.js"
+    return kept.read_text(encoding="utf-8") if kept.is_file() else made_runtime()
+
+
+def made_runtime() -> str:
+    """The same, put together anew."""
     import vl_convert
 
     text = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))

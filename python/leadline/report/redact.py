@@ -33,6 +33,9 @@ def redacted(findings: Findings) -> Findings:
                 secrets.setdefault(value, f"<{key.replace('_', ' ')} of {target.name}>")
     hidden = {key for key in findings.host if _IDENTIFYING.search(key)}
     secrets.update({findings.host[key]: "<host>" for key in hidden if len(findings.host[key]) > 2})
+    for view in findings.traces:
+        for item in view.findings:
+            secrets.update({subject: "<file>" for subject in item.subjects if len(subject) > 2})
     cleaned = _clean(findings, dict(sorted(secrets.items(), key=lambda item: -len(item[0]))))
     return replace(
         cleaned,

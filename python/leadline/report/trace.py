@@ -313,10 +313,7 @@ def trace_json(view: TraceView) -> dict[str, Any]:
             }
             for item in view.copies
         ],
-        "findings": [
-            {**asdict(item), "examples": list(item.examples), "words": cost_words(item, view)}
-            for item in view.findings
-        ],
+        "findings": [{**_lists(asdict(item)), "words": cost_words(item, view)} for item in view.findings],
         "files": [asdict(item) for item in view.files],
         "processes": [
             {
@@ -329,6 +326,10 @@ def trace_json(view: TraceView) -> dict[str, Any]:
             for item in view.processes
         ],
     }
+
+
+def _lists(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 _PROCESS_FIELDS = (

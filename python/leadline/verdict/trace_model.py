@@ -18,6 +18,7 @@ class TraceFinding:
     """A rule that held: in how many rows of its view, what it costs at most, and what to change.
 
     `cost_s` is the sum over the rows, in seconds of I/O time, or of run time where the rule speaks of copies.
+    `subjects` are the paths or command lines that the examples name.
     """
 
     rule: str
@@ -27,6 +28,7 @@ class TraceFinding:
     how: str
     change: str
     examples: tuple[str, ...]
+    subjects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

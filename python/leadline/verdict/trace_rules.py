@@ -105,6 +105,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule) -> TraceFinding | 
         how=rule.how,
         change=rule.change,
         examples=tuple(_example(rule, row) for row in rows),
+        subjects=tuple(str(row[_NAMES[rule.of]]) for row in rows) if rule.of in _NAMES else (),
     )
 
 
