@@ -52,9 +52,7 @@ def make_log(
     library = ctypes.CDLL(_library_path())
     assert cffi_backend.libdutil is not None
     library.darshan_log_create.restype = ctypes.c_void_p
-    log = ctypes.c_void_p(
-        library.darshan_log_create(str(path).encode(), _ZLIB, ctypes.c_uint64(partial))
-    )
+    log = ctypes.c_void_p(library.darshan_log_create(str(path).encode(), _ZLIB, ctypes.c_uint64(partial)))
     end = 1_700_000_010 if ended else 0
     job = _Job(0, 1_700_000_000, 500_000_000, end, 500_000_000 if ended else 0, ranks, 77, b"lib_ver=3.4.4\n")
     assert library.darshan_log_put_job(log, ctypes.byref(job)) >= 0

@@ -125,7 +125,7 @@ def _figures(tables: TraceTables) -> object:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_damaged_log_is_refused_or_says_the_same(tmp_path: Path, seed: int) -> None:
-    choose = random.Random(seed)
+    choose = random.Random(seed)  # noqa: S311 - damage, not secrets
     good = brought("ior_hdf5_example.darshan")
     content = bytearray(good.read_bytes())
     if seed % 2:
@@ -135,13 +135,17 @@ def test_a_damaged_log_is_refused_or_says_the_same(tmp_path: Path, seed: int) ->
             content[choose.randrange(1000, len(content))] ^= 1 << choose.randrange(8)
     path = tmp_path / good.name
     path.write_bytes(content)
+    found, refused = None, None
     try:
         found = read_darshan([path])
     except UsageError as error:
-        assert str(path) in str(error)
-        assert error.remedy
-    else:
+        refused = error
+    if found is not None:
         assert _figures(found) == _figures(read_darshan([good]))
+    else:
+        assert refused is not None
+        assert str(path) in refused.message
+        assert refused.remedy
 
 
 def test_a_reader_that_dies_is_an_error_that_names_the_signal(
