@@ -97,20 +97,20 @@ pub fn encode(histogram: &Histogram<u64>) -> Vec<u8> {
     bytes
 }
 
-/// HdrHistogram V2 bytes of latencies in ns with how often each was seen.
-pub fn encode_counts(counts: &[(u64, u64)]) -> Vec<u8> {
-    let mut histogram = empty();
-    for (value_ns, count) in counts {
-        histogram.saturating_record_n((*value_ns).clamp(1, LATENCY_MAX_NS), *count);
-    }
-    encode(&histogram)
-}
-
 /// A histogram of latencies that were measured elsewhere; longer ones than an hour count as an hour.
 pub fn of_values(values_ns: &[u64]) -> Vec<u8> {
     let mut histogram = empty();
     for value in values_ns {
         histogram.saturating_record(*value);
+    }
+    encode(&histogram)
+}
+
+/// HdrHistogram V2 bytes of latencies in ns with how often each was seen.
+pub fn encode_counts(counts: &[(u64, u64)]) -> Vec<u8> {
+    let mut histogram = empty();
+    for (value_ns, count) in counts {
+        histogram.saturating_record_n((*value_ns).clamp(1, LATENCY_MAX_NS), *count);
     }
     encode(&histogram)
 }

@@ -1,1 +1,1 @@
-"""Following other programs' I/O: what each way of tracing can see, and the tables it gives."""
+"""Follows programs while they run, and reads what others recorded of theirs: always the same tables."""

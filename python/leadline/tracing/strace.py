@@ -20,6 +20,7 @@ from leadline.tracing.strace_lines import (
     Stamp,
     call,
     event,
+    first_directory,
     head,
 )
 from leadline.tracing.strace_processes import BIRTHS
@@ -28,6 +29,7 @@ from leadline.tracing.strace_tables import Reading, tables
 LINE_MAX = 1 << 20
 _DAY_NS = 86_400 * NS
 _MANY_FILES = 200  # more are read whole, one after the other: descriptors are limited
+_LOOK_AHEAD = 100_000  # lines
 _ATTACHED = "strace: Process "
 _REMEDY = "make the log with: strace -f -ttt -T -y -o FILE COMMAND"
 
@@ -38,7 +40,7 @@ def read_strace(path: Path) -> TraceTables:
     """The trace that is in `path`, or in `path`.PID for every process. Raises UsageError."""
     paths = _files(path)
     try:
-        reader = Reader()
+        reader = Reader(_directory(paths))
         for stamp, body in _lines(paths, reader.reading):
             reader.feed(stamp, body)
     except OSError as error:
@@ -57,6 +59,18 @@ def _files(path: Path) -> list[Path]:
     if not parts:
         raise UsageError(f"there is no {path}, nor {path}.PID", _REMEDY)
     return parts
+
+
+def _directory(paths: Sequence[Path]) -> str | None:
+    """Where the first program was started: what comes before -y says it needs it too."""
+    for path in paths:
+        with path.open(encoding="latin-1", newline="\n") as file:
+            for _ in range(_LOOK_AHEAD):
+                line = file.readline(LINE_MAX)
+                found = first_directory(line)
+                if found is not None or "chdir(" in line or not line:
+                    return found
+    return None
 
 
 def _lines(paths: Sequence[Path], reading: Reading) -> Iterator[Line]:
@@ -96,9 +110,9 @@ def _of_file(path: Path, thread: int | None, reading: Reading, *, whole: bool) -
 class Reader:
     """Joins calls that others interrupted, and hands them on in the order of their ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str | None = None) -> None:
         self.reading = Reading()
-        self._calls = Interpreter()
+        self._calls = Interpreter(directory)
         self._family = self._calls.world.family
         self._begun: dict[int, tuple[int, Begun]] = {}
         self._held: dict[int, list[tuple[int, Event]]] = {}

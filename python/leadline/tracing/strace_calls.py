@@ -27,8 +27,9 @@ _SYNCS = {"FSYNC": "FSYNCS", "FDSYNC": "FDSYNCS"}
 class Interpreter:
     """Takes calls in the order of their ends. Times count from the trial's start."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str | None = None) -> None:
         self.world = World()
+        self.world.family.directory = directory
         self._kinds = call_kinds()
 
     def call(self, thread: int, start_ns: int, call: Call) -> None:

@@ -24,6 +24,9 @@ _SUPERSEDED = re.compile(r"\+\+\+ superseded by execve in pid (\d+) \+\+\+$")
 _DESCRIPTOR = re.compile(r"(-?\d+|AT_FDCWD)(?:<((?:[^<>]|->)*)>(\(deleted\))?)?$")
 _DESCRIPTOR_FIRST = re.compile(r"(-?\d+)(?:<((?:[^<>]|->)*)>(\(deleted\))?)?(?:,|$)")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?:\.\.\.)?|<(?:[^<>]|->)*>|[\[\]{}(),]|[^"<>\[\]{}(),]+|.', re.DOTALL)
+# Two ways in which -y tells the directory that a program was started in.
+_STARTED_IN = re.compile(r"\(AT_FDCWD<(/[^<>]*)>")
+_OPENED_THERE = re.compile(r'(?:open|creat|openat)\((?:AT_FDCWD, )?"([^"/.\\][^"\\]*)".* = \d+<(/[^<>]*)>')
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f", b"a": b"\a", b"b": b"\b"}
 
@@ -130,6 +133,16 @@ def call(body: str) -> Call | None:
     if path is not None and deleted:
         path += DELETED
     return Call(name, arguments, value, path, error, duration)
+
+
+def first_directory(line: str) -> str | None:
+    """The current directory, where a line tells it."""
+    if match := _STARTED_IN.search(line):
+        return unescape(match[1])
+    match = _OPENED_THERE.search(line)
+    if match is None or not match[2].endswith(f"/{match[1]}"):
+        return None
+    return unescape(match[2][: -len(match[1]) - 1]) or "/"
 
 
 def _ended(body: str) -> Ended | None:

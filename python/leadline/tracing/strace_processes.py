@@ -74,6 +74,7 @@ class Family:
     def __init__(self) -> None:
         self.processes: list[Process] = []
         self.by_thread: dict[int, Process] = {}
+        self.directory: str | None = None  # where the first program was started
         self.strangers = 0  # processes whose beginning is not in the log
         self._known_paths: dict[str, str | None] = {}
 
@@ -82,6 +83,8 @@ class Family:
         process = self._add(thread, None, at_ns)
         if len(self.processes) > 1:
             self.strangers += 1
+        else:
+            process.directory[0] = self.directory
         return process
 
     def born(self, parent: Process, call: Call, at_ns: int) -> None:

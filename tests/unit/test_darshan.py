@@ -1,0 +1,172 @@
+"""Logs of Darshan: our tables hold what PyDarshan itself says, and damaged logs are refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("darshan", reason="PyDarshan is not installed (leadline[darshan])")
+
+from darshan_logs import HEATMAP, POSIX, brought, heat_record, make_log, posix_record, with_posix
+from leadline.errors import UsageError
+from leadline.store.trace_tables import COUNTERS, TraceTables
+from leadline.tracing import darshan as reader
+from leadline.tracing.darshan import read_darshan
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("name", with_posix())
+def test_speed_by_slowest_is_the_one_that_darshan_computes(name: str) -> None:
+    import darshan
+    from darshan.backend.cffi_backend import accumulate_records
+
+    path = brought(name)
+    report = darshan.DarshanReport(str(path), read_all=False)
+    report.mod_read_all_records("POSIX", dtype="pandas")
+    records = report.records["POSIX"][0]
+    theirs = accumulate_records(records, "POSIX", report.metadata["job"]["nprocs"]).derived_metrics
+    tables = read_darshan([path])
+    assert tables.extra["agg_perf_by_slowest"] == pytest.approx(theirs.agg_perf_by_slowest * MIB, rel=1e-9)
+    assert tables.extra["agg_time_by_slowest"] == pytest.approx(theirs.agg_time_by_slowest, rel=1e-9)
+    rows = tables.files.to_pylist()
+    for ours in COUNTERS:
+        column = records["counters"].get(f"POSIX_{ours}")
+        if column is not None and (column >= 0).all():
+            assert sum(row[ours] for row in rows if row["module"] == "POSIX") == column.sum(), ours
+
+
+def test_bytes_of_processes_are_those_below_and_of_stdio_but_not_of_mpi_again() -> None:
+    tables = read_darshan([brought("ior_hdf5_example.darshan")])
+    rows = tables.files.to_pylist()
+    below = sum(row["BYTES_WRITTEN"] for row in rows if row["module"] in ("POSIX", "STDIO"))
+    assert {row["module"] for row in rows} == {"POSIX", "STDIO", "MPI-IO"}
+    assert sum(process.bytes_written for process in tables.processes) == below
+
+
+def test_traced_accesses_become_segments_whose_bytes_are_the_counters() -> None:
+    tables = read_darshan([brought("dxt.darshan")])
+    assert tables.segments is not None
+    segments = tables.segments.to_pylist()
+    for call, counter in (("read", "BYTES_READ"), ("write", "BYTES_WRITTEN")):
+        moved: dict[int, int] = {}
+        for row in segments:
+            if row["call"] == call:
+                moved[row["file"]] = moved.get(row["file"], 0) + row["result"]
+        rows = {row["file"]: row for row in tables.files.to_pylist() if row["file"] in moved}
+        assert moved
+        assert {file: rows[file][counter] for file in moved} == moved
+    assert sum(row.operations for row in tables.latency) == len(segments)
+    starts = [row["start_ns"] for row in segments]
+    assert starts == sorted(starts)
+
+
+def test_what_ranks_share_is_a_process_of_its_own() -> None:
+    tables = read_darshan([brought("example.darshan")])
+    assert len(tables.processes) == 2049
+    assert [row.command for row in tables.processes].count(reader.ALL_RANKS) == 1
+    assert tables.processes[-1].bytes_written > 0
+
+
+def test_modules_without_counters_here_are_named() -> None:
+    warnings = read_darshan([brought("noposix.darshan")]).warnings
+    assert any("no POSIX module" in warning for warning in warnings)
+    assert any("LUSTRE" in warning for warning in warnings)
+
+
+def test_several_logs_are_copies_that_began_at_their_own_times(tmp_path: Path) -> None:
+    record = posix_record(9, 0, OPENS=1, READS=2, BYTES_READ=100, F_READ_TIME=0.5, F_READ_START_TIMESTAMP=1)
+    one = make_log(tmp_path / "one.darshan", {POSIX: record}, ranks=1)
+    two = make_log(tmp_path / "two.darshan", {POSIX: record}, ranks=1)
+    tables = read_darshan([one, two])
+    assert [row.copy for row in tables.processes] == [0, 1]
+    assert len({row["file"] for row in tables.files.to_pylist()}) == 2
+    assert tables.extra["agg_perf_by_slowest"] == pytest.approx(200 / 0.5)
+
+
+def test_what_darshan_does_not_know_is_null(tmp_path: Path) -> None:
+    record = posix_record(9, 0, OPENS=1, FDSYNCS=-1, CONSEC_READS=-1)
+    row = read_darshan([make_log(tmp_path / "a.darshan", {POSIX: record})]).files.to_pylist()[0]
+    assert (row["OPENS"], row["FDSYNCS"], row["CONSEC_READS"]) == (1, None, None)
+    assert (row["F_READ_START_TIMESTAMP"], row["unlinks"]) == (None, None)
+
+
+def test_a_partial_log_says_so_loudly(tmp_path: Path) -> None:
+    record = posix_record(9, 0, OPENS=1)
+    tables = read_darshan([make_log(tmp_path / "a.darshan", {POSIX: record}, partial=1 << POSIX)])
+    assert any("PARTIAL" in warning and "POSIX" in warning for warning in tables.warnings)
+    assert json.loads(tables.processes[0].notes) == ["record truncated: POSIX"]
+
+
+def test_a_job_that_did_not_end_has_no_run_time(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "a.darshan", {POSIX: posix_record(9, 0, OPENS=1)}, ended=False)
+    tables = read_darshan([log])
+    assert tables.extra["wall_s"] is None
+    assert any("when its job ended" in warning for warning in tables.warnings)
+
+
+def test_heat_maps_keep_reads_and_writes_apart(tmp_path: Path) -> None:
+    records = heat_record(5, 0, 0.1, [1, 2, 3], [0, 0, 7]) + heat_record(5, 1, 0.1, [4, 0, 0], [0, 8, 0])
+    tables = read_darshan([make_log(tmp_path / "a.darshan", {HEATMAP: records})])
+    assert [(row["process"], row["bytes_written"], row["bytes_read"]) for row in tables.extra["heat"]] == [
+        (0, [1, 2, 3], [0, 0, 7]),
+        (1, [4, 0, 0], [0, 8, 0]),
+    ]
+    assert any("nothing is known" in warning for warning in tables.warnings)
+
+
+def _figures(tables: TraceTables) -> object:
+    return [row for row in tables.files.to_pylist()], tables.extra["agg_perf_by_slowest"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_damaged_log_is_refused_or_says_the_same(tmp_path: Path, seed: int) -> None:
+    choose = random.Random(seed)  # noqa: S311 - damage, not secrets
+    good = brought("ior_hdf5_example.darshan")
+    content = bytearray(good.read_bytes())
+    if seed % 2:
+        content = content[: choose.randrange(len(content))]
+    else:
+        for _ in range(4):
+            content[choose.randrange(1000, len(content))] ^= 1 << choose.randrange(8)
+    path = tmp_path / good.name
+    path.write_bytes(content)
+    found, refused = None, None
+    try:
+        found = read_darshan([path])
+    except UsageError as error:
+        refused = error
+    if found is not None:
+        assert _figures(found) == _figures(read_darshan([good]))
+    else:
+        assert refused is not None
+        assert str(path) in refused.message
+        assert refused.remedy
+
+
+def test_a_reader_that_dies_is_an_error_that_names_the_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stands for a crash of the library: the reading process kills itself."""
+    script = tmp_path / "dies"
+    script.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    with pytest.raises(UsageError, match="SIGSEGV"):
+        read_darshan([brought("dxt.darshan")])
+
+
+def test_without_pydarshan_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(UsageError) as raised:
+        read_darshan([Path("any")])
+    assert "leadline[darshan]" in raised.value.remedy
+
+
+def test_a_log_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_darshan([tmp_path / "absent"])
