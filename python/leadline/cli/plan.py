@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.study_options import load_plan, study_options
+from leadline.cli.study_options import application_options, load_plan, study_options
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.command(name="plan")
 @click.argument("study", metavar="STUDY")
 @study_options
+@application_options
 @click.option(
     "--like",
     type=click.Path(path_type=Path),
@@ -35,6 +37,8 @@ def command(
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    input_path: str | None,
+    program: tuple[str, ...],
     like: Path | None,
     as_json: bool,
 ) -> None:
@@ -44,7 +48,7 @@ def command(
     """
     from leadline.plan import check_space
 
-    asked, plan, facts = load_plan(study, targets, sets, blocks, seed)
+    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path)
     if as_json:
         if like is not None:
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
@@ -128,16 +132,18 @@ def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> Non
 def job_words(job: AnyJob) -> dict[str, str]:
     """Every option of a job by its name in a study, in fio's notation."""
     from leadline import units
-    from leadline.spec.metadata import MetadataJob
+    from leadline.spec.job import Job
 
-    sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size")
-    split = None if isinstance(job, MetadataJob) else job.bssplit
+    sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes")
+    split = job.bssplit if isinstance(job, Job) else None
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
         if value is None:
             text = "none"
         elif name == "bssplit" and split is not None:
             text = split.as_text()
+        elif name == "command":
+            text = shlex.join(value)
         elif isinstance(value, list):
             text = ",".join(value)
         elif name in sizes:
@@ -172,6 +178,9 @@ def _print_files(console: Console, plan: Plan) -> None:
             continue
         console.print(_plain(f"  {target.name}: below {target.url}/leadline-<id>/, removed at the end"))
         for layout in plan.layouts(target.name):
+            if layout.key.startswith("input-"):
+                console.print(f"    the input, {units.format_size(layout.total_bytes)}, copied once")
+                continue
             files = layout.numjobs * layout.nrfiles
             size = f"{units.format_size(layout.file_bytes)}, laid out once"
             console.print(f"    {files} file{'s' if files > 1 else ''} of {size}")

@@ -15,6 +15,8 @@ from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
 from leadline.plan import Layout, PlannedCell, Trial, with_block
+from leadline.run.application_job import deadline_s as application_deadline_s
+from leadline.run.application_job import worker_job
 from leadline.run.child import Answer, Worker
 from leadline.run.group import Halt, Member, join_rows, run_jobs
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
@@ -29,6 +31,7 @@ from leadline.run.rows import (
 from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.run.watch import Watch
 from leadline.run.workspace import workspace_path
+from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
 from leadline.store.writer import ResultWriter, StoredTrial
@@ -214,6 +217,10 @@ class Executor:
         """The engine's JSON (format leadline.job/1), for a layout when `trial` is None."""
         prefix = _prefix(cell, trial, layout)
         options = self._request.options
+        if isinstance(cell.job, ApplicationJob):
+            prefixes = prefix, _prefix(cell, trial, None)
+            places = {"directory": self._made.get(cell.target, "/"), "result": str(self._writer.path)}
+            return worker_job(cell, cell.job, trial, prefixes, places)
         job = cell.job if trial or not isinstance(cell.job, MetadataJob) else cell.job.layout_job()
         # A job of metadata lays nothing out.
         rate = (
@@ -237,6 +244,8 @@ class Executor:
 
     def _deadline_s(self, cell: PlannedCell) -> float:
         job = cell.job
+        if isinstance(job, ApplicationJob):
+            return application_deadline_s(job) + self._request.options.grace_s
         planned_s = (job.ramp_time_ns + job.runtime_ns) / 1e9
         if isinstance(job, MetadataJob):
             planned_s += job.pass_operations / _SLOWEST_OPERATIONS_PER_S  # a pass is never cut
@@ -346,7 +355,8 @@ class Executor:
 
     def _remove_fresh_files(self, member: Member) -> None:
         cell = member.cell
-        if cell.layout is None and cell.target in self._made:
+        own = cell.layout is None or isinstance(cell.job, ApplicationJob)
+        if own and cell.target in self._made:
             directory, prefix = self._made[cell.target], _prefix(cell, member.trial, None)
             remove_all(member.worker, "remove_files", directory=directory, prefix=prefix)
 

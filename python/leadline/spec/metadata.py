@@ -9,6 +9,7 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job, MetadataOperation
 
 Operation = MetadataOperation
@@ -125,9 +126,11 @@ def tree_directories(branch: int, depth: int) -> int:
     return total
 
 
-AnyJob = Job | MetadataJob
+AnyJob = Job | MetadataJob | ApplicationJob
 
 
 def job_from_json(value: dict[str, Any]) -> AnyJob:
-    """The inverse of `as_json` of either kind of job. Raises ValueError."""
+    """The inverse of `as_json` of any kind of job. Raises ValueError."""
+    if "command" in value:
+        return ApplicationJob.model_validate(value)
     return MetadataJob.model_validate(value) if "operations" in value else Job.model_validate(value)
