@@ -13,7 +13,8 @@ from leadline.store.files import JOURNAL, MANIFEST, RESULT_FORMAT, RESULT_VERSIO
 from leadline.store.journal import Event, read_journal
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
 
-KIND_STUDY, KIND_PUBLISHED = "study", "published"
+KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
+_TRACED = ("processes", "files")  # the tables that a trial of a trace cannot do without
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,18 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """True when the study ran to its end, or the document was imported."""
-        return any(event.event in ("study_finished", "imported") for event in self.events)
+        """True when the study ran to its end, or the document or the trace was stored whole."""
+        return any(event.event in ("study_finished", "imported", "traced") for event in self.events)
 
     @property
     def published(self) -> bool:
         """True for the figures of a document: there is no plan and no trial."""
         return bool(self.manifest["kind"] == KIND_PUBLISHED)
+
+    @property
+    def traced(self) -> bool:
+        """True for a trace by itself: there is no plan, and its tables are those of `store.traces`."""
+        return bool(self.manifest["kind"] == KIND_TRACE)
 
     def trials(self) -> list[TrialRow]:
         """Every stored trial in the order of execution."""
@@ -54,15 +60,21 @@ def open_result(path: Path) -> Result:
     """Read manifest and journal; ResultError when the directory is no result or a newer one."""
     manifest = check_manifest(path)
     events = read_journal(path / JOURNAL)
-    return Result(path, manifest, events, finished_trials(path, events))
+    tables = _TRACED if manifest["kind"] == KIND_TRACE else TABLES
+    return Result(path, manifest, events, finished_trials(path, events, tables))
 
 
 def require_study(path: Path, manifest: dict[str, Any]) -> None:
-    """Refuse a document's figures where trials are needed."""
+    """Refuse a document's figures, or a trace, where the trials of a study are needed."""
     if manifest["kind"] == KIND_PUBLISHED:
         raise ResultError(
             f"{path} holds a document's figures, not trials",
             "see it with: leadline show, report or reproduce",
+        )
+    if manifest["kind"] == KIND_TRACE:
+        raise ResultError(
+            f"{path} holds a trace, not the trials of a study",
+            "see it with: leadline show, report or compare",
         )
 
 
@@ -90,12 +102,16 @@ def check_manifest(path: Path) -> dict[str, Any]:
             "upgrade leadline to read it",
         )
     kind = manifest.get("kind")
-    if kind != KIND_PUBLISHED and (kind != KIND_STUDY or not isinstance(manifest.get("plan"), dict)):
+    if kind not in (KIND_PUBLISHED, KIND_TRACE) and (
+        kind != KIND_STUDY or not isinstance(manifest.get("plan"), dict)
+    ):
         raise ResultError(f"{file} lacks its plan", "restore it from a copy of the result")
     return manifest
 
 
-def finished_trials(path: Path, events: Iterable[Event]) -> frozenset[str]:
+def finished_trials(
+    path: Path, events: Iterable[Event], tables: Iterable[str] = tuple(TABLES)
+) -> frozenset[str]:
     """Trials that the journal calls finished and whose tables are all there."""
     named: set[str] = set()
     for event in events:
@@ -103,7 +119,8 @@ def finished_trials(path: Path, events: Iterable[Event]) -> frozenset[str]:
             named.add(str(event.details.get("trial")))
         elif event.event == "trials_finished":  # jobs of one group: all of them or none
             named.update(event.details.get("trials") or ())
-    return frozenset(t for t in named if all((path / table / f"{t}.parquet").is_file() for table in TABLES))
+    wanted = tuple(tables)
+    return frozenset(t for t in named if all((path / table / f"{t}.parquet").is_file() for table in wanted))
 
 
 def find_results(directory: Path, depth: int = 3) -> Iterator[Path]:

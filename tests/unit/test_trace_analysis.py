@@ -1,0 +1,71 @@
+"""Shares and speeds of traces: the definitions of docs/trace.md, on tables small enough to reckon by hand."""
+
+from __future__ import annotations
+
+import pytest
+from trace_tables import SECOND, file_row, files_table, process, tables
+
+from leadline.analysis.trace import shares, speeds, wall_seconds
+
+
+def test_one_process_has_the_same_share_by_both_definitions() -> None:
+    seconds = {"read": 0.25, "write": 0.125, "meta": 0.125, "sync": None}
+    own = shares(tables(processes=(process(seconds=seconds),)), 1.0).whole
+    counted = files_table([file_row(F_READ_TIME=0.25, F_WRITE_TIME=0.125, F_META_TIME=0.125)])
+    darshan = shares(tables(processes=(process(seconds={}),), files=counted), 1.0).whole
+    for found in (own, darshan):
+        assert (found.read, found.write, found.meta, found.compute) == (0.25, 0.125, 0.125, 0.5)
+    assert (own.basis, darshan.basis) == ("process time", "run time x processes")
+
+
+def test_a_shell_that_waits_does_not_count_as_computing() -> None:
+    shell = process(0, seconds={"read": 0.0, "write": 0.0, "meta": 0.0, "sync": 0.0})
+    child = process(1, parent=0, seconds={"read": 0.5, "write": 0.0, "meta": 0.0, "sync": 0.0})
+    found = shares(tables(processes=(shell, child)), 1.0).whole
+    assert (found.base_s, found.read, found.compute) == (1.0, 0.5, 0.5)
+
+
+def test_threads_in_io_for_longer_than_their_process_lived_leave_no_known_remainder() -> None:
+    found = shares(
+        tables(processes=(process(seconds={"read": 3.0, "write": 1.0, "meta": 0, "sync": 0}),)), 1.0
+    )
+    assert found.whole.overlapped
+    assert (found.whole.read, found.whole.write, found.whole.compute) == (0.75, 0.25, 0.0)
+
+
+def test_each_copy_has_its_own_shares_and_all_together_weigh_by_time() -> None:
+    quick = process(0, copy=0, seconds={"read": 0.5, "write": 0, "meta": 0, "sync": 0})
+    slow = process(1, copy=1, ended_ns=3 * SECOND, seconds={"read": 0.0, "write": 0, "meta": 0, "sync": 0})
+    found = shares(tables(processes=(quick, slow)), 3.0)
+    assert [part.read for part in found.copies] == [0.5, 0.0]
+    assert found.whole.read == pytest.approx(0.125)
+
+
+def test_shares_that_a_source_cannot_give_are_unknown_not_zero() -> None:
+    found = shares(
+        tables(processes=(process(seconds={}),), files=files_table([file_row(READS=3)])), 1.0
+    ).whole
+    assert (found.read, found.write, found.meta, found.compute) == (None, None, None, None)
+
+
+def test_the_slowest_process_decides_the_speed_over_io_time() -> None:
+    rows = [
+        file_row(0, process=0, BYTES_READ=100, F_READ_TIME=0.5, F_META_TIME=0.5),
+        file_row(1, process=1, BYTES_WRITTEN=300, F_WRITE_TIME=4.0),
+        file_row(2, process=1, module="MPI-IO", BYTES_WRITTEN=300, F_WRITE_TIME=4.0),
+    ]
+    processes = (process(0, bytes_read=100), process(1, bytes_read=0, bytes_written=300))
+    found = speeds(tables(processes=processes, files=files_table(rows)), 8.0)
+    assert (found.agg_perf_by_slowest, found.wall_throughput) == (100.0, 50.0)
+
+
+def test_a_speed_without_times_is_unknown_with_a_reason() -> None:
+    found = speeds(tables(files=files_table([file_row(BYTES_READ=5)])), None)
+    assert (found.agg_perf_by_slowest, found.wall_throughput) == (None, None)
+    assert set(found.reasons) == {"agg_perf_by_slowest", "wall_throughput"}
+
+
+def test_the_run_time_is_the_measured_one_or_the_span_of_the_processes() -> None:
+    assert wall_seconds(tables(extra={"wall_s": 7.5})) == 7.5
+    assert wall_seconds(tables(processes=(process(0, started_ns=SECOND, ended_ns=3 * SECOND),))) == 2.0
+    assert wall_seconds(tables(processes=(process(0, ended_ns=None),))) is None
