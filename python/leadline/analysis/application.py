@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from leadline.analysis.trace import shares, speeds, wall_seconds
 from leadline.store.tables import TrialRow
+from leadline.store.trace_tables import TraceTables
 
 KINDS = ("read", "write", "meta")
 _SMALL = "less than the process that started it, which is counted with it"
@@ -51,6 +53,35 @@ class CopyFigures:
         return (self.bytes_read or 0) + (self.bytes_written or 0) if known else None
 
 
+def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
+    """What a trial's trace says of each copy; copies whose time in I/O it does not know are left out.
+
+    Syncs count as writing, as they do in Darshan.
+    """
+    import pyarrow.compute as pc
+
+    found = {}
+    for part in shares(tables, wall_seconds(tables)).copies:
+        if part.copy is None or part.read is None or part.write is None or part.meta is None:
+            continue
+        own = replace(
+            tables,
+            processes=tuple(row for row in tables.processes if row.copy == part.copy),
+            files=tables.files.filter(pc.equal(tables.files["copy"], part.copy)),
+            extra={},
+        )
+        speed = speeds(own, None)
+        seconds = {kind: part.seconds.get(kind) or 0.0 for kind in (*KINDS, "sync")}
+        found[part.copy] = CopyTrace(
+            {"read": seconds["read"], "write": seconds["write"] + seconds["sync"], "meta": seconds["meta"]},
+            {"read": part.read, "write": part.write + (part.sync or 0.0), "meta": part.meta},
+            speed.bytes_read,
+            speed.bytes_written,
+            speed.agg_perf_by_slowest,
+        )
+    return found
+
+
 def account_of(trial: TrialRow) -> list[dict[str, Any]]:
     """What the worker wrote down of each copy; empty for a trial of another kind."""
     found = json.loads(trial.summary).get("copies")
@@ -76,7 +107,7 @@ def _figures(account: Mapping[str, Any], trace: CopyTrace | None) -> CopyFigures
 
 
 def application_metrics(copies: Sequence[CopyFigures]) -> tuple[dict[str, float], dict[str, str]]:
-    """Metrics of a trial, each the mean over its copies but for `run_time_slowest`; and reasons for the rest."""
+    """Metrics of a trial, each the mean over its copies but for `run_time_slowest`; reasons for the rest."""
     values: dict[str, float] = {}
     reasons: dict[str, str] = {}
     if not copies:

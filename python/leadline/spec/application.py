@@ -37,8 +37,8 @@ class ApplicationFacts:
     """What was found out about a command and its input on this host.
 
     `executable` is where the program lies, None with `missing` where it cannot be started. `untraceable`
-    gives for each tracer that cannot follow the command the reason. `here` names the words of the command that are
-    files of the directory in which leadline was started.
+    gives for each tracer that cannot follow the command the reason. `here` names the words of the command
+    that are files of the directory in which leadline was started.
     """
 
     executable: str | None

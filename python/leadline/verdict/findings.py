@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from leadline.analysis.application import CopyTrace, copy_traces
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
 from leadline.analysis.metrics import default_metrics, metric_kind, operation_phases
@@ -14,13 +15,17 @@ from leadline.analysis.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.analysis.origin import bytes_read, bytes_written
 from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
-from leadline.spec.metadata import OPERATIONS, MetadataJob
+from leadline.spec.application import ApplicationJob
+from leadline.spec.job import Job
+from leadline.spec.metadata import OPERATIONS
 from leadline.spec.study import Study
 from leadline.spec.target import TargetFacts
 from leadline.spec.work import Search
 from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
+from leadline.verdict.application import application_view, places_of
+from leadline.verdict.application_words import application_statements
 from leadline.verdict.comparisons import compare_beside, compare_targets
 from leadline.verdict.model import (
     Cell,
@@ -77,6 +82,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
         for t in plan.targets
     )
+    places = places_of(plan.cells, cells, tables, traces_of(result, plan))
     return Findings(
         id=str(manifest["id"]),
         kind=str(manifest["kind"]),
@@ -89,6 +95,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         comparisons=comparisons + beside,
         statements=(
             *words.statements(targets, cells, comparisons, result.complete, beside),
+            *application_statements(places, comparisons),
             *changes_over_time(plan.cells, tables, states, anchor),
         ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
@@ -98,6 +105,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         reproduce=_reproduce(manifest, plan),
         version=str(manifest.get("version", "")),
         complete=result.complete,
+        application=application_view(places),
     )
 
 
@@ -115,7 +123,16 @@ def tables_of(
     """A result's cells as tables. `latency` by trial, where it was read already."""
     rows = rows_by_trial(result.latency()) if latency is None else latency
     open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
-    return tabulate(result.trials(), rows, open_loop, _searches_of(plan))
+    return tabulate(result.trials(), rows, open_loop, _searches_of(plan), traces_of(result, plan))
+
+
+def traces_of(result: Result, plan: Plan) -> dict[str, dict[int, CopyTrace]]:
+    """What was traced of each application's trial, by copy."""
+    if not any(isinstance(cell.job, ApplicationJob) for cell in plan.cells):
+        return {}
+    from leadline.store.traces import read_trace_without_segments, traced_trials
+
+    return {trial: copy_traces(read_trace_without_segments(result, trial)) for trial in traced_trials(result)}
 
 
 def _searches_of(plan: Plan) -> dict[str, Search]:
@@ -206,7 +223,7 @@ def _metrics(cell: PlannedCell, table: CellTable | None, validity: Validity) -> 
     if not metrics:
         of_data = ("bandwidth", "iops", "latency_mean", "latency_p99")
         job = cell.job
-        expected = default_metrics(job.as_json()) if isinstance(job, MetadataJob) else of_data
+        expected = of_data if isinstance(job, Job) else default_metrics(job.as_json())
         why = validity.codes[0].evidence if validity.codes else "nothing was measured"
         for name in expected:
             metrics[name] = Quantity(None, metric_kind(name).unit, reason=why)

@@ -1,0 +1,236 @@
+"""What a study of applications says in sentences; its thresholds are in `application.yaml`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+
+from leadline import units
+from leadline.spec.yaml_source import read_yaml
+from leadline.verdict.application import (
+    Place,
+    by_series,
+    cpus_of,
+    model_of,
+    processes_left,
+    series_of,
+)
+from leadline.verdict.model import Comparison, Quantity, Statement
+
+_UNUSABLE = ("INVALID", "NOT_RUN")
+
+
+@functools.cache
+def thresholds() -> Mapping[str, float]:
+    """The table of `application.yaml`."""
+    text = (resources.files("leadline.verdict") / "application.yaml").read_text(encoding="utf-8")
+    return {str(name): float(value) for name, value in read_yaml(text, "application.yaml", {}).value.items()}
+
+
+def application_statements(
+    places: Sequence[Place], comparisons: Sequence[Comparison]
+) -> tuple[Statement, ...]:
+    """What the cells of applications say beyond the comparison of their run times."""
+    usable = [place for place in places if place.cell.validity.state not in _UNUSABLE]
+    found: list[Statement] = []
+    if len({place.target for place in usable}) == 1:
+        found.extend(_alone(usable))
+    found.extend(_io_against_run_time(usable, comparisons))
+    for series in series_of(usable):
+        own = by_series(usable, series)
+        found.extend(_growth(own))
+        found.extend(_cpus(own))
+        found.extend(_model(own))
+    found.extend(_same_work(usable))
+    left = processes_left(usable)
+    if left:
+        found.append(
+            Statement("caution", f"{left} processes outlived the copies that started them, and were ended.")
+        )
+    return tuple(found)
+
+
+def _alone(places: Sequence[Place]) -> Iterator[Statement]:
+    """One target has nothing to be compared with: its run times."""
+    for series in series_of(places):
+        parts = [
+            f"{_seconds(quantity)} with {_copies(place.copies)}"
+            for place in by_series(places, series)
+            if (quantity := place.metric("run_time")).value is not None
+        ]
+        if parts:
+            yield Statement("headline", f"{series}: a copy took {', '.join(parts)}.")
+
+
+def _io_against_run_time(places: Sequence[Place], comparisons: Sequence[Comparison]) -> Iterator[Statement]:
+    """Time in I/O and run time in one sentence, at the most copies that both have: they are easily mixed."""
+    by_work = {(c.work, c.base, c.other, c.metric): c for c in comparisons}
+    done: set[tuple[str, str]] = set()
+    for place in sorted(places, key=lambda one: -one.copies):
+        for (work, base, other, metric), io_time in by_work.items():
+            if (work, other, metric) != (place.cell.work, place.target, "io_time") or (base, other) in done:
+                continue
+            anchor = next((p for p in places if p.target == base and p.cell.work == work), None)
+            if anchor is None or io_time.ratio is None:
+                continue
+            done.add((base, other))
+            run_time = by_work.get((work, base, other, "run_time"))
+            yield _io_words(anchor, place, io_time, run_time)
+
+
+def _io_words(base: Place, other: Place, io_time: Comparison, run_time: Comparison | None) -> Statement:
+    shares = [_share(place) for place in (base, other)]
+    text = (
+        f"Reading and writing, {_copies(other.copies)}: {_seconds(other.metric('io_time'))} of"
+        f" {_seconds(other.metric('run_time'))} on {other.series}, {_seconds(base.metric('io_time'))} of"
+        f" {_seconds(base.metric('run_time'))} on {base.series}; that is"
+        f" {_change(io_time)} time{_interval(io_time)}"
+    )
+    if None not in shares:
+        apart = 100 * ((shares[1] or 0.0) - (shares[0] or 0.0))
+        text += f", and a share of the run time that is {abs(apart):.1f} points {_way(apart)}"
+    if run_time is not None and run_time.ratio is not None:
+        text += f". The run time itself is {_change(run_time)}{_interval(run_time)}"
+    evidence = tuple(
+        f"{c.metric} of {c.other} / {c.base} = {units.format_number(c.ratio or 0)}: {c.verdict}"
+        for c in (io_time, run_time)
+        if c is not None
+    )
+    return Statement("finding", f"{text}.", evidence)
+
+
+def _share(place: Place) -> float | None:
+    parts = [place.metric(name).value for name in ("share_read", "share_write")]
+    return None if None in parts else sum(part or 0.0 for part in parts)
+
+
+def _way(value: float) -> str:
+    return "higher" if value >= 0 else "lower"
+
+
+def _change(comparison: Comparison) -> str:
+    """A ratio as a change in percent: a third is 67 % less, and twice is 100 % more."""
+    ratio = comparison.ratio or 1.0
+    return f"{abs(100 * (ratio - 1)):.3g} % {'more' if ratio >= 1 else 'less'}"
+
+
+def _interval(comparison: Comparison) -> str:
+    if comparison.low is None or comparison.high is None:
+        return f" (no interval: {comparison.blocks} block)"
+    low, high = (f"{100 * (bound - 1):+.3g}" for bound in (comparison.low, comparison.high))
+    return f" ({low} to {high} %, {comparison.verdict}, {comparison.blocks} blocks)"
+
+
+def _growth(places: Sequence[Place]) -> Iterator[Statement]:
+    """How much longer a copy takes beside others than with the fewest."""
+    timed = [place for place in places if place.metric("run_time").value]
+    if len(timed) < 2:
+        return
+    first, last = timed[0], timed[-1]
+    least, most = first.metric("run_time").value or 1.0, last.metric("run_time").value or 0.0
+    evidence = tuple(f"{_copies(p.copies)}: {_seconds(p.metric('run_time'))}" for p in timed)
+    yield Statement(
+        "finding",
+        f"{first.series}: with {_copies(last.copies)} a copy takes {units.format_number(most / least)} times as"
+        f" long as with {_copies(first.copies)}; all together do"
+        f" {units.format_number(last.copies / first.copies * least / most)} times the work in that time.",
+        evidence,
+    )
+
+
+def _cpus(places: Sequence[Place]) -> Iterator[Statement]:
+    """From which number on copies wait for CPUs rather than for storage."""
+    cpus = cpus_of(places)
+    full = [(place, why) for place in places if (why := _saturated(place, cpus))]
+    if not full:
+        return
+    start = full[0][0].copies
+    yield Statement(
+        "caution",
+        f"{places[0].series}: from {_copies(start)} on, this host's {cpus or ''} CPUs and not the storage are"
+        " what more copies saturate. Those run times say little about the storage.".replace("  ", " "),
+        tuple(f"{_copies(place.copies)}: {why}" for place, why in full),
+    )
+
+
+def _saturated(place: Place, cpus: int | None) -> str:
+    """Why a cell's CPUs count as saturated; empty where they do not."""
+    limit = thresholds()
+    seen = [trial.cpu_busy_share for trial in place.trials if trial.cpu_busy_share is not None]
+    busy = sum(seen) / len(seen) if seen else 0.0
+    if busy >= limit["cpu_busy_share"]:
+        return f"all CPUs were busy {busy:.0%} of the time"
+    used = _used_share(place, cpus)
+    if used >= limit["cpu_busy_share"]:
+        return f"the copies alone used {used:.0%} of all CPUs"
+    compute = place.metric("share_compute").value
+    if cpus and place.copies > cpus and compute is not None and compute >= limit["compute_share"]:
+        if used < limit["compute_share"]:
+            return ""  # most of what is no I/O was waiting for something else than a CPU
+        return f"{place.copies} copies on {cpus} CPUs, {compute:.0%} of the run time outside of I/O"
+    return ""
+
+
+def _used_share(place: Place, cpus: int | None) -> float:
+    """CPU time of the copies over that of all CPUs, mean of the trials."""
+    shares = [
+        (trial.cpu_user_ns + trial.cpu_system_ns) / (trial.measured_ns * cpus)
+        for trial in place.trials
+        if cpus and trial.measured_ns
+    ]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def _model(places: Sequence[Place]) -> Iterator[Statement]:
+    model = model_of(places)
+    if model is None:
+        return
+    off = [
+        f"{_copies(copies)}: {units.format_duration(seconds)} by the model, measured {100 * rest:+.1f} %"
+        for copies, seconds, rest in model.points
+        if rest is not None
+    ]
+    beyond = [rest for copies, _, rest in model.points if rest is not None and copies > model.cpus]
+    worst = ""
+    if beyond:
+        off_most = max(abs(rest) for rest in beyond)
+        holds = "" if off_most <= thresholds()["model_off"] else ": it does not hold here"
+        worst = f"; beyond that it is off by up to {off_most:.1%}{holds}"
+    yield Statement(
+        "finding",
+        f"{model.series}, a model and no measurement: T(N) = C max(1, N / {model.cpus}) + N s with"
+        f" C = {units.format_number(model.compute_s)} s of computing and s ="
+        f" {units.format_number(model.shared_s)} s that copies spend one after the other, fitted to"
+        f" N = {', '.join(str(copies) for copies in model.fitted_to)}{worst}.",
+        tuple(off),
+    )
+
+
+def _same_work(places: Sequence[Place]) -> Iterator[Statement]:
+    """Run times compare only where the copies did the same: told by the bytes that they moved."""
+    limit = thresholds()["bytes_apart"]
+    for name, words in (("bytes_read", "read"), ("bytes_written", "wrote")):
+        amounts = {
+            place.cell.id: value for place in places if (value := place.metric(name).value) is not None
+        }
+        if len(amounts) < 2 or max(amounts.values()) <= 0:
+            continue
+        low, high = min(amounts, key=amounts.__getitem__), max(amounts, key=amounts.__getitem__)
+        apart = 1 - amounts[low] / amounts[high]
+        if apart > limit:
+            yield Statement(
+                "caution",
+                f"Copies did not all do the same: one {words} {units.format_size(amounts[low])} in {low} and"
+                f" {units.format_size(amounts[high])} in {high}.",
+            )
+
+
+def _copies(count: int) -> str:
+    return "one copy" if count == 1 else f"{count} copies"
+
+
+def _seconds(quantity: Quantity) -> str:
+    if quantity.value is None:
+        return "an unknown time"
+    return units.format_duration(quantity.value)
