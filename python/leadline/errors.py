@@ -4,7 +4,8 @@
     ├── UsageError          what was asked cannot be done: nothing was started
     │   ├── SpecError       a study, an override or a target is not valid (names file, line, key)
     │   ├── TargetError     a target cannot be measured: missing, read-only, full, raw device, `/`
-    │   └── ResultError     a directory is no result, is corrupt, or is of a newer version
+    │   ├── ResultError     a directory is no result, is corrupt, or is of a newer version
+    │   └── CommandError    a command to trace cannot be started (126) or was not found (127)
     ├── StudyError          a study was started and could not go on
     │   ├── EngineError     the load engine refused or failed outside a trial
     │   └── ObserverError   the observers could not be started
@@ -51,6 +52,14 @@ class TargetError(UsageError):
 
 class ResultError(UsageError):
     """A directory is no result of leadline, is damaged, or was written by a newer version."""
+
+
+class CommandError(UsageError):
+    """A command to trace cannot be started; `exit_code` is what shells give then."""
+
+    def __init__(self, message: str, remedy: str = "", *, exit_code: int) -> None:
+        super().__init__(message, remedy)
+        self.exit_code = exit_code
 
 
 class StudyError(LeadlineError):

@@ -23,6 +23,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("studies", "List the built-in studies, or show one"),
             ("plan", "Print every trial of a study before anything runs"),
             ("run", "Run a study on one or more targets, or resume one"),
+            ("trace", "Run a command and record what it reads and writes"),
         ),
     ),
     (
@@ -122,7 +123,7 @@ def run_command_line(arguments: list[str]) -> int:
         code = leadline.main(arguments, prog_name="leadline", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        return EXIT_USAGE
+        return max(EXIT_USAGE, error.exit_code)  # `trace` has codes of its own
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted")
         return 130

@@ -1,0 +1,1 @@
+"""Follows programs while they run, and reads what others recorded of theirs: always the same tables."""
