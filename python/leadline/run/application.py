@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.observe.children import user_environment
-from leadline.run.copies import Start, run_copies
+from leadline.run.application_trace import follower
+from leadline.run.copies import run_copies
+from leadline.run.gate import Start
 from leadline.run.removal import remove_entries
 from leadline.run.staging import forget, input_place, offer, stage_input, staged_path
 from leadline.spec.application import COPY, INPUT, OUTPUT, ApplicationJob
@@ -58,18 +60,14 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
         if summary["state"] != "complete":
             error = summary["error"] or {}
             return summary | {"error": {**error, "operation": "the run that warms caches"}}
-    starts = [_start(job, copy, _environment(job, copy)) for copy in range(1, job["copies"] + 1)]
-    return run_copies(starts, limit_s)
+    with follower(job["trace"], Path(job["logs"])) as tracer:
+        starts = [_start(job, copy, tracer.environment(copy)) for copy in range(1, job["copies"] + 1)]
+        summary = run_copies(starts, limit_s, tracer.follow)
+        return summary | tracer.store(Path(job["result"]), job["trial"], summary)
 
 
 def _staged(job: Mapping[str, Any]) -> Path:
     return staged_path(Path(job["directory"]), job["prefix"])
-
-
-def _environment(job: Mapping[str, Any], copy: int) -> dict[str, str]:
-    """The user's own, and the tracer's where the job is traced."""
-    del copy
-    return user_environment()
 
 
 def _start(job: Mapping[str, Any], copy: int, environment: Mapping[str, str]) -> Start:

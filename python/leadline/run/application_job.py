@@ -31,7 +31,9 @@ def worker_job(
         "directory": places["directory"],
         "prefix": prefixes[0],
         "own_prefix": prefixes[1],
+        "result": places["result"],
         "output": str(Path(places["result"]) / OUTPUT / name),
+        "logs": places["logs"],
         **job.as_json(),
     }
 

@@ -10,15 +10,15 @@ import ctypes
 import os
 import resource
 import signal
-import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from leadline.errors import StudyError
 from leadline.run.capture import Capture
+from leadline.run.gate import Gate, Start
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _TERM_GRACE_S = 1.0  # a program may remove its own temporary files
@@ -26,17 +26,6 @@ _KILL_GRACE_S = 5.0
 _POLL_S = 0.02
 _TAIL_BYTES = 600
 _libc = ctypes.CDLL(None)
-
-
-@dataclass(frozen=True)
-class Start:
-    """One copy before it runs; `copy` counts from 1."""
-
-    copy: int
-    command: tuple[str, ...]
-    directory: Path
-    environment: Mapping[str, str]
-    output: Path
 
 
 class _LimitError(Exception):
@@ -47,17 +36,20 @@ class _ParentGoneError(BaseException):
     """The parent died: nothing may outlive this process."""
 
 
-def run_copies(starts: Sequence[Start], limit_s: float) -> dict[str, Any]:
+def run_copies(
+    starts: Sequence[Start], limit_s: float, follow: Callable[[int, int], None] = lambda *_: None
+) -> dict[str, Any]:
     """Run all copies to their end, at most for `limit_s`; one account each, in order.
 
-    On an interrupt all are ended before it goes on.
+    `follow` hears each copy's pid and number before it becomes the command. On an interrupt all are ended
+    before it goes on.
     """
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a copy leaves running becomes ours to end
     crew = _Crew(starts)
     with _parent_watched(), _time_limit(limit_s):
         late = False
         try:
-            crew.start()
+            crew.start(follow)
             crew.wait()
         except _LimitError:
             late = True
@@ -76,7 +68,9 @@ class _Crew:
     def __init__(self, starts: Sequence[Start]) -> None:
         self._starts = starts
         self._started_unix_ns = time.time_ns()
+        self._gate = Gate()
         self._begun: dict[int, int] = {}  # pid -> monotonic ns
+        self._started: dict[int, int] = {}  # copy -> monotonic ns at which its program was there
         self._copy_of: dict[int, Start] = {}
         self._accounts: dict[int, dict[str, Any]] = {}  # copy -> account
         self._captures: dict[int, Capture] = {}
@@ -86,19 +80,21 @@ class _Crew:
         # The kernel counts what a process held before it became the program.
         self._floor_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-    def start(self) -> None:
-        """One after the other as fast as processes can be made; the time between them is told."""
-        for one in self._starts:
-            capture = Capture(one.output)
-            self._captures[one.copy] = capture
-            now = time.monotonic_ns()
-            try:
-                process = _popen(one, capture)
-            except (OSError, subprocess.SubprocessError) as error:
-                self._failed[one.copy] = f"cannot be started: {getattr(error, 'strerror', None) or error}"
-                return
-            process.returncode = 0  # it is waited for below, with its use of resources
-            self._begun[process.pid], self._copy_of[process.pid] = now, one
+    def start(self, follow: Callable[[int, int], None]) -> None:
+        """Make all of them, then let them go at once. `follow` hears of each beforehand: pid and copy."""
+        try:
+            for one in self._starts:
+                capture = self._captures[one.copy] = Capture(one.output)
+                pid = self._gate.fork(one, (capture.stdout, capture.stderr))
+                self._copy_of[pid] = one
+                capture.started()
+                follow(pid, one.copy)
+            self._started_unix_ns = time.time_ns()
+            self._begun = dict.fromkeys(self._copy_of, time.monotonic_ns())
+            self._started, refused = self._gate.open()
+        except OSError as error:
+            raise StudyError(f"copies cannot be started: {error.strerror}", "start fewer at once") from None
+        self._failed = {copy: f"cannot be started: {why}" for copy, why in refused.items()}
         for capture in self._captures.values():
             capture.begin()
 
@@ -120,8 +116,8 @@ class _Crew:
         self._accounts[one.copy] = {
             "copy": one.copy,
             "pid": pid,
-            "started_ns": self._begun[pid],
-            "wall_ns": ended - self._begun[pid],
+            "started_ns": self._started.get(one.copy, ended),
+            "wall_ns": ended - self._begun.get(pid, ended),
             "exit": max(code, 0),
             "signal": -code if code < 0 else None,
             "cpu_user_ns": round(usage.ru_utime * 1e9),
@@ -130,7 +126,7 @@ class _Crew:
             "memory_floor_bytes": self._floor_bytes,
             **moved,
         }
-        if code != 0 and one.copy not in self._killed:
+        if code != 0 and one.copy not in self._killed and one.copy not in self._failed:
             self._failed[one.copy] = _death_words(code)
 
     def end(self) -> None:
@@ -153,6 +149,7 @@ class _Crew:
             self._gather(time.monotonic() + grace_s)
         for capture in self._captures.values():
             capture.close()
+        self._gate.close()
 
     def _gather(self, until: float) -> None:
         """Reap what ends, without waiting for what does not."""
@@ -175,7 +172,7 @@ class _Crew:
         stuck = [pid for pid in lost if Path(f"/proc/{pid}").exists()]
         begun = [account["started_ns"] for account in copies]
         first = min(begun, default=0)
-        done = [copy["started_ns"] + copy["wall_ns"] - first for copy in copies]
+        done = [copy["wall_ns"] for copy in copies]  # all were released at once
         read, written = (_sum(copies, name) for name in ("read", "write"))
         moved = {"read": read, "write": written}
         for copy in copies:
@@ -218,26 +215,6 @@ class _Crew:
             "message": "did not end within runtime, and were ended",
             "kind": "limit",
         }
-
-
-def _popen(one: Start, capture: Capture) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            one.command,
-            cwd=one.directory,
-            env=one.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=capture.stdout,
-            stderr=capture.stderr,
-            start_new_session=True,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has one thread until all are started
-        )
-    finally:
-        capture.started()
-
-
-def _die_with_parent() -> None:
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _death_words(code: int) -> str:

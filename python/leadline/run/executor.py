@@ -219,7 +219,11 @@ class Executor:
         options = self._request.options
         if isinstance(cell.job, ApplicationJob):
             prefixes = prefix, _prefix(cell, trial, None)
-            places = {"directory": self._made.get(cell.target, "/"), "result": str(self._writer.path)}
+            places = {
+                "directory": self._made.get(cell.target, "/"),
+                "result": str(self._writer.path.resolve()),
+                "logs": str(self._writer.logs_path(trial.id if trial else "").resolve()),
+            }
             return worker_job(cell, cell.job, trial, prefixes, places)
         job = cell.job if trial or not isinstance(cell.job, MetadataJob) else cell.job.layout_job()
         # A job of metadata lays nothing out.
@@ -266,7 +270,7 @@ class Executor:
             if not found:
                 for member in members:
                     self._writer.journal("trial_interrupted", trial=member.trial.id)
-                    self._writer.record_path(member.trial.id).unlink(missing_ok=True)
+                    self._writer.discard(member.trial.id)
                 self._stop_when_in_trouble(members[-1].trial)
                 return
             stored += found

@@ -132,8 +132,8 @@ def _growth(places: Sequence[Place]) -> Iterator[Statement]:
     evidence = tuple(f"{_copies(p.copies)}: {_seconds(p.metric('run_time'))}" for p in timed)
     yield Statement(
         "finding",
-        f"{first.series}: with {_copies(last.copies)} a copy takes {units.format_number(most / least)} times as"
-        f" long as with {_copies(first.copies)}; all together do"
+        f"{first.series}: with {_copies(last.copies)} a copy takes {units.format_number(most / least)} times"
+        f" as long as with {_copies(first.copies)}; all together do"
         f" {units.format_number(last.copies / first.copies * least / most)} times the work in that time.",
         evidence,
     )

@@ -247,7 +247,7 @@ class ApplicationTable:
 
 @dataclass(frozen=True)
 class ApplicationPoint:
-    """A cell in the figures: `copies` at once took `run_time`; `shares` of it in read, write, meta, compute."""
+    """A cell in the figures: `copies` at once took `run_time`, with its `shares` (read, write, …)."""
 
     series: str
     target: str
