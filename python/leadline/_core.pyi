@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = [
     "check",
+    "counter_ticks_per_second",
     "engines",
     "histogram_buckets",
     "histogram_merge",
@@ -17,7 +18,9 @@ __all__ = [
     "histogram_summary",
     "layout",
     "read_record",
+    "read_trace_logs",
     "run_trial",
+    "traced_calls",
     "version",
 ]
 
@@ -60,3 +63,16 @@ def histogram_percentiles(blob: bytes, percentiles: list[float]) -> list[int]:
 
 def histogram_buckets(blob: bytes) -> list[tuple[int, int]]:
     """(highest equivalent latency, count) of every bucket that is not empty."""
+
+def counter_ticks_per_second() -> int:
+    """Ticks per second of a steady time-stamp counter, 0 where there is none. Takes 10 ms."""
+
+def traced_calls() -> list[str]:
+    """The names of all functions that the tracer follows."""
+
+def read_trace_logs(paths: list[str], started_unix_ns: int) -> dict[str, Any]:
+    """All logs of one trial as columns of little-endian bytes.
+
+    processes (a dict each), files (rows, process, file, module, paths by file, counters and times by name),
+    segments (rows, columns), unreadable (path, reason). Null is -2**63 among integers, NaN among times.
+    """

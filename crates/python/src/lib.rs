@@ -3,6 +3,7 @@
 mod convert;
 mod detach;
 mod errors;
+mod trace;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,8 @@ use serde_json::Value;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls};
     #[pymodule_export]
     use super::{
         check_files, engines, histogram_buckets, histogram_merge, histogram_percentiles,

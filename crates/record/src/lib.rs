@@ -14,6 +14,7 @@
 mod error;
 mod interval;
 mod reader;
+pub mod trace;
 mod writer;
 
 pub use error::RecordError;

@@ -71,6 +71,18 @@ impl Clock {
         }
     }
 
+    /// Ticks per second of the time stamp counter, 0 where CLOCK_MONOTONIC is read: for programs that read it
+    /// themselves.
+    pub fn ticks_per_second(&self) -> u64 {
+        match self.source {
+            Source::Monotonic { .. } => 0,
+            Source::Counter { scale, .. } => {
+                let ticks = (1_000_000_000_u128 << 32) / u128::from(scale);
+                u64::try_from(ticks).unwrap_or(0)
+            }
+        }
+    }
+
     /// Now, in nanoseconds.
     #[inline(always)]
     pub fn now_ns(&self) -> u64 {

@@ -1,0 +1,17 @@
+//! The trace log: what the tracer leaves of one process, laid out to be filled in place through a mapping.
+//! Knows the format only: it neither intercepts nor interprets.
+
+pub mod calls;
+mod columns;
+mod error;
+mod files;
+pub mod layout;
+mod reader;
+mod segments;
+
+pub use calls::{CALLS, Call, Kind};
+pub use columns::{COUNTERS, Columns, NONE, ProcessEntry, SegmentColumns, TIMES};
+pub use error::TraceError;
+pub use files::FileSums;
+pub use reader::{Log, Process, Source, read};
+pub use segments::{Segment, read_segments};
