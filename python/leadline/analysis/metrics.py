@@ -109,7 +109,7 @@ def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
     Of metadata each operation has its own; a rate over all of them would say how they were mixed.
     """
     if "command" in job:
-        return APPLICATION_COMPARED
+        return APPLICATION_COMPARED[: 1 if job.get("trace") == "off" else None]
     operations = job.get("operations")
     if isinstance(operations, list | tuple):
         return (*(f"{name}_iops" for name in operations), *(f"{name}_latency_p99" for name in operations))

@@ -184,7 +184,10 @@ def _print_files(console: Console, plan: Plan) -> None:
             files = layout.numjobs * layout.nrfiles
             size = f"{units.format_size(layout.file_bytes)}, laid out once"
             console.print(f"    {files} file{'s' if files > 1 else ''} of {size}")
-        fresh = [c for c in plan.cells if c.target == target.name and c.layout is None]
+        own = [c for c in plan.cells if c.target == target.name]
+        if any(cell.job.engine == "application" for cell in own):
+            console.print("    what the command writes, in a directory of its own for each copy")
+        fresh = [c for c in own if c.layout is None and c.job.engine != "application"]
         if fresh:
             largest = max(cell.job.data_set_bytes for cell in fresh)
             console.print(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from leadline.report import chart_bars, chart_lines, tables
+from leadline.report.chart_application import run_time_charts, share_charts
 from leadline.report.chart_parts import Chart, target_names
 from leadline.report.operations import by_operation
 from leadline.verdict.model import Findings
@@ -19,6 +20,13 @@ class Panels:
     latencies: tuple[Chart, ...]
     series: tuple[Chart, ...]
     origins: tuple[Chart, ...]
+    copies: tuple[Chart, ...] = ()
+    shares: tuple[Chart, ...] = ()
+
+    @property
+    def every(self) -> tuple[Chart, ...]:
+        """All of them."""
+        return (*self.rates, *self.copies, *self.shares, *self.latencies, *self.series, *self.origins)
 
 
 def draw(findings: Findings) -> Panels:
@@ -29,7 +37,9 @@ def draw(findings: Findings) -> Panels:
     points = chart_lines.points_per_line(sum(len(cell.lines) for cell in findings.cells))
     each = tables.by_work(by_operation(findings))
     rates = [
-        chart_bars.rate(place, work, cells, names, si) for place, (work, cells) in enumerate(each.items())
+        chart_bars.rate(place, work, cells, names, si)
+        for place, (work, cells) in enumerate(each.items())
+        if not any("command" in cell.job for cell in cells)  # they have one chart for all copies
     ]
     latencies = [
         chart
@@ -44,7 +54,14 @@ def draw(findings: Findings) -> Panels:
     origins = [
         chart_bars.origin(place, work, cells, names) for place, (work, cells) in enumerate(works.items())
     ]
-    return Panels(_drawn(rates), tuple(latencies), tuple(series), _drawn(origins))
+    return Panels(
+        _drawn(rates),
+        tuple(latencies),
+        tuple(series),
+        _drawn(origins),
+        run_time_charts(findings.application, names),
+        share_charts(findings.application),
+    )
 
 
 def _drawn(charts: Iterable[Chart | None]) -> tuple[Chart, ...]:

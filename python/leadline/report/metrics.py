@@ -13,7 +13,7 @@ from leadline.verdict.model import Cell, Quantity
 # The columns of the table that everybody reads.
 KEY_METRICS = (
     *("bandwidth", "iops", "latency_mean", "latency_p99"),
-    *("run_time", "io_time", "agg_perf_by_slowest", "wall_speed"),
+    *("run_time", "io_time", "agg_perf_by_slowest"),
 )
 DIRECTIONS = ("read", "write", "sync")
 

@@ -10,6 +10,7 @@ import base64
 import functools
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -18,6 +19,7 @@ from typing import Any
 from leadline import units
 from leadline.report import chart_parts, charts, metrics, tables
 from leadline.report import format as fmt
+from leadline.report.application import printed_tables
 from leadline.report.published import claim_words
 from leadline.report.terminal import general_steps, state_words
 from leadline.verdict.model import Cell, Findings, State
@@ -155,10 +157,9 @@ def _fact(value: Any) -> str:
 
 
 def _chart_data(panels: charts.Panels) -> dict[str, Any]:
-    every = (*panels.rates, *panels.latencies, *panels.series, *panels.origins)
     known = {
         item.id: {"title": item.title, "unit": item.unit, "spec": item.spec | {"description": item.words}}
-        for item in every
+        for item in panels.every
     }
     return {"config": chart_parts.CONFIG, "charts": known}
 
@@ -181,7 +182,8 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "interval": fmt.ratio_interval,
         "spread": fmt.ratio_spread,
         "panels": panels,
-        "static": _static_charts(panels.rates),
+        "static": _static_charts((*panels.rates, *panels.copies, *panels.shares)),
+        "application": printed_tables(findings.application) if findings.application else (),
         "legend": _legend(findings),
         "fired": tables.fired(findings),
         "next_steps": general_steps(findings),
@@ -265,7 +267,7 @@ def _job_options(cell: Cell) -> dict[str, str]:
     }
 
 
-_SIZES = {"bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size"}
+_SIZES = {"bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes"}
 _PLAIN = {"random_distribution": "map", "shared": "none", "thinktime_blocks": 1}  # what need not be said
 
 
@@ -312,6 +314,8 @@ def _job_value(name: str, value: Any) -> str:
         return units.exact_duration(value)
     if name in _SIZES and isinstance(value, int):
         return units.exact_size(value)
+    if name == "command":
+        return shlex.join(map(str, value))
     if isinstance(value, list):
         return "+".join(str(item) for item in value)
     if name == "bssplit":

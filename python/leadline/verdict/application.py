@@ -86,13 +86,10 @@ def application_view(places: Sequence[Place]) -> ApplicationView | None:
     """Tables, figures and models; None where no application was run."""
     if not places:
         return None
-    tables = (
-        _run_times(places),
-        _speeds(places),
-        _reading_and_writing(places),
-        _shares(places),
-        _by_copies(places),
-    )
+    tables = [_run_times(places), _speeds(places)]
+    if any(place.metric("io_time").value is not None for place in places):
+        tables += [_reading_and_writing(places), _shares(places)]
+    tables.append(_by_copies(places))
     points = tuple(
         ApplicationPoint(
             place.series,
@@ -105,7 +102,7 @@ def application_view(places: Sequence[Place]) -> ApplicationView | None:
         for place in places
     )
     models = tuple(model for series in series_of(places) if (model := model_of(by_series(places, series))))
-    return ApplicationView(tables, points, models)
+    return ApplicationView(tuple(tables), points, models)
 
 
 def series_of(places: Sequence[Place]) -> tuple[str, ...]:

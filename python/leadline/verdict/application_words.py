@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 
 from leadline import units
@@ -140,46 +141,65 @@ def _growth(places: Sequence[Place]) -> Iterator[Statement]:
 
 
 def _cpus(places: Sequence[Place]) -> Iterator[Statement]:
-    """From which number on copies wait for CPUs rather than for storage."""
+    """From which number on copies wait for CPUs rather than for storage, and whether the CPUs were theirs."""
     cpus = cpus_of(places)
-    full = [(place, why) for place in places if (why := _saturated(place, cpus))]
-    if not full:
-        return
-    start = full[0][0].copies
-    yield Statement(
-        "caution",
-        f"{places[0].series}: from {_copies(start)} on, this host's {cpus or ''} CPUs and not the storage are"
-        " what more copies saturate. Those run times say little about the storage.".replace("  ", " "),
-        tuple(f"{_copies(place.copies)}: {why}" for place, why in full),
-    )
+    loads = [(place, load_of(place, cpus)) for place in places]
+    full = [(place, load) for place, load in loads if load.saturated]
+    if full:
+        yield Statement(
+            "caution",
+            f"{places[0].series}: from {_copies(full[0][0].copies)} on, this host's {cpus} CPUs and not the"
+            " storage are what more copies saturate. Those run times say little about the storage.",
+            tuple(f"{_copies(place.copies)}: {load.words}" for place, load in full),
+        )
+    others = [(place, load) for place, load in loads if load.others]
+    if others:
+        yield Statement(
+            "caution",
+            f"{places[0].series}: this host's CPUs were busy with something else than the copies. Their run"
+            " times are longer than on a host of their own.",
+            tuple(f"{_copies(place.copies)}: {load.words}" for place, load in others),
+        )
 
 
-def _saturated(place: Place, cpus: int | None) -> str:
-    """Why a cell's CPUs count as saturated; empty where they do not."""
-    limit = thresholds()
+@dataclass(frozen=True)
+class Load:
+    """How busy a cell's CPUs were: shares of all CPUs' time; `own` is of the copies and the client daemon."""
+
+    busy: float | None
+    own: float
+    crowded: bool  # more copies than CPUs, which compute most of the time
+
+    @property
+    def saturated(self) -> bool:
+        """The copies themselves keep the CPUs busy."""
+        full = self.own >= thresholds()["cpu_busy_share"]
+        with_rest = (self.busy or 0.0) >= thresholds()["cpu_busy_share"]
+        return full or (self.own >= thresholds()["own_share"] and (with_rest or self.crowded))
+
+    @property
+    def others(self) -> bool:
+        """Somebody else keeps them busy."""
+        return not self.saturated and (self.busy or 0.0) - self.own >= thresholds()["others_share"]
+
+    @property
+    def words(self) -> str:
+        """The shares, as evidence."""
+        busy = "" if self.busy is None else f"all CPUs busy {self.busy:.0%} of the time, "
+        return f"{busy}the copies with their client used {min(self.own, 1):.0%} of them"
+
+
+def load_of(place: Place, cpus: int | None) -> Load:
+    """Means over the trials of a cell."""
     seen = [trial.cpu_busy_share for trial in place.trials if trial.cpu_busy_share is not None]
-    busy = sum(seen) / len(seen) if seen else 0.0
-    if busy >= limit["cpu_busy_share"]:
-        return f"all CPUs were busy {busy:.0%} of the time"
-    used = _used_share(place, cpus)
-    if used >= limit["cpu_busy_share"]:
-        return f"the copies alone used {used:.0%} of all CPUs"
-    compute = place.metric("share_compute").value
-    if cpus and place.copies > cpus and compute is not None and compute >= limit["compute_share"]:
-        if used < limit["compute_share"]:
-            return ""  # most of what is no I/O was waiting for something else than a CPU
-        return f"{place.copies} copies on {cpus} CPUs, {compute:.0%} of the run time outside of I/O"
-    return ""
-
-
-def _used_share(place: Place, cpus: int | None) -> float:
-    """CPU time of the copies over that of all CPUs, mean of the trials."""
-    shares = [
-        (trial.cpu_user_ns + trial.cpu_system_ns) / (trial.measured_ns * cpus)
+    own = [
+        (trial.cpu_user_ns + trial.cpu_system_ns + (trial.client_cpu_ns or 0)) / (trial.measured_ns * cpus)
         for trial in place.trials
         if cpus and trial.measured_ns
     ]
-    return sum(shares) / len(shares) if shares else 0.0
+    compute = place.metric("share_compute").value
+    crowded = bool(cpus and place.copies > cpus and (compute or 0.0) >= thresholds()["compute_share"])
+    return Load(sum(seen) / len(seen) if seen else None, sum(own) / len(own) if own else 0.0, crowded)
 
 
 def _model(places: Sequence[Place]) -> Iterator[Statement]:
@@ -187,7 +207,8 @@ def _model(places: Sequence[Place]) -> Iterator[Statement]:
     if model is None:
         return
     off = [
-        f"{_copies(copies)}: {units.format_duration(seconds)} by the model, measured {100 * rest:+.1f} %"
+        f"{_copies(copies)}: {units.format_duration(seconds)} by the model, measured"
+        f" {round(100 * rest, 1) + 0.0:+.1f} %"
         for copies, seconds, rest in model.points
         if rest is not None
     ]

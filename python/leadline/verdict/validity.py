@@ -181,7 +181,7 @@ def _cached_reads(case: Case) -> Iterator[Code]:
 def _cold_input(case: Case) -> Iterator[Code]:
     """An input that was to be cold: copies share it, so that it has to come from storage once at most.
 
-    What they read in all is the larger side: they may read less than the whole input.
+    They may read less than the whole input, so that only next to nothing tells.
     """
     job = case.cell.job
     if not isinstance(job, ApplicationJob) or job.cache != "cold" or not job.input_bytes or not case.good:
@@ -198,7 +198,7 @@ def _cold_input(case: Case) -> Iterator[Code]:
     each = min(job.input_bytes, found.application // (job.copies * len(case.good)))
     wanted = each * len(case.good)
     cached = _missing_share(value, wanted)
-    if cached > catalogue()["cached_reads"].thresholds["share_invalid"]:
+    if cached > catalogue()["cached_reads"].thresholds["share_cold"]:
         yield catalogue()["cached_reads"].fire(
             f"a cold start was asked for; {format_size(value)} {words} in {len(case.good)} trials, each of"
             f" which read at least {format_size(each)}"
