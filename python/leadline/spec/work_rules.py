@@ -119,9 +119,9 @@ def _search(_own: WorkOptions, works: Sequence[Work]) -> _Found:
 
 
 _RULES: tuple[Callable[[WorkOptions, Sequence[Work]], _Found], ...] = (
+    _application,
     _jobs,
     _metadata,
-    _application,
     _options,
     _steady,
     _search,
