@@ -119,7 +119,6 @@ calls! {
     mmap Meta
     mmap64 Meta
     msync Sync
-    munmap Meta
     fsync Sync
     fdatasync Sync
     sync_file_range Sync
@@ -249,6 +248,8 @@ calls! {
     vdprintf Write
     __dprintf_chk Write
     __vdprintf_chk Write
+    fileno Meta
+    fileno_unlocked Meta
 }
 
 #[cfg(test)]

@@ -164,6 +164,7 @@ impl Columns {
         entry.truncated |= cut || entry.nameless > 0;
         let mut found: Vec<u32> = log.files.keys().copied().collect();
         found.sort_unstable();
+        found.retain(|file| *file != FILE_OTHERS || !log.files[file].is_empty());
         let mut of_trial = HashMap::new();
         for file in found {
             let of_file = self.number(&log, file);
@@ -192,7 +193,7 @@ impl Columns {
     fn number(&mut self, log: &Log, file: u32) -> i32 {
         let path = match log.names.get(&file) {
             Some((_, path)) => path.as_slice(),
-            None if file == FILE_OTHERS => b"(others: no room to tell these files apart)",
+            None if file == FILE_OTHERS => b"(others)",
             None => b"(a file whose name was not kept)",
         };
         if let Some(number) = self.numbers.get(path) {

@@ -132,6 +132,12 @@ fn times_hold(record: &[u8], offsets: &[usize], start_ticks: u64) -> bool {
 }
 
 impl FileSums {
+    /// Nothing was counted in it.
+    pub fn is_empty(&self) -> bool {
+        let ticks = self.meta_ticks + self.sync_ticks;
+        ticks == 0 && self.counts == [0; COUNTS] && self.sides.iter().all(|side| side.count == 0)
+    }
+
     fn add_record(&mut self, record: &[u8]) {
         for (sum, offset) in self.counts.iter_mut().zip(COUNT_OFFSETS) {
             *sum += u64::from(word(record, offset));

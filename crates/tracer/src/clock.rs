@@ -1,0 +1,36 @@
+//! The clock of all records: the CPU's counter where the launcher found it steady, else the kernel's.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+static TICKS_PER_SECOND: AtomicU64 = AtomicU64::new(0);
+
+/// Uses the counter, which runs at this rate; 0 for the kernel's clock.
+pub fn set(ticks_per_second: u64) {
+    TICKS_PER_SECOND.store(ticks_per_second, Relaxed);
+}
+
+/// Of the counter; 0 for the kernel's clock.
+pub fn rate() -> u64 {
+    TICKS_PER_SECOND.load(Relaxed)
+}
+
+/// Now.
+#[inline(always)]
+pub fn ticks() -> u64 {
+    if TICKS_PER_SECOND.load(Relaxed) == 0 {
+        return kernel_ns();
+    }
+    // SAFETY: every x86-64 CPU has the instruction, and it touches no memory.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+#[cold]
+fn kernel_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is valid; the vDSO's clock is cheaper than a system call, and never fails for this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,227 @@
+//! Programs that this one starts: the tracer goes with them, even when they are given another environment, and
+//! what it cannot go with is noted.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+use leadline_record::trace::layout::{END_EXEC, END_NONE};
+
+use super::variadic;
+use crate::{process, symbols};
+
+mod prepare;
+
+use prepare::Environment;
+
+variadic! {
+    execl to leadline_c_execl;
+    execlp to leadline_c_execlp;
+    execle to leadline_c_execle;
+}
+
+type Strings = *const *const c_char;
+
+unsafe extern "C" {
+    static environ: Strings;
+}
+
+/// The real functions, which are found when they are first called: exec is rare.
+struct Real {
+    name: &'static str,
+    found: AtomicPtr<c_void>,
+}
+
+impl Real {
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            found: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    fn get(&self) -> *mut c_void {
+        let mut found = self.found.load(Relaxed);
+        if found.is_null() {
+            found = symbols::next(self.name);
+            self.found.store(found, Relaxed);
+        }
+        found
+    }
+}
+
+static EXECVE: Real = Real::new("execve\0");
+static EXECVPE: Real = Real::new("execvpe\0");
+static FEXECVE: Real = Real::new("fexecve\0");
+static EXECVEAT: Real = Real::new("execveat\0");
+static POSIX_SPAWN: Real = Real::new("posix_spawn\0");
+static POSIX_SPAWNP: Real = Real::new("posix_spawnp\0");
+
+/// Runs `call` with an environment that the tracer is in; the process image ends here if it succeeds.
+unsafe fn replaced(environment: Strings, call: impl FnOnce(Strings) -> c_int) -> c_int {
+    // SAFETY: as given by the program.
+    let environment = unsafe { Environment::with_tracer(environment) };
+    process::mark_end(END_EXEC, 0);
+    let result = call(environment.strings());
+    process::mark_end(END_NONE, 0);
+    result
+}
+
+/// Runs a program in place of this one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execve(
+    path: *const c_char,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
+    let real = EXECVE.get();
+    if real.is_null() {
+        return symbols::missing();
+    }
+    // SAFETY: the real function has this type; the arguments are the program's own.
+    unsafe {
+        let real: unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int =
+            core::mem::transmute(real);
+        prepare::note_untraceable(path, false);
+        replaced(environment, |environment| {
+            real(path, arguments, environment)
+        })
+    }
+}
+
+/// As `execve`, looking for the program in PATH.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execvpe(
+    file: *const c_char,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
+    let real = EXECVPE.get();
+    if real.is_null() {
+        return symbols::missing();
+    }
+    // SAFETY: as in `execve`.
+    unsafe {
+        let real: unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int =
+            core::mem::transmute(real);
+        prepare::note_untraceable(file, true);
+        replaced(environment, |environment| {
+            real(file, arguments, environment)
+        })
+    }
+}
+
+/// As `execve`, with the program's own environment.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -> c_int {
+    // SAFETY: the arguments are the program's own.
+    unsafe { execve(path, arguments, environ) }
+}
+
+/// As `execvpe`, with the program's own environment.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
+    // SAFETY: the arguments are the program's own.
+    unsafe { execvpe(file, arguments, environ) }
+}
+
+/// What variadic.c makes of the functions that take a list.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn leadline_execv_from_list(
+    path: *const c_char,
+    arguments: Strings,
+    environment: Strings,
+    search: c_int,
+) -> c_int {
+    // SAFETY: the arguments are the program's own.
+    unsafe {
+        if search == 0 {
+            execve(path, arguments, environment)
+        } else {
+            execvpe(path, arguments, environment)
+        }
+    }
+}
+
+/// As `execve`, of an open file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
+    let real = FEXECVE.get();
+    if real.is_null() {
+        return symbols::missing();
+    }
+    // SAFETY: as in `execve`.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, Strings, Strings) -> c_int =
+            core::mem::transmute(real);
+        replaced(environment, |environment| real(fd, arguments, environment))
+    }
+}
+
+/// As `execve`, relative to a directory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execveat(
+    directory: c_int,
+    path: *const c_char,
+    arguments: Strings,
+    environment: Strings,
+    flags: c_int,
+) -> c_int {
+    let real = EXECVEAT.get();
+    if real.is_null() {
+        return symbols::missing();
+    }
+    // SAFETY: as in `execve`.
+    unsafe {
+        let real: unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int =
+            core::mem::transmute(real);
+        replaced(environment, |environment| {
+            real(directory, path, arguments, environment, flags)
+        })
+    }
+}
+
+type Spawn = unsafe extern "C" fn(
+    *mut c_int,
+    *const c_char,
+    *const c_void,
+    *const c_void,
+    Strings,
+    Strings,
+) -> c_int;
+
+macro_rules! spawn {
+    ($($name:ident $real:ident $search:literal)*) => {$(
+        /// Starts a program in a child.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            pid: *mut c_int,
+            path: *const c_char,
+            actions: *const c_void,
+            attributes: *const c_void,
+            arguments: Strings,
+            environment: Strings,
+        ) -> c_int {
+            let real = $real.get();
+            if real.is_null() {
+                return libc::ENOSYS;
+            }
+            // SAFETY: the real function has this type; the arguments are the program's own.
+            unsafe {
+                let real: Spawn = core::mem::transmute(real);
+                prepare::note_untraceable(path, $search);
+                let environment = Environment::with_tracer(environment);
+                real(pid, path, actions, attributes, arguments, environment.strings())
+            }
+        }
+    )*};
+}
+spawn! { posix_spawn POSIX_SPAWN false posix_spawnp POSIX_SPAWNP true }
+
+/// A string's bytes; empty for null.
+unsafe fn bytes_of<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: promised by the caller.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}

@@ -1,0 +1,101 @@
+//! The beginning and the ends of a process: constructor, exit in its forms, vfork.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+use leadline_record::trace::layout::END_EXIT;
+
+use crate::{process, symbols, thread};
+
+/// Runs when the loader has loaded the library, before the program's main.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = begin;
+
+unsafe extern "C" {
+    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+extern "C" fn begin() {
+    process::start();
+    REAL_VFORK.store(symbols::next("vfork\0"), Relaxed);
+    thread::prepare_ends();
+    if process::ready().is_none() {
+        return;
+    }
+    // SAFETY: the functions have the types that are asked for, and the library is never unloaded.
+    unsafe {
+        libc::pthread_atfork(None, None, Some(after_fork));
+        on_exit(at_exit, core::ptr::null_mut());
+    }
+}
+
+unsafe extern "C" fn after_fork() {
+    process::after_fork_in_child();
+}
+
+extern "C" fn at_exit(status: c_int, _: *mut c_void) {
+    ended(status);
+}
+
+/// The program says how it ends.
+pub fn ended(status: c_int) {
+    if thread::is_vfork_child() {
+        return;
+    }
+    super::uring::look();
+    process::mark_end(END_EXIT, status & 0xff);
+}
+
+macro_rules! ends {
+    ($($name:ident)*) => {$(
+        /// Ends the process without what `exit` does before.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(status: c_int) -> ! {
+            ended(status);
+            let real = symbols::next(concat!(stringify!($name), "\0"));
+            if !real.is_null() {
+                // SAFETY: the real function of this name has this type.
+                unsafe {
+                    let real: unsafe extern "C" fn(c_int) -> ! = core::mem::transmute(real);
+                    real(status)
+                }
+            }
+            loop {
+                crate::sys::raw!(SYS_exit_group, status);
+            }
+        }
+    )*};
+}
+ends! { _exit _Exit quick_exit }
+
+static REAL_VFORK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// vfork returns twice on one stack, so nothing may be left on it: the return address waits in a variable of the
+/// thread, and the child, which runs in its parent's memory, is told apart.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vfork() -> c_int {
+    core::arch::naked_asm!(
+        "mov rdx, qword ptr [rip + leadline_vfork_return@GOTTPOFF]",
+        "pop rcx",
+        "mov qword ptr fs:[rdx], rcx",
+        "call qword ptr [rip + {real}]",
+        "mov rdx, qword ptr [rip + leadline_vfork_return@GOTTPOFF]",
+        "mov rcx, qword ptr fs:[rdx]",
+        "push rcx",
+        "push rax",
+        "test eax, eax",
+        "jnz 2f",
+        "call {enter}",
+        "jmp 3f",
+        "2:",
+        "call {leave}",
+        "3:",
+        "pop rax",
+        "ret",
+        real = sym REAL_VFORK,
+        enter = sym thread::enter_vfork_child,
+        leave = sym thread::leave_vfork_child,
+    )
+}

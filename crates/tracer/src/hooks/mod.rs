@@ -1,0 +1,119 @@
+//! The functions that take the C library's place, by kind.
+
+mod aio;
+mod close;
+mod copy;
+mod directory;
+mod exec;
+mod life;
+mod open;
+mod position;
+mod stat;
+mod stream;
+mod stream_text;
+mod syscall;
+mod transfer;
+mod tree;
+mod uring;
+
+/// Defines functions that call the real one and then record: after `=>`, with the start and the result.
+macro_rules! hook {
+    ($(
+        $(#[$attribute:meta])*
+        fn $name:ident$([$call:ident])?($($argument:ident: $type:ty),* $(,)?) -> $return:ty,
+            |$made:ident $(, $outcome:ident)?| $record:expr;
+    )*) => {$(
+        $(#[$attribute])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $return {
+            let call = crate::hooks::call_of!($name $($call)?);
+            let real = crate::symbols::real(call);
+            if real.is_null() {
+                return crate::symbols::missing();
+            }
+            // SAFETY: the real function of this name has this type.
+            let real: unsafe extern "C" fn($($type),*) -> $return =
+                unsafe { core::mem::transmute(real) };
+            let start = crate::clock::ticks();
+            // SAFETY: the arguments are the program's own.
+            let result = unsafe { real($($argument),*) };
+            let $made = crate::recording::Made {
+                call,
+                start,
+                result: crate::hooks::Outcome::number(&result),
+            };
+            $(let $outcome = result;)?
+            $record;
+            result
+        }
+    )*};
+}
+pub(crate) use hook;
+
+/// The call of a function: its own name's, or the one that is said.
+macro_rules! call_of {
+    ($name:ident) => {
+        leadline_record::trace::Call::$name
+    };
+    ($name:ident $call:ident) => {
+        leadline_record::trace::Call::$call
+    };
+}
+pub(crate) use call_of;
+
+/// Exports a name that jumps to a function of variadic.c.
+macro_rules! variadic {
+    ($($name:ident to $function:ident;)*) => {$(
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!("jmp {}", sym $function)
+        }
+        unsafe extern "C" {
+            fn $function();
+        }
+    )*};
+}
+pub(crate) use variadic;
+
+/// What a call returned, as segments show it.
+pub trait Outcome {
+    /// Negative for failure.
+    fn number(&self) -> i64;
+}
+
+impl Outcome for i32 {
+    fn number(&self) -> i64 {
+        i64::from(*self)
+    }
+}
+impl Outcome for isize {
+    fn number(&self) -> i64 {
+        *self as i64
+    }
+}
+impl Outcome for i64 {
+    fn number(&self) -> i64 {
+        *self
+    }
+}
+impl Outcome for usize {
+    fn number(&self) -> i64 {
+        *self as i64
+    }
+}
+impl Outcome for () {
+    fn number(&self) -> i64 {
+        0
+    }
+}
+impl<T> Outcome for *mut T {
+    /// Null, or mmap's MAP_FAILED, is failure.
+    fn number(&self) -> i64 {
+        if self.is_null() || self.addr() == usize::MAX {
+            -1
+        } else {
+            0
+        }
+    }
+}

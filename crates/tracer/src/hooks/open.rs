@@ -1,0 +1,80 @@
+//! What opens files: the open family, creat, the mkstemp family.
+
+use core::ffi::{c_char, c_int, c_long, c_void};
+
+use libc::{AT_FDCWD, mode_t, size_t};
+
+use super::{hook, variadic};
+use crate::recording::{Made, opened};
+
+variadic! {
+    open to leadline_c_open;
+    open64 to leadline_c_open64;
+    openat to leadline_c_openat;
+    openat64 to leadline_c_openat64;
+}
+
+/// The kernel's `struct open_how`: its flags come first.
+unsafe fn flags_of(how: *const c_void) -> c_int {
+    if how.is_null() {
+        return 0;
+    }
+    // SAFETY: the kernel has just read it.
+    unsafe { how.cast::<u64>().read_unaligned() as c_int }
+}
+
+/// A file with a name that the C library has just filled in.
+unsafe fn made_up(made: Made, path: *const c_char, flags: c_int) {
+    // SAFETY: as given to the real function.
+    unsafe { opened(made, (AT_FDCWD, path), flags | libc::O_RDWR, false) };
+}
+
+hook! {
+    fn leadline_open[open](path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
+        |made| unsafe { opened(made, (AT_FDCWD, path), flags, false) };
+    fn leadline_open64[open64](path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
+        |made| unsafe { opened(made, (AT_FDCWD, path), flags, false) };
+    fn leadline_openat[openat](directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
+        |made| unsafe { opened(made, (directory, path), flags, false) };
+    fn leadline_openat64[openat64](directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
+        |made| unsafe { opened(made, (directory, path), flags, false) };
+    fn __open_2(path: *const c_char, flags: c_int) -> c_int,
+        |made| unsafe { opened(made, (AT_FDCWD, path), flags, false) };
+    fn __open64_2(path: *const c_char, flags: c_int) -> c_int,
+        |made| unsafe { opened(made, (AT_FDCWD, path), flags, false) };
+    fn __openat_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
+        |made| unsafe { opened(made, (directory, path), flags, false) };
+    fn __openat64_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
+        |made| unsafe { opened(made, (directory, path), flags, false) };
+    fn openat2(directory: c_int, path: *const c_char, how: *const c_void, bytes: size_t) -> c_int,
+        |made| unsafe { opened(made, (directory, path), flags_of(how), false) };
+    fn creat(path: *const c_char, mode: mode_t) -> c_int,
+        |made| unsafe { opened(made, (AT_FDCWD, path), libc::O_WRONLY, false) };
+    fn creat64(path: *const c_char, mode: mode_t) -> c_int,
+        |made| unsafe { opened(made, (AT_FDCWD, path), libc::O_WRONLY, false) };
+    fn mkstemp(path: *mut c_char) -> c_int, |made| unsafe { made_up(made, path, 0) };
+    fn mkstemp64(path: *mut c_char) -> c_int, |made| unsafe { made_up(made, path, 0) };
+    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, |made| unsafe { made_up(made, path, flags) };
+    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, |made| unsafe { made_up(made, path, flags) };
+    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, |made| unsafe { made_up(made, path, 0) };
+    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, |made| unsafe { made_up(made, path, 0) };
+    fn mkostemps(path: *mut c_char, suffix: c_int, flags: c_int) -> c_int,
+        |made| unsafe { made_up(made, path, flags) };
+    fn mkostemps64(path: *mut c_char, suffix: c_int, flags: c_int) -> c_int,
+        |made| unsafe { made_up(made, path, flags) };
+}
+
+/// `open` by number of the system call, for programs that make it themselves.
+pub unsafe fn by_number(number: c_long, arguments: [c_long; 6]) -> c_long {
+    let pointer = |value: c_long| core::ptr::with_exposed_provenance::<c_char>(value as usize);
+    let [a, b, c, d, ..] = arguments;
+    // SAFETY: the program's own arguments.
+    let result = unsafe {
+        match number {
+            libc::SYS_open => leadline_open(pointer(a), b as c_int, c as mode_t),
+            libc::SYS_creat => creat(pointer(a), b as mode_t),
+            _ => leadline_openat(a as c_int, pointer(b), c as c_int, d as mode_t),
+        }
+    };
+    c_long::from(result)
+}

@@ -1,0 +1,85 @@
+//! Calls on an open file that move no bytes between it and memory: seek, map, sync, size, advice.
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+
+use leadline_record::trace::Kind;
+use leadline_record::trace::layout::{FileRecord, NOTE_MMAP};
+use libc::{AT_FDCWD, off64_t, size_t, ssize_t};
+
+use super::hook;
+use crate::recording::{Made, on_descriptor, on_nothing, on_path};
+use crate::{chunks, process};
+
+fn sought(made: Made, fd: c_int) {
+    on_descriptor(made, fd, Kind::Meta, |record, description| {
+        record.seeks += 1;
+        description.position.store(made.result as u64, Relaxed);
+    });
+}
+
+fn mapped(made: Made, fd: c_int, bytes: size_t, flags: c_int) {
+    if fd < 0 || flags & libc::MAP_ANONYMOUS != 0 {
+        return;
+    }
+    on_descriptor(made, fd, Kind::Meta, |record, _| {
+        record.mmaps += 1;
+        record.mapped_bytes += bytes as u64;
+    });
+    if let Some(process) = process::existing() {
+        process::flag(chunks::header(process), NOTE_MMAP);
+    }
+}
+
+fn meta(made: Made, fd: c_int, change: impl FnOnce(&mut FileRecord)) {
+    on_descriptor(made, fd, Kind::Meta, |record, _| change(record));
+}
+
+fn sync(made: Made, fd: c_int, change: impl FnOnce(&mut FileRecord)) {
+    on_descriptor(made, fd, Kind::Sync, |record, _| change(record));
+}
+
+/// posix_fallocate and posix_fadvise return the error itself.
+fn returned(made: Made) -> Made {
+    Made {
+        result: -made.result,
+        ..made
+    }
+}
+
+hook! {
+    fn lseek(fd: c_int, offset: off64_t, whence: c_int) -> off64_t, |made| sought(made, fd);
+    fn lseek64(fd: c_int, offset: off64_t, whence: c_int) -> off64_t, |made| sought(made, fd);
+    fn mmap(
+        address: *mut c_void, bytes: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t,
+    ) -> *mut c_void, |made| mapped(made, fd, bytes, flags);
+    fn mmap64(
+        address: *mut c_void, bytes: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t,
+    ) -> *mut c_void, |made| mapped(made, fd, bytes, flags);
+    fn msync(address: *mut c_void, bytes: size_t, flags: c_int) -> c_int, |made| on_nothing(made, Kind::Sync);
+    fn fsync(fd: c_int) -> c_int, |made| sync(made, fd, |record| record.fsyncs += 1);
+    fn fdatasync(fd: c_int) -> c_int, |made| sync(made, fd, |record| record.fdsyncs += 1);
+    fn syncfs(fd: c_int) -> c_int, |made| sync(made, fd, |_| ());
+    fn sync_file_range(fd: c_int, offset: off64_t, bytes: off64_t, flags: c_uint) -> c_int,
+        |made| sync(made, fd, |_| ());
+    fn truncate(path: *const c_char, bytes: off64_t) -> c_int,
+        |made| unsafe { on_path(made, (AT_FDCWD, path), |record| record.truncates += 1) };
+    fn truncate64(path: *const c_char, bytes: off64_t) -> c_int,
+        |made| unsafe { on_path(made, (AT_FDCWD, path), |record| record.truncates += 1) };
+    fn ftruncate(fd: c_int, bytes: off64_t) -> c_int, |made| meta(made, fd, |record| record.truncates += 1);
+    fn ftruncate64(fd: c_int, bytes: off64_t) -> c_int, |made| meta(made, fd, |record| record.truncates += 1);
+    fn fallocate(fd: c_int, mode: c_int, offset: off64_t, bytes: off64_t) -> c_int,
+        |made| meta(made, fd, |record| record.allocates += 1);
+    fn fallocate64(fd: c_int, mode: c_int, offset: off64_t, bytes: off64_t) -> c_int,
+        |made| meta(made, fd, |record| record.allocates += 1);
+    fn posix_fallocate(fd: c_int, offset: off64_t, bytes: off64_t) -> c_int,
+        |made| meta(returned(made), fd, |record| record.allocates += 1);
+    fn posix_fallocate64(fd: c_int, offset: off64_t, bytes: off64_t) -> c_int,
+        |made| meta(returned(made), fd, |record| record.allocates += 1);
+    fn posix_fadvise(fd: c_int, offset: off64_t, bytes: off64_t, advice: c_int) -> c_int,
+        |made| meta(returned(made), fd, |record| record.advises += 1);
+    fn posix_fadvise64(fd: c_int, offset: off64_t, bytes: off64_t, advice: c_int) -> c_int,
+        |made| meta(returned(made), fd, |record| record.advises += 1);
+    fn readahead(fd: c_int, offset: off64_t, bytes: size_t) -> ssize_t,
+        |made| meta(made, fd, |record| record.advises += 1);
+}

@@ -1,0 +1,72 @@
+//! What asks for the state of files: stat in all its names, and access.
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+
+use leadline_record::trace::Kind;
+use libc::{AT_FDCWD, size_t, ssize_t};
+
+use super::hook;
+use crate::recording::{Made, on_descriptor, on_path};
+
+unsafe fn path(made: Made, path: *const c_char) {
+    // SAFETY: as given to the real function.
+    unsafe { on_path(made, (AT_FDCWD, path), |record| record.stats += 1) };
+}
+
+/// With an empty path the directory's descriptor is meant itself.
+unsafe fn at(made: Made, directory: c_int, path: *const c_char, flags: c_int) {
+    // SAFETY: as given to the real function, which has read it.
+    if flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || unsafe { path.read() } == 0) {
+        return descriptor(made, directory);
+    }
+    // SAFETY: as above.
+    unsafe { on_path(made, (directory, path), |record| record.stats += 1) };
+}
+
+fn descriptor(made: Made, fd: c_int) {
+    on_descriptor(made, fd, Kind::Meta, |record, _| record.stats += 1);
+}
+
+/// Not a stat: the call, its time and its failures are counted.
+unsafe fn asked(made: Made, directory: c_int, path: *const c_char) {
+    // SAFETY: as given to the real function.
+    unsafe { on_path(made, (directory, path), |_| ()) };
+}
+
+hook! {
+    fn stat(name: *const c_char, into: *mut c_void) -> c_int, |made| unsafe { path(made, name) };
+    fn stat64(name: *const c_char, into: *mut c_void) -> c_int, |made| unsafe { path(made, name) };
+    fn lstat(name: *const c_char, into: *mut c_void) -> c_int, |made| unsafe { path(made, name) };
+    fn lstat64(name: *const c_char, into: *mut c_void) -> c_int, |made| unsafe { path(made, name) };
+    fn fstat(fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
+    fn fstat64(fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
+    fn fstatat(directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
+        |made| unsafe { at(made, directory, name, flags) };
+    fn fstatat64(directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
+        |made| unsafe { at(made, directory, name, flags) };
+    fn statx(directory: c_int, name: *const c_char, flags: c_int, mask: c_uint, into: *mut c_void) -> c_int,
+        |made| unsafe { at(made, directory, name, flags) };
+    fn __xstat(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
+        |made| unsafe { path(made, name) };
+    fn __xstat64(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
+        |made| unsafe { path(made, name) };
+    fn __lxstat(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
+        |made| unsafe { path(made, name) };
+    fn __lxstat64(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
+        |made| unsafe { path(made, name) };
+    fn __fxstat(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
+    fn __fxstat64(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
+    fn __fxstatat(version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
+        |made| unsafe { at(made, directory, name, flags) };
+    fn __fxstatat64(version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
+        |made| unsafe { at(made, directory, name, flags) };
+    fn access(name: *const c_char, mode: c_int) -> c_int, |made| unsafe { asked(made, AT_FDCWD, name) };
+    fn faccessat(directory: c_int, name: *const c_char, mode: c_int, flags: c_int) -> c_int,
+        |made| unsafe { asked(made, directory, name) };
+    fn euidaccess(name: *const c_char, mode: c_int) -> c_int, |made| unsafe { asked(made, AT_FDCWD, name) };
+    fn eaccess(name: *const c_char, mode: c_int) -> c_int, |made| unsafe { asked(made, AT_FDCWD, name) };
+    fn readlink(name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
+        |made| unsafe { asked(made, AT_FDCWD, name) };
+    fn readlinkat(directory: c_int, name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
+        |made| unsafe { asked(made, directory, name) };
+}

@@ -1,0 +1,117 @@
+//! Reads and writes of descriptors, with memory or vectors of it, at the position or at an offset.
+
+use core::ffi::{c_int, c_void};
+
+use libc::{iovec, off64_t, size_t, ssize_t};
+
+use super::hook;
+use crate::recording::{Direction, Made, Transfer, transfer};
+
+#[inline(always)]
+fn plain(made: Made, direction: Direction, fd: c_int, memory: *const c_void, asked: usize) {
+    let memory = memory.addr();
+    transfer(
+        made,
+        fd,
+        Transfer {
+            direction,
+            offset: None,
+            asked: asked as u64,
+            memory,
+        },
+    );
+}
+
+#[inline(always)]
+fn at(
+    made: Made,
+    direction: Direction,
+    (fd, offset): (c_int, i64),
+    memory: *const c_void,
+    asked: usize,
+) {
+    let offset = Some(offset as u64);
+    transfer(
+        made,
+        fd,
+        Transfer {
+            direction,
+            offset,
+            asked: asked as u64,
+            memory: memory.addr(),
+        },
+    );
+}
+
+/// A vector at an offset; -1 is the position, as for preadv2.
+#[inline(always)]
+unsafe fn vector(
+    made: Made,
+    direction: Direction,
+    fd: c_int,
+    (parts, count): (*const iovec, c_int),
+    offset: Option<i64>,
+) {
+    let offset = offset.and_then(|offset| u64::try_from(offset).ok());
+    let (mut asked, mut memory) = (0_u64, 0);
+    if made.result >= 0 && !parts.is_null() {
+        for place in 0..count.max(0) as usize {
+            // SAFETY: the kernel has just read these.
+            let part = unsafe { &*parts.wrapping_add(place) };
+            asked = asked.saturating_add(part.iov_len as u64);
+            memory |= part.iov_base.addr();
+        }
+    }
+    transfer(
+        made,
+        fd,
+        Transfer {
+            direction,
+            offset,
+            asked,
+            memory,
+        },
+    );
+}
+
+use Direction::{Read, Write};
+
+hook! {
+    fn read(fd: c_int, into: *mut c_void, bytes: size_t) -> ssize_t, |made| plain(made, Read, fd, into, bytes);
+    fn __read_chk(fd: c_int, into: *mut c_void, bytes: size_t, room: size_t) -> ssize_t,
+        |made| plain(made, Read, fd, into, bytes);
+    fn pread(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t) -> ssize_t,
+        |made| at(made, Read, (fd, offset), into, bytes);
+    fn pread64(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t) -> ssize_t,
+        |made| at(made, Read, (fd, offset), into, bytes);
+    fn __pread_chk(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t, room: size_t) -> ssize_t,
+        |made| at(made, Read, (fd, offset), into, bytes);
+    fn __pread64_chk(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t, room: size_t) -> ssize_t,
+        |made| at(made, Read, (fd, offset), into, bytes);
+    fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t,
+        |made| unsafe { vector(made, Read, fd, (parts, count), None) };
+    fn preadv(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
+        |made| unsafe { vector(made, Read, fd, (parts, count), Some(offset)) };
+    fn preadv64(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
+        |made| unsafe { vector(made, Read, fd, (parts, count), Some(offset)) };
+    fn preadv2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
+        |made| unsafe { vector(made, Read, fd, (parts, count), Some(offset)) };
+    fn preadv64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
+        |made| unsafe { vector(made, Read, fd, (parts, count), Some(offset)) };
+    fn write(fd: c_int, from: *const c_void, bytes: size_t) -> ssize_t,
+        |made| plain(made, Write, fd, from, bytes);
+    fn pwrite(fd: c_int, from: *const c_void, bytes: size_t, offset: off64_t) -> ssize_t,
+        |made| at(made, Write, (fd, offset), from, bytes);
+    fn pwrite64(fd: c_int, from: *const c_void, bytes: size_t, offset: off64_t) -> ssize_t,
+        |made| at(made, Write, (fd, offset), from, bytes);
+    fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t,
+        |made| unsafe { vector(made, Write, fd, (parts, count), None) };
+    fn pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
+        |made| unsafe { vector(made, Write, fd, (parts, count), Some(offset)) };
+    fn pwritev64(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
+        |made| unsafe { vector(made, Write, fd, (parts, count), Some(offset)) };
+    fn pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
+        |made| unsafe { vector(made, Write, fd, (parts, count), Some(offset)) };
+    fn pwritev64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
+        |made| unsafe { vector(made, Write, fd, (parts, count), Some(offset)) };
+}

@@ -1,0 +1,26 @@
+//! The LD_PRELOAD library: takes the place of the C library's I/O functions, calls them, and writes down what
+//! they did, in a log of the process that a kill leaves whole.
+//!
+//! ```text
+//! hooks/*      the functions, by kind; each calls the real one, then records
+//! recording    what a call changes in a thread's records
+//! descriptors, paths   from descriptor or path to the thread's record of the file
+//! thread       a thread's state; the guard against being entered twice
+//! process      the log, the memory beside it, fork
+//! ```
+//!
+//! Rules that everything here keeps: recording allocates nothing, takes no lock, makes no call of the C library
+//! that a signal handler may not make, leaves errno alone, and cannot panic. What finds no room is counted.
+
+mod chunks;
+mod clock;
+mod descriptors;
+mod environment;
+mod hooks;
+mod paths;
+mod process;
+mod recording;
+mod segments;
+mod symbols;
+mod sys;
+mod thread;

@@ -1,0 +1,79 @@
+//! The real functions behind ours: the next of each name in the loader's order, found when the library starts.
+
+use core::ffi::{c_char, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+use leadline_record::trace::{CALLS, Call};
+
+const COUNT: usize = CALLS.len();
+static REAL: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
+
+/// Finds all of them, so that none is looked up in a signal handler or after a fork.
+pub fn find_all() {
+    for (slot, (_, name, _)) in REAL.iter().zip(CALLS) {
+        slot.store(next(name), Relaxed);
+    }
+}
+
+/// The real function, null where this system has none.
+#[inline(always)]
+pub fn real(call: Call) -> *mut c_void {
+    // The number is below COUNT by construction, so the bound check goes away.
+    let found = REAL[call.number()].load(Relaxed);
+    if found.is_null() { find(call) } else { found }
+}
+
+#[cold]
+fn find(call: Call) -> *mut c_void {
+    let found = next(CALLS[call.number()].1);
+    REAL[call.number()].store(found, Relaxed);
+    found
+}
+
+/// The next function of a name that ends with a zero byte.
+pub fn next(name: &str) -> *mut c_void {
+    let name: *const c_char = name.as_ptr().cast();
+    // SAFETY: the name is terminated; errno is kept, because the loader may set it.
+    unsafe {
+        let errno = *libc::__errno_location();
+        let mut found = libc::dlsym(libc::RTLD_NEXT, name);
+        if found.is_null() {
+            // Functions that are kept for old programs only have no default version.
+            found = libc::dlvsym(libc::RTLD_NEXT, name, c"GLIBC_2.2.5".as_ptr());
+        }
+        *libc::__errno_location() = errno;
+        found
+    }
+}
+
+/// What a function returns when there is no real one.
+pub trait Failure {
+    const FAILED: Self;
+}
+
+impl Failure for i32 {
+    const FAILED: Self = -1;
+}
+impl Failure for isize {
+    const FAILED: Self = -1;
+}
+impl Failure for i64 {
+    const FAILED: Self = -1;
+}
+impl Failure for usize {
+    const FAILED: Self = 0;
+}
+impl Failure for () {
+    const FAILED: Self = ();
+}
+impl<T> Failure for *mut T {
+    const FAILED: Self = core::ptr::null_mut();
+}
+
+/// Sets ENOSYS, as the kernel does for a call that it lacks.
+#[cold]
+pub fn missing<T: Failure>() -> T {
+    // SAFETY: the address is the calling thread's own.
+    unsafe { *libc::__errno_location() = libc::ENOSYS };
+    T::FAILED
+}
