@@ -20,6 +20,7 @@ from leadline.report import charts
 from leadline.report.application import printed_tables
 from leadline.report.markdown import to_markdown
 from leadline.report.page import to_html
+from leadline.report.redact import redacted
 from leadline.report.show_json import to_json
 from leadline.store.tables import TrialRow
 from leadline.verdict.application import Place, application_view, places_of
@@ -277,3 +278,16 @@ def test_a_copy_whose_bytes_cannot_be_read_has_a_reason_and_no_zero() -> None:
     assert "bytes_read" not in measured.values
     assert measured.reasons["bytes_read"]
     assert measured.reasons["memory_max"]
+
+
+def test_a_redacted_report_says_nothing_of_the_command_or_what_it_printed() -> None:
+    cells, rows, traces = document()
+    places, _ = view_of(cells, rows, traces)
+    own = replace(
+        places[0].cell, job={**places[0].cell.job, "command": ["prog", "--password=hush"], "input": "/data/x"}
+    )
+    text = "1 of 3 trials; t1: copy 2 of 4: exit code 7: token hush (program)"
+    findings = replace(typical(), cells=(own,), comparisons=(), statements=(Statement("caution", text),))
+    shown = redacted(findings)
+    assert shown.statements[0].text.endswith("exit code 7 (program)")
+    assert "hush" not in str(shown.cells)
