@@ -291,3 +291,17 @@ def test_a_redacted_report_says_nothing_of_the_command_or_what_it_printed() -> N
     shown = redacted(findings)
     assert shown.statements[0].text.endswith("exit code 7 (program)")
     assert "hush" not in str(shown.cells)
+
+
+def test_what_a_trace_lost_is_said() -> None:
+    cells, rows, traces = document(blocks=2)
+    found = json.loads(rows[0].summary) | {"trace_lost": 12}
+    failed = json.loads(rows[1].summary) | {"trace_error": "the log is damaged"}
+    broken = [
+        replace(rows[0], summary=json.dumps(found)),
+        replace(rows[1], summary=json.dumps(failed)),
+        *rows[2:],
+    ]
+    told = said(cells, broken, traces)
+    assert any("12 records lost" in " ".join(s.evidence) for s in told)
+    assert any("1 of 4 trials have no trace" in s.text for s in told)

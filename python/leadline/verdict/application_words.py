@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -44,6 +45,7 @@ def application_statements(
         found.extend(_cpus(own))
         found.extend(_model(own))
     found.extend(_same_work(usable))
+    found.extend(_trace_gaps(usable))
     left = processes_left(usable)
     if left:
         found.append(
@@ -226,6 +228,26 @@ def _model(places: Sequence[Place]) -> Iterator[Statement]:
         f" N = {', '.join(str(copies) for copies in model.fitted_to)}{worst}.",
         tuple(off),
     )
+
+
+def _trace_gaps(places: Sequence[Place]) -> Iterator[Statement]:
+    """What the traces do not know, loudly: shares and bytes of these trials are too small or missing."""
+    trials = [(trial, json.loads(trial.summary)) for place in places for trial in place.trials]
+    failed = {trial.trial: found["trace_error"] for trial, found in trials if found.get("trace_error")}
+    if failed:
+        yield Statement(
+            "caution",
+            f"{len(failed)} of {len(trials)} trials have no trace, though one was asked for.",
+            tuple(f"{trial}: {why}" for trial, why in failed.items()),
+        )
+    lost = {trial.trial: found["trace_lost"] for trial, found in trials if found.get("trace_lost")}
+    warned = {text: None for _, found in trials for text in found.get("trace_warnings") or ()}
+    if lost or warned:
+        yield Statement(
+            "caution",
+            "Traces are not whole, so that bytes and shares of reading and writing are too small.",
+            (*(f"{trial}: {count} records lost" for trial, count in lost.items()), *warned),
+        )
 
 
 def _same_work(places: Sequence[Place]) -> Iterator[Statement]:

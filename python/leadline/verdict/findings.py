@@ -59,7 +59,8 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     study = Study.from_json(manifest["study"])
     facts = {name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()}
     latency = rows_by_trial(result.latency())
-    tables = tables_of(result, plan, latency)
+    traces = traces_of(result, plan)
+    tables = tables_of(result, plan, latency, traces)
     reasons = _not_run_reasons(result)
     validity = {
         cell.id: judge(
@@ -82,7 +83,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
         for t in plan.targets
     )
-    places = places_of(plan.cells, cells, tables, traces_of(result, plan))
+    places = places_of(plan.cells, cells, tables, traces)
     return Findings(
         id=str(manifest["id"]),
         kind=str(manifest["kind"]),
@@ -118,12 +119,16 @@ def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
 
 
 def tables_of(
-    result: Result, plan: Plan, latency: Mapping[str, Sequence[LatencyRow]] | None = None
+    result: Result,
+    plan: Plan,
+    latency: Mapping[str, Sequence[LatencyRow]] | None = None,
+    traces: Mapping[str, Mapping[int, CopyTrace]] | None = None,
 ) -> dict[str, CellTable]:
-    """A result's cells as tables. `latency` by trial, where it was read already."""
+    """A result's cells as tables. `latency` by trial and `traces`, where they were read already."""
     rows = rows_by_trial(result.latency()) if latency is None else latency
     open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
-    return tabulate(result.trials(), rows, open_loop, _searches_of(plan), traces_of(result, plan))
+    followed = traces_of(result, plan) if traces is None else traces
+    return tabulate(result.trials(), rows, open_loop, _searches_of(plan), followed)
 
 
 def traces_of(result: Result, plan: Plan) -> dict[str, dict[int, CopyTrace]]:
