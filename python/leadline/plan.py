@@ -7,12 +7,14 @@ Frozen values that the manifest stores as JSON and `--resume` reads back; how th
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
+from leadline.spec.application import ApplicationJob, Look
 from leadline.spec.job import Job
 from leadline.spec.metadata import AnyJob, MetadataJob, job_from_json
 from leadline.spec.problems import suggest
@@ -27,6 +29,7 @@ PLAN_FORMAT = "leadline.plan/1"
 # nothing is measured before the plan is shown.
 NOMINAL_BYTES_PER_S = 200 * units.MIB
 NOMINAL_OPERATIONS_PER_S = 5_000
+NOMINAL_PROGRAM_S = 10.0  # what an application is taken to compute
 TRIAL_OVERHEAD_S = 0.5  # starting a worker, opening files, storing the trial
 
 
@@ -194,11 +197,12 @@ def make_plan(
     seed: int,
     *,
     unavailable: Mapping[str, str] | None = None,
+    look: Look | None = None,
 ) -> Plan:
     """Every trial of a study, in an order that depends on `seed` alone.
 
-    `unavailable` names engines that do not work on this host, with the reason. Raises SpecError for a
-    job that a target cannot do.
+    `unavailable` names engines that do not work on this host, with the reason; `look` finds out about a
+    command. Raises SpecError for a job that a target cannot do.
     """
     if not targets:
         raise SpecError("no target", "add --target NAME=PATH, for example --target local=/var/tmp")
@@ -209,7 +213,7 @@ def make_plan(
         fact.free_bytes for name, fact in facts.items() if name in targets and fact.free_bytes is not None
     ]
     around = Surroundings(
-        memory_bytes, auto_data_set_bytes(memory_bytes, free), study.limits.max_rate, unavailable or {}
+        memory_bytes, auto_data_set_bytes(memory_bytes, free), study.limits.max_rate, unavailable or {}, look
     )
     works = expand(study)
     cells = []
@@ -291,10 +295,18 @@ def layout_of(job: AnyJob) -> Layout | None:
         return layout_of(job.layout_job())
     if isinstance(job, ReplayJob):
         return None
+    if isinstance(job, ApplicationJob):
+        return _input_of(job)
     shared = job.shared != "none"
     owners, file_bytes = (1, job.data_set_bytes) if shared else (job.numjobs, job.size // job.nrfiles)
     key = f"{owners}x{job.nrfiles}x{units.exact_size(file_bytes)}{_content(job)}"
     return Layout(key, owners, job.nrfiles, file_bytes, job.incompressible)
+
+
+def _input_of(job: ApplicationJob) -> Layout:
+    """The staged input, whose key tells inputs of other places and sizes apart."""
+    words = f"{job.input}:{job.input_files}:{job.input_bytes}"
+    return Layout(f"input-{zlib.crc32(words.encode('utf-8', 'replace')):08x}", 1, 1, job.input_bytes)
 
 
 def _content(job: Job) -> str:
@@ -392,6 +404,9 @@ def trial_seconds(job: AnyJob) -> float:
     if isinstance(job, ReplayJob):
         fast_s = max(job.calls / NOMINAL_OPERATIONS_PER_S, job.moved_bytes / NOMINAL_BYTES_PER_S)
         return max(limit_s, fast_s) if job.pace == "recorded" else fast_s
+    if isinstance(job, ApplicationJob):
+        once_s = NOMINAL_PROGRAM_S + job.copies * job.input_bytes / NOMINAL_BYTES_PER_S
+        return min(once_s, limit_s) * job.runs
     speed = float(min(NOMINAL_BYTES_PER_S, NOMINAL_OPERATIONS_PER_S * job.mean_bs))
     if job.rate_bytes_per_s is not None:
         speed = min(speed, float(job.rate_bytes_per_s))
@@ -421,7 +436,12 @@ def _notes(plan: Plan, facts: dict[str, TargetFacts], study: Study) -> tuple[str
         f" and {TRIAL_OVERHEAD_S} s around each trial",
         f"space: {study.limits.reserve} of each target is kept free (limits.reserve)",
     ]
-    if any(not cell.job.time_based for cell in plan.cells):
+    if any(isinstance(cell.job, ApplicationJob) for cell in plan.cells):
+        notes.append(
+            f"a program is taken to compute for {NOMINAL_PROGRAM_S:g} s and to read its input at"
+            f" {units.format_rate(NOMINAL_BYTES_PER_S)}; what it writes is not known beforehand"
+        )
+    if any(not cell.job.time_based and not isinstance(cell.job, ApplicationJob) for cell in plan.cells):
         notes.append(
             f"jobs that end with their size are taken to run at {units.format_rate(NOMINAL_BYTES_PER_S)} or "
             f"{NOMINAL_OPERATIONS_PER_S:,} operations per second, whichever is less"

@@ -6,18 +6,22 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from leadline.analysis.metrics import Measured, trial_metrics
+from leadline.analysis.application import CopyTrace
+from leadline.analysis.metrics import Measured, metric_kind, trial_metrics
 from leadline.analysis.search import Probe, counted_trials, not_held
 from leadline.analysis.statistics import (
     ALPHA,
     Estimate,
     Ratio,
+    arithmetic_mean,
     geometric_mean,
     paired_ratio,
     unpaired_ratio,
 )
 from leadline.spec.work import Search
 from leadline.store.tables import LatencyRow, TrialRow
+
+_ADDITIVE = ("1", "B")  # shares and amounts may be zero, and add up: their mean is the plain one
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,10 @@ def tabulate(
     latency: Mapping[str, Sequence[LatencyRow]],
     open_loop: frozenset[str],
     searches: Mapping[str, Search] | None = None,
+    traces: Mapping[str, Mapping[int, CopyTrace]] | None = None,
 ) -> dict[str, CellTable]:
     """Cells by id. `latency` is by trial; `open_loop` names the cells with intended starts; `searches` are by
-    cell."""
+    cell, `traces` of applications by trial and copy."""
     by_cell: dict[str, list[TrialRow]] = {}
     for trial in trials:
         by_cell.setdefault(trial.cell, []).append(trial)
@@ -73,7 +78,9 @@ def tabulate(
             tables[cell] = _searched(cell, search, found, latency)
             continue
         measured = {
-            trial.block: trial_metrics(trial, latency.get(trial.trial, ()), cell in open_loop)
+            trial.block: trial_metrics(
+                trial, latency.get(trial.trial, ()), cell in open_loop, (traces or {}).get(trial.trial)
+            )
             for trial in found
             if trial.state == "complete"
         }
@@ -126,6 +133,8 @@ def _over_blocks(table: CellTable, name: str, alpha: float) -> CellMetric:
     lacking = [m.reasons[name] for m in table.by_block.values() if name in m.reasons]
     if lacking:
         return CellMetric(None, lacking[0])
+    if metric_kind(name).unit in _ADDITIVE:
+        return CellMetric(arithmetic_mean(values, alpha), None)
     estimate = geometric_mean(values, alpha)
     return CellMetric(estimate, None if estimate else "a block measured zero")
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from leadline.analysis.application import CopyTrace, account_of, application_metrics, copies_of
 from leadline.spec.metadata import OPERATIONS
 from leadline.store.tables import LatencyRow, TrialRow
 
@@ -26,6 +27,25 @@ _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
 # A percentile is reported when at least this many operations lie beyond it.
 _BEYOND_MIN = 10
+
+
+# Metrics of an application: each of one copy, mean over those of a trial.
+APPLICATION: dict[str, MetricKind] = {
+    "run_time": MetricKind("s", False, "run time"),
+    "run_time_slowest": MetricKind("s", False, "run time of the slowest copy"),
+    "io_time": MetricKind("s", False, "time in reading and writing"),
+    "agg_perf_by_slowest": MetricKind("B/s", True, "speed over the time in I/O (agg_perf_by_slowest)"),
+    "wall_speed": MetricKind("B/s", True, "speed over the run time"),
+    "bytes_read": MetricKind("B", True, "bytes read"),
+    "bytes_written": MetricKind("B", True, "bytes written"),
+    "share_read": MetricKind("1", False, "share of the run time in reading"),
+    "share_write": MetricKind("1", False, "share of the run time in writing"),
+    "share_meta": MetricKind("1", False, "share of the run time in metadata"),
+    "share_compute": MetricKind("1", True, "share of the run time outside of I/O"),
+    "cpu_time": MetricKind("s", False, "CPU time"),
+    "memory_max": MetricKind("B", False, "largest memory"),
+}
+APPLICATION_COMPARED = ("run_time", "io_time", "agg_perf_by_slowest")  # the first is what is asked
 
 
 # What stands before a metric's name: the direction of a mixed work, or a metadata operation.
@@ -61,8 +81,9 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
-    if name in PROGRAM_METRICS:
-        return PROGRAM_METRICS[name]
+    of_program = PROGRAM_METRICS.get(name) or APPLICATION.get(name)
+    if of_program is not None:
+        return of_program
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
     plain = name if before is None else name.removeprefix(f"{before}_")
     if plain == "bandwidth":
@@ -94,14 +115,17 @@ def known_metrics() -> tuple[str, ...]:
         *("run_time", "io_time", *(f"{d}_{m}" for d in ("meta", "sync") for m in latency)),
         *(f"{operation}_{m}" for operation in OPERATIONS for m in ("iops", *latency)),
         *PROGRAM_METRICS,
+        *APPLICATION,
     )
 
 
 def primary_metric(job: Mapping[str, object]) -> str:
-    """What a work is asked for: bandwidth for large blocks, IOPS for small ones."""
+    """What a work is asked for: bandwidth for large blocks, IOPS for small ones, a program's run time."""
     if "script" in job:
         # With the recorded pauses most of the time is the program's own.
         return "io_time" if job["pace"] == "recorded" else "run_time"
+    if "command" in job:
+        return APPLICATION_COMPARED[0]
     size = job["bs"]
     return "bandwidth" if isinstance(size, int) and size >= LARGE_BLOCK_BYTES else "iops"
 
@@ -114,6 +138,8 @@ def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
     if "script" in job:
         moved = [name for name in ("read", "write") if job[f"{name}_bytes"]]
         return (primary_metric(job), *(f"{name}_latency_p99" for name in moved))
+    if "command" in job:
+        return APPLICATION_COMPARED[: 1 if job.get("trace") == "off" else None]
     operations = job.get("operations")
     if isinstance(operations, list | tuple):
         return (*(f"{name}_iops" for name in operations), *(f"{name}_latency_p99" for name in operations))
@@ -130,8 +156,15 @@ class Measured:
     reasons: Mapping[str, str]
 
 
-def trial_metrics(trial: TrialRow, latency: Sequence[LatencyRow], open_loop: bool) -> Measured:
-    """Every metric of one trial. `latency` are this trial's rows."""
+def trial_metrics(
+    trial: TrialRow,
+    latency: Sequence[LatencyRow],
+    open_loop: bool,
+    traces: Mapping[int, CopyTrace] | None = None,
+) -> Measured:
+    """Every metric of one trial. `latency` are this trial's rows, `traces` those of its copies."""
+    if account_of(trial):
+        return Measured(*application_metrics(copies_of(trial, traces or {})))
     phases = operation_phases(trial)
     if phases:
         return _operation_metrics(trial, phases, latency)

@@ -85,6 +85,19 @@ def geometric_mean(values: Sequence[float], alpha: float = ALPHA) -> Estimate | 
     return found.estimate(alpha) if found else None
 
 
+def arithmetic_mean(values: Sequence[float], alpha: float = ALPHA) -> Estimate | None:
+    """The plain mean of values that may be zero, in order of blocks, such as shares; never below zero."""
+    if not values:
+        return None
+    mean = math.fsum(values) / len(values)
+    if len(values) < 2:
+        return Estimate(mean, None, None, 1, 1 - alpha)
+    from leadline.analysis.intervals import mean_of_blocks
+
+    margin = float(mean_of_blocks([list(values)]).half_width(alpha)[0])
+    return Estimate(mean, max(0.0, mean - margin), mean + margin, len(values), 1 - alpha)
+
+
 def paired_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
     """The mean of other/base, pair by pair. Both have one value per block, in the same order."""
     if len(base) != len(other) or not base or min(*base, *other) <= 0:

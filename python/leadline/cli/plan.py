@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.study_options import load_plan, study_options
+from leadline.cli.study_options import application_options, load_plan, study_options
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.command(name="plan")
 @click.argument("study", metavar="STUDY")
 @study_options
+@application_options
 @click.option(
     "--like",
     type=click.Path(path_type=Path),
@@ -35,6 +37,8 @@ def command(
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    input_path: str | None,
+    program: tuple[str, ...],
     like: Path | None,
     as_json: bool,
 ) -> None:
@@ -44,7 +48,7 @@ def command(
     """
     from leadline.plan import check_space
 
-    asked, plan, facts = load_plan(study, targets, sets, blocks, seed)
+    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path)
     if as_json:
         if like is not None:
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
@@ -130,7 +134,7 @@ def job_words(job: AnyJob) -> dict[str, str]:
     from leadline import units
     from leadline.spec.job import Job
 
-    sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size")
+    sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes")
     split = job.bssplit if isinstance(job, Job) else None
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
@@ -138,6 +142,8 @@ def job_words(job: AnyJob) -> dict[str, str]:
             text = "none"
         elif name == "bssplit" and split is not None:
             text = split.as_text()
+        elif name == "command":
+            text = shlex.join(value)
         elif isinstance(value, list):
             text = ",".join(value)
         elif name in sizes:
@@ -172,10 +178,16 @@ def _print_files(console: Console, plan: Plan) -> None:
             continue
         console.print(_plain(f"  {target.name}: below {target.url}/leadline-<id>/, removed at the end"))
         for layout in plan.layouts(target.name):
+            if layout.key.startswith("input-"):
+                console.print(f"    the input, {units.format_size(layout.total_bytes)}, copied once")
+                continue
             files = layout.numjobs * layout.nrfiles
             size = f"{units.format_size(layout.file_bytes)}, laid out once"
             console.print(f"    {files} file{'s' if files > 1 else ''} of {size}")
-        fresh = [c for c in plan.cells if c.target == target.name and c.layout is None]
+        own = [c for c in plan.cells if c.target == target.name]
+        if any(cell.job.engine == "application" for cell in own):
+            console.print("    what the command writes, in a directory of its own for each copy")
+        fresh = [c for c in own if c.layout is None and c.job.engine != "application"]
         if fresh:
             largest = max(cell.job.data_set_bytes for cell in fresh)
             console.print(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
+from leadline.analysis.application import account_of
 from leadline.analysis.metrics import operation_phases
 from leadline.cli.console import make_console
 
@@ -170,6 +171,11 @@ def row_words(row: TrialRow) -> str:
             f"{name} {units.format_iops(phase['operations'] * 1e9 / max(phase['elapsed_ns'], 1))}"
             for name, phase in phases.items()
         )
+    copies = account_of(row)
+    if copies:
+        each = [copy["wall_ns"] / 1e9 for copy in copies]
+        mean, slowest = units.format_duration(sum(each) / len(each)), units.format_duration(max(each))
+        return f"run time {mean}" + (f", mean of {len(each)} copies, slowest {slowest}" if each[1:] else "")
     count = row.read_bytes + row.write_bytes
     operations = row.read_operations + row.write_operations
     return f"{units.format_rate(count / seconds)}, {units.format_iops(operations / seconds)}"

@@ -18,7 +18,7 @@ from leadline.cli.gate_options import fail_if_option, gate_code, judge_gates, pa
 from leadline.cli.growth import make_growth
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
 from leadline.cli.signals import StopRequest
-from leadline.cli.study_options import load_plan, study_options
+from leadline.cli.study_options import application_options, load_plan, study_options
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,10 +28,14 @@ if TYPE_CHECKING:
     from leadline.spec.target import TargetFacts
     from leadline.verdict.gates import Gate
 
+# What `load_plan` takes: study, targets, sets, blocks, seed, command, input.
+_Asked = tuple[str, tuple[str, ...], tuple[str, ...], int | None, int | None, tuple[str, ...], str | None]
+
 
 @click.command(short_help="Run a study on one or more targets, or resume one")
 @click.argument("study", required=False, default="")
 @study_options
+@application_options
 @click.option("--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this result.")
 @click.option(
@@ -68,6 +72,8 @@ def command(
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    input_path: str | None,
+    program: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
     drop_caches: bool,
@@ -87,11 +93,12 @@ def command(
 
     \b
     leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs
+    leadline run analysis --target a=/mnt/a --target b=/mnt/b --input DIR -- PROGRAM WORDS
     leadline run --resume leadline-quick-20260131-120000
     """
     gates = parse_gates(fail_if)
     if resume is not None:
-        if study or targets or sets or blocks or seed or out or until or budget:
+        if study or targets or sets or blocks or seed or out or until or budget or program or input_path:
             raise UsageError(
                 "--resume goes on with a result as it was planned: it takes no study, target or option",
                 f"write: leadline run --resume {resume}",
@@ -112,7 +119,7 @@ def command(
         "until": _until(until),
         "budget_s": _budget_s(budget),
     }
-    asked = (study, targets, sets, blocks, seed)
+    asked = (study, targets, sets, blocks, seed, program, input_path)
     return run_and_conclude(
         path, gates, lambda stop: _start(asked, path, flags | {"gates": gates}, stop, quiet)
     )
@@ -143,7 +150,7 @@ def _budget_s(text: str | None) -> float | None:
 
 
 def _start(
-    asked: tuple[str, tuple[str, ...], tuple[str, ...], int | None, int | None],
+    asked: _Asked,
     out: Path,
     flags: dict[str, Any],
     stop: StopRequest,

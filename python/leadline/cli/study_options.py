@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from leadline.plan import Plan
+    from leadline.spec.application import ApplicationFacts, Tracer
     from leadline.spec.study import Study
     from leadline.spec.target import TargetFacts
 
@@ -41,12 +44,26 @@ def study_options(command: _Command) -> _Command:
     return command
 
 
+def application_options(command: _Command) -> _Command:
+    """Adds --input and the words after `--` (parameters `input_path`, `program`)."""
+    staged = click.option(
+        "--input",
+        "input_path",
+        metavar="PATH",
+        help="Directory or file that a study's command reads: it is copied to each target once.",
+    )
+    words = click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+    return words(staged(command))
+
+
 def load_plan(
     study_name: str,
     targets: tuple[str, ...],
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    program: tuple[str, ...] = (),
+    input_path: str | None = None,
 ) -> tuple[Study, Plan, dict[str, TargetFacts]]:
     """The study with its overrides, the plan, and the facts of each target by name.
 
@@ -62,13 +79,56 @@ def load_plan(
     named = parse_targets(targets)
     options = (("blocks", blocks), ("seed", seed))
     study = load_study(
-        study_name, os.environ, (*sets, *(f"{key}={value}" for key, value in options if value is not None))
+        study_name,
+        os.environ,
+        (*sets, *(f"{key}={value}" for key, value in options if value is not None)),
+        command=program,
+        input_path=input_path,
     )
     chosen = named or {name: Target(name, url) for name, url in study.targets.items()}
     facts = {name: inspect(target.url) for name, target in chosen.items()}
     _check_metrics(study)
-    plan = make_plan(study, chosen, facts, memory_bytes(), study.seed, unavailable=_unavailable_engines())
+    unavailable = _unavailable_engines()
+    plan = make_plan(
+        study, chosen, facts, memory_bytes(), study.seed, unavailable=unavailable, look=functools.cache(_look)
+    )
     return study, plan, facts
+
+
+def _look(command: tuple[str, ...], input_path: str | None) -> ApplicationFacts:
+    """What is known of a command on this host before it runs."""
+    from leadline.observe.commands import find_program, look_at_input, words_here
+    from leadline.spec.application import ApplicationFacts
+
+    executable, missing = find_program(command[0])
+    found = look_at_input(input_path) if input_path is not None and executable is not None else None
+    untraceable = _untraceable(Path(executable)) if executable is not None else ()
+    return ApplicationFacts(executable, missing, found, untraceable, words_here(command))
+
+
+def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
+    """The tracers that cannot follow a program here, each with the reason."""
+    from leadline.errors import UsageError
+    from leadline.tracing import preload
+
+    try:
+        preload.library()
+        unseen = preload.cannot_follow(executable)
+    except UsageError as error:
+        unseen = error.message
+    found: tuple[tuple[Tracer, str | None], ...] = (("preload", unseen), ("bpf", _bpf_unavailable()))
+    return tuple((tracer, reason) for tracer, reason in found if reason)
+
+
+def _bpf_unavailable() -> str | None:
+    """Why programs in the kernel cannot follow anything here; None where they can."""
+    import importlib
+
+    try:
+        found: str | None = importlib.import_module("leadline.tracing.bpf").unavailable()
+    except ImportError:
+        return "it is not part of this installation"
+    return found
 
 
 def _check_metrics(study: Study) -> None:

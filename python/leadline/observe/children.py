@@ -34,9 +34,23 @@ def module_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
+def _root() -> str:
+    return str(Path(leadline.__file__).resolve().parents[1])
+
+
+def user_environment() -> dict[str, str]:
+    """The inverse of `module_environment`, in a child: what the user's own programs are to be given."""
+    found = dict(os.environ)
+    first, _, rest = found.get("PYTHONPATH", "").partition(os.pathsep)
+    if first == _root():
+        found.pop("PYTHONPATH")
+        found |= {"PYTHONPATH": rest} if rest else {}
+    return found
+
+
 def module_environment() -> dict[str, str]:
     """The environment in which `module_command` finds this very package."""
-    root = str(Path(leadline.__file__).resolve().parents[1])
+    root = _root()
     inherited = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": root if not inherited else f"{root}{os.pathsep}{inherited}"}
 

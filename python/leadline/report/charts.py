@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from leadline.report import chart_bars, chart_chain, chart_lines, tables
+from leadline.report.chart_application import run_time_charts, share_charts
 from leadline.report.chart_parts import Chart, target_names
 from leadline.report.operations import by_operation
 from leadline.verdict.model import Findings
@@ -20,6 +21,14 @@ class Panels:
     series: tuple[Chart, ...]
     origins: tuple[Chart, ...]
     chains: tuple[Chart, ...] = ()
+    copies: tuple[Chart, ...] = ()
+    shares: tuple[Chart, ...] = ()
+
+    @property
+    def every(self) -> tuple[Chart, ...]:
+        """All of them."""
+        figures = (*self.rates, *self.copies, *self.shares, *self.latencies, *self.series)
+        return (*figures, *self.origins, *self.chains)
 
 
 def draw(findings: Findings) -> Panels:
@@ -30,7 +39,9 @@ def draw(findings: Findings) -> Panels:
     points = chart_lines.points_per_line(sum(len(cell.lines) for cell in findings.cells))
     each = tables.by_work(by_operation(findings))
     rates = [
-        chart_bars.rate(place, work, cells, names, si) for place, (work, cells) in enumerate(each.items())
+        chart_bars.rate(place, work, cells, names, si)
+        for place, (work, cells) in enumerate(each.items())
+        if not any("command" in cell.job for cell in cells)  # they have one chart for all copies
     ]
     latencies = [
         chart
@@ -50,7 +61,15 @@ def draw(findings: Findings) -> Panels:
         for place, (work, cells) in enumerate(works.items())
         for direction in ("read", "write")
     ]
-    return Panels(_drawn(rates), tuple(latencies), tuple(series), _drawn(origins), _drawn(chains))
+    return Panels(
+        _drawn(rates),
+        tuple(latencies),
+        tuple(series),
+        _drawn(origins),
+        _drawn(chains),
+        run_time_charts(findings.application, names),
+        share_charts(findings.application),
+    )
 
 
 def _drawn(charts: Iterable[Chart | None]) -> tuple[Chart, ...]:

@@ -6,6 +6,7 @@ import re
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
+from leadline.report.application import markdown_rows, printed_tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.published import published_markdown
 from leadline.report.terminal import next_steps, state_words
@@ -26,6 +27,7 @@ def to_markdown(findings: Findings) -> str:
         _masthead(findings),
         _statements(findings),
         _key_tables(findings),
+        _application(findings),
         _comparisons(findings),
         _chains(findings),
         _validity(findings),
@@ -90,6 +92,17 @@ def _key_tables(findings: Findings) -> str:
         note = "\n\nLatency of mixed works: of their reads." if tables.mixed_latency(data) else ""
         table = _table(headings, set(range(2, len(headings))), rows)
         parts.append(f"## {escape(target)}{words}\n\n{table}{note}")
+    return "\n\n".join(parts)
+
+
+def _application(findings: Findings) -> str:
+    parts = []
+    for item in printed_tables(findings.application) if findings.application else ():
+        headings, rows = markdown_rows(item)
+        right = set(range(len(item.keys), len(headings)))
+        text = _table([*map(escape, headings)], right, [[*map(escape, row)] for row in rows])
+        notes = [escape(note) for note in (item.note, *item.reasons) if note]
+        parts.append("\n\n".join([f"## {escape(item.title)}", text, *notes]))
     return "\n\n".join(parts)
 
 

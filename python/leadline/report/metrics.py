@@ -11,7 +11,10 @@ from leadline.analysis.metrics import LARGE_BLOCK_BYTES
 from leadline.verdict.model import Cell, Quantity
 
 # The columns of the table that everybody reads.
-KEY_METRICS = ("run_time", "io_time", "bandwidth", "iops", "latency_mean", "latency_p99")
+KEY_METRICS = (
+    *("bandwidth", "iops", "latency_mean", "latency_p99"),
+    *("run_time", "io_time", "agg_perf_by_slowest"),
+)
 DIRECTIONS = ("read", "write", "sync")
 
 _WORDS = {
@@ -23,11 +26,18 @@ _WORDS = {
     "io": "I/O",
     "p999": "p99.9",
 }
+_HEADINGS = {
+    "io_time": "Reading and writing",
+    "agg_perf_by_slowest": "Speed over I/O time",
+    "wall_speed": "Speed over run time",
+}
 _UNIT_SUFFIX = re.compile(r"_(ns|us|ms|s|bytes|bytes_per_s|per_s)$")
 
 
 def heading(metric: str) -> str:
     """A metric's name as a person writes it: `latency_p99` becomes `Latency p99`."""
+    if metric in _HEADINGS:
+        return _HEADINGS[metric]
     words = [_WORDS.get(word, word) for word in _UNIT_SUFFIX.sub("", metric).split("_") if word]
     text = " ".join(words) or metric
     return text if text.startswith("p9") or text[:1].isupper() else text[:1].upper() + text[1:]
@@ -54,7 +64,9 @@ def find(cell: Cell, metric: str) -> tuple[str, Quantity] | None:
 
 
 def rate_metric(cells: tuple[Cell, ...]) -> str:
-    """The rate to draw for one work: bandwidth for large blocks, IOPS for small ones."""
+    """What to draw for one work: bandwidth for large blocks, IOPS for small ones, a program's run time."""
+    if any("command" in cell.job for cell in cells):
+        return "run_time"
     sizes = [cell.job.get("bs") for cell in cells]
     small = any(isinstance(size, int) and size < LARGE_BLOCK_BYTES for size in sizes)
     wanted = ("iops", "bandwidth") if small else ("bandwidth", "iops")

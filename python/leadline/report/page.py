@@ -10,6 +10,7 @@ import base64
 import functools
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -19,6 +20,7 @@ from typing import Any
 from leadline import units
 from leadline.report import chart_parts, charts, metrics, tables, trace_page
 from leadline.report import format as fmt
+from leadline.report.application import printed_tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.chart_chain import chain_legend
 from leadline.report.published import claim_words
@@ -72,9 +74,7 @@ def to_html(findings: Findings) -> str:
         "script": script,
         "runtime": runtime,
         "policy": _policy([runtime, script]),
-        "chart_data": embedded_json(
-            _chart_data((*panels.rates, *panels.latencies, *panels.series, *panels.origins, *panels.chains))
-        ),
+        "chart_data": embedded_json(_chart_data(panels.every)),
     }
     return str(_environment().get_template("page.html.j2").render(context))
 
@@ -215,7 +215,8 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "interval": fmt.ratio_interval,
         "spread": fmt.ratio_spread,
         "panels": panels,
-        "static": _static_charts(panels.rates),
+        "static": _static_charts((*panels.rates, *panels.copies, *panels.shares)),
+        "application": printed_tables(findings.application) if findings.application else (),
         "legend": _legend(findings),
         "chains": chains,
         "chain_headings": CHAIN_HEADINGS,
@@ -303,7 +304,7 @@ def _job_options(cell: Cell) -> dict[str, str]:
     }
 
 
-_SIZES = {"bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size"}
+_SIZES = {"bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes"}
 _PLAIN = {"random_distribution": "map", "shared": "none", "thinktime_blocks": 1}  # what need not be said
 
 
@@ -350,6 +351,8 @@ def _job_value(name: str, value: Any) -> str:
         return units.exact_duration(value)
     if name in _SIZES and isinstance(value, int):
         return units.exact_size(value)
+    if name == "command":
+        return shlex.join(map(str, value))
     if isinstance(value, list):
         return "+".join(str(item) for item in value)
     if name == "bssplit":

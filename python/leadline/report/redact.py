@@ -14,6 +14,8 @@ _ABSOLUTE_PATH = re.compile(r"(?<![\w.<>/])/(?:[^\s/'\";:,()]+/)*[^\s/'\";:,()]+
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,7}\b")
 _PROCESS = re.compile(r"(?<=most of it ).+? \(process \d+\)")
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
+# What a failed program printed, behind how it ended.
+_PRINTED = re.compile(r"(copy \d+ of \d+: (?:exit code \d+|ended by \w+)): .* \(program\)")
 _IDENTIFYING = re.compile(r"host ?name|machine|node|user|serial", re.IGNORECASE)
 
 _Value = TypeVar("_Value")
@@ -73,6 +75,8 @@ def _clean(value: _Value, secrets: Mapping[str, str]) -> _Value:
         )
     elif isinstance(value, Mapping):
         found = {key: _clean(item, secrets) for key, item in value.items()}
+        if isinstance(found.get("command"), (list, tuple)):  # a program's words can hold anything
+            found["command"] = type(found["command"])(["<command>"])
     elif isinstance(value, (list, tuple)):
         found = type(value)(_clean(item, secrets) for item in value)
     return cast(_Value, found)
@@ -82,6 +86,7 @@ def _clean_text(text: str, secrets: Mapping[str, str]) -> str:
     for secret, shown in secrets.items():
         text = text.replace(secret, shown)
     text = _PROCESS.sub("<process>", text)
+    text = _PRINTED.sub(r"\1 (program)", text)
     text = _UUID.sub("<uuid>", text)
     text = _ADDRESS.sub("<address>", text)
     return _ABSOLUTE_PATH.sub("<path>", text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from leadline.report.application import application_json
 from leadline.report.published import published_json
 from leadline.report.trace import traces_json
 from leadline.verdict.model import Cell, Chain, Code, Comparison, Findings, Quantity
@@ -40,7 +41,12 @@ def to_json(findings: Findings) -> dict[str, Any]:
             for item in findings.statements
         ],
         **extra,
+        **_application(findings),
     }
+
+
+def _application(findings: Findings) -> dict[str, Any]:
+    return {} if findings.application is None else {"application": application_json(findings.application)}
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from leadline.analysis.metrics import APPLICATION_COMPARED
 from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.operations import by_operation, parts
@@ -70,12 +71,18 @@ def key_table(findings: Findings, cells: tuple[Cell, ...]) -> Table:
     Columns and units follow all cells of the result, so that tables of several targets can be compared.
     """
     every = by_operation(findings).cells
-    present = [name for name in metrics.KEY_METRICS if any(metrics.find(cell, name) for cell in every)]
+    present = [name for name in metrics.KEY_METRICS if _is_shown(name, every)]
     names = present or metrics.all_metrics(every)[:4]
     columns = tuple(_column(name, every, si=findings.published_units) for name in names)
     shown = (part for cell in cells for part in parts(cell))
     rows = tuple(Row(cell, tuple(measure(cell, column) for column in columns)) for cell in shown)
     return Table(columns, rows)
+
+
+def _is_shown(name: str, cells: Sequence[Cell]) -> bool:
+    """A metric that some cell has; of an application only where one has a value: a trace is a choice."""
+    found = [pair[1] for cell in cells if (pair := metrics.find(cell, name))]
+    return any(item.value is not None for item in found) if name in APPLICATION_COMPARED[1:] else bool(found)
 
 
 def _column(name: str, cells: tuple[Cell, ...], *, si: bool) -> Column:

@@ -15,6 +15,8 @@ from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
 from leadline.plan import Layout, PlannedCell, Trial, with_block
+from leadline.run.application_job import deadline_s as application_deadline_s
+from leadline.run.application_job import worker_job
 from leadline.run.child import Answer, Worker
 from leadline.run.group import Halt, Member, join_rows, run_jobs
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
@@ -29,6 +31,7 @@ from leadline.run.rows import (
 from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.run.watch import Watch, cluster_peaks
 from leadline.run.workspace import workspace_path
+from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
 from leadline.spec.replay import ReplayJob
@@ -226,6 +229,14 @@ class Executor:
         """The engine's JSON (format leadline.job/1), for a layout when `trial` is None."""
         prefix = _prefix(cell, trial, layout)
         options = self._request.options
+        if isinstance(cell.job, ApplicationJob):
+            prefixes = prefix, _prefix(cell, trial, None)
+            places = {
+                "directory": self._made.get(cell.target, "/"),
+                "result": str(self._writer.path.resolve()),
+                "logs": str(self._writer.logs_path(trial.id if trial else "").resolve()),
+            }
+            return worker_job(cell, cell.job, trial, prefixes, places)
         job = cell.job if trial or not isinstance(cell.job, MetadataJob) else cell.job.layout_job()
         own: dict[str, Any] = {}
         if isinstance(job, Job):  # a job of metadata lays nothing out
@@ -248,6 +259,8 @@ class Executor:
 
     def _deadline_s(self, cell: PlannedCell) -> float:
         job = cell.job
+        if isinstance(job, ApplicationJob):
+            return application_deadline_s(job) + self._request.options.grace_s
         planned_s = (job.ramp_time_ns + job.runtime_ns) / 1e9
         if isinstance(job, MetadataJob):
             planned_s += job.pass_operations / _SLOWEST_OPERATIONS_PER_S  # a pass is never cut
@@ -270,7 +283,7 @@ class Executor:
             if not found:
                 for member in members:
                     self._writer.journal("trial_interrupted", trial=member.trial.id)
-                    self._writer.record_path(member.trial.id).unlink(missing_ok=True)
+                    self._writer.discard(member.trial.id)
                 self._stop_when_in_trouble(members[-1].trial)
                 return
             stored += found
@@ -366,7 +379,8 @@ class Executor:
 
     def _remove_fresh_files(self, member: Member) -> None:
         cell = member.cell
-        if cell.layout is None and cell.target in self._made:
+        own = cell.layout is None or isinstance(cell.job, ApplicationJob)
+        if own and cell.target in self._made:
             directory, prefix = self._made[cell.target], _prefix(cell, member.trial, None)
             remove_all(member.worker, "remove_files", directory=directory, prefix=prefix)
 

@@ -58,6 +58,9 @@ def trial_error(answer: Answer) -> str | None:
     if error:
         where = f" of {error['file']} at offset {error['offset']}" if error.get("file") else ""
         return f"{error.get('operation') or 'I/O'}{where}: {error['message']} ({error['kind']})"
+    if answer.value["state"] == "deadline" and answer.value.get("copies") is not None:
+        stuck = ", ".join(str(pid) for pid in answer.value["stuck_threads"])
+        return f"copies could not be ended: processes {stuck} are stuck in the kernel; see /proc/PID/stack"
     if answer.value["state"] == "deadline":
         threads = ", ".join(str(thread) for thread in answer.value.get("stuck_threads", ()))
         return (
@@ -128,6 +131,7 @@ def build_trial_row(
         start_state=json.dumps(change.state_start.as_json() if change.state_start else None),
         end_state=json.dumps(change.state_end.as_json() if change.state_end else None),
         group=cell.group,
+        start_skew_ns=summary.get("start_skew_ns"),
         steady=steady.get("steady"),
         steady_range=steady.get("range"),
         steady_slope=steady.get("slope"),

@@ -18,18 +18,23 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError
-from leadline.run import workspace
+from leadline.run import application, workspace
 
 _PR_SET_PDEATHSIG = 1
 
 
 def _layout(command: dict[str, Any]) -> dict[str, Any]:
+    if application.is_application(command["job"]):
+        return application.stage(command["job"], _say_staged)
     answer: dict[str, Any] = _core.layout(json.dumps(command["job"]))
     return answer
 
 
 def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
     job = command["job"]
+    if application.is_application(job):
+        application.forget_input(job)
+        return {}
     # Without an engine it is a job of metadata: opening its files here would warm them.
     if not job["direct"] and job.get("engine", "null") != "null":
         workspace.forget_cached(Path(job["directory"]), job["prefix"])
@@ -43,6 +48,8 @@ def _trial(command: dict[str, Any]) -> dict[str, Any]:
         _forget_cached(command)
     else:
         time.sleep(max(0, start_at_ns - time.monotonic_ns()) / 1e9)
+    if application.is_application(job):
+        return application.run_trial(job)
     before = _own_io()
     summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
     after = _own_io()
@@ -97,6 +104,12 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "space": _space,
     "drop_caches": _drop_caches,
 }
+
+
+def _say_staged(size_bytes: int, elapsed_ns: int, share: float) -> None:
+    _say(
+        phase="staging", bytes=size_bytes, operations=0, elapsed_ns=elapsed_ns, share=share, event="progress"
+    )
 
 
 def _say(**message: Any) -> None:

@@ -126,6 +126,24 @@ TruthOrAuto = Annotated[
 ]
 
 
+def _parse_command(value: object) -> list[str]:
+    if not isinstance(value, list | tuple):
+        raise SpecError(
+            "a command is a list of words", "write [program, word, …]: no shell reads it, unless you name one"
+        )
+    for word in value:
+        if isinstance(word, bool) or not isinstance(word, str | int | float):
+            raise SpecError(f"{word!r} is no word of a command", 'put it in quotes, for example "{input}"')
+    return [str(word) for word in value]
+
+
+Command = Annotated[
+    tuple[str, ...],
+    BeforeValidator(guarded(_parse_command)),
+    WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}}),
+]
+
+
 def _parse_share(value: object) -> float:
     if not isinstance(value, str) or not value.strip().endswith("%"):
         raise SpecError(f"{value!r} is not a percentage", "write it with its sign, for example 5%")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.spec.distribution import MAP, Distribution
-from leadline.spec.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrAuto, Whole
+from leadline.spec.fields import Command, Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrAuto, Whole
 from leadline.spec.sizes import BlockSize, SizeSplit, Split
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
@@ -198,6 +198,21 @@ class JobOptions(BaseModel):
     file_size: Size | None = Field(None, description="with operations: bytes of each file; 0")
     sqthread_poll: Truth | None = Field(
         None, description="a thread of the kernel submits (SQPOLL), with engine io_uring; false"
+    )
+    command: Command | None = Field(
+        None, description="instead of rw: a program and its words, run unchanged; {input}, {output}, {copy}"
+    )
+    copies: Annotated[int, Whole(1, 128)] | None = Field(
+        None, description="with command: how many of it run at once; 1"
+    )
+    input: str | None = Field(
+        None, min_length=1, description="with command: directory or file that is staged into each target"
+    )
+    cache: Literal["cold", "warm"] | None = Field(
+        None, description="with command: its input dropped from caches, or read by a run before; cold"
+    )
+    trace: Literal["auto", "preload", "bpf", "off"] | None = Field(
+        None, description="with command: how its I/O is followed; auto chooses by program"
     )
 
     def over(self, other: JobOptions) -> JobOptions:

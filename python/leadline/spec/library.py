@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from leadline.errors import SpecError
-from leadline.spec.overrides import apply_overrides
+from leadline.spec.overrides import apply_application, apply_overrides
 from leadline.spec.problems import suggest
 from leadline.spec.study import Study, parse_study
 from leadline.spec.yaml_source import SOURCE_MAX_BYTES, read_yaml, shorten
@@ -27,9 +27,18 @@ def builtin_text(name: str) -> str:
 
 
 def load_study(
-    name_or_path: str, environment: Mapping[str, str], sets: Iterable[str] = (), *, allow_file: bool = True
+    name_or_path: str,
+    environment: Mapping[str, str],
+    sets: Iterable[str] = (),
+    *,
+    allow_file: bool = True,
+    command: tuple[str, ...] = (),
+    input_path: str | None = None,
 ) -> Study:
-    """A built-in study by name, or one from a file, with overrides applied. Raises SpecError."""
+    """A built-in study by name, or one from a file, with overrides applied. Raises SpecError.
+
+    `command` and `input_path` go into the works that run a command.
+    """
     if name_or_path in builtin_names():
         text, source, name = builtin_text(name_or_path), f"{name_or_path} (built-in)", name_or_path
     elif allow_file:
@@ -37,6 +46,7 @@ def load_study(
     else:
         raise SpecError(f"{name_or_path!r} is no built-in study", suggest(name_or_path, builtin_names()))
     document = apply_overrides(read_yaml(text, source, environment), sets, environment)
+    document = apply_application(document, command, input_path)
     return parse_study(document, name)
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job, MetadataOperation
 from leadline.spec.replay import ReplayJob
 
@@ -126,11 +127,13 @@ def tree_directories(branch: int, depth: int) -> int:
     return total
 
 
-AnyJob = Job | MetadataJob | ReplayJob
+AnyJob = Job | MetadataJob | ReplayJob | ApplicationJob
 
 
 def job_from_json(value: dict[str, Any]) -> AnyJob:
     """The inverse of `as_json` of any kind of job. Raises ValueError."""
     if "script" in value:
         return ReplayJob.model_validate(value)
+    if "command" in value:
+        return ApplicationJob.model_validate(value)
     return MetadataJob.model_validate(value) if "operations" in value else Job.model_validate(value)

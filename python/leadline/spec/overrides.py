@@ -14,7 +14,7 @@ from leadline.spec.yaml_source import Document, Path, Place, read_yaml
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
-_LISTS = ("operations",)  # options whose value is a list
+_LISTS = ("operations", "command")  # options whose value is a list
 _SECTIONS = ("defaults", "factors", "compare", "observe", "limits")
 _EXAMPLES = (
     "write KEY=VALUE, for example --set size=64M, --set works.seqread_1m.bs=4M or --set factors.bs=[4k,64k]"
@@ -35,6 +35,31 @@ def apply_overrides(document: Document, sets: Iterable[str], environment: Mappin
             _store(value, path, level, source)
             places = {known: place for known, place in places.items() if known[: len(path)] != path}
             places[path] = Place(source)
+    return document.with_value(value, places)
+
+
+def apply_application(document: Document, command: tuple[str, ...], input_path: str | None) -> Document:
+    """The document with a command line's `-- COMMAND` and `--input` in every work that runs a command.
+
+    Raises SpecError where the study has no such work.
+    """
+    value: dict[str, Any] = copy.deepcopy(document.value) if isinstance(document.value, dict) else {}
+    places = dict(document.places)
+    works = _mapping(value, "works")
+    chosen = [name for name, work in works.items() if isinstance(work, dict) and "command" in work]
+    given = {"command": (list(command) or None, "-- COMMAND"), "input": (input_path, "--input")}
+    for key, (level, source) in given.items():
+        if level is None:
+            continue
+        if not chosen:
+            raise SpecError(
+                "no work of this study runs a command",
+                "leave it out, or name a study that has one, for example: analysis",
+                source=source,
+            )
+        for name in chosen:
+            works[name][key] = level
+            places[("works", name, key)] = Place(source)
     return document.with_value(value, places)
 
 

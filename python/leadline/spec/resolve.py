@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from leadline import units
 from leadline.errors import SpecError
+from leadline.spec.application import Look
 from leadline.spec.distribution import MAP
 from leadline.spec.fields import AUTO
 from leadline.spec.job import MIXED, READ_ONLY, Engine, Job, JobOptions
@@ -33,13 +34,14 @@ class Surroundings:
     """What a job is resolved against, besides the target: this host and the limits of the study.
 
     `auto_bytes` is the data set that `size: auto` stands for; `unavailable` gives the reason for each
-    engine that does not work on this host.
+    engine that does not work on this host; `look` finds out about a command.
     """
 
     memory_bytes: int
     auto_bytes: int
     max_rate_bytes_per_s: int | None
     unavailable: Mapping[str, str]
+    look: Look | None = None
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,16 @@ def resolve(
     work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
 ) -> Resolved:
     """The job of one work on one target. Raises SpecError for what this target cannot do."""
+    if options.command is not None:
+        from leadline.spec.resolve_application import resolve_application
+
+        return resolve_application(work, options, target, facts, around)
     if options.operations is not None:
         return _resolve_metadata(work, options, target, facts)
     if options.rw is None:
-        _fail(work, target, "rw", "the work does not say what it does", "add rw")
+        fail(work, target, "rw", "the work does not say what it does", "add rw")
     if options.verify and facts.access == "null":
-        _fail(work, target, "verify", "null:// keeps nothing that could be verified", "leave it out")
+        fail(work, target, "verify", "null:// keeps nothing that could be verified", "leave it out")
     notes: list[str] = []
     sizes = sizes_of(options)
     block_bytes = sizes[0]
@@ -125,13 +131,14 @@ def resolve(
     return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
 
 
-def _fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:
+def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:
+    """Raise the SpecError of what this target, or this host, cannot do."""
     raise SpecError(message, remedy, source=f"work {work} on target {target.name}", key=key)
 
 
 def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
     if facts.access == "null":
-        _fail(work, target, "operations", "null:// has no files", "leave this target out")
+        fail(work, target, "operations", "null:// has no files", "leave this target out")
     notes: list[str] = []
     bs = options.bs if isinstance(options.bs, int) else BS_DEFAULT_BYTES
     direct = False
@@ -175,7 +182,7 @@ def _check_offset(work: str, target: Target, job: Job) -> None:
             f"the last numjob would begin at {units.exact_size(last)} of files of "
             f"{units.exact_size(file_bytes)}, which leaves no block"
         )
-        _fail(work, target, key, words, "lower it, or raise size")
+        fail(work, target, key, words, "lower it, or raise size")
 
 
 def _read_share(options: JobOptions) -> int:
@@ -191,7 +198,7 @@ def _size(work: str, options: JobOptions, target: Target, around: Surroundings, 
     step_bytes = common_step(sizes_of(options), options.nrfiles or 1)
     size_bytes = around.auto_bytes // numjobs // step_bytes * step_bytes
     if size_bytes == 0:
-        _fail(
+        fail(
             work,
             target,
             "size",
@@ -221,10 +228,10 @@ def _direct(
     if options.direct is True:
         if not facts.direct_io:
             remedy = "write direct: auto or false; the page cache is then part of what is measured"
-            _fail(work, target, "direct", f"{facts.words} has no direct I/O", remedy)
+            fail(work, target, "direct", f"{facts.words} has no direct I/O", remedy)
         if not aligned:
             step = units.exact_size(facts.direct_alignment_bytes)
-            _fail(
+            fail(
                 work,
                 target,
                 "bs",
@@ -262,10 +269,10 @@ def _engine(
     wanted, depth = options.engine or AUTO, options.iodepth or 1
     if facts.access == "null":
         if wanted not in (AUTO, "null"):
-            _fail(work, target, "engine", f"null:// has no storage for engine {wanted}", "write engine: auto")
+            fail(work, target, "engine", f"null:// has no storage for engine {wanted}", "write engine: auto")
         return "null"
     if wanted == "null":
-        _fail(
+        fail(
             work,
             target,
             "engine",
@@ -282,7 +289,7 @@ def _engine(
             f"write iodepth: 1, engine: psync and numjobs: {depth}" if depth > 1 else "write engine: auto"
         )
         why = around.unavailable[chosen]
-        _fail(work, target, "engine", f"{chosen} does not work on this host: {why}", remedy)
+        fail(work, target, "engine", f"{chosen} does not work on this host: {why}", remedy)
     if reason:
         notes.append(f"engine {chosen}: {reason}")
     if chosen == "io_uring" and facts.in_memory:
@@ -328,14 +335,14 @@ def _rate(
     asked = options.rate_iops * mean_bytes if options.rate_iops is not None else options.rate
     if limit is not None and options.thinktime:
         words = "pauses cannot be held under limits.max_rate, which sets the pace"
-        _fail(work, target, "thinktime", words, "leave one of them out")
+        fail(work, target, "thinktime", words, "leave one of them out")
     if limit is None or (asked is not None and asked <= limit):
         return options.rate
     if asked is not None:
         key = "rate" if options.rate is not None else "rate_iops"
         remedy = "lower it, or raise limits.max_rate"
         words = f"{units.format_rate(asked)} is above limits.max_rate, {units.format_rate(limit)}"
-        _fail(work, target, key, words, remedy)
+        fail(work, target, key, words, remedy)
     notes.append(f"rate {units.format_rate(limit)}: limits.max_rate")
     return limit
 
@@ -345,7 +352,7 @@ def _check_memory(work: str, target: Target, job: Job, around: Surroundings) -> 
     if buffers_bytes > around.memory_bytes // 2:
         words = f"bs x iodepth x numjobs needs {units.format_size(buffers_bytes)} of buffers"
         memory = units.format_size(around.memory_bytes)
-        _fail(work, target, "iodepth", f"{words}, more than half of memory ({memory})", "lower one of them")
+        fail(work, target, "iodepth", f"{words}, more than half of memory ({memory})", "lower one of them")
 
 
 def _measures_caches(job: Job, facts: TargetFacts, around: Surroundings, notes: list[str]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from leadline import units
 from leadline.spec.job import MIXED, READ_ONLY, JobOptions
 from leadline.spec.rule import Problem
+from leadline.spec.rules_application import application_rules, without_command
 from leadline.spec.rules_data import (
     block_rules,
     content_rules,
@@ -26,6 +27,8 @@ from leadline.spec.sizes import common_step
 def problem_of(options: JobOptions) -> Problem | None:
     """The first contradiction in the options of a work, or None."""
     rules = _RULES if options.operations is None else (metadata_rules,)
+    if options.command is not None:
+        rules = (application_rules,)
     return next((problem for rule in rules for problem in rule(options)), None)
 
 
@@ -34,7 +37,8 @@ def _pattern(options: JobOptions) -> Iterator[Problem]:
         yield Problem(
             "rw",
             "the work does not say what it does",
-            "add rw: read, write, randread, randwrite, rw or randrw; or operations: [create, stat, unlink]",
+            "add rw: read, write, randread, randwrite, rw or randrw; or operations: [create, stat, unlink];"
+            " or command: [program, word]",
         )
     elif options.rwmixread is not None and options.rw not in MIXED:
         other = "randrw" if options.rw.startswith("rand") else "rw"
@@ -131,6 +135,7 @@ _RULES: tuple[Callable[[JobOptions], Iterator[Problem]], ...] = (
     _rate,
     _engine,
     without_operations,
+    without_command,
     block_rules,
     _sizes,
     sync_rules,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -242,6 +243,8 @@ def level_words(option: str, value: Any) -> Any:
     """A factor's level as it is written in a study: `4k`, `2s`, 16, true."""
     if isinstance(value, SizeSplit):
         return value.as_text()
+    if option == "command":
+        return shlex.join(value)
     if isinstance(value, tuple):
         return block_size_text(value)
     if isinstance(value, list):

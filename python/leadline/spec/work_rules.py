@@ -74,6 +74,18 @@ def _metadata(own: WorkOptions, works: Sequence[Work]) -> _Found:
                 yield Problem(key, "is of reading and writing, not of operations", f"leave {key} out"), work
 
 
+def _application(own: WorkOptions, works: Sequence[Work]) -> _Found:
+    """A command runs alone in its trial, to its own end."""
+    for work in works:
+        if work.options.command is None:
+            continue
+        if own.jobs is not None:
+            yield Problem("command", "cannot be one of several jobs", "give it a work of its own"), work
+        for key, part in (("steady_state", work.steady), ("search", own.search)):
+            if part is not None:
+                yield Problem(key, "is of reading and writing, not of a command", f"leave {key} out"), work
+
+
 def _steady(_own: WorkOptions, works: Sequence[Work]) -> _Found:
     for work in works:
         asked, options = work.steady, work.options
@@ -107,6 +119,7 @@ def _search(_own: WorkOptions, works: Sequence[Work]) -> _Found:
 
 
 _RULES: tuple[Callable[[WorkOptions, Sequence[Work]], _Found], ...] = (
+    _application,
     _jobs,
     _metadata,
     _options,

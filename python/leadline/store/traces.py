@@ -48,6 +48,11 @@ class TraceNote:
 
 def write_trace(writer: ResultWriter, trial: str, tables: TraceTables) -> None:
     """Store one trial's trace. It counts with its trial, when the journal says `trial_finished`."""
+    write_tables(writer.path, trial, tables)
+
+
+def write_tables(result: Path, trial: str, tables: TraceTables) -> None:
+    """The same for a worker, which has the result's directory and not its journal."""
     note = {
         "mode": tables.mode,
         "source": tables.source,
@@ -61,7 +66,7 @@ def write_trace(writer: ResultWriter, trial: str, tables: TraceTables) -> None:
         parts.append((SEGMENTS, _with_trial(tables.segments.select(segments_schema().names), trial)))
     parts += [(FILES, _with_trial(tables.files.cast(files_schema()), trial)), (PROCESSES, processes)]
     for table, content in parts:
-        _write_table(writer.path / table, trial, content)
+        _write_table(result / table, trial, content)
 
 
 def create_trace_result(

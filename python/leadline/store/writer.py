@@ -53,6 +53,15 @@ class ResultWriter:
         """Where the engine writes while this trial runs."""
         return self.path / RECORDS / f"{trial}.llrec"
 
+    def logs_path(self, trial: str) -> Path:
+        """Where a tracer writes while this trial runs."""
+        return self.path / RECORDS / f"{trial}-logs"
+
+    def discard(self, trial: str) -> None:
+        """Remove what was recorded of a trial that is not stored."""
+        self.record_path(trial).unlink(missing_ok=True)
+        shutil.rmtree(self.logs_path(trial), ignore_errors=True)
+
     def write_trial(self, row: TrialRow, latency: Sequence[LatencyRow], series: Sequence[SeriesRow]) -> None:
         """Store one trial. The journal's `trial_finished` is what makes it count."""
         self.write_trials([(row, latency, series)])
@@ -69,7 +78,7 @@ class ResultWriter:
         else:
             self.journal("trials_finished", trials={row.trial: row.state for row in found})
         for row in found:
-            self.record_path(row.trial).unlink(missing_ok=True)
+            self.discard(row.trial)
 
     def _write_part(self, table: str, trial: str, rows: list[Row]) -> None:
         import pyarrow.parquet as pq

@@ -12,7 +12,6 @@ from leadline.analysis.models import STRIPE_UNIT_BYTES, Protection, small_write_
 from leadline.plan import PlannedCell
 from leadline.spec.job import Job
 from leadline.spec.metadata import AnyJob, MetadataJob
-from leadline.spec.replay import ReplayJob
 from leadline.spec.target import CephAccess, TargetFacts
 from leadline.store.tables import TrialRow
 from leadline.units import exact_size, format_number
@@ -91,7 +90,7 @@ def _write_sizes(job: AnyJob) -> tuple[tuple[int, float], ...]:
     """(bytes, share of the bytes written) of each size in which a job writes."""
     if isinstance(job, MetadataJob):
         return ((job.file_size, 1.0),) if job.file_size else ()
-    if isinstance(job, ReplayJob):
+    if not isinstance(job, Job):
         return ()
     if job.bssplit is None:
         return ((job.bs, 1.0),)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.lopsided import lopsided
-from leadline.analysis.metrics import default_metrics, metric_kind
+from leadline.analysis.metrics import APPLICATION_COMPARED, default_metrics, metric_kind
 from leadline.analysis.multiplicity import ALPHA, holm_levels
 from leadline.analysis.statistics import Estimate, Ratio
 from leadline.plan import PlannedCell
@@ -219,7 +219,7 @@ def wanted_metrics(cell: PlannedCell) -> tuple[str, ...]:
 
 def weight_of(metric: str) -> float:
     """The share of the chance to err that a comparison gets."""
-    return 1.0 if "latency_" in metric else PRIMARY_WEIGHT
+    return 1.0 if "latency_" in metric or metric in APPLICATION_COMPARED[1:] else PRIMARY_WEIGHT
 
 
 def asked_metrics(cell: PlannedCell, named: Sequence[str] = ()) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from leadline.analysis.application import CopyTrace, copy_traces
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
 from leadline.analysis.level_shift import TrialShift, shift_of_trial
@@ -16,13 +17,17 @@ from leadline.analysis.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.analysis.origin import bytes_read, bytes_written
 from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
-from leadline.spec.metadata import OPERATIONS, MetadataJob
+from leadline.spec.application import ApplicationJob
+from leadline.spec.job import Job
+from leadline.spec.metadata import OPERATIONS
 from leadline.spec.study import Study
 from leadline.spec.target import TargetFacts
 from leadline.spec.work import Search
 from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
+from leadline.verdict.application import application_view, places_of
+from leadline.verdict.application_words import application_statements
 from leadline.verdict.case import Case
 from leadline.verdict.chains import chains_of
 from leadline.verdict.comparisons import compare_beside, compare_targets
@@ -63,7 +68,8 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
     study = Study.from_json(manifest["study"])
     facts = {name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()}
     latency = rows_by_trial(result.latency())
-    tables = tables_of(result, plan, latency)
+    traces = traces_of(result, plan)
+    tables = tables_of(result, plan, latency, traces)
     reasons = _not_run_reasons(result)
     shifts = {trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))}
     outran = outrunning(plan.cells, tables)
@@ -103,6 +109,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
         for t in plan.targets
     )
+    places = places_of(plan.cells, cells, tables, traces)
     return Findings(
         id=str(manifest["id"]),
         kind=str(manifest["kind"]),
@@ -116,6 +123,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         statements=(
             *words.statements(targets, cells, comparisons, result.complete, beside),
             *replay_statements(manifest),
+            *application_statements(places, comparisons),
             *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
         ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
@@ -125,6 +133,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         reproduce=_reproduce(manifest, plan),
         version=str(manifest.get("version", "")),
         complete=result.complete,
+        application=application_view(places),
     )
 
 
@@ -142,12 +151,25 @@ def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
 
 
 def tables_of(
-    result: Result, plan: Plan, latency: Mapping[str, Sequence[LatencyRow]] | None = None
+    result: Result,
+    plan: Plan,
+    latency: Mapping[str, Sequence[LatencyRow]] | None = None,
+    traces: Mapping[str, Mapping[int, CopyTrace]] | None = None,
 ) -> dict[str, CellTable]:
-    """A result's cells as tables. `latency` by trial, where it was read already."""
+    """A result's cells as tables. `latency` by trial and `traces`, where they were read already."""
     rows = rows_by_trial(result.latency()) if latency is None else latency
     open_loop = frozenset(cell.id for cell in plan.cells if is_open_loop(cell))
-    return tabulate(result.trials(), rows, open_loop, _searches_of(plan))
+    followed = traces_of(result, plan) if traces is None else traces
+    return tabulate(result.trials(), rows, open_loop, _searches_of(plan), followed)
+
+
+def traces_of(result: Result, plan: Plan) -> dict[str, dict[int, CopyTrace]]:
+    """What was traced of each application's trial, by copy."""
+    if not any(isinstance(cell.job, ApplicationJob) for cell in plan.cells):
+        return {}
+    from leadline.store.traces import read_trace_without_segments, traced_trials
+
+    return {trial: copy_traces(read_trace_without_segments(result, trial)) for trial in traced_trials(result)}
 
 
 def _searches_of(plan: Plan) -> dict[str, Search]:
@@ -253,7 +275,7 @@ def _metrics(
     if not metrics:
         of_data = ("bandwidth", "iops", "latency_mean", "latency_p99")
         job = cell.job
-        expected = default_metrics(job.as_json()) if isinstance(job, MetadataJob) else of_data
+        expected = of_data if isinstance(job, Job) else default_metrics(job.as_json())
         why = validity.codes[0].evidence if validity.codes else "nothing was measured"
         for name in expected:
             metrics[name] = Quantity(None, metric_kind(name).unit, reason=why)

@@ -51,14 +51,17 @@ def outrunning(cells: Sequence[PlannedCell], tables: Mapping[str, CellTable]) ->
     limits = catalogue()["implausible"].thresholds
     found: dict[str, str] = {}
     for small, large in product(cells, cells):
+        one, other = small.job, large.job
+        if not isinstance(one, Job) or not isinstance(other, Job):
+            continue
         if not _must_be_slower(small, large, limits["sizes"]) or not {small.id, large.id} <= tables.keys():
             continue
         ratio = compare_cells(tables[large.id], tables[small.id], "bandwidth")
         seen = None if ratio is None else ratio.estimate()
         if seen is not None and seen.low is not None and seen.low > limits["outran"]:
             found[small.id] = (
-                f"random reads of {format_size(small.job.bs)} moved {seen.value:.3g} times as much as"
-                f" sequential ones of {format_size(large.job.bs)} in {large.id} (at least {seen.low:.3g}"
+                f"random reads of {format_size(one.bs)} moved {seen.value:.3g} times as much as"
+                f" sequential ones of {format_size(other.bs)} in {large.id} (at least {seen.low:.3g}"
                 f" times, {seen.count} blocks)"
             )
     return found

@@ -265,6 +265,64 @@ class PublishedView:
 
 
 @dataclass(frozen=True)
+class ApplicationRow:
+    """A row of figures; `keys` name what they are of, `state` is the worst of the cells behind them."""
+
+    keys: tuple[str, ...]
+    values: tuple[Quantity, ...]
+    state: State
+
+
+@dataclass(frozen=True)
+class ApplicationTable:
+    """Figures of an application: `keys` head the columns that name a row, `columns` those of figures."""
+
+    name: str
+    title: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[ApplicationRow, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ApplicationPoint:
+    """A cell in the figures: `copies` at once took `run_time`, with its `shares` (read, write, …)."""
+
+    series: str
+    target: str
+    copies: int
+    run_time: Quantity
+    shares: dict[str, Quantity]
+    state: State
+
+
+@dataclass(frozen=True)
+class ApplicationModel:
+    """A model fitted to a series: seconds of computing that `cpus` share, and of what copies do in turn.
+
+    `points` are (copies, seconds by the model, measured / model - 1). It is no measurement.
+    """
+
+    series: str
+    target: str
+    cpus: int
+    compute_s: float
+    shared_s: float
+    fitted_to: tuple[int, ...]
+    points: tuple[tuple[int, float, float | None], ...]
+
+
+@dataclass(frozen=True)
+class ApplicationView:
+    """What a study of applications shows besides cells and comparisons."""
+
+    tables: tuple[ApplicationTable, ...]
+    points: tuple[ApplicationPoint, ...]
+    models: tuple[ApplicationModel, ...]
+
+
+@dataclass(frozen=True)
 class Findings:
     """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list."""
 
@@ -288,3 +346,4 @@ class Findings:
     published_units: bool = False
     published: PublishedView | None = None
     traces: tuple[TraceView, ...] = ()
+    application: ApplicationView | None = None

@@ -10,6 +10,7 @@ from typing import Any
 from leadline.analysis.level_shift import TrialShift
 from leadline.analysis.metrics import operation_phases
 from leadline.analysis.origin import Bytes, bytes_read, bytes_written
+from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
 from leadline.spec.replay import ReplayJob
@@ -61,7 +62,12 @@ def _too_short(case: Case) -> Iterator[Code]:
     if isinstance(case.cell.job, ReplayJob):
         if seconds < limit["phase_seconds"]:
             yield kind.fire(f"the replay took {seconds:.3g} s")
-    elif seconds < limit["seconds"]:
+        return
+    if isinstance(case.cell.job, ApplicationJob):
+        if seconds < limit["seconds_invalid"]:
+            yield kind.fire(f"a copy ran for {seconds:.3g} s: much of it is starting the program")
+        return
+    if seconds < limit["seconds"]:
         yield kind.fire(f"{seconds:.3g} s were measured", worse=seconds < limit["seconds_invalid"])
     elif operations < limit["operations"]:
         yield kind.fire(f"{operations} operations in {seconds:.3g} s")
@@ -103,6 +109,8 @@ def _own_late_ms(trial: TrialRow) -> float | None:
 
 def _host_cpu_saturated(case: Case) -> Iterator[Code]:
     kind = catalogue()["host_cpu_saturated"]
+    if isinstance(case.cell.job, ApplicationJob):
+        return  # how long a program takes is the figure, whatever limits it: that is said in words
     busy, trial = worst_trial(case.good, lambda row: row.cpu_busy_share)
     if busy >= kind.thresholds["busy_share"] and case.facts.access != "null":
         yield kind.fire(f"the host's CPUs were busy {busy:.0%} of the time in {trial}")
@@ -162,6 +170,33 @@ def _cached_reads(case: Case) -> Iterator[Code]:
                 f"the OSDs read {format_size(found.device)} from their stores for {format_size(found.osd)}"
                 f" that they sent: {inside:.0%} from their caches"
             )
+
+
+def _cold_input(case: Case) -> Iterator[Code]:
+    """An input that was to be cold: copies share it, so that it has to come from storage once at most.
+
+    They may read less than the whole input, so that only next to nothing tells.
+    """
+    job = case.cell.job
+    if not isinstance(job, ApplicationJob) or job.cache != "cold" or not job.input_bytes or not case.good:
+        return
+    if case.facts.in_memory:
+        return
+    found = bytes_read(case.good)
+    source = _nearest_source(found)
+    if source is None:
+        reasons = {reason for name, reason in found.reasons.items() if name != "application"}
+        yield catalogue()["origin_unknown"].fire("; ".join(sorted(reasons)))
+        return
+    words, value = source
+    each = min(job.input_bytes, found.application // (job.copies * len(case.good)))
+    wanted = each * len(case.good)
+    cached = _missing_share(value, wanted)
+    if cached > catalogue()["cached_reads"].thresholds["share_cold"]:
+        yield catalogue()["cached_reads"].fire(
+            f"a cold start was asked for; {format_size(value)} {words} in {len(case.good)} trials, each of"
+            f" which read at least {format_size(each)}"
+        )
 
 
 def _nearest_source(found: Bytes) -> tuple[str, int] | None:
@@ -387,6 +422,7 @@ _RULES: tuple[Callable[[Case], Iterator[Code]], ...] = (
     _errors,
     _unwritten_blocks,
     _cached_reads,
+    _cold_input,
     _buffered_writes,
     _few_blocks,
     _too_short,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from leadline.analysis.metrics import metric_kind, metric_operation, operation_label
+from leadline.analysis.metrics import APPLICATION_COMPARED, metric_kind, metric_operation, operation_label
 from leadline.verdict.chain_words import chain_statements
 from leadline.verdict.comparisons import FEW_BLOCKS, confidence_words
 from leadline.verdict.model import Cell, Comparison, Outcome, Statement, TargetView
@@ -29,7 +29,7 @@ def statements(
     """
     found: list[Statement] = []
     views = {target.name: target for target in targets}
-    primary = [_named(c) for c in comparisons if metric_kind(c.metric).unit != "ns"]
+    primary = [_named(c) for c in comparisons if _leads(c.metric)]
     for target in targets:
         own = [c for c in primary if c.other == target.name]
         if own:
@@ -42,6 +42,11 @@ def statements(
     found.extend(_cautions(cells, (*comparisons, *beside), complete))
     found.extend(_lab(targets))
     return tuple(found)
+
+
+def _leads(metric: str) -> bool:
+    """A rate, or what a program is asked for; not a latency, nor what explains a run time."""
+    return metric_kind(metric).unit != "ns" and metric not in APPLICATION_COMPARED[1:]
 
 
 def _named(comparison: Comparison) -> Comparison:

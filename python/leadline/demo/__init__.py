@@ -1,0 +1,1 @@
+"""Programs to measure with: real ones, which know nothing of being measured."""

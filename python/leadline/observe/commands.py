@@ -1,0 +1,96 @@
+"""Finds out about a command before it is run: where its program lies, and how large its input is.
+
+The input may lie on a mount that hangs, so it is walked in a child with a deadline: this very module.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import TargetError
+from leadline.observe.children import ask_child
+from leadline.spec.application import Input
+
+FILES_MAX = 1_000_000
+_DEADLINE_S = 120.0
+
+
+def find_program(word: str) -> tuple[str | None, str]:
+    """The program's path, or None and why it cannot be started."""
+    if "/" in word:
+        path = Path(word).expanduser()
+        if path.is_dir():
+            return None, f"{word} is a directory"
+        if not path.exists():
+            return None, f"there is no program {word}"
+        if not os.access(path, os.X_OK):
+            return None, f"{word} may not be executed"
+        return str(path.absolute()), ""
+    found = shutil.which(word)
+    return (found, "") if found else (None, f"there is no program {word} on PATH")
+
+
+def words_here(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Those words of a command that name something in this process's directory by a relative path."""
+    return tuple(
+        word
+        for word in words[1:]
+        if word and not word.startswith(("/", "-", "~")) and len(word) < 4096 and os.path.lexists(word)
+    )
+
+
+def look_at_input(path: str, deadline_s: float = _DEADLINE_S) -> Input:
+    """What lies at `path`. Raises TargetError where it cannot be staged."""
+    shown = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - Path.absolute keeps ".."
+    answer = ask_child("leadline.observe.commands", [shown], deadline_s)
+    if answer.stuck_pid is not None:
+        raise TargetError(
+            f"--input {shown}: no answer within {deadline_s:g} s; process {answer.stuck_pid} waits for it",
+            "see whether its server is up, or name a smaller input",
+        )
+    found = answer.lines[-1] if answer.lines else {"problem": answer.stderr or "cannot be read"}
+    if "problem" in found:
+        raise TargetError(f"--input {shown}: {found['problem']}", "name a directory of files, or a file")
+    return Input(shown, int(found["files"]), int(found["bytes"]), tuple(found["names"]))
+
+
+def _measure(path: str) -> dict[str, Any]:
+    place = Path(path)
+    if place.is_file():
+        return {"files": 1, "bytes": place.stat().st_size, "names": [place.name]}
+    if not place.is_dir():
+        return {"problem": "there is no such file or directory" if not place.exists() else "is no directory"}
+    files = size = 0
+    waiting = [path]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file():
+                    files, size = files + 1, size + entry.stat().st_size
+                else:
+                    return {"problem": f"{entry.path} is neither a file nor a directory"}
+                if files > FILES_MAX:
+                    return {"problem": f"more than {FILES_MAX:,} files"}
+    if not files:
+        return {"problem": "holds no file"}
+    return {"files": files, "bytes": size, "names": sorted(os.listdir(path))[:10_000]}  # noqa: PTH208
+
+
+def main() -> None:
+    """Print what lies at the path of the command line, as one line of JSON."""
+    try:
+        found = _measure(sys.argv[1])
+    except OSError as error:
+        found = {"problem": f"{error.strerror} ({error.filename})"}
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+"""From trials of applications to metrics, tables and sentences, on made figures with known answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from application_examples import MIB, account, planned, traced, trial
+from builders import facts
+
+from findings_examples import typical
+from leadline.analysis.application import CopyTrace
+from leadline.analysis.cells import CellTable, cell_metrics, compare_cells, tabulate
+from leadline.analysis.metrics import default_metrics, known_metrics, metric_kind, primary_metric
+from leadline.analysis.statistics import arithmetic_mean
+from leadline.plan import PlannedCell
+from leadline.report import charts
+from leadline.report.application import printed_tables
+from leadline.report.markdown import to_markdown
+from leadline.report.page import to_html
+from leadline.report.redact import redacted
+from leadline.report.show_json import to_json
+from leadline.store.tables import TrialRow
+from leadline.verdict.application import Place, application_view, places_of
+from leadline.verdict.application_words import application_statements
+from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.model import Cell, Quantity, Statement, Validity
+from leadline.verdict.validity import Case, judge
+
+Traces = Mapping[str, Mapping[int, CopyTrace]]
+
+
+def view_of(
+    cells: Sequence[PlannedCell], rows: Sequence[TrialRow], traces: Traces
+) -> tuple[tuple[Place, ...], dict[str, CellTable]]:
+    """The places of a made result, every cell VALID."""
+    tables = tabulate(rows, {}, frozenset(), traces=traces)
+    shown = []
+    for cell in cells:
+        metrics = {
+            name: Quantity(
+                m.estimate.value, metric_kind(name).unit, m.estimate.low, m.estimate.high, m.estimate.count
+            )
+            if m.estimate
+            else Quantity(None, metric_kind(name).unit, reason=m.reason)
+            for name, m in cell_metrics(tables[cell.id]).items()
+        }
+        job = {**cell.job.as_json(), "notes": []}
+        shown.append(Cell(cell.id, cell.target, cell.work, cell.factors, job, metrics, Validity("VALID")))
+    return places_of(cells, shown, tables, traces), tables
+
+
+def document(blocks: int = 3) -> tuple[list[PlannedCell], list[TrialRow], Traces]:
+    """The document's four copies: 943 s with 170 s of I/O on one target, 832 s with 67 s on the other."""
+    cells = [planned("current", 4), planned("ceph", 4)]
+    rows, traces = [], {}
+    for target, seconds, io_s in (("current", 942.7, 169.7), ("ceph", 832.3, 66.6)):
+        for block in range(1, blocks + 1):
+            row = trial(f"{target}.run_4", block, [seconds * (1 + 0.001 * block)] * 4, cpus=8)
+            rows.append(row)
+            traces[row.trial] = {copy: traced(seconds, io_s, meta_s=1.0) for copy in (1, 2, 3, 4)}
+    return cells, rows, traces
+
+
+def said(cells: Sequence[PlannedCell], rows: Sequence[TrialRow], traces: Traces) -> list[Statement]:
+    places, tables = view_of(cells, rows, traces)
+    states = {cell.id: "VALID" for cell in cells}
+    found = compare_targets(cells, tables, states, cells[0].target, (), 0.05)  # type: ignore[arg-type]
+    return list(application_statements(places, found))
+
+
+def test_a_trials_figures_are_means_over_its_copies() -> None:
+    row = trial("a.run_2", 1, [10.0, 14.0])
+    found = tabulate([row], {}, frozenset(), traces={row.trial: {1: traced(10, 2), 2: traced(14, 7)}})
+    values = found["a.run_2"].by_block[1].values
+    assert values["run_time"] == 12
+    assert values["run_time_slowest"] == 14
+    assert values["io_time"] == 4.5
+    assert values["share_read"] == pytest.approx((0.2 + 0.5) / 2)
+    assert values["share_compute"] == pytest.approx((0.8 + 0.5) / 2)
+    assert values["bytes_read"] == 28 * MIB
+    assert values["agg_perf_by_slowest"] == pytest.approx((15 + 30 / 7) / 2 * MIB)
+
+
+def test_without_a_trace_bytes_are_the_kernels_and_shares_have_a_reason() -> None:
+    found = tabulate([trial("a.run_1", 1, [10.0])], {}, frozenset())
+    measured = found["a.run_1"].by_block[1]
+    assert measured.values["bytes_read"] == 40 * MIB
+    assert measured.values["wall_speed"] == pytest.approx(4.2 * MIB)
+    assert "share_read" not in measured.values
+    assert "not traced" in measured.reasons["share_read"]
+
+
+def test_a_share_of_zero_is_a_figure_with_an_interval() -> None:
+    rows = [trial("a.run_1", block, [10.0 + block]) for block in (1, 2, 3)]
+    traces = {row.trial: {1: traced(10, 2.0 + 0.1 * place)} for place, row in enumerate(rows)}
+    metrics = cell_metrics(tabulate(rows, {}, frozenset(), traces=traces)["a.run_1"])
+    write, read = metrics["share_write"].estimate, metrics["share_read"].estimate
+    assert write is not None
+    assert (write.value, write.low) == (0, 0)
+    assert read is not None
+    assert read.low is not None
+    assert read.low < 0.21 < (read.high or 0)
+
+
+def test_the_plain_mean_never_reaches_below_zero() -> None:
+    found = arithmetic_mean([0.0, 0.5])
+    assert found is not None
+    assert found.value == 0.25
+    assert found.low == 0
+    assert arithmetic_mean([]) is None
+
+
+def test_programs_are_compared_in_run_time_and_what_explains_it() -> None:
+    job = planned("a", 1).job.as_json()
+    assert primary_metric(job) == "run_time"
+    assert default_metrics(job) == ("run_time", "io_time", "agg_perf_by_slowest")
+    assert default_metrics(planned("a", 1, trace="off").job.as_json()) == ("run_time",)
+    assert set(default_metrics(job)) <= set(known_metrics())
+    assert not metric_kind("run_time").higher_is_better
+    assert metric_kind("share_read").unit == "1"
+
+
+def test_a_time_and_a_share_are_never_mixed_up() -> None:
+    """8 % of 832 s against 18 % of 943 s is 61 % less time, and 10 points of share: not "about 40 %"."""
+    text = next(s.text for s in said(*document()) if s.text.startswith("Reading and writing"))
+    assert "60.8 % less time" in text
+    assert "10.0 points lower" in text
+    assert "The run time itself is 11.7 % less" in text
+
+
+def test_targets_are_compared_block_by_block() -> None:
+    cells, rows, traces = document()
+    tables = tabulate(rows, {}, frozenset(), traces=traces)
+    ratio = compare_cells(tables[cells[0].id], tables[cells[1].id], "run_time")
+    assert ratio is not None
+    assert ratio.value == pytest.approx(832.3 / 942.7)
+
+
+def test_the_documents_tables_are_all_there() -> None:
+    places, _ = view_of(*document())
+    view = application_view(places)
+    assert view is not None
+    tables = {table.name: table for table in view.tables}
+    assert list(tables) == ["run_times", "speeds", "reading_and_writing", "shares", "by_copies"]
+    assert tables["run_times"].columns == ("current", "ceph")
+    assert [row.keys for row in tables["run_times"].rows] == [("4", str(n)) for n in (1, 2, 3, 4)] + [
+        ("4", "mean")
+    ]
+    share = tables["reading_and_writing"].rows[1].values[1]
+    assert share.value == pytest.approx(66.6 / 832.3)
+    assert share.blocks == 3
+    printed = {table.title: table for table in printed_tables(view)}
+    assert printed["Run times compared"].units == ("min", "min")
+
+
+def test_tables_of_what_only_a_trace_knows_are_left_out_without_one() -> None:
+    cells, rows, _ = document()
+    view = application_view(view_of(cells, rows, {})[0])
+    assert view is not None
+    assert [table.name for table in view.tables] == ["run_times", "speeds", "by_copies"]
+
+
+def grown(times: Mapping[int, float], cpus: int, busy: float, own: float) -> list[Statement]:
+    """Statements on one target whose copies took these times; `busy` and `own` are shares of all CPUs."""
+    cells = [planned("a", copies) for copies in times]
+    rows = [
+        trial(
+            *(f"a.run_{copies}", block, [seconds] * copies),
+            cpus=cpus,
+            cpu_busy_share=busy,
+            cpu_user_ns=round(seconds * cpus * own * 1e9),
+        )
+        for copies, seconds in times.items()
+        for block in (1, 2)
+    ]
+    return said(cells, rows, {})
+
+
+def test_saturated_cpus_are_told_from_a_busy_storage() -> None:
+    told = [s.text for s in grown({1: 10, 4: 20}, cpus=2, busy=0.98, own=0.9)]
+    assert any("CPUs and not the storage" in text for text in told)
+    told = [s.text for s in grown({1: 10, 4: 20}, cpus=2, busy=0.3, own=0.2)]
+    assert not any("CPUs" in text for text in told)
+
+
+def test_cpus_that_somebody_else_keeps_busy_are_not_laid_to_the_copies() -> None:
+    told = [s.text for s in grown({1: 10, 2: 11}, cpus=4, busy=0.95, own=0.2)]
+    assert any("something else than the copies" in text for text in told)
+    assert not any("not the storage" in text for text in told)
+
+
+def test_growth_with_copies_is_said_with_the_work_done() -> None:
+    told = [s.text for s in grown({1: 800, 8: 1600}, cpus=8, busy=0.3, own=0.3)]
+    assert any(
+        "2.00 times as long as with one copy" in text and "4.00 times the work" in text for text in told
+    )
+
+
+def test_the_model_is_called_one_and_says_when_it_does_not_hold() -> None:
+    fits = {1: 10.0, 2: 11.0, 4: 22.0}  # C = 9 s, s = 1 s, 2 CPUs
+    text = next(s.text for s in grown(fits, cpus=2, busy=0.3, own=0.3) if "model" in s.text)
+    assert "C = 9.00 s" in text
+    assert "off by up to 0.0%" in text
+    text = next(s.text for s in grown({**fits, 4: 60.0}, cpus=2, busy=0.3, own=0.3) if "model" in s.text)
+    assert "does not hold here" in text
+
+
+def test_copies_that_moved_different_amounts_did_not_do_the_same() -> None:
+    cells, rows, traces = document()
+    other = {copy: replace(trace, bytes_read=20 * MIB) for copy, trace in traces[rows[-1].trial].items()}
+    uneven = {**traces, **{row.trial: other for row in rows if row.target == "ceph"}}
+    assert any("did not all do the same" in s.text for s in said(cells, rows, uneven))
+    assert not any("did not all do the same" in s.text for s in said(cells, rows, traces))
+
+
+def test_a_cold_start_that_read_next_to_nothing_from_storage_is_doubted() -> None:
+    cell = planned("a", 2)
+    for device, fires in ((MIB // 2, True), (20 * MIB, False)):
+        row = trial("a.run_2", 1, [5.0, 5.0], device_read_bytes=device, total_read_bytes=60 * MIB)
+        found = judge(Case(cell, facts(), (row,), 1, 8 << 30, None))
+        assert ("cached_reads" in {code.code for code in found.codes}) == fires
+    warm = judge(Case(planned("a", 2, cache="warm"), facts(), (row,), 1, 8 << 30, None))
+    assert {code.code for code in warm.codes} == {"few_blocks"}
+
+
+def test_a_run_of_a_blink_is_said_to_be_mostly_starting() -> None:
+    row = trial("a.run_1", 1, [0.02])
+    found = judge(Case(planned("a", 1, cache="warm"), facts(), (row,), 1, 8 << 30, None))
+    assert "too_short" in {code.code for code in found.codes}
+
+
+def test_every_report_has_the_tables_and_the_page_its_charts() -> None:
+    cells, rows, traces = document()
+    places, _ = view_of(cells, rows, traces)
+    view = application_view(places)
+    shown = tuple(place.cell for place in places)
+    findings = replace(typical(), cells=shown, comparisons=(), application=view)
+    panels = charts.draw(findings)
+    assert len(panels.copies) == 1
+    assert [chart.title for chart in panels.shares] == ["current", "ceph"]
+    for text in (to_markdown(findings), to_html(findings)):
+        for title in ("Run times compared", "Where the run time went", "Reading and writing together"):
+            assert title in text
+    points = to_json(findings)["application"]["points"]
+    assert {point["copies"] for point in points} == {4}
+
+
+def test_an_invalid_cell_is_never_shown_without_the_word() -> None:
+    cells, rows, traces = document()
+    places, _ = view_of(cells, rows, traces)
+    bad = [replace(p, cell=replace(p.cell, validity=Validity("INVALID"))) for p in places]
+    view = application_view(bad)
+    assert view is not None
+    findings = replace(typical(), cells=tuple(p.cell for p in bad), comparisons=(), application=view)
+    table = to_markdown(findings).partition("## Run time by number of runs")[2].partition("## ")[0]
+    assert "| 4 | INVALID 15.7" in table
+    assert "| INVALID 13.9" in table
+
+
+def test_commands_that_differ_make_series_of_their_own() -> None:
+    cells = [
+        planned("a", 1),
+        replace(planned("a", 1, command=("other",)), id="a.more_1", work="more_1"),
+    ]
+    rows = [trial("a.run_1", 1, [5.0]), trial("a.more_1", 1, [6.0])]
+    places, _ = view_of(cells, rows, {})
+    assert {place.series for place in places} == {"a run_1", "a more_1"}
+
+
+def test_a_copy_whose_bytes_cannot_be_read_has_a_reason_and_no_zero() -> None:
+    row = trial("a.run_1", 1, [5.0])
+    blind = account(1, 5.0, read_bytes=None, write_bytes=None, memory_max_bytes=None)
+    found = tabulate([replace(row, summary=json.dumps({"copies": [blind]}))], {}, frozenset())
+    measured = found["a.run_1"].by_block[1]
+    assert "bytes_read" not in measured.values
+    assert measured.reasons["bytes_read"]
+    assert measured.reasons["memory_max"]
+
+
+def test_a_redacted_report_says_nothing_of_the_command_or_what_it_printed() -> None:
+    cells, rows, traces = document()
+    places, _ = view_of(cells, rows, traces)
+    own = replace(
+        places[0].cell, job={**places[0].cell.job, "command": ["prog", "--password=hush"], "input": "/data/x"}
+    )
+    text = "1 of 3 trials; t1: copy 2 of 4: exit code 7: token hush (program)"
+    findings = replace(typical(), cells=(own,), comparisons=(), statements=(Statement("caution", text),))
+    shown = redacted(findings)
+    assert shown.statements[0].text.endswith("exit code 7 (program)")
+    assert "hush" not in str(shown.cells)
+
+
+def test_what_a_trace_lost_is_said() -> None:
+    cells, rows, traces = document(blocks=2)
+    found = json.loads(rows[0].summary) | {"trace_lost": 12}
+    failed = json.loads(rows[1].summary) | {"trace_error": "the log is damaged"}
+    broken = [
+        replace(rows[0], summary=json.dumps(found)),
+        replace(rows[1], summary=json.dumps(failed)),
+        *rows[2:],
+    ]
+    told = said(cells, broken, traces)
+    assert any("12 records lost" in " ".join(s.evidence) for s in told)
+    assert any("1 of 4 trials have no trace" in s.text for s in told)

@@ -1,0 +1,140 @@
+"""A command in a study: what may be said of it, what is refused, and what a plan makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from builders import MIB, facts
+
+from leadline.errors import SpecError
+from leadline.plan import Plan, make_plan
+from leadline.spec.application import ApplicationFacts, ApplicationJob, Input
+from leadline.spec.library import load_study
+from leadline.spec.metadata import job_from_json
+from leadline.spec.study import Study, parse_study
+from leadline.spec.target import Target, TargetFacts
+from leadline.spec.yaml_source import read_yaml
+
+STAGED = Input("/data/events", 3, 30 * MIB, ("a.root",))
+
+
+def study(work: str, more: str = "") -> Study:
+    text = f"format: leadline.study/1\nworks:\n  run: {work}\n{more}"
+    return parse_study(read_yaml(text, "s.yaml", {}))
+
+
+def plan(asked: Study, found: ApplicationFacts | None = None, fact: TargetFacts | None = None) -> Plan:
+    known = found or ApplicationFacts("/bin/prog", input=STAGED)
+    return make_plan(
+        asked, {"a": Target("a", "/x")}, {"a": fact or facts()}, 8 << 30, 1, look=lambda *_: known
+    )
+
+
+def job(asked: Study, found: ApplicationFacts | None = None) -> ApplicationJob:
+    own = plan(asked, found).cells[0].job
+    assert isinstance(own, ApplicationJob)
+    return own
+
+
+def test_every_default_of_a_command_is_explicit_in_the_plan() -> None:
+    own = job(study("{command: [prog, -x, 3], input: /data/events}"))
+    assert own.command == ("prog", "-x", "3")
+    assert (own.copies, own.cache, own.trace, own.runtime_ns) == (1, "cold", "preload", 3600 * 10**9)
+    assert (own.input, own.input_files, own.input_bytes) == ("/data/events", 3, 30 * MIB)
+    assert job_from_json(json.loads(json.dumps(own.as_json()))) == own
+
+
+def test_a_plan_with_commands_is_read_back_as_it_was_stored() -> None:
+    made = plan(study("{command: [prog, '{input}'], input: /data}", "factors: {copies: [1, 2, 4]}\n"))
+    assert Plan.from_json(json.loads(json.dumps(made.as_json()))) == made
+    assert [cell.work for cell in made.cells] == ["run_copies1", "run_copies2", "run_copies4"]
+
+
+def test_the_input_is_staged_once_for_all_numbers_of_copies() -> None:
+    made = plan(study("{command: [prog], input: /data}", "factors: {copies: [1, 8]}\n"))
+    assert [layout.total_bytes for layout in made.layouts("a")] == [30 * MIB]
+    assert made.bytes_needed["a"] == 30 * MIB
+
+
+@pytest.mark.parametrize(
+    ("work", "key", "words"),
+    [
+        ("{command: prog}", "works.run.command", "list of words"),
+        ("{command: [true]}", "works.run.command", "no word"),
+        ("{command: [prog], rw: read}", "works.run.rw", "means nothing with command"),
+        ("{command: [prog], numjobs: 2}", "works.run.numjobs", "means nothing with command"),
+        ("{command: [prog], operations: [create]}", "works.run.operations", "means nothing with command"),
+        ("{copies: 2, rw: read}", "works.run.copies", "means nothing without command"),
+        ("{command: [prog], copies: 0}", "works.run.copies", "out of range"),
+        ("{command: [prog, '{input}']}", "works.run.command", "no input is named"),
+        ("{command: [prog], runtime: 0}", "works.run.runtime", "cannot be 0"),
+        ("{command: [prog], trace: magic}", "works.run.trace", "is not one of them"),
+        ("{command: [prog], search: {bound: 1ms}}", "works.run.search", "not of a command"),
+        ("{jobs: {a: {command: [prog]}, b: {rw: read}}}", "command", "one of several jobs"),
+    ],
+)
+def test_contradictions_name_their_key(work: str, key: str, words: str) -> None:
+    with pytest.raises(SpecError) as error:
+        study(work)
+    assert key in error.value.message
+    assert words in error.value.message
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("found", "fact", "more", "words"),
+    [
+        (ApplicationFacts(None, "there is no program prog on PATH"), None, "", "no program prog"),
+        (None, facts(access="null"), "", "null:// has no files"),
+        (None, None, "limits: {max_rate: 1M}\n", "max_rate cannot hold"),
+    ],
+)
+def test_a_command_that_cannot_run_is_refused_before_anything_starts(
+    found: ApplicationFacts | None, fact: TargetFacts | None, more: str, words: str
+) -> None:
+    with pytest.raises(SpecError, match=words):
+        plan(study("{command: [prog]}", more), found, fact)
+
+
+def test_a_study_without_its_command_says_how_to_give_it() -> None:
+    with pytest.raises(SpecError) as error:
+        plan(load_study("analysis", {}))
+    assert "-- PROGRAM" in error.value.remedy
+
+
+def test_words_after_the_dashes_become_the_command_of_the_study() -> None:
+    asked = load_study("analysis", {}, command=("prog", "a b"), input_path="/data")
+    assert {work.command for work in asked.works.values()} == {("prog", "a b")}
+    assert {work.input for work in asked.works.values()} == {"/data"}
+    with pytest.raises(SpecError, match="no work of this study runs a command"):
+        load_study("quick", {}, command=("prog",))
+    with pytest.raises(SpecError, match="--input"):
+        load_study("quick", {}, input_path="/data")
+
+
+def test_a_relative_program_is_made_absolute_and_a_name_stays_a_name() -> None:
+    found = ApplicationFacts("/here/prog")
+    assert job(study("{command: [./prog]}"), found).command == ("/here/prog",)
+    assert job(study("{command: [prog]}"), found).command == ("prog",)
+
+
+def test_auto_takes_the_first_tracer_that_can_follow_and_says_why() -> None:
+    asked = study("{command: [prog]}")
+    only_bpf = ApplicationFacts("/bin/prog", untraceable=(("preload", "it is static"),))
+    none = ApplicationFacts("/bin/prog", untraceable=(("preload", "it is static"), ("bpf", "not root")))
+    assert job(asked, only_bpf).trace == "bpf"
+    notes = " ".join(plan(asked, none).cells[0].notes)
+    assert job(asked, none).trace == "off"
+    assert "it is static" in notes
+    assert "not root" in notes
+    with pytest.raises(SpecError, match="it is static"):
+        plan(study("{command: [prog], trace: preload}"), only_bpf)
+
+
+def test_a_word_that_is_a_file_here_is_pointed_at(tmp_path: Path) -> None:
+    found = ApplicationFacts("/bin/python3", here=("analyse.py",))
+    notes = " ".join(plan(study("{command: [python3, analyse.py]}"), found).cells[0].notes)
+    assert "analyse.py is a file here" in notes
+    assert "absolute path" in notes
