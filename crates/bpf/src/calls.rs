@@ -1,6 +1,6 @@
 //! Every call that the tracer counts, listed once: its name, what its time counts as, how it names files.
 
-use crate::vocabulary::{COUNTERS, SHAPES};
+use crate::vocabulary::{COUNTERS, KINDS, SHAPES};
 use Kind::{Meta, None, Read, Sync, Write};
 
 /// What the time of a call counts as.
@@ -29,6 +29,15 @@ pub struct Call {
     pub has_directory: bool,
     pub second: u8,
 }
+
+// The program numbers kinds by their place among the words.
+const _: () = assert!(
+    same(KINDS[Read as usize], "READ")
+        && same(KINDS[Write as usize], "WRITE")
+        && same(KINDS[Meta as usize], "META")
+        && same(KINDS[Sync as usize], "SYNC")
+        && same(KINDS[None as usize], "NONE")
+);
 
 const PLAIN: u8 = shape("PLAIN");
 const OPEN: u8 = shape("OPEN");

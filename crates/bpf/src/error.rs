@@ -20,10 +20,9 @@ impl BpfError {
     /// A call of the loader or of the system that failed, with the cause behind it.
     pub fn failed(what: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         let mut words = format!("{what}: {error}");
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            words = format!("{words}: {inner}");
-            cause = inner.source();
+        // The kernel's verifier gives its reasons in thousands of lines, of use to developers only.
+        if let Some(place) = words.find(" Verifier output") {
+            words.truncate(place);
         }
         Self::new(
             words,

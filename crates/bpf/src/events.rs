@@ -19,7 +19,7 @@ pub struct Totals {
     pub system_ns: u64,
     pub copied_in_bytes: u64,
     pub copied_out_bytes: u64,
-    pub faulted_bytes: u64,
+    pub faults: u64,
     pub calls: BTreeMap<usize, Tally>,
     pub histograms: [BTreeMap<usize, u64>; KINDS],
 }
@@ -34,7 +34,7 @@ impl Totals {
         self.system_ns += thread.system_ns;
         self.copied_in_bytes += thread.copied_in_bytes;
         self.copied_out_bytes += thread.copied_out_bytes;
-        self.faulted_bytes += thread.faulted_bytes;
+        self.faults += thread.faults;
         for (slot, tally) in thread
             .calls
             .iter()

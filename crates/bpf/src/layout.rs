@@ -76,7 +76,7 @@ pub struct Thread {
     pub system_ns: u64,
     pub copied_in_bytes: u64,
     pub copied_out_bytes: u64,
-    pub faulted_bytes: u64,
+    pub faults: u64,
     cache: [Cached; CACHED],
     pub calls: [Tally; SLOTS],
     pub histograms: [[u64; HISTOGRAM_BUCKETS]; KINDS],

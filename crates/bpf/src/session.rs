@@ -131,7 +131,12 @@ impl Session {
         }
         for (_, mut thread) in self.threads.iter().flatten() {
             // What it ran so far is not known: these hold where it began.
-            (thread.runtime_ns, thread.user_ns, thread.system_ns) = (0, 0, 0);
+            (
+                thread.runtime_ns,
+                thread.user_ns,
+                thread.system_ns,
+                thread.faults,
+            ) = (0, 0, 0, 0);
             collected
                 .totals
                 .entry(thread.image)

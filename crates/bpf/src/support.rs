@@ -18,8 +18,8 @@ const OLDEST_KERNEL: (u32, u32) = (5, 12);
 /// Why tracing in the kernel is impossible here, or None.
 pub fn unavailable(kernel_types: &Path) -> Option<BpfError> {
     built()
-        .or_else(|| new_enough())
-        .or_else(|| privileged())
+        .or_else(new_enough)
+        .or_else(privileged)
         .or_else(|| described(kernel_types))
         .or_else(own_numbers)
 }

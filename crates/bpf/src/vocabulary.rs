@@ -81,7 +81,6 @@ pub const TIMES: [&str; 13] = [
 ];
 
 /// What the time of a call counts as. NONE: it waits for something else than a file.
-#[cfg_attr(not(test), allow(dead_code))] // build.rs uses it
 pub const KINDS: [&str; 5] = ["READ", "WRITE", "META", "SYNC", "NONE"];
 
 /// How a call's arguments name files, and the bits that say what a transfer is.
@@ -103,6 +102,6 @@ pub const SHAPES: [(&str, u8); 14] = [
 ];
 
 /// What can be dropped, in the order of the program's totals.
-pub const LOST: [&str; 8] = [
-    "files", "names", "events", "threads", "tasks", "segments", "requests", "hooks",
+pub const LOST: [&str; 7] = [
+    "files", "names", "events", "threads", "tasks", "segments", "requests",
 ];

@@ -135,7 +135,7 @@ fn image<'py>(py: Python<'py>, image: &Image) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("cpu_user_ns", image.cpu_user_ns)?;
     dict.set_item("cpu_system_ns", image.cpu_system_ns)?;
     dict.set_item("mapped", image.mapped)?;
-    dict.set_item("faulted_bytes", image.faulted_bytes)?;
+    dict.set_item("faults", image.faults)?;
     dict.set_item("ring_used", image.ring_used)?;
     dict.set_item("asynchronous_used", image.asynchronous_used)?;
     dict.set_item("foreign", image.foreign)?;

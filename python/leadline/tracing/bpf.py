@@ -171,7 +171,10 @@ def _notes(image: dict[str, Any]) -> list[str]:
         ("foreign", "32-bit program: its calls were not counted"),
         ("asynchronous_used", "io_submit: its bytes were not counted"),
     )
-    return [words for mark, words in marks if image[mark]]
+    notes = [words for mark, words in marks if image[mark]]
+    if image["faults"]:
+        notes.append(f"{image['faults']} page faults that had to read")
+    return notes
 
 
 def _numbers(data: bytes, kind: str) -> np.ndarray[Any, Any]:

@@ -131,6 +131,7 @@ struct task_struct {
     s32 tgid;
     u64 utime;
     u64 stime;
+    unsigned long maj_flt;
     struct fs_struct *fs;
     struct files_struct *files;
     struct signal_struct *signal;

@@ -53,7 +53,7 @@ struct thread {
     u32 zero;
     u64 runtime_ns, user_ns, system_ns;  // at the image's start, then of the image
     u64 copied_in_bytes, copied_out_bytes;
-    u64 faulted_bytes;
+    u64 faults;  // that had to read
     struct cached cache[CACHED];
     struct tally calls[SLOTS];
     u64 histograms[KINDS][HISTOGRAM_BUCKETS];

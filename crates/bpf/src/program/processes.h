@@ -26,6 +26,7 @@ INLINE void send_thread(struct thread *thread, struct task_struct *task) {
     thread->runtime_ns = task->se.sum_exec_runtime - thread->runtime_ns;
     thread->user_ns = task->utime - thread->user_ns;
     thread->system_ns = task->stime - thread->system_ns;
+    thread->faults = task->maj_flt - thread->faults;
     if (!ring_output(&events, thread, sizeof(*thread), RING_NO_WAKEUP))
         return;
     u64 grave = next_number(TOTAL_GRAVES);
@@ -40,6 +41,7 @@ INLINE void begin_image(struct thread *thread, struct task_struct *task, u32 ima
     thread->runtime_ns = task->se.sum_exec_runtime;
     thread->user_ns = task->utime;
     thread->system_ns = task->stime;
+    thread->faults = task->maj_flt;
     thread->foreign = (task->thread_info.flags & FOREIGN_FLAG) != 0;
 }
 
