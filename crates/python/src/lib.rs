@@ -3,6 +3,7 @@
 mod convert;
 mod detach;
 mod errors;
+mod volume;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,8 @@ mod _core {
         check_files, engines, histogram_buckets, histogram_merge, histogram_percentiles,
         histogram_summary, lay_out, read_record, run_trial, version,
     };
+    #[pymodule_export]
+    use super::volume::{Volume, parse_location, schemes};
 }
 
 /// The version of the compiled half, equal to the package's.
