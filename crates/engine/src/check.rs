@@ -50,7 +50,13 @@ pub fn check(job: &Job, signal: Interrupts) -> Result<Checked, EngineError> {
         let name = volume::name_of(&path)?;
         let file = volume.open(name, OpenHow::default(), job.file_bytes())?;
         let file = file.as_ref();
-        checked.check_file(job, (file, &path, id), &pattern, buffer.as_mut_slice(), signal)?;
+        checked.check_file(
+            job,
+            (file, &path, id),
+            &pattern,
+            buffer.as_mut_slice(),
+            signal,
+        )?;
     }
     Ok(checked)
 }

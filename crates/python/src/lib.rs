@@ -16,12 +16,12 @@ use serde_json::Value;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::volume::{Volume, parse_location, schemes};
+    #[pymodule_export]
     use super::{
         check_files, engines, histogram_buckets, histogram_merge, histogram_percentiles,
         histogram_summary, lay_out, read_record, run_trial, version,
     };
-    #[pymodule_export]
-    use super::volume::{Volume, parse_location, schemes};
 }
 
 /// The version of the compiled half, equal to the package's.

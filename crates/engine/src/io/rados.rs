@@ -68,7 +68,12 @@ impl Engine for Rados {
             files.push(name.to_owned());
         }
         let pieces = (setup.block_bytes as u64).div_ceil(object_bytes) as u32 + 1;
-        let queue = Queue::new(Arc::clone(pool.context()), setup.depth, setup.block_bytes, pieces);
+        let queue = Queue::new(
+            Arc::clone(pool.context()),
+            setup.depth,
+            setup.block_bytes,
+            pieces,
+        );
         let queue = queue.map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(libc::ENOMEM);
             Failure::system(errno, "allocation of buffers", "memory".as_ref(), 0)
@@ -122,7 +127,11 @@ impl Queueing for Rados {
     ) -> Result<(), i32> {
         completions.append(&mut self.ended);
         let wanted = minimum as usize;
-        let span = Duration::from_nanos(if completions.len() < wanted { timeout_ns } else { 0 });
+        let span = Duration::from_nanos(if completions.len() < wanted {
+            timeout_ns
+        } else {
+            0
+        });
         let progress = &mut self.progress;
         self.queue.reap(span, |slot, _, result| {
             let state = &mut progress[slot as usize];
@@ -176,9 +185,7 @@ impl Rados {
             let length = room.min(end - start);
             let object = object_name(file, offset, self.object_bytes);
             let place = (within, start, length);
-            let result = self
-                .queue
-                .start((slot, state.left), action, &object, place);
+            let result = self.queue.start((slot, state.left), action, &object, place);
             if result < 0 {
                 state.result = state.result.min(result);
                 break;

@@ -152,6 +152,19 @@ impl Mounted {
         i64::from(unsafe { (self.library.ceph_unlink)(self.client, path.as_ptr()) })
     }
 
+    /// 0 where a directory can be listed, or minus errno.
+    pub fn look_into(&self, path: &CStr) -> i64 {
+        let mut listing: Listing = std::ptr::null_mut();
+        // SAFETY: the text and the out-pointer live for the call.
+        let opened =
+            unsafe { (self.library.ceph_opendir)(self.client, path.as_ptr(), &raw mut listing) };
+        if opened >= 0 {
+            // SAFETY: the listing is open, and not used afterwards.
+            unsafe { (self.library.ceph_closedir)(self.client, listing) };
+        }
+        i64::from(opened)
+    }
+
     /// Names in a directory, `.` and `..` left out, or the errno.
     pub fn names(&self, path: &CStr) -> Result<Vec<String>, i32> {
         let mut listing: Listing = std::ptr::null_mut();

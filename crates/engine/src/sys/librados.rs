@@ -98,9 +98,8 @@ impl Cluster {
         let mut handle: Handle = std::ptr::null_mut();
         let (cluster, name) = (text("ceph"), text(&access.name));
         // SAFETY: the out-pointer and the texts live for the call.
-        let result = unsafe {
-            (library.rados_create2)(&raw mut handle, cluster.as_ptr(), name.as_ptr(), 0)
-        };
+        let result =
+            unsafe { (library.rados_create2)(&raw mut handle, cluster.as_ptr(), name.as_ptr(), 0) };
         step("use the name of the Ceph user", result)?;
         let this = Self { library, handle };
         this.configure(access)?;
@@ -184,9 +183,8 @@ impl Context {
         let (pool, namespace) = (text(pool), text(namespace));
         let mut handle: Handle = std::ptr::null_mut();
         // SAFETY: the cluster is connected; the out-pointer and the text live for the call.
-        let result = unsafe {
-            (library.rados_ioctx_create)(cluster.handle, pool.as_ptr(), &raw mut handle)
-        };
+        let result =
+            unsafe { (library.rados_ioctx_create)(cluster.handle, pool.as_ptr(), &raw mut handle) };
         if result < 0 {
             return Err(-result);
         }
@@ -411,9 +409,8 @@ impl Queue {
         let mut completion: Handle = std::ptr::null_mut();
         let argument = std::ptr::from_ref(ticket).cast_mut().cast();
         // SAFETY: the ticket lives until the piece has ended: `drop` leaks it otherwise.
-        let made = unsafe {
-            (library.rados_aio_create_completion2)(argument, ended, &raw mut completion)
-        };
+        let made =
+            unsafe { (library.rados_aio_create_completion2)(argument, ended, &raw mut completion) };
         if made < 0 {
             return i64::from(made);
         }

@@ -90,7 +90,11 @@ mod tests {
         let Err(missing) = open(&["libnothing-of-this-name.so.9"], "libnothing9") else {
             panic!("it should not be there");
         };
-        assert!(missing.words.contains("is not installed"), "{}", missing.words);
+        assert!(
+            missing.words.contains("is not installed"),
+            "{}",
+            missing.words
+        );
         assert!(missing.remedy.contains("libnothing9"));
     }
 }

@@ -33,10 +33,13 @@ impl Mount {
             settings: vec![("client_mount_timeout", CONNECT_S.to_owned())],
         };
         let mounted = Mounted::mount(&access).map_err(|refusal| refused(refusal, location))?;
-        Ok(Self {
+        let this = Self {
             mounted: Arc::new(mounted),
             base: location.path.clone(),
-        })
+        };
+        let result = this.mounted.look_into(&this.full(""));
+        this.done(result, "look into", "")?;
+        Ok(this)
     }
 
     fn full(&self, path: &str) -> CString {
@@ -46,7 +49,11 @@ impl Mount {
         } else {
             format!("/{}/{path}", self.base)
         };
-        CString::new(whole.trim_end_matches('/')).unwrap_or_default()
+        let whole = match whole.trim_end_matches('/') {
+            "" => "/",
+            trimmed => trimmed,
+        };
+        CString::new(whole).unwrap_or_default()
     }
 
     fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
@@ -67,7 +74,9 @@ fn refused(refusal: Refusal, location: &Location) -> VolumeError {
         Refusal::Step(operation, errno) => {
             let user = location.text("user");
             let remedy = match errno {
-                libc::ENOENT => "check conf=, keyring= and fs=: one of them names nothing".to_owned(),
+                libc::ENOENT => {
+                    "check conf=, keyring= and fs=: one of them names nothing".to_owned()
+                }
                 libc::EACCES | libc::EPERM => {
                     format!("the cluster refuses client.{user}: check user= and keyring=")
                 }
@@ -132,11 +141,7 @@ impl Volume for Mount {
         let direct = if how.direct { libc::O_DIRECT } else { 0 };
         let flags = access | fresh | direct | libc::O_NOFOLLOW;
         let descriptor = self.mounted.open(&self.full(path), flags);
-        self.done(
-            descriptor,
-            if how.fresh { "create" } else { "open" },
-            path,
-        )?;
+        self.done(descriptor, if how.fresh { "create" } else { "open" }, path)?;
         Ok(Arc::new(Open {
             mounted: Arc::clone(&self.mounted),
             descriptor: descriptor as i32,
@@ -144,10 +149,9 @@ impl Volume for Mount {
     }
 
     fn space(&self) -> Outcome<Space> {
-        let here = self.full("");
         let (total_bytes, free_bytes) = self
             .mounted
-            .space(if here.is_empty() { c"/" } else { &here })
+            .space(&self.full(""))
             .map_err(|errno| VolumeError::new(errno, "ask for the space of", &self.base))?;
         Ok(Space {
             total_bytes,

@@ -76,14 +76,13 @@ impl Pool {
     pub fn connect(location: &Location) -> Outcome<Self> {
         let cluster = Cluster::connect(&access(location)).map_err(|why| refused(why, location))?;
         let pool = &location.container;
-        let context =
-            Context::open(&Arc::new(cluster), pool, &location.path).map_err(|errno| {
-                let remedy = match errno {
-                    libc::ENOENT => format!("there is no pool {pool}: `ceph osd pool ls` lists them"),
-                    _ => remedy_for(errno, location.text("user")),
-                };
-                VolumeError::new(errno, "open the pool", pool).with_remedy(&remedy)
-            })?;
+        let context = Context::open(&Arc::new(cluster), pool, &location.path).map_err(|errno| {
+            let remedy = match errno {
+                libc::ENOENT => format!("there is no pool {pool}: `ceph osd pool ls` lists them"),
+                _ => remedy_for(errno, location.text("user")),
+            };
+            VolumeError::new(errno, "open the pool", pool).with_remedy(&remedy)
+        })?;
         Ok(Self {
             context: Arc::new(context),
             object_bytes: location.size("object_size"),
@@ -239,7 +238,10 @@ impl Volume for Pool {
             }
         }
         if !gone.is_empty() {
-            self.put(&format!("{directory}/{LIST}"), &lines(self.object_bytes, &kept))?;
+            self.put(
+                &format!("{directory}/{LIST}"),
+                &lines(self.object_bytes, &kept),
+            )?;
         }
         Ok(false)
     }
