@@ -11,6 +11,7 @@ from typing import Any, final
 
 __all__ = [
     "BpfSession",
+    "Volume",
     "bpf_unavailable",
     "check",
     "counter_ticks_per_second",
@@ -21,9 +22,11 @@ __all__ = [
     "histogram_percentiles",
     "histogram_summary",
     "layout",
+    "parse_location",
     "read_record",
     "read_trace_logs",
     "run_trial",
+    "schemes",
     "traced_calls",
     "version",
 ]
@@ -33,6 +36,38 @@ def version() -> str:
 
 def engines() -> list[dict[str, Any]]:
     """The I/O engines: name, blocking, schemes, available, reason (why not, or None), words."""
+
+def schemes() -> list[dict[str, Any]]:
+    """The schemes of URLs: name, engine, example, words, package, missing (why it cannot be used, or None).
+
+    `choices` are its options: name, kind, default, words.
+    """
+
+def parse_location(url: str) -> dict[str, Any]:
+    """A URL, checked: url, scheme, engine, container, path, options, object_bytes.
+
+    ValueError says what is wrong.
+    """
+
+class Volume:
+    """Storage behind a URL, connected; directories are its own and begin with `/`.
+
+    Errors are OSError (errno, words, subject). Calls wait: they belong into a process that may be killed.
+    """
+
+    def __new__(cls, url: str) -> Volume: ...
+    def make_directory(self, path: str) -> None:
+        """FileExistsError where it is there."""
+    def put(self, path: str, data: bytes) -> None:
+        """Writes a small file whole."""
+    def get(self, path: str, limit: int) -> bytes | None:
+        """A small file, its first `limit` bytes; None where there is none."""
+    def space(self) -> tuple[int, int]:
+        """Bytes in all, and free."""
+    def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
+        """Removes files but the marks; True when time was over before all were gone."""
+    def remove_directory(self, directory: str, mark: str) -> None:
+        """Removes the mark, then the directory."""
 
 def layout(job_json: str) -> dict[str, Any]:
     """Writes every block of a job's files, syncs, drops them from the page cache.

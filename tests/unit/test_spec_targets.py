@@ -23,6 +23,14 @@ def test_null_is_a_target() -> None:
     assert not parse_target("n=null://").is_path
 
 
+def test_a_url_of_a_library_is_a_target_with_a_location() -> None:
+    target = parse_target("r=rados://pool/space?object_size=1M")
+    assert not target.is_path
+    assert target.location == "rados://pool/space?object_size=1M"
+    assert parse_target("n=null://").location is None
+    assert parse_target("p=/tmp").location is None
+
+
 def test_targets_keep_their_order() -> None:
     assert list(parse_targets(["b=/1", "a=/2"])) == ["b", "a"]
 
@@ -35,8 +43,9 @@ def test_targets_keep_their_order() -> None:
         ("A=/x", "no name of a target", "a-z"),
         ("a.b=/x", "no name of a target", "a-z"),
         ("a=", "neither a path nor a URL", "NAME=PATH"),
-        ("a=cephfs:///x", "not available in this version", "path"),
-        ("a=rados://pool", "not available in this version", "path"),
+        ("a=cephfs://pool/x", "three slashes", "leadline engines cephfs"),
+        ("a=rados://", "the pool is missing", "leadline engines rados"),
+        ("a=rados://pool?sice=4M", "no option", "leadline engines rados"),
         ("a=nfs://h/e", "not available in this version", "path"),
         ("a=cefs://x", "no scheme", "did you mean"),
         ("a=http://x", "no scheme", "null://"),

@@ -11,7 +11,8 @@ use crate::job::{EngineName, Job};
 use crate::layout::all_files;
 use crate::pattern::{BLOCK_BYTES, Pattern, Verdict};
 use crate::sys::buffer::AlignedBuffer;
-use crate::sys::file::{self, OpenHow};
+use crate::sys::file::OpenHow;
+use crate::volume::{self, Handle};
 
 const CHUNK_BYTES: usize = 1 << 20;
 const MISMATCHES_MAX: usize = 100;
@@ -42,10 +43,20 @@ pub fn check(job: &Job, signal: Interrupts) -> Result<Checked, EngineError> {
         return Ok(checked);
     }
     let pattern = Pattern::of(job);
+    let volume = volume::of(job)?;
     let mut buffer = AlignedBuffer::new(CHUNK_BYTES)
         .map_err(|error| EngineError::system(&error, "allocate a buffer for", &job.directory))?;
     for (path, id) in all_files(job) {
-        checked.check_file(job, &path, id, &pattern, buffer.as_mut_slice(), signal)?;
+        let name = volume::name_of(&path)?;
+        let file = volume.open(name, OpenHow::default(), job.file_bytes())?;
+        let file = file.as_ref();
+        checked.check_file(
+            job,
+            (file, &path, id),
+            &pattern,
+            buffer.as_mut_slice(),
+            signal,
+        )?;
     }
     Ok(checked)
 }
@@ -54,16 +65,12 @@ impl Checked {
     fn check_file(
         &mut self,
         job: &Job,
-        path: &Path,
-        id: u32,
+        (file, path, id): (&dyn Handle, &Path, u32),
         pattern: &Pattern,
         buffer: &mut [u8],
         signal: Interrupts,
     ) -> Result<(), EngineError> {
-        let refused =
-            |operation| move |error: std::io::Error| EngineError::system(&error, operation, path);
-        let file = file::open(path, OpenHow::default()).map_err(refused("open"))?;
-        let found = file.metadata().map_err(refused("stat"))?.len();
+        let found = u64::try_from(file.size()).map_err(|_| failed(file.size(), "stat", path))?;
         // A trial that writes fresh files for a time ends where it ends.
         if found < job.file_bytes() && !job.writes_fresh_files() {
             let reason = format!("the file has {found} bytes of {}", job.file_bytes());
@@ -77,7 +84,7 @@ impl Checked {
             }
             let length = (size - offset).min(CHUNK_BYTES as u64) as usize;
             let chunk = &mut buffer[..length];
-            read_whole(&file, chunk, offset, path)?;
+            read_whole(file, chunk, offset, path)?;
             for (index, block) in chunk.chunks(BLOCK_BYTES).enumerate() {
                 let at = offset + (index * BLOCK_BYTES) as u64;
                 self.judge(pattern.verify(block, id, at), path, at);
@@ -114,28 +121,32 @@ impl Checked {
 }
 
 fn read_whole(
-    file: &std::fs::File,
+    file: &dyn Handle,
     data: &mut [u8],
     offset: u64,
     path: &Path,
 ) -> Result<(), EngineError> {
     let mut done = 0;
     while done < data.len() {
-        match file::read_at(file, &mut data[done..], offset + done as u64) {
+        match file.read_at(&mut data[done..], offset + done as u64) {
             count if count > 0 => done += count as usize,
             result => {
-                let errno = if result == 0 {
-                    libc::EIO
+                let result = if result == 0 {
+                    -i64::from(libc::EIO)
                 } else {
-                    -result as i32
+                    result
                 };
-                return Err(EngineError::System {
-                    errno,
-                    operation: "read",
-                    path: path.to_owned(),
-                });
+                return Err(failed(result, "read", path));
             }
         }
     }
     Ok(())
+}
+
+fn failed(result: i64, operation: &'static str, path: &Path) -> EngineError {
+    EngineError::System {
+        errno: -result as i32,
+        operation,
+        path: path.to_owned(),
+    }
 }

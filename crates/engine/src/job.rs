@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
 use crate::geometry::Shared;
+use crate::location::Location;
 use crate::pattern::BLOCK_BYTES;
 use crate::sizes::Split;
 
@@ -55,6 +56,8 @@ pub enum EngineName {
     Psync,
     Mmap,
     Null,
+    Rados,
+    Libcephfs,
 }
 
 impl EngineName {
@@ -70,7 +73,14 @@ impl EngineName {
             Self::Psync => "psync",
             Self::Mmap => "mmap",
             Self::Null => "null",
+            Self::Rados => "rados",
+            Self::Libcephfs => "libcephfs",
         }
+    }
+
+    /// True for engines that reach storage by a library, not by the kernel.
+    pub fn needs_location(self) -> bool {
+        matches!(self, Self::Rados | Self::Libcephfs)
     }
 }
 
@@ -151,6 +161,15 @@ pub struct Job {
     pub dedupe_percentage: u32,
     #[serde(default)]
     pub shared: Shared,
+    /// Where `directory` is, when no mount holds it: a URL.
+    #[serde(default, deserialize_with = "located")]
+    pub location: Option<Location>,
+}
+
+fn located<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Location>, D::Error> {
+    let url: Option<String> = Option::deserialize(from)?;
+    url.map(|url| Location::parse(&url).map_err(serde::de::Error::custom))
+        .transpose()
 }
 
 fn one() -> u32 {
@@ -205,6 +224,7 @@ impl Job {
         self.validate_rates()?;
         self.validate_times()?;
         self.validate_engine()?;
+        self.validate_location()?;
         self.validate_verify()?;
         self.validate_places()?;
         self.validate_data()
@@ -348,6 +368,21 @@ impl Job {
         require(!self.overwrite || self.rw.writes(), || {
             "overwrite: a job that only reads overwrites nothing; use overwrite: false".to_owned()
         })
+    }
+
+    fn validate_location(&self) -> Result<(), EngineError> {
+        let name = self.engine.name();
+        match &self.location {
+            None => require(!self.engine.needs_location(), || {
+                format!("location: engine {name} needs a URL; or use another engine")
+            }),
+            Some(location) => {
+                let wanted = location.engine().name();
+                require(wanted == name, || {
+                    format!("engine: {location} needs engine {wanted}, not {name}")
+                })
+            }
+        }
     }
 
     fn validate_verify(&self) -> Result<(), EngineError> {

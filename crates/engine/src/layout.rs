@@ -1,9 +1,8 @@
 //! Writes every block of a job's files before the trials that read them, so that no unwritten block is ever read.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -14,7 +13,8 @@ use crate::job::{EngineName, Job};
 use crate::pattern::{Pattern, Stamp};
 use crate::progress::Progress;
 use crate::sys::buffer::AlignedBuffer;
-use crate::sys::file::{self, Advice, OpenHow};
+use crate::sys::file::OpenHow;
+use crate::volume::{self, Handle, Volume};
 
 /// One write. Large enough for any file system to stream.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -40,6 +40,7 @@ struct Work<'a> {
     error: Mutex<Option<EngineError>>,
     begun: Instant,
     pattern: Pattern,
+    volume: Arc<dyn Volume>,
 }
 
 /// Writes all files of `job` with its pattern (generation 0), syncs them, and drops them from the page cache.
@@ -65,6 +66,7 @@ pub fn lay_out(job: &Job, signal: Interrupts) -> Result<LaidOut, EngineError> {
         error: Mutex::new(None),
         begun,
         pattern: Pattern::of(job),
+        volume: volume::of(job)?,
     };
     let interrupted = std::thread::scope(|scope| {
         for _ in 0..streams {
@@ -147,8 +149,8 @@ impl Work<'_> {
             fresh: true,
             direct: false,
         };
-        let file =
-            file::open(path, how).map_err(|error| EngineError::system(&error, "create", path))?;
+        let name = volume::name_of(path)?;
+        let file = self.volume.open(name, how, self.job.file_bytes())?;
         let mut buffer = AlignedBuffer::new(CHUNK_BYTES)
             .map_err(|error| EngineError::system(&error, "allocate a buffer for", path))?;
         let size = self.job.file_bytes();
@@ -163,16 +165,16 @@ impl Work<'_> {
                 offset,
             };
             self.pattern.fill(chunk, stamp);
-            write_whole(&file, chunk, offset, path)?;
+            write_whole(file.as_ref(), chunk, offset, path)?;
             offset += length as u64;
             let written = self.bytes.fetch_add(length as u64, Ordering::Relaxed) + length as u64;
             self.keep_rate(written);
         }
-        match file::sync(&file) {
+        match file.sync(false) {
             0 => {}
             result => return Err(failed(result, "sync", path)),
         }
-        file::advise(&file, Advice::DontNeed);
+        file.forget();
         Ok(())
     }
 
@@ -191,10 +193,15 @@ impl Work<'_> {
     }
 }
 
-fn write_whole(file: &File, data: &[u8], offset: u64, path: &Path) -> Result<(), EngineError> {
+fn write_whole(
+    file: &dyn Handle,
+    data: &[u8],
+    offset: u64,
+    path: &Path,
+) -> Result<(), EngineError> {
     let mut done = 0;
     while done < data.len() {
-        match file::write_at(file, &data[done..], offset + done as u64) {
+        match file.write_at(&data[done..], offset + done as u64) {
             count if count > 0 => done += count as usize,
             0 => return Err(failed(-i64::from(libc::ENOSPC), "write", path)),
             result => return Err(failed(result, "write", path)),

@@ -1,7 +1,8 @@
 //! The load engine: a job goes in, latencies and series come out. Python is never called from here.
 //!
 //! `runner` starts threads, `worker` is what each does in the measured interval, `collector` writes what
-//! they hand over. `io` has one file per I/O engine; all calls below the standard library are in `sys`.
+//! they hand over. `io` has one file per I/O engine, `volume` the storage around them; all calls below the
+//! standard library are in `sys`.
 
 pub mod check;
 pub mod collector;
@@ -14,6 +15,7 @@ pub mod interval;
 pub mod io;
 pub mod job;
 pub mod layout;
+pub mod location;
 pub mod metadata;
 pub mod offsets;
 pub mod pacer;
@@ -27,6 +29,7 @@ pub mod source;
 pub mod summary;
 pub mod sys;
 pub mod varied;
+pub mod volume;
 pub mod worker;
 
 pub use error::{EngineError, Failure, FailureKind};

@@ -16,7 +16,9 @@ use crate::error::EngineError;
 use crate::io::io_uring::Ring;
 use crate::io::mmap::Mmap;
 use crate::io::null::Null;
+use crate::io::pooled::Pooled;
 use crate::io::psync::Psync;
+use crate::io::rados::Rados;
 use crate::job::{EngineName, Job};
 use crate::progress::Progress;
 use crate::summary::Ending;
@@ -110,6 +112,12 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         }
         EngineName::Null => {
             |context, thread| worker::run::<Null>(context, thread, Worker::run_queued)
+        }
+        EngineName::Rados => {
+            |context, thread| worker::run::<Rados>(context, thread, Worker::run_queued)
+        }
+        EngineName::Libcephfs => {
+            |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
         }
     };
     for thread in 0..context.job.numjobs {

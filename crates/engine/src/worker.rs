@@ -149,6 +149,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             },
             random: job.rw.is_random(),
             sqthread_poll: job.sqthread_poll,
+            location: job.location.clone(),
         })?;
         lock(&hand.tray).empty = Some(Box::new(IntervalSet::new(job, E::BLOCKING)));
         let idle = Slot {

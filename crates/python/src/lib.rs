@@ -5,6 +5,7 @@ mod convert;
 mod detach;
 mod errors;
 mod trace;
+mod volume;
 
 use std::path::PathBuf;
 
@@ -21,6 +22,8 @@ mod _core {
     use super::bpf::{BpfSession, bpf_unavailable};
     #[pymodule_export]
     use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls};
+    #[pymodule_export]
+    use super::volume::{Volume, parse_location, schemes};
     #[pymodule_export]
     use super::{
         check_files, engines, histogram_buckets, histogram_merge, histogram_of,

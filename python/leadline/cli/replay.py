@@ -18,9 +18,12 @@ from leadline.cli.signals import StopRequest
 from leadline.errors import TargetError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from leadline.analysis.replay import ReplayScript
     from leadline.run.model import Outcome
     from leadline.spec.replay import ReplayJob
+    from leadline.spec.target import Target
 
 
 @click.command(short_help="Repeat a trace's calls on any target")
@@ -127,6 +130,15 @@ def _job(script: ReplayScript, fast: bool) -> ReplayJob:
     )
 
 
+def _refuse_urls(named: Mapping[str, Target]) -> None:
+    for target in named.values():
+        if target.location is not None:
+            raise UsageError(
+                f"a replay makes the calls of a mounted file system, and {target.url} is none",
+                "mount it and give the path of a directory on it",
+            )
+
+
 def _say(title: str, script: ReplayScript) -> None:
     """What would be replayed, and what not."""
     from dataclasses import asdict
@@ -175,6 +187,7 @@ def _start(
     if out.exists():
         raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
     named = parse_targets(targets)
+    _refuse_urls(named)
     facts = {name: inspect(target.url) for name, target in named.items()}
     study = replay_study(f"Replay of {title}", "", *repeats)
     plan = replay_plan(study, job, named, facts)

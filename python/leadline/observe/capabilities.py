@@ -13,7 +13,8 @@ from typing import Literal
 
 from leadline.errors import TargetError
 from leadline.observe import host
-from leadline.observe.mounts import inspect, printable
+from leadline.observe.locations import printable
+from leadline.observe.mounts import inspect
 
 State = Literal["works", "limited", "missing"]
 _SYS_IO_URING_SETUP = 425  # the same on every architecture

@@ -31,6 +31,8 @@ _NO_DEVICE: Mapping[str, str] = {
     "null": "no storage is used",
     "ceph-fuse": "the files lie on a cluster: see the OSDs' bytes",
     "ceph-kernel": "the files lie on a cluster: see the OSDs' bytes",
+    "rados": "the objects lie on a cluster: see the OSDs' bytes",
+    "libcephfs": "the files lie on a cluster: see the OSDs' bytes",
     "nfs": "the device belongs to the server",
     "smb": "the device belongs to the server",
 }

@@ -13,11 +13,11 @@ from typing import Any
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
 from leadline.observe.devices import backing_file, device_of_mount
+from leadline.observe.locations import inspect_location, pool_words, printable, protection
 from leadline.observe.mountinfo import Mount, mount_by_id, mount_of, read_mounts
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _DEADLINE_S = 10.0
-_CLUSTER_DEADLINE_S = 2.0
 _ACCESS: dict[str, Access] = {
     "ceph": "ceph-kernel",
     "fuse.ceph": "ceph-fuse",
@@ -31,18 +31,8 @@ _IN_MEMORY = ("tmpfs", "ramfs")
 _NULL = TargetFacts(access="null", file_system="null", words="no storage: measures leadline itself")
 
 
-def printable(text: str) -> str:
-    """A path or option as one line: control characters and bytes that are no text are escaped."""
-    return "".join(
-        character
-        if character.isprintable()
-        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for character in text
-    )
-
-
 def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
-    """What a path or `null://` is: file system, device, direct I/O, space, and the Ceph behind it.
+    """What a path or a URL is: file system, device, direct I/O, space, and the Ceph behind it.
 
     Raises TargetError for a path that is missing, no directory, `/`, read-only, or does not answer
     within `deadline_s`, and for a scheme that cannot be measured. Leaves nothing on the target.
@@ -50,10 +40,7 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
     if url == "null://":
         return _NULL
     if "://" in url:
-        scheme = printable(url.partition("://")[0])
-        raise TargetError(
-            f"{scheme}:// cannot be measured", "Name a directory, or null:// for no storage at all."
-        )
+        return inspect_location(url, deadline_s)
     if not url or "\0" in url:
         raise TargetError("the path of a target is empty or holds a zero byte", "Name a directory: a=/mnt/a")
     path = os.path.abspath(url)  # noqa: PTH100 - Path.absolute keeps ".."
@@ -151,31 +138,14 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
     access = replace(access, pool=found.get("pool"), layout=found.get("layout") or None)
     if access.pool is None:
         return access
-    asked = [
-        access.conf or "",
-        access.name or "",
-        access.keyring or "",
-        access.pool,
-    ]
-    # Twice the deadline: the child starts, loads the library, connects and asks.
-    answer = ask_child(
-        "leadline.observe.probe", ["pool", *asked, str(_CLUSTER_DEADLINE_S)], 2 * _CLUSTER_DEADLINE_S
-    )
-    known = answer.lines[-1] if answer.lines else {}
-    return replace(
-        access,
-        protection=known.get("protection"),
-        size=known.get("size"),
-        k=known.get("k"),
-        m=known.get("m"),
-    )
+    return protection(access)
 
 
 def _words(facts: TargetFacts, mount: Mount) -> str:
     source, name = printable(mount.source), mount.file_system
     if facts.ceph is not None:
         client = "ceph-fuse" if facts.access == "ceph-fuse" else "the kernel client"
-        return f"CephFS through {client}{_pool_words(facts.ceph)}"
+        return f"CephFS through {client}{pool_words(facts.ceph)}"
     if facts.access == "nfs":
         version = mount.option("vers")
         return f"NFS {version} from {source}" if version else f"NFS from {source}"
@@ -192,15 +162,3 @@ def _words(facts: TargetFacts, mount: Mount) -> str:
         return f"{printable(name)} from {source}{fuse}"
     file = backing_file(facts.device)
     return f"{printable(name)} on {facts.device}" + (f" (loop device on {printable(file)})" if file else "")
-
-
-def _pool_words(ceph: CephAccess) -> str:
-    if ceph.pool is None:
-        return ""
-    if ceph.protection == "replicated" and ceph.size is not None:
-        how = f" ({ceph.size} replica{'' if ceph.size == 1 else 's'})"
-    elif ceph.protection == "erasure" and ceph.k is not None:
-        how = f" (erasure-coded {ceph.k}+{ceph.m})"
-    else:
-        how = ""
-    return f", pool {printable(ceph.pool)}{how}"

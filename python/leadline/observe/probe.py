@@ -155,10 +155,24 @@ def probe_path(path: str) -> None:
         _step("writing one block with O_DIRECT", lambda: _direct(resolved))
 
 
+def probe_volume(url: str) -> None:
+    """Connects to a URL's storage and asks for its space: `space` (total, free), or `why` not."""
+    from leadline import _core
+
+    try:
+        _say({"space": _core.Volume(url).space()})
+    except OSError as error:
+        subject = f" ({error.filename})" if error.filename and error.filename != url else ""
+        _say({"why": f"{error.strerror}{subject}"})
+
+
 def main(arguments: list[str]) -> int:
-    """`path PATH`, or `pool CONF NAME KEYRING POOL DEADLINE_S` (empty: Ceph's default)."""
+    """`path PATH`, `volume URL`, or `pool CONF NAME KEYRING POOL DEADLINE_S` (empty: Ceph's default)."""
     if arguments[:1] == ["path"] and len(arguments) == 2:
         probe_path(arguments[1])
+        return 0
+    if arguments[:1] == ["volume"] and len(arguments) == 2:
+        probe_volume(arguments[1])
         return 0
     if arguments[:1] == ["pool"] and len(arguments) == 6:
         from leadline.observe.ceph_client import protection_of_pool

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.observe.host_reader import TICK_NS
-from leadline.observe.mounts import printable
+from leadline.observe.locations import printable
 from leadline.observe.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.reading import Counters, Request, Row
 

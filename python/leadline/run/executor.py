@@ -30,7 +30,7 @@ from leadline.run.rows import (
 )
 from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.run.watch import Watch, cluster_peaks
-from leadline.run.workspace import workspace_path
+from leadline.run.workspace import Place, workspace_of
 from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
@@ -75,7 +75,7 @@ class Executor:
         self._display = display
         self._stopping = stopping
         self._probes = Probes(writer.path, request.plan.cells, pilot)
-        self._made: dict[str, str] = {}  # target -> workspace
+        self._made: dict[str, Place] = {}  # target -> workspace
         self._laid_out: set[tuple[str, str]] = set()
         self._lost: dict[str, str] = {}  # target -> why nothing more is tried on it
         self._failed: list[str] = []
@@ -186,13 +186,13 @@ class Executor:
     def _ensure_workspace(self, worker: Worker, target: str) -> Answer | None:
         if target in self._made:
             return None
-        url = next(t.url for t in self._request.plan.targets if t.name == target)
-        directory = str(workspace_path(url, self._request.id))
-        self._writer.journal("workspace_intended", target=target, directory=directory)
-        answer = worker.call("make_workspace", _SMALL_DEADLINE_S, directory=directory, id=self._request.id)
+        described = next(t for t in self._request.plan.targets if t.name == target)
+        place = workspace_of(described, self._request.id)
+        self._writer.journal("workspace_intended", target=target, **place._asdict())
+        answer = worker.call("make_workspace", _SMALL_DEADLINE_S, id=self._request.id, **place._asdict())
         if answer.outcome != "done":
             return answer
-        self._made[target] = directory
+        self._made[target] = place
         return None
 
     def _ensure_layout(self, worker: Worker, cell: PlannedCell, layout: Layout) -> Answer | None:
@@ -208,7 +208,7 @@ class Executor:
         self, worker: Worker, target: str, job: dict[str, Any], total_bytes: int, key: str | None
     ) -> Answer | None:
         """Have a job's files written; `key` is that of a layout which other cells share."""
-        free = worker.call("space", _SMALL_DEADLINE_S, directory=self._made[target])
+        free = worker.call("space", _SMALL_DEADLINE_S, **self._made[target]._asdict())
         if free.outcome != "done":
             return free
         reserve = self._request.options.reserve_bytes.get(target, 0)
@@ -232,21 +232,22 @@ class Executor:
         if isinstance(cell.job, ApplicationJob):
             prefixes = prefix, _prefix(cell, trial, None)
             places = {
-                "directory": self._made.get(cell.target, "/"),
+                "directory": self._made.get(cell.target, Place("/")).directory,
                 "result": str(self._writer.path.resolve()),
                 "logs": str(self._writer.logs_path(trial.id if trial else "").resolve()),
             }
             return worker_job(cell, cell.job, trial, prefixes, places)
         job = cell.job if trial or not isinstance(cell.job, MetadataJob) else cell.job.layout_job()
-        own: dict[str, Any] = {}
+        place = self._made.get(cell.target, Place("/"))
+        own: dict[str, Any] = {} if place.location is None else {"location": place.location}
         if isinstance(job, Job):  # a job of metadata lays nothing out
-            own = {"layout_rate_bytes_per_s": options.layout_rate_bytes_per_s}
+            own |= {"layout_rate_bytes_per_s": options.layout_rate_bytes_per_s}
         elif isinstance(job, ReplayJob):
-            own = {"script": str((self._writer.path / job.script).resolve())}
+            own |= {"script": str((self._writer.path / job.script).resolve())}
         return {
             "format": job.engine_format,
             "trial": trial.id if trial else f"layout-{prefix}",
-            "directory": self._made.get(cell.target, "/"),
+            "directory": place.directory,
             "prefix": prefix,
             **job.as_json(),
             "seed": trial.seed if trial else self._request.plan.seed,
@@ -381,8 +382,8 @@ class Executor:
         cell = member.cell
         own = cell.layout is None or isinstance(cell.job, ApplicationJob)
         if own and cell.target in self._made:
-            directory, prefix = self._made[cell.target], _prefix(cell, member.trial, None)
-            remove_all(member.worker, "remove_files", directory=directory, prefix=prefix)
+            place, prefix = self._made[cell.target], _prefix(cell, member.trial, None)
+            remove_all(member.worker, "remove_files", prefix=prefix, **place._asdict())
 
     def _drop_caches(self, worker: Worker) -> bool:
         if not self._request.options.drop_caches:
@@ -407,8 +408,8 @@ class Executor:
 
     def _clean_up(self) -> tuple[str, ...]:
         """Remove the workspaces; those that could not be removed are named."""
-        places = {target: path for target, path in self._made.items() if target not in self._lost}
-        left = [path for target, path in self._made.items() if target in self._lost]
+        places = {target: place for target, place in self._made.items() if target not in self._lost}
+        left = [place.words for target, place in self._made.items() if target in self._lost]
         left += remove_workspaces(self._request.id, places, self._writer)
         return tuple(left)
 
@@ -444,26 +445,27 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
             return answer
 
 
-def remove_workspaces(study_id: str, places: Mapping[str, str], writer: ResultWriter) -> list[str]:
+def remove_workspaces(study_id: str, places: Mapping[str, Place], writer: ResultWriter) -> list[str]:
     """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
     left = []
-    for target, directory in places.items():
+    for target, place in places.items():
         with Worker() as worker:
-            answer = remove_all(worker, "remove_workspace", directory=directory, id=study_id)
+            answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
         if answer.outcome == "done":
-            writer.journal("workspace_removed", target=target, directory=directory)
+            writer.journal("workspace_removed", target=target, **place._asdict())
         else:
-            writer.journal("workspace_left", target=target, directory=directory, reason=answer.message)
-            left.append(directory)
+            writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
+            left.append(place.words)
     return left
 
 
-def left_workspaces(writer: ResultWriter) -> dict[str, str]:
-    """Directories that the journal says may still exist below the targets: target -> directory."""
-    open_places: dict[str, str] = {}
+def left_workspaces(writer: ResultWriter) -> dict[str, Place]:
+    """Directories that the journal says may still exist below the targets, by target."""
+    open_places: dict[str, Place] = {}
     for event in writer.events():
         if event.event == "workspace_intended":
-            open_places[event.details["target"]] = event.details["directory"]
+            found = event.details
+            open_places[found["target"]] = Place(found["directory"], found.get("location"))
         elif event.event == "workspace_removed":
             open_places.pop(event.details["target"], None)
     return open_places

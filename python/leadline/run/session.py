@@ -92,7 +92,7 @@ def undo_run(path: Path) -> tuple[list[str], list[str]]:
         left = remove_workspaces(str(writer.manifest["id"]), places, writer)
     finally:
         writer.close()
-    return [place for place in places.values() if place not in left], left
+    return [place.words for place in places.values() if place.words not in left], left
 
 
 def request_of(manifest: Mapping[str, Any]) -> RunRequest:

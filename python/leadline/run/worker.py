@@ -18,7 +18,7 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError
-from leadline.run import application, workspace
+from leadline.run import application, volume_workspace, workspace
 
 _PR_SET_PDEATHSIG = 1
 
@@ -36,7 +36,8 @@ def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
         application.forget_input(job)
         return {}
     # Without an engine it is a job of metadata: opening its files here would warm them.
-    if not job["direct"] and job.get("engine", "null") != "null":
+    # What a library reaches is in no page cache.
+    if not job["direct"] and job.get("engine", "null") != "null" and not job.get("location"):
         workspace.forget_cached(Path(job["directory"]), job["prefix"])
     return {}
 
@@ -69,21 +70,36 @@ def _own_io() -> dict[str, int] | None:
 
 
 def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    workspace.make_workspace(Path(command["directory"]), command["id"])
+    directory, location = command["directory"], command.get("location")
+    if location is None:
+        workspace.make_workspace(Path(directory), command["id"])
+    else:
+        volume_workspace.make_workspace(location, directory, command["id"])
     return {}
 
 
 def _remove_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    more = workspace.remove_workspace(Path(command["directory"]), command["id"], command["slice_s"])
+    directory, location, slice_s = command["directory"], command.get("location"), command["slice_s"]
+    if location is None:
+        more = workspace.remove_workspace(Path(directory), command["id"], slice_s)
+    else:
+        more = volume_workspace.remove_workspace(location, directory, command["id"], slice_s)
     return {"more": more}
 
 
 def _remove_files(command: dict[str, Any]) -> dict[str, Any]:
-    more = workspace.remove_files(Path(command["directory"]), command["prefix"], command["slice_s"])
+    directory, location, slice_s = command["directory"], command.get("location"), command["slice_s"]
+    if location is None:
+        more = workspace.remove_files(Path(directory), command["prefix"], slice_s)
+    else:
+        more = volume_workspace.remove_files(location, directory, command["prefix"], slice_s)
     return {"more": more}
 
 
 def _space(command: dict[str, Any]) -> dict[str, Any]:
+    if command.get("location") is not None:
+        total_bytes, free_bytes = _core.Volume(command["location"]).space()
+        return {"free_bytes": free_bytes, "total_bytes": total_bytes}
     found = os.statvfs(command["directory"])
     return {"free_bytes": found.f_bavail * found.f_frsize, "total_bytes": found.f_blocks * found.f_frsize}
 

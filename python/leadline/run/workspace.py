@@ -8,17 +8,32 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from leadline.errors import TargetError
 from leadline.run.removal import remove_entries
+from leadline.spec.target import Target
 
 MARK = ".leadline"
 _SLICE_S = 600.0
 
 
-def workspace_path(target: str, study_id: str) -> Path:
-    """Where a study works on a path target."""
-    return Path(target) / f"leadline-{study_id}"
+class Place(NamedTuple):
+    """Where a study works: a directory of a mounted file system, or of what the URL `location` leads to."""
+
+    directory: str
+    location: str | None = None
+
+    @property
+    def words(self) -> str:
+        """As a person would look for it."""
+        return self.directory if self.location is None else f"{self.directory} of {self.location}"
+
+
+def workspace_of(target: Target, study_id: str) -> Place:
+    """Where a study works on a target: below a path, or at the top of what a URL leads to."""
+    top = Path(target.url) if target.is_path else Path("/")
+    return Place(str(top / f"leadline-{study_id}"), target.location)
 
 
 def make_workspace(directory: Path, study_id: str) -> None:

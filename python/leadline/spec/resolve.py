@@ -27,6 +27,8 @@ AUTO_SIZE_MEMORY_SHARE = 16
 AUTO_SIZE_FREE_SHARE = 10
 RWMIXREAD_DEFAULT = 50  # fio's default
 FILES_DEFAULT = 1000
+# The engine of each way that needs no mount.
+ENGINE_OF: Mapping[str, Engine] = {"null": "null", "rados": "rados", "libcephfs": "libcephfs"}
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,9 @@ def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoRe
 def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
     if facts.access == "null":
         fail(work, target, "operations", "null:// has no files", "leave this target out")
+    elif facts.access in ENGINE_OF:
+        words = f"{facts.words}: metadata operations are measured on mounted file systems only"
+        fail(work, target, "operations", words, "mount it, or leave this target out")
     notes: list[str] = []
     bs = options.bs if isinstance(options.bs, int) else BS_DEFAULT_BYTES
     direct = False
@@ -241,6 +246,10 @@ def _direct(
         return True
     if options.direct is False:
         return False
+    return _direct_where_possible(options, facts, aligned, notes)
+
+
+def _direct_where_possible(options: JobOptions, facts: TargetFacts, aligned: bool, notes: list[str]) -> bool:
     if options.engine == "mmap":
         notes.append("direct false: engine mmap works through the page cache")
         return False
@@ -253,7 +262,8 @@ def _direct(
     if not aligned:
         notes.append(f"direct false: bs is no multiple of {units.exact_size(facts.direct_alignment_bytes)}")
         return False
-    notes.append("direct true: the target can, and it keeps the page cache of this host out")
+    cache = "the client's cache" if facts.access in ENGINE_OF else "the page cache of this host"
+    notes.append(f"direct true: the target can, and it keeps {cache} out")
     return True
 
 
@@ -267,10 +277,12 @@ def _engine(
     notes: list[str],
 ) -> Engine:
     wanted, depth = options.engine or AUTO, options.iodepth or 1
-    if facts.access == "null":
-        if wanted not in (AUTO, "null"):
-            fail(work, target, "engine", f"null:// has no storage for engine {wanted}", "write engine: auto")
-        return "null"
+    own = ENGINE_OF.get(facts.access)
+    if own is not None:
+        if wanted not in (AUTO, own):
+            place = "null:// has no storage" if own == "null" else f"{facts.words}: there is no mount"
+            fail(work, target, "engine", f"{place} for engine {wanted}", "write engine: auto")
+        return own
     if wanted == "null":
         fail(
             work,

@@ -26,6 +26,9 @@ def resolve_application(
         fail(work, target, "command", "names no program", remedy)
     if facts.access == "null":
         fail(work, target, "command", "null:// has no files", "leave this target out")
+    if not target.is_path:
+        remedy = "mount it, or leave this target out"
+        fail(work, target, "command", f"a program cannot open files of {target.url}", remedy)
     if around.max_rate_bytes_per_s is not None:
         words = "a program sets its own pace, which limits.max_rate cannot hold"
         fail(work, target, "command", words, "leave limits.max_rate (--max-rate) out")

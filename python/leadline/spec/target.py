@@ -25,7 +25,7 @@ Access = Literal[
 
 @dataclass(frozen=True)
 class Target:
-    """Where I/O goes: `url` is a path or `null://`."""
+    """Where I/O goes: `url` is a path, `null://`, or one that an engine of its own reaches."""
 
     name: str
     url: str
@@ -34,6 +34,11 @@ class Target:
     def is_path(self) -> bool:
         """True for a directory of a mounted file system."""
         return "://" not in self.url
+
+    @property
+    def location(self) -> str | None:
+        """The URL where a library reaches the storage; None for a path and for no storage."""
+        return None if self.is_path or self.url == "null://" else self.url
 
 
 @dataclass(frozen=True)

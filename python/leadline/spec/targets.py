@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from leadline import _core
 from leadline.errors import SpecError
 from leadline.spec.target import Target
 
@@ -15,8 +16,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 NULL_URL = "null://"
 # Schemes that leadline has words for, whose engines are not part of this version.
-SCHEMES_TO_COME = ("cephfs", "rados", "radosstriper", "nfs", "smb", "root", "s3")
-_EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=null://"
+SCHEMES_TO_COME = ("radosstriper", "nfs", "smb", "root", "s3")
+_EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados://POOL, or NAME=null://"
 
 
 def parse_target(text: str) -> Target:
@@ -57,7 +58,7 @@ def check_name(name: str) -> str:
 
 
 def check_url(url: object) -> str:
-    """An absolute path, or `null://`. Raises SpecError for schemes that this version has no engine for."""
+    """An absolute path, or a URL that an engine knows. Raises SpecError for any other."""
     if not isinstance(url, str) or not url.strip() or "\0" in url:
         raise SpecError(f"{url!r} is neither a path nor a URL", _EXAMPLE)
     match = _SCHEME.fullmatch(url)
@@ -68,15 +69,21 @@ def check_url(url: object) -> str:
         if rest:
             raise SpecError(f"null:// takes nothing after it, not {rest!r}", "write null://")
         return NULL_URL
+    known = [found["name"] for found in _core.schemes()]
+    if scheme in known:
+        try:
+            return str(_core.parse_location(f"{scheme}://{rest}")["url"])
+        except ValueError as error:
+            raise SpecError(str(error), f"its options: leadline engines {scheme}") from None
     if scheme in SCHEMES_TO_COME:
         raise SpecError(
-            f"{scheme}:// is not available in this version, which measures paths and null://",
+            f"{scheme}:// is not available in this version, which measures paths and "
+            f"{', '.join(f'{name}://' for name in known)}",
             "mount it and give the path of a directory on it",
         )
-    near = difflib.get_close_matches(scheme, ("null", *SCHEMES_TO_COME), n=1)
+    near = difflib.get_close_matches(scheme, ("null", *known, *SCHEMES_TO_COME), n=1)
     hint = f"did you mean {near[0]}://? " if near else ""
     raise SpecError(
         f"{scheme}:// is no scheme that leadline knows",
-        f"{hint}give the path of a directory, or null:// (known for later versions: "
-        f"{', '.join(f'{name}://' for name in SCHEMES_TO_COME)})",
+        f"{hint}give the path of a directory, or one of: {', '.join(f'{name}://' for name in known)}, null://",
     )

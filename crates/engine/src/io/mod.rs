@@ -7,13 +7,16 @@ pub mod files;
 pub mod io_uring;
 pub mod mmap;
 pub mod null;
+pub mod pooled;
 pub mod psync;
+pub mod rados;
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::error::Failure;
+use crate::location::{Location, SCHEMES};
 use crate::sys::file::OpenHow;
 
 /// What an operation does. The order is that of every array indexed by direction.
@@ -65,6 +68,8 @@ pub struct Setup {
     pub random: bool,
     /// A thread of the kernel submits (io_uring only).
     pub sqthread_poll: bool,
+    /// Where the files are, when no mount holds them.
+    pub location: Option<Location>,
 }
 
 /// Moves data for one thread. Made, used and dropped in that thread. An engine is `Blocking` or `Queueing`.
@@ -130,7 +135,7 @@ pub struct Capability {
 pub fn capabilities() -> Vec<Capability> {
     let file: &[&str] = &["file"];
     let ring = io_uring::unavailable_because();
-    vec![
+    let mut all = vec![
         Capability {
             name: "io_uring",
             blocking: false,
@@ -163,5 +168,17 @@ pub fn capabilities() -> Vec<Capability> {
             reason: None,
             words: "no storage: measures leadline itself",
         },
-    ]
+    ];
+    all.extend(SCHEMES.iter().map(|scheme| {
+        let missing = scheme.missing();
+        Capability {
+            name: scheme.engine.name(),
+            blocking: false,
+            schemes: scheme.own_name(),
+            available: missing.is_none(),
+            reason: missing,
+            words: scheme.words,
+        }
+    }));
+    all
 }

@@ -1,0 +1,219 @@
+//! Engines of libraries whose calls block: as many threads as operations in flight, each with one of them.
+//!
+//! A buffer goes with its operation and comes back with its end, so that a thread that the library never gives
+//! back keeps only what is its own.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::Failure;
+use crate::io::rados::{location_of, refused};
+use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup};
+use crate::sys::buffer::AlignedBuffer;
+use crate::volume::{self, Handle};
+
+struct Task {
+    slot: u32,
+    operation: Operation,
+    buffer: AlignedBuffer,
+}
+
+#[derive(Default)]
+struct Board {
+    waiting: VecDeque<Task>,
+    ended: Vec<(Completion, AlignedBuffer)>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    board: Mutex<Board>,
+    posted: Condvar,
+    finished: Condvar,
+}
+
+/// One load thread's files, and the threads that do its calls.
+pub struct Pooled {
+    shared: Arc<Shared>,
+    buffers: Vec<Option<AlignedBuffer>>,
+    queued: Vec<Task>,
+    notes: Vec<String>,
+}
+
+impl Engine for Pooled {
+    const BLOCKING: bool = false;
+    const MOVES_DATA: bool = true;
+
+    fn start(setup: &Setup) -> Result<Self, Failure> {
+        let location = location_of(setup)?;
+        let volume = volume::connect(location).map_err(refused)?;
+        let mut files = Vec::with_capacity(setup.files.len());
+        for path in &setup.files {
+            let name = volume::name_of(path).map_err(refused)?;
+            files.push(volume::open_checked(volume.as_ref(), name, setup).map_err(refused)?);
+        }
+        let files: Arc<[Arc<dyn Handle>]> = files.into();
+        let shared = Arc::new(Shared::default());
+        let mut buffers = Vec::with_capacity(setup.depth as usize);
+        for number in 0..setup.depth {
+            let buffer = AlignedBuffer::new(setup.block_bytes).map_err(|error| {
+                let errno = error.raw_os_error().unwrap_or(libc::ENOMEM);
+                Failure::system(errno, "allocation of buffers", "memory".as_ref(), 0)
+            })?;
+            buffers.push(Some(buffer));
+            start_thread(number, &shared, &files)?;
+        }
+        let (name, depth) = (location.scheme, setup.depth);
+        Ok(Self {
+            shared,
+            buffers,
+            queued: Vec::with_capacity(setup.depth as usize),
+            notes: vec![format!(
+                "{name}: its calls block, so {depth} thread(s) keep {depth} operation(s) in flight"
+            )],
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    #[inline]
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        self.buffers[slot as usize]
+            .as_mut()
+            .expect("a slot in flight is not looked into")
+            .as_mut_slice()
+    }
+}
+
+fn start_thread(
+    number: u32,
+    shared: &Arc<Shared>,
+    files: &Arc<[Arc<dyn Handle>]>,
+) -> Result<(), Failure> {
+    let (shared, files) = (Arc::clone(shared), Arc::clone(files));
+    // The handle is dropped: a thread stuck in the library must not be joined.
+    std::thread::Builder::new()
+        .name(format!("call-{number}"))
+        .spawn(move || serve(&shared, &files))
+        .map(|_| ())
+        .map_err(|error| {
+            let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+            Failure::system(errno, "start of a thread", "iodepth".as_ref(), 0)
+        })
+}
+
+fn serve(shared: &Shared, files: &[Arc<dyn Handle>]) {
+    let lock = || shared.board.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let mut board = lock();
+        let mut task = loop {
+            if let Some(task) = board.waiting.pop_front() {
+                break task;
+            }
+            if board.closed {
+                return;
+            }
+            board = shared
+                .posted
+                .wait(board)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(board);
+        let result = perform(files, &task.operation, task.buffer.as_mut_slice());
+        let completion = Completion {
+            slot: task.slot,
+            result,
+        };
+        lock().ended.push((completion, task.buffer));
+        shared.finished.notify_one();
+    }
+}
+
+fn perform(files: &[Arc<dyn Handle>], operation: &Operation, buffer: &mut [u8]) -> i64 {
+    let file = &files[operation.file as usize];
+    let start = operation.start as usize;
+    let part = &mut buffer[start..start + operation.length as usize];
+    match operation.direction {
+        Direction::Read => file.read_at(part, operation.offset),
+        Direction::Write => file.write_at(part, operation.offset),
+        Direction::Sync => file.sync(operation.data_only),
+    }
+}
+
+impl Queueing for Pooled {
+    #[inline]
+    fn queue(&mut self, slot: u32, operation: Operation) {
+        let buffer = self.buffers[slot as usize]
+            .take()
+            .expect("a slot is queued once");
+        self.queued.push(Task {
+            slot,
+            operation,
+            buffer,
+        });
+    }
+
+    fn submit(&mut self) -> Result<(), i32> {
+        let mut board = self
+            .shared
+            .board
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let several = self.queued.len() > 1;
+        board.waiting.extend(self.queued.drain(..));
+        drop(board);
+        if several {
+            self.shared.posted.notify_all();
+        } else {
+            self.shared.posted.notify_one();
+        }
+        Ok(())
+    }
+
+    fn reap(
+        &mut self,
+        minimum: u32,
+        timeout_ns: u64,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), i32> {
+        let end = Instant::now() + Duration::from_nanos(timeout_ns);
+        let mut board = self
+            .shared
+            .board
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        while board.ended.len() < minimum as usize {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            (board, _) = self
+                .shared
+                .finished
+                .wait_timeout(board, left)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        for (completion, buffer) in board.ended.drain(..) {
+            self.buffers[completion.slot as usize] = Some(buffer);
+            completions.push(completion);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        let mut board = self
+            .shared
+            .board
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        board.closed = true;
+        board.waiting.clear();
+        drop(board);
+        self.shared.posted.notify_all();
+    }
+}

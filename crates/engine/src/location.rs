@@ -1,0 +1,371 @@
+//! Where I/O goes when it is not a mounted path: a URL, read and checked. Touches nothing.
+//!
+//! Every scheme says its own options, so that they are listed, checked and explained from one table.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::error::EngineError;
+use crate::job::EngineName;
+use crate::sys::libcephfs::Libcephfs;
+use crate::sys::librados::Librados;
+
+/// How an option is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Text,
+    /// Bytes, with K, M or G (IEC) behind.
+    Size,
+}
+
+/// One option of a scheme, as `leadline engines NAME` prints it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Choice {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub default: &'static str,
+    pub words: &'static str,
+}
+
+/// One way to reach storage without a mount.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Scheme {
+    pub name: &'static str,
+    #[serde(skip)]
+    pub engine: EngineName,
+    pub example: &'static str,
+    pub words: &'static str,
+    /// Debian's package with its library.
+    pub package: &'static str,
+    pub choices: &'static [Choice],
+}
+
+const CONF: Choice = Choice {
+    name: "conf",
+    kind: Kind::Text,
+    default: "",
+    words: "Ceph's configuration file; empty: CEPH_CONF, or /etc/ceph/ceph.conf",
+};
+const USER: Choice = Choice {
+    name: "user",
+    kind: Kind::Text,
+    default: "admin",
+    words: "the part of the Ceph user's name behind `client.`",
+};
+const KEYRING: Choice = Choice {
+    name: "keyring",
+    kind: Kind::Text,
+    default: "",
+    words: "the file with the user's key; empty: what the configuration says",
+};
+
+impl Scheme {
+    /// Why this host cannot use it; `None` where its library is there.
+    pub fn missing(&self) -> Option<String> {
+        let found = match self.engine {
+            EngineName::Rados => Librados::get().map(|_| ()),
+            EngineName::Libcephfs => Libcephfs::get().map(|_| ()),
+            _ => Ok(()),
+        };
+        found
+            .err()
+            .map(|missing| format!("{}; {}", missing.words, missing.remedy))
+    }
+
+    /// Its name as a list of one.
+    pub fn own_name(&self) -> &'static [&'static str] {
+        match self.engine {
+            EngineName::Rados => &["rados"],
+            _ => &["cephfs"],
+        }
+    }
+}
+
+/// All schemes.
+pub const SCHEMES: &[Scheme] = &[
+    Scheme {
+        name: "rados",
+        engine: EngineName::Rados,
+        example: "rados://pool/namespace?object_size=4M&user=bench",
+        words: "objects of a Ceph pool through librados, asynchronous: no file system, no cache",
+        package: "librados2",
+        choices: &[
+            CONF,
+            USER,
+            KEYRING,
+            Choice {
+                name: "object_size",
+                kind: Kind::Size,
+                default: "4M",
+                words: "a file of the job is cut into objects of this size",
+            },
+        ],
+    },
+    Scheme {
+        name: "cephfs",
+        engine: EngineName::Libcephfs,
+        example: "cephfs:///projects?user=bench&fs=cephfs",
+        words: "CephFS through libcephfs, without the kernel: as many threads as operations in flight",
+        package: "libcephfs2",
+        choices: &[
+            CONF,
+            USER,
+            KEYRING,
+            Choice {
+                name: "fs",
+                kind: Kind::Text,
+                default: "",
+                words: "the file system's name; empty: the cluster's default",
+            },
+        ],
+    },
+];
+
+/// A URL that was read: `container` is the pool (`rados`), `path` what follows it, without `/` at either end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    pub url: String,
+    pub scheme: &'static str,
+    pub container: String,
+    pub path: String,
+    options: BTreeMap<&'static str, String>,
+}
+
+impl Serialize for Location {
+    fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        into.serialize_str(&self.url)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.url)
+    }
+}
+
+impl Location {
+    /// Reads and checks a URL. Every error says what would be right.
+    pub fn parse(url: &str) -> Result<Self, EngineError> {
+        let refuse = |words: String| EngineError::Job(words);
+        let Some((name, rest)) = url.split_once("://") else {
+            return Err(refuse(format!("{url:?} is no URL; write SCHEME://…")));
+        };
+        let Some(scheme) = SCHEMES.iter().find(|scheme| scheme.name == name) else {
+            let known: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+            return Err(refuse(format!(
+                "{name}:// is no scheme that this version measures; it knows {}",
+                known.join(", ")
+            )));
+        };
+        if url.chars().any(char::is_control) {
+            return Err(refuse(format!("{url:?} holds a control character")));
+        }
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (container, path) = place.split_once('/').unwrap_or((place, ""));
+        let location = Self {
+            url: url.to_owned(),
+            scheme: scheme.name,
+            container: decoded(container)?,
+            path: decoded(path.trim_matches('/'))?,
+            options: options(scheme, query)?,
+        };
+        location.check(scheme)?;
+        Ok(location)
+    }
+
+    /// The engine that the scheme stands for.
+    pub fn engine(&self) -> EngineName {
+        self.described().engine
+    }
+
+    /// The scheme's own words and options.
+    pub fn described(&self) -> &'static Scheme {
+        SCHEMES
+            .iter()
+            .find(|scheme| scheme.name == self.scheme)
+            .expect("a location has one of the schemes")
+    }
+
+    /// An option as text; its default where it was left out.
+    pub fn text(&self, name: &str) -> &str {
+        self.options.get(name).map_or_else(
+            || {
+                let choices = self.described().choices.iter();
+                choices
+                    .filter(|choice| choice.name == name)
+                    .map(|choice| choice.default)
+                    .next()
+                    .unwrap_or_default()
+            },
+            String::as_str,
+        )
+    }
+
+    /// An option in bytes.
+    pub fn size(&self, name: &str) -> u64 {
+        size_of(self.text(name)).unwrap_or_default()
+    }
+
+    /// All options, those left out with their defaults.
+    pub fn options(&self) -> BTreeMap<&'static str, String> {
+        let choices = self.described().choices.iter();
+        choices
+            .map(|choice| (choice.name, self.text(choice.name).to_owned()))
+            .collect()
+    }
+
+    fn check(&self, scheme: &Scheme) -> Result<(), EngineError> {
+        let example = scheme.example;
+        let wrong = match scheme.name {
+            "rados" if self.container.is_empty() => Some("the pool is missing"),
+            "rados" if self.path.contains('/') => Some("a namespace has no `/` in it"),
+            "cephfs" if !self.container.is_empty() => {
+                Some("a path of the file system follows, with three slashes")
+            }
+            "cephfs" if self.path.split('/').any(|part| part == ".." || part == ".") => {
+                Some("the path must not hold `.` or `..`")
+            }
+            _ => None,
+        };
+        match wrong {
+            Some(what) => Err(EngineError::Job(format!(
+                "{}: {what}; for example {example}",
+                self.url
+            ))),
+            None => self.check_sizes(),
+        }
+    }
+
+    fn check_sizes(&self) -> Result<(), EngineError> {
+        if self.scheme != "rados" {
+            return Ok(());
+        }
+        let bytes = self.size("object_size");
+        if (4096..=1 << 30).contains(&bytes) && bytes.is_multiple_of(4096) {
+            return Ok(());
+        }
+        Err(EngineError::Job(format!(
+            "{}: object_size must be a multiple of 4K, from 4K to 1G",
+            self.url
+        )))
+    }
+}
+
+fn options(scheme: &Scheme, query: &str) -> Result<BTreeMap<&'static str, String>, EngineError> {
+    let mut found = BTreeMap::new();
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let Some(choice) = scheme.choices.iter().find(|choice| choice.name == name) else {
+            let known: Vec<_> = scheme.choices.iter().map(|choice| choice.name).collect();
+            return Err(EngineError::Job(format!(
+                "{}:// has no option {name:?}; it has {}",
+                scheme.name,
+                known.join(", ")
+            )));
+        };
+        let value = decoded(value)?;
+        if choice.kind == Kind::Size && size_of(&value).is_none() {
+            return Err(EngineError::Job(format!(
+                "{name}: {value:?} is no size; write it like {}",
+                choice.default
+            )));
+        }
+        if found.insert(choice.name, value).is_some() {
+            return Err(EngineError::Job(format!("{name} is given twice")));
+        }
+    }
+    Ok(found)
+}
+
+/// `4M` as bytes.
+fn size_of(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'k', 'm', 'g']);
+    let factor = match text.get(digits.len()..)?.to_ascii_uppercase().as_str() {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Resolves `%2F` and its like (RFC 3986, 2.1).
+fn decoded(text: &str) -> Result<String, EngineError> {
+    let wrong = || EngineError::Job(format!("{text:?} holds a % without two hexadecimal digits"));
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes().iter();
+    while let Some(byte) = rest.next() {
+        if *byte != b'%' {
+            bytes.push(*byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|byte| char::from(*byte).to_digit(16));
+        let (Some(high), Some(low)) = (digit(), digit()) else {
+            return Err(wrong());
+        };
+        bytes.push((high * 16 + low) as u8);
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refusal(url: &str) -> String {
+        match Location::parse(url) {
+            Err(EngineError::Job(words)) => words,
+            other => panic!("{url} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn pool_namespace_and_options_are_read() {
+        let found = Location::parse("rados://bench/a%20b?object_size=64K&user=me").unwrap();
+        assert_eq!(
+            (found.container.as_str(), found.path.as_str()),
+            ("bench", "a b")
+        );
+        assert_eq!(
+            (found.size("object_size"), found.text("user")),
+            (65536, "me")
+        );
+        assert_eq!(found.text("conf"), "");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (url, words) in [
+            ("rados://", "the pool is missing"),
+            ("rados://p/a/b", "namespace"),
+            ("rados://p?objectsize=4M", "no option"),
+            ("rados://p?object_size=4X", "no size"),
+            ("rados://p?object_size=5", "multiple of 4K"),
+            ("rados://p?user=a&user=b", "twice"),
+            ("rados://p%zz", "hexadecimal"),
+            ("cephfs://pool/a", "three slashes"),
+            ("cephfs:///a/../b", ".."),
+            ("ftp://x", "no scheme"),
+            ("nothing", "no URL"),
+        ] {
+            assert!(refusal(url).contains(words), "{url}: {}", refusal(url));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_is_an_error_never_a_panic(text in ".{0,80}") {
+            let _ = Location::parse(&text);
+            let _ = Location::parse(&format!("rados://{text}"));
+            let _ = Location::parse(&format!("cephfs:///{text}"));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Libraries opened at run time, so that nobody needs what they do not use.
+
+use libloading::Library;
+
+/// Why a library cannot be used, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    pub words: String,
+    pub remedy: String,
+}
+
+/// Opens the first of `names` that is there.
+pub fn open(names: &[&str], package: &str) -> Result<Library, Missing> {
+    let mut why = String::new();
+    for name in names {
+        // SAFETY: the initialisers of these well-known libraries may run in any program that links them.
+        match unsafe { Library::new(name) } {
+            Ok(library) => return Ok(library),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    let shown = names.first().copied().unwrap_or_default();
+    let absent = why.contains("No such file");
+    Err(Missing {
+        words: if absent {
+            format!("{shown} is not installed")
+        } else {
+            format!("{shown} cannot be loaded: {why}")
+        },
+        remedy: format!("install the package {package}"),
+    })
+}
+
+/// A function of `library`; an older version that lacks it is named.
+///
+/// # Safety
+/// `T` must be the function's type as the library's header declares it.
+pub unsafe fn function<T: Copy>(
+    library: &Library,
+    name: &str,
+    package: &str,
+) -> Result<T, Missing> {
+    // SAFETY: the caller vouches for the type; the pointer is used only while the library is open.
+    unsafe { library.get::<T>(name.as_bytes()) }
+        .map(|symbol| *symbol)
+        .map_err(|_| Missing {
+            words: format!("the installed {package} has no function {name}: it is too old"),
+            remedy: format!("install a newer {package}"),
+        })
+}
+
+/// Declares a struct of a library's functions, and how it is loaded: all of them or an error that names one.
+macro_rules! functions {
+    ($(#[$about:meta])* $table:ident from $names:expr, $package:expr; $($name:ident: $type:ty,)+) => {
+        $(#[$about])*
+        pub struct $table {
+            $($name: $type,)+
+            _library: libloading::Library,
+        }
+
+        impl $table {
+            fn load() -> Result<Self, $crate::sys::library::Missing> {
+                let library = $crate::sys::library::open($names, $package)?;
+                Ok(Self {
+                    // SAFETY: each type is the one in the library's header.
+                    $($name: unsafe {
+                        $crate::sys::library::function(&library, stringify!($name), $package)?
+                    },)+
+                    _library: library,
+                })
+            }
+
+            /// The library, loaded once in this process.
+            pub fn get() -> Result<&'static Self, $crate::sys::library::Missing> {
+                static LOADED: std::sync::OnceLock<Result<$table, $crate::sys::library::Missing>> =
+                    std::sync::OnceLock::new();
+                LOADED.get_or_init(Self::load).as_ref().map_err(Clone::clone)
+            }
+        }
+    };
+}
+pub(crate) use functions;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_library_names_its_package() {
+        let Err(missing) = open(&["libnothing-of-this-name.so.9"], "libnothing9") else {
+            panic!("it should not be there");
+        };
+        assert!(
+            missing.words.contains("is not installed"),
+            "{}",
+            missing.words
+        );
+        assert!(missing.remedy.contains("libnothing9"));
+    }
+}

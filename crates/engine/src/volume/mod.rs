@@ -1,0 +1,193 @@
+//! Storage as everything outside the measured interval sees it: directories, marks, whole files. One trait for
+//! what the kernel mounts and for what a library reaches.
+
+mod cephfs;
+mod local;
+mod rados;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use crate::error::{EngineError, errno_words};
+use crate::io::Setup;
+use crate::job::{EngineName, Job};
+use crate::location::Location;
+use crate::sys::file::OpenHow;
+pub use cephfs::Mount;
+pub use local::Local;
+pub use rados::{Pool, object_name};
+
+/// What failed, of what, and why; `errno` is the system's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeError {
+    pub errno: i32,
+    pub operation: &'static str,
+    pub subject: String,
+    /// What to do about it, where that is known.
+    pub remedy: String,
+}
+
+impl VolumeError {
+    pub fn new(errno: i32, operation: &'static str, subject: &str) -> Self {
+        Self {
+            errno,
+            operation,
+            subject: subject.to_owned(),
+            remedy: String::new(),
+        }
+    }
+
+    pub fn with_remedy(self, remedy: &str) -> Self {
+        Self {
+            remedy: remedy.to_owned(),
+            ..self
+        }
+    }
+
+    /// One line: what, of what, why, and the remedy.
+    pub fn words(&self) -> String {
+        let what = format!(
+            "{} {}: {}",
+            self.operation,
+            self.subject,
+            errno_words(self.errno)
+        );
+        if self.remedy.is_empty() {
+            what
+        } else {
+            format!("{what}; {}", self.remedy)
+        }
+    }
+}
+
+impl From<VolumeError> for EngineError {
+    fn from(error: VolumeError) -> Self {
+        if error.remedy.is_empty() {
+            Self::System {
+                errno: error.errno,
+                operation: error.operation,
+                path: error.subject.into(),
+            }
+        } else {
+            Self::Other(error.words())
+        }
+    }
+}
+
+/// Names that begin so are marks, which go last.
+pub const KEPT: &str = ".leadline";
+
+pub type Outcome<T> = Result<T, VolumeError>;
+
+/// Bytes in all and free, where the storage says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    pub total_bytes: u64,
+    pub free_bytes: u64,
+}
+
+/// An open file. Several threads may use it at once.
+pub trait Handle: Send + Sync {
+    /// Bytes read, or minus errno.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> i64;
+    /// Bytes written, or minus errno.
+    fn write_at(&self, buffer: &[u8], offset: u64) -> i64;
+    /// 0, or minus errno.
+    fn sync(&self, data_only: bool) -> i64;
+    /// Bytes in the file, or minus errno.
+    fn size(&self) -> i64;
+    /// Drops what this host's caches hold of it, where it can.
+    fn forget(&self) {}
+}
+
+/// Storage that is connected. Paths begin with `/` and are the volume's own.
+pub trait Volume: Send + Sync {
+    /// Fails with EEXIST where it is there.
+    fn make_directory(&self, path: &str) -> Outcome<()>;
+
+    /// Writes a small file whole.
+    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()>;
+
+    /// A small file, its first `limit` bytes; `None` where there is none.
+    fn get(&self, path: &str, limit: usize) -> Outcome<Option<Vec<u8>>>;
+
+    /// Opens a file that is to have `file_bytes`.
+    fn open(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<Arc<dyn Handle>>;
+
+    fn space(&self) -> Outcome<Space>;
+
+    /// Removes the files in `directory` whose names begin with `prefix`, but none of `KEPT`, until `until`: true
+    /// when more is left.
+    fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool>;
+
+    /// Removes the mark and the directory, in this order.
+    fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()>;
+}
+
+/// The connections of this process: one for all threads and trials that use one location.
+static CONNECTED: Mutex<Option<HashMap<String, Weak<dyn Volume>>>> = Mutex::new(None);
+
+/// The storage of `location`, connected once in this process while anybody uses it.
+pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
+    let mut connected = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let table = connected.get_or_insert_default();
+    if let Some(volume) = table.get(&location.url).and_then(Weak::upgrade) {
+        return Ok(volume);
+    }
+    let volume: Arc<dyn Volume> = match location.engine() {
+        EngineName::Rados => Arc::new(Pool::connect(location)?),
+        EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
+        engine => {
+            let name = engine.name();
+            return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
+                .with_remedy(&format!("engine {name} needs no connection")));
+        }
+    };
+    table.insert(location.url.clone(), Arc::downgrade(&volume));
+    Ok(volume)
+}
+
+/// What a job's files lie on.
+pub fn of(job: &Job) -> Outcome<Arc<dyn Volume>> {
+    match &job.location {
+        Some(location) => connect(location),
+        None => Ok(Arc::new(Local)),
+    }
+}
+
+/// Opens one of a job's files; one that is not fresh must have its full size.
+pub fn open_checked(volume: &dyn Volume, name: &str, setup: &Setup) -> Outcome<Arc<dyn Handle>> {
+    let file = volume.open(name, setup.how, setup.file_bytes)?;
+    if setup.how.fresh {
+        return Ok(file);
+    }
+    let found = file.size();
+    if found < 0 {
+        return Err(VolumeError::new(-found as i32, "look at", name));
+    }
+    if (found as u64) < setup.file_bytes {
+        let remedy = format!(
+            "the file has {found} bytes and the job needs {}: lay it out first",
+            setup.file_bytes
+        );
+        return Err(VolumeError::new(libc::ENODATA, "open", name).with_remedy(&remedy));
+    }
+    Ok(file)
+}
+
+/// A path as volumes take it: our own names, which are UTF-8.
+pub fn name_of(path: &Path) -> Outcome<&str> {
+    path.to_str()
+        .ok_or_else(|| VolumeError::new(libc::EILSEQ, "open", &path.display().to_string()))
+}
+
+fn system(error: &io::Error, operation: &'static str, subject: &str) -> VolumeError {
+    VolumeError::new(
+        error.raw_os_error().unwrap_or(libc::EIO),
+        operation,
+        subject,
+    )
+}

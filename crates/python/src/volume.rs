@@ -1,0 +1,110 @@
+//! Storage behind a URL, for what Python does there outside trials: workspaces, marks, space.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use leadline_engine::location::{Location, SCHEMES};
+use leadline_engine::volume::{self, Outcome, VolumeError};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::{convert, errors, plain};
+
+/// The schemes of URLs: name, engine, example, words, package, choices, and why one cannot be used here.
+#[pyfunction]
+pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for scheme in SCHEMES {
+        let value = convert::json(py, &plain(scheme))?;
+        value.set_item("engine", scheme.engine.name())?;
+        value.set_item("missing", scheme.missing())?;
+        list.append(value)?;
+    }
+    Ok(list)
+}
+
+/// A URL, read and checked: url, scheme, engine, container, path, options.
+#[pyfunction]
+pub fn parse_location<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, PyDict>> {
+    let location = Location::parse(url).map_err(errors::engine)?;
+    let found = PyDict::new(py);
+    found.set_item("url", &location.url)?;
+    found.set_item("scheme", location.scheme)?;
+    found.set_item("engine", location.engine().name())?;
+    found.set_item("container", &location.container)?;
+    found.set_item("path", &location.path)?;
+    found.set_item("options", location.options())?;
+    found.set_item("object_bytes", location.size("object_size"))?;
+    Ok(found)
+}
+
+/// A connection. Calls may wait for the storage: they belong into a process that may be killed.
+#[pyclass(frozen)]
+pub struct Volume {
+    inner: Arc<dyn volume::Volume>,
+}
+
+fn refused(error: VolumeError) -> PyErr {
+    let remedy = if error.remedy.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", error.remedy)
+    };
+    let why = std::io::Error::from_raw_os_error(error.errno).to_string();
+    let words = format!("{}: {why}{remedy}", error.operation);
+    PyOSError::new_err((error.errno, words, error.subject))
+}
+
+fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> PyResult<T> {
+    py.detach(work).map_err(refused)
+}
+
+#[pymethods]
+impl Volume {
+    #[new]
+    fn new(py: Python<'_>, url: &str) -> PyResult<Self> {
+        let location = Location::parse(url).map_err(errors::engine)?;
+        let inner = detached(py, || volume::connect(&location))?;
+        Ok(Self { inner })
+    }
+
+    fn make_directory(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        detached(py, || self.inner.make_directory(path))
+    }
+
+    fn put(&self, py: Python<'_>, path: &str, data: &[u8]) -> PyResult<()> {
+        detached(py, || self.inner.put(path, data))
+    }
+
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        limit: usize,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = detached(py, || self.inner.get(path, limit))?;
+        Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
+    }
+
+    /// (total, free) bytes.
+    fn space(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let found = detached(py, || self.inner.space())?;
+        Ok((found.total_bytes, found.free_bytes))
+    }
+
+    fn remove_files(
+        &self,
+        py: Python<'_>,
+        directory: &str,
+        prefix: &str,
+        slice_s: f64,
+    ) -> PyResult<bool> {
+        let until = Instant::now() + Duration::from_secs_f64(slice_s.clamp(0.0, 86_400.0));
+        detached(py, || self.inner.remove_files(directory, prefix, until))
+    }
+
+    fn remove_directory(&self, py: Python<'_>, directory: &str, mark: &str) -> PyResult<()> {
+        detached(py, || self.inner.remove_directory(directory, mark))
+    }
+}

@@ -1,0 +1,67 @@
+"""`leadline engines`: the ways to do I/O, whether each works here, and its options."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+@click.command(name="engines")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(name: str | None, as_json: bool) -> None:
+    """List the I/O engines, or describe the one called NAME (or the scheme of a URL) with its options."""
+    from leadline import _core
+    from leadline.errors import UsageError
+
+    schemes = {scheme["engine"]: scheme for scheme in _core.schemes()}
+    engines = [_described(engine, schemes.get(engine["name"])) for engine in _core.engines()]
+    if name is not None:
+        known = [engine for engine in engines if name in (engine["name"], *engine["schemes"])]
+        if not known or name == "file":
+            names = ", ".join(engine["name"] for engine in engines)
+            raise UsageError(f"there is no engine {name!r}", f"name one of: {names}")
+        engines = known
+    if as_json:
+        click.echo(json.dumps({"format": "leadline.engines/1", "engines": engines}, indent=2))
+    elif name is None:
+        _list(engines)
+    else:
+        _describe(engines[0])
+
+
+def _described(engine: dict[str, Any], scheme: dict[str, Any] | None) -> dict[str, Any]:
+    """One engine as JSON prints it; `target` is an example of what it is given to."""
+    if scheme is None:
+        example = "null://" if engine["name"] == "null" else "/mnt/directory"
+        return {**engine, "target": example, "package": None, "options": []}
+    return {
+        **engine,
+        "target": scheme["example"],
+        "package": scheme["package"],
+        "options": scheme["choices"],
+    }
+
+
+def _list(engines: list[dict[str, Any]]) -> None:
+    width = max(len(engine["name"]) for engine in engines)
+    for engine in engines:
+        click.echo(f"{engine['name']:<{width}}  {engine['words']}")
+        if not engine["available"]:
+            click.echo(f"{'':<{width}}  does not work here: {engine['reason']}")
+
+
+def _describe(engine: dict[str, Any]) -> None:
+    click.echo(f"{engine['name']}: {engine['words']}")
+    click.echo(f"target: {engine['target']}")
+    click.echo(f"works here: {'yes' if engine['available'] else 'no: ' + str(engine['reason'])}")
+    if not engine["options"]:
+        click.echo("options of its own: none")
+        return
+    click.echo("options, behind a ? and joined by &:")
+    width = max(len(option["name"]) for option in engine["options"])
+    for option in engine["options"]:
+        default = option["default"] or "empty"
+        click.echo(f"  {option['name']:<{width}}  {option['words']} [{option['kind']}, default {default}]")

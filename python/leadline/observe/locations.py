@@ -1,0 +1,114 @@
+"""Finds out what a URL's storage is before anything is run on it, in a child process with a deadline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from leadline import _core, units
+from leadline.errors import TargetError
+from leadline.observe.children import ask_child
+from leadline.spec.target import Access, CephAccess, TargetFacts
+
+_CLUSTER_DEADLINE_S = 2.0
+_CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
+_ACCESS: dict[str, Access] = {"rados": "rados", "libcephfs": "libcephfs"}
+_ALIGNMENT_BYTES = 512
+
+
+def printable(text: str) -> str:
+    """A path or option as one line: control characters and bytes that are no text are escaped."""
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in text
+    )
+
+
+def inspect_location(url: str, deadline_s: float) -> TargetFacts:
+    """What a URL leads to: space, pool, how it is protected. Raises TargetError where nobody answers."""
+    try:
+        found = _core.parse_location(url)
+    except ValueError as error:
+        raise TargetError(printable(str(error)), "See: leadline engines.") from None
+    space = _ask_space(found, max(deadline_s, _CONNECT_DEADLINE_S))
+    options, pool = found["options"], found["container"] or None
+    ceph = protection(
+        CephAccess(
+            conf=options["conf"] or None,
+            name=f"client.{options['user']}",
+            keyring=options["keyring"] or None,
+            pool=pool,
+        )
+    )
+    return TargetFacts(
+        access=_ACCESS[found["engine"]],
+        file_system=found["scheme"],
+        words=_words(found, ceph),
+        source=url,
+        direct_io=True,
+        direct_alignment_bytes=_ALIGNMENT_BYTES,
+        total_bytes=space[0],
+        free_bytes=space[1],
+        ceph=ceph,
+    )
+
+
+def _ask_space(found: dict[str, Any], deadline_s: float) -> tuple[int, int]:
+    url = found["url"]
+    answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
+    if answer.stuck_pid is not None:
+        raise TargetError(
+            f"{printable(url)}: no answer within {deadline_s:g} s",
+            "See whether the cluster is up, and whether conf= names its monitors.",
+        )
+    facts = answer.lines[-1] if answer.lines else {}
+    if "space" in facts:
+        total_bytes, free_bytes = facts["space"]
+        return int(total_bytes), int(free_bytes)
+    last = answer.stderr.splitlines()[-1] if answer.stderr else f"exit code {answer.exit_code}"
+    why = facts.get("why") or last
+    remedy = f"Its options: leadline engines {found['scheme']}."
+    raise TargetError(f"{printable(url)}: {printable(why)}", remedy)
+
+
+def protection(access: CephAccess) -> CephAccess:
+    """The same with how its pool is protected, as far as the cluster says."""
+    if access.pool is None:
+        return access
+    asked = [access.conf or "", access.name or "", access.keyring or "", access.pool]
+    # Twice the deadline: the child starts, loads the library, connects and asks.
+    answer = ask_child(
+        "leadline.observe.probe", ["pool", *asked, str(_CLUSTER_DEADLINE_S)], 2 * _CLUSTER_DEADLINE_S
+    )
+    known = answer.lines[-1] if answer.lines else {}
+    return replace(
+        access,
+        protection=known.get("protection"),
+        size=known.get("size"),
+        k=known.get("k"),
+        m=known.get("m"),
+    )
+
+
+def pool_words(ceph: CephAccess) -> str:
+    """The pool and its protection behind a comma; nothing where the pool is not known."""
+    if ceph.pool is None:
+        return ""
+    if ceph.protection == "replicated" and ceph.size is not None:
+        how = f" ({ceph.size} replica{'' if ceph.size == 1 else 's'})"
+    elif ceph.protection == "erasure" and ceph.k is not None:
+        how = f" (erasure-coded {ceph.k}+{ceph.m})"
+    else:
+        how = ""
+    return f", pool {printable(ceph.pool)}{how}"
+
+
+def _words(found: dict[str, Any], ceph: CephAccess) -> str:
+    if found["scheme"] == "rados":
+        size = units.format_size(int(_core.parse_location(found["url"])["object_bytes"]))
+        space = f", namespace {printable(found['path'])}" if found["path"] else ""
+        return f"RADOS through librados{pool_words(ceph)}{space}, objects of {size}"
+    name = found["options"]["fs"]
+    return "CephFS through libcephfs" + (f", file system {printable(name)}" if name else "")

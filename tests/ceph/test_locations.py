@@ -1,0 +1,216 @@
+"""Targets that need no mount: RADOS and CephFS by their libraries, on the session's lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadline import _core
+from leadline import lab as leadline_lab
+from leadline.store.reader import Result, open_result
+from support import Command, command_line
+
+pytestmark = pytest.mark.ceph
+
+STUDY = """
+format: leadline.study/1
+blocks: 1
+limits: {reserve: 100M}
+defaults: {size: 8M, runtime: 1s, time_based: true, iodepth: 8, verify: true}
+works:
+  seqwrite_1m: {rw: write, bs: 1M}
+  randrw_64k: {rw: randrw, bs: 64k}
+  randread_2m: {rw: randread, bs: 2M, iodepth: 2}
+"""
+
+
+def urls(lab: leadline_lab.Lab) -> dict[str, str]:
+    conf = lab.status().directory / "ceph.conf"
+    return {
+        "rados": f"rados://data/leadline?conf={conf}&object_size=1M",
+        "library": f"cephfs:///replicated?conf={conf}",
+    }
+
+
+def options(found: dict[str, str]) -> tuple[str, ...]:
+    return tuple(word for name in found for word in ("--target", f"{name}={found[name]}"))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("study") / "small.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def result(
+    lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Result:
+    out = tmp_path_factory.mktemp("run") / "r"
+    done = leadline("run", str(study), *options(urls(lab)), "--out", str(out))
+    assert done.returncode in (0, 3), done.stderr
+    return open_result(out)
+
+
+def test_every_byte_read_back_is_the_byte_that_was_written(result: Result) -> None:
+    trials = result.trials()
+    assert {trial.state for trial in trials} == {"complete"}
+    assert len(trials) == 2 * 3
+    assert all(trial.verified_blocks > 0 for trial in trials if trial.read_operations)
+
+
+def test_bytes_are_followed_to_the_osds(result: Result) -> None:
+    for trial in result.trials():
+        if trial.work == "seqwrite_1m":
+            assert trial.osd_written_bytes is not None
+            assert trial.osd_written_bytes >= 0.95 * trial.total_write_bytes
+
+
+def test_the_targets_know_what_they_are_on(result: Result, leadline: Command) -> None:
+    shown = json.loads(leadline("show", str(result.path), "--json").stdout)
+    words = {target["name"]: (target["access"], target["words"]) for target in shown["targets"]}
+    assert words["rados"][0] == "rados"
+    assert words["library"][0] == "libcephfs"
+    for phrase in ("pool data (3 replicas)", "namespace leadline", "objects of 1 MiB"):
+        assert phrase in words["rados"][1]
+
+
+def objects_left(lab: leadline_lab.Lab) -> list[str]:
+    conf = lab.status().directory / "ceph.conf"
+    listed = subprocess.run(
+        ["rados", "-c", str(conf), "-p", "data", "-N", "leadline", "ls"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return listed.stdout.split()
+
+
+def test_nothing_stays_in_the_pool_or_the_file_system(result: Result, lab: leadline_lab.Lab) -> None:
+    assert result.complete
+    assert objects_left(lab) == []
+    assert not list(lab.status().targets["replicated"].glob("leadline-*"))
+
+
+def job(directory: str, location: str, **changes: Any) -> str:
+    plain: dict[str, Any] = {
+        "format": "leadline.job/1", "trial": "t1", "directory": directory, "prefix": "data",
+        "rw": "randread", "rwmixread": 50, "bs": 65536, "size": 4 << 20, "nrfiles": 1, "numjobs": 1,
+        "iodepth": 4, "engine": "libcephfs", "direct": True, "overwrite": False, "fsync": 0,
+        "end_fsync": False, "time_based": False, "runtime_ns": 0, "ramp_time_ns": 0,
+        "rate_bytes_per_s": None, "rate_iops": None, "arrival": "constant", "verify": True,
+        "incompressible": True, "sqthread_poll": False, "seed": 7, "generation": 1,
+        "interval_ns": 1_000_000_000, "deadline_ns": 60_000_000_000, "parent_pid": None,
+        "location": location,
+    }  # fmt: skip
+    return json.dumps({**plain, **changes})
+
+
+def test_a_byte_flipped_through_the_mount_is_found_through_the_library(lab: leadline_lab.Lab) -> None:
+    """The same file by two ways: written by libcephfs, harmed by ceph-fuse."""
+    url = urls(lab)["library"]
+    volume = _core.Volume(url)
+    volume.make_directory("/flip")
+    try:
+        words = job("/flip", url)
+        _core.layout(words)
+        assert _core.check(words)["mismatches_total"] == 0
+        with (lab.status().targets["replicated"] / "flip" / "data.0.0").open("r+b") as file:
+            file.seek(1 << 20)
+            old = file.read(1)
+            file.seek(1 << 20)
+            file.write(bytes([old[0] ^ 1]))
+            file.flush()
+            os.fsync(file.fileno())
+        found = _core.check(words)
+        assert found["mismatches_total"] == 1
+        assert found["mismatches"][0]["offset"] == 1 << 20
+    finally:
+        volume.remove_files("/flip", "", 30.0)
+        volume.remove_directory("/flip", ".leadline")
+
+
+def test_a_run_that_is_killed_leaves_what_undo_removes(
+    lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    process = subprocess.Popen(
+        command_line("run", str(study), *options(urls(lab)), "--out", str(out), "--quiet"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for_text(out / "events.jsonl", '"trial_started"')
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+    undone = leadline("undo", str(out))
+    assert undone.returncode == 0, undone.stderr
+    assert objects_left(lab) == []
+
+
+def wait_for_text(file: Path, text: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if file.exists() and text in file.read_text():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{file} had no {text!r} within {seconds} s")
+
+
+def test_osds_that_stop_answering_end_the_trial_by_its_deadline(
+    lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    process = subprocess.Popen(
+        [
+            *command_line("run", str(study), *options(urls(lab))[:2], "--out", str(out), "--quiet"),
+            *("--set", "runtime=6s", "--grace", "2s", "--ignore-health"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_text(out / "events.jsonl", '"trial_started"')
+    osds = [daemon.pid for daemon in lab.status().daemons if daemon.name.startswith("osd.")]
+    for pid in osds:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        _, errors = process.communicate(timeout=150)
+    finally:
+        for pid in osds:
+            os.kill(pid, signal.SIGCONT)
+    assert process.returncode == 3, errors
+    assert "deadline" in errors, errors
+    undone = leadline("undo", str(out))
+    assert undone.returncode == 0, undone.stderr
+    assert objects_left(lab) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("rados://nopool?conf={conf}", "there is no pool nopool"),
+        ("rados://data?conf=/nowhere/ceph.conf", "check conf="),
+        ("cephfs:///nowhere?conf={conf}", "No such file or directory"),
+        ("cephfs:///?conf={conf}&fs=other", "fs="),
+        ("rados://data?size=4M", "has no option"),
+    ],
+)
+def test_a_url_that_leads_nowhere_is_one_clear_error(
+    lab: leadline_lab.Lab, leadline: Command, study: Path, url: str, words: str
+) -> None:
+    target = url.format(conf=lab.status().directory / "ceph.conf")
+    done = leadline("plan", str(study), "--target", f"x={target}", deadline_s=60)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
