@@ -134,7 +134,6 @@ def test_the_report_says_what_was_measured(result: Result, leadline: Command, tm
         assert words in text
 
 
-@pytest.mark.provokes("cluster_not_clean")
 def test_a_cluster_that_loses_an_osd_makes_its_cells_invalid(
     lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
 ) -> None:

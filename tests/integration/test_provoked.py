@@ -42,6 +42,7 @@ while True:
     if os.preadv(device, [whole], 0) <= 0:
         break
 """
+FIRST = {1: {"cpu.shares": "262144"}, 2: {"cpu.weight": "10000"}}  # of all control groups
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -153,7 +154,7 @@ def test_a_host_that_was_started_as_an_emulated_one(several: dict[str, Codes]) -
 def test_a_generator_that_storage_does_not_hold_back(leadline: Command, study: Path, memory: Path) -> None:
     """In a group that comes before all others, so that it is on CPU whatever else this host does."""
     write_study(study, READ)
-    with group_or_skip("cpu", {1: {"cpu.shares": "262144"}, 2: {"cpu.weight": "10000"}}) as group:
+    with group_or_skip("cpu", FIRST) as group:
         found = run(leadline, study, memory, preexec_fn=join(group))
     assert found["generator_saturated"][0] == "DOUBTFUL"
     assert found["memory_target"][0] == "DOUBTFUL"
@@ -262,7 +263,11 @@ def test_a_file_in_which_somebody_punches_a_hole(study: Path, disk: Disk, tmp_pa
 @as_root
 @pytest.mark.provokes("throttled")
 def test_a_control_group_with_half_a_cpu(leadline: Command, study: Path, memory: Path) -> None:
-    limits = {1: {"cpu.cfs_quota_us": "50000"}, 2: {"cpu.max": "50000 100000"}}
+    """It comes before all others, so that its own limit is what it meets first."""
+    limits = {
+        1: {**FIRST[1], "cpu.cfs_quota_us": "50000"},
+        2: {**FIRST[2], "cpu.max": "50000 100000"},
+    }
     write_study(study, "w: {rw: randread, bs: 4k, numjobs: 2}")
     with group_or_skip("cpu", limits) as group:
         found = run(leadline, study, memory, preexec_fn=join(group))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from leadline.cli import doctor
@@ -60,3 +61,11 @@ def test_place_that_cannot_be_a_target(tmp_path: Path) -> None:
     check = capabilities.place("nowhere", str(tmp_path / "absent"))
     assert check.state == "missing"
     assert check.remedy
+
+
+def test_an_emulated_machine_is_told_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEADLINE_EMULATED_HOST", "a guest without KVM")
+    check = next(one for one in capabilities.machine_checks({}) if one.name == "host")
+    assert check.state == "limited"
+    assert "a guest without KVM" in check.why
+    assert "emulated_host" in check.remedy

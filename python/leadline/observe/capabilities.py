@@ -45,8 +45,12 @@ def machine_checks(places: dict[str, str]) -> list[Check]:
 
 
 def _host() -> Check:
-    where = host.virtualisation()
+    where, emulated = host.virtualisation(), host.emulation()
     virtual = where != "none seen"
+    remedy = "Other guests may disturb a virtual machine: steal time is recorded." if virtual else ""
+    if emulated != "none seen":
+        where, virtual = f"emulated ({emulated})", True
+        remedy = "Times of an emulated machine are no evidence: every cell will be DOUBTFUL (emulated_host)."
     return Check(
         "machine",
         "host",
@@ -54,7 +58,7 @@ def _host() -> Check:
         f"{platform.machine()}, {len(host.cpu_list())} CPUs, Linux {platform.release()}"
         + (f", {where}" if virtual else ""),
         "every measurement",
-        "Other guests may disturb a virtual machine: steal time is recorded." if virtual else "",
+        remedy,
     )
 
 

@@ -1,6 +1,6 @@
 """Whose CPU time and whose bytes: the run's own processes apart from everybody else's.
 
-Read at marks only: a walk through /proc costs some microseconds a process.
+Read at marks only: a walk through /proc costs some 30 microseconds a process.
 """
 
 from __future__ import annotations

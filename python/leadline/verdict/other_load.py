@@ -85,7 +85,8 @@ def _device(case: Case, trial: TrialRow, limits: _Limits) -> Iterator[tuple[floa
         before = trial.dirty_at_start_bytes
         if before is None:
             return
-        own = own_written * limits["write_factor"] + before + trial.sync_operations * limits["sync_bytes"]
+        journal = _whole(trial, trial.sync_operations) * limits["sync_bytes"]
+        own = own_written * limits["write_factor"] + before + journal
         yield from _judge(trial, _Seen(trial.device_written_bytes, own, "written to the device"), limits)
 
 
@@ -95,7 +96,7 @@ def _network(case: Case, trial: TrialRow, limits: _Limits) -> Iterator[tuple[flo
         return
     sent, received = own
     operations = trial.read_operations + trial.write_operations + trial.sync_operations
-    headers = operations * limits["operation_bytes"]
+    headers = _whole(trial, operations) * limits["operation_bytes"]
     for everybody, mine, back, words in (
         (trial.interface_received_bytes, received, sent, "received by the network interface"),
         (trial.interface_sent_bytes, sent, received, "sent by the network interface"),
@@ -131,9 +132,17 @@ def _own_wire(case: Case, trial: TrialRow) -> tuple[float, float] | None:
         or not case.cell.job.direct
     ):
         return None
-    written = trial.group_written_bytes if trial.group_written_bytes is not None else trial.total_write_bytes
-    read = trial.group_read_bytes if trial.group_read_bytes is not None else trial.total_read_bytes
-    return float(written), float(read)
+    if trial.group_read_bytes is not None:
+        return None  # the job beside it may be buffered
+    return float(trial.total_write_bytes), float(trial.total_read_bytes)
+
+
+def _whole(trial: TrialRow, measured: int) -> float:
+    """A count of the measured interval, for the whole trial with its ramp, which observers saw."""
+    moved = trial.read_bytes + trial.write_bytes
+    return (
+        measured * max((trial.total_read_bytes + trial.total_write_bytes) / moved, 1.0) if moved else measured
+    )
 
 
 def _judge(trial: TrialRow, seen: _Seen, limits: _Limits) -> Iterator[tuple[float, str]]:
