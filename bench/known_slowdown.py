@@ -9,6 +9,7 @@ two FUSE mounts over DIR that answer each read after a wait (two targets, as a u
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 import tempfile
 import time
@@ -31,7 +32,7 @@ from real_studies import leadline
 from shares import share, table
 
 TRIES, BLOCKS, SHARE = 10, 12, 0.1
-CALIBRATION_BLOCKS = 4
+CALIBRATION_BLOCKS = 6
 OPERATIONS = 128  # between two pauses
 PAUSE_US = 400
 WAIT_MS = 1.0
@@ -145,6 +146,11 @@ def _rate(found: CellTable) -> float:
     return math.exp(math.fsum(map(math.log, rates)) / len(rates))
 
 
+def _usual_period_s(found: CellTable, operations: int) -> float:
+    """The median block's: what disturbs a few blocks must not set the delay."""
+    return operations / statistics.median(measured.values["iops"] for measured in found.by_block.values())
+
+
 def _try(base: CellTable, other: CellTable, operations: int) -> Try:
     """Decided as two targets of a study are."""
     ratio = compare_cells(base, other, "iops")
@@ -156,7 +162,7 @@ def _try(base: CellTable, other: CellTable, operations: int) -> Try:
 def _paused(place: Path, name: str, target: str) -> Place:
     base = PAUSED.format(name="base", pause=PAUSE_US, operations=OPERATIONS)
     first = _tables(_run(place, f"{name}-first", base, CALIBRATION_BLOCKS, [f"t={target}"], 1))
-    delay_us = round(1e6 * SHARE * OPERATIONS / _rate(first["t.base"]))
+    delay_us = round(1e6 * SHARE * _usual_period_s(first["t.base"], OPERATIONS))
     delayed = PAUSED.format(name="delayed", pause=PAUSE_US + delay_us, operations=OPERATIONS)
 
     def attempt(seed: int) -> Try:
@@ -175,7 +181,7 @@ def _waiting(place: Path, stack: ExitStack) -> Place:
         mounts[-1].rules(read_ms=WAIT_MS)
     targets = [f"{name}={mount.path}" for name, mount in zip(("base", "delayed"), mounts, strict=True)]
     first = _tables(_run(place, "fuse-first", PLAIN, CALIBRATION_BLOCKS, targets[:1], 1))
-    delay_us = round(1e6 * SHARE / _rate(first["base.reads"]))
+    delay_us = round(1e6 * SHARE * _usual_period_s(first["base.reads"], 1))
     mounts[1].rules(read_ms=WAIT_MS + delay_us / 1000)
 
     def attempt(seed: int) -> Try:

@@ -65,8 +65,9 @@ def budget() -> Iterator[str]:
         " in percent (at most 5 is asked for; decided at 3 %, corrected for the number of works), and the"
         " lowest coverage of a work's interval at the same 3 %. Choosing by width is choosing by scatter, not"
         " by what the blocks say; but scatter is badly known from few blocks, and hangs together with the"
-        " mean where blocks are skewed. The program chooses from six blocks on; what choosing from three"
-        " would do is shown beside it, and is why it does not (a first version did).\n"
+        " mean where blocks are skewed. The program chooses from six blocks on. A first version chose from"
+        " the planned three, which is shown beside it; in 2,000 studies with 40 blocks added, 5.5 % of them"
+        " (4.5 to 6.5) claimed a difference then where blocks are correlated.\n"
     )
     rows = []
     cases: dict[str, tuple[Scenario, tuple[float, ...]]] = {
