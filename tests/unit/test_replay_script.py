@@ -163,6 +163,13 @@ def test_what_cannot_be_replayed_is_listed_with_its_reason_and_what_it_moved() -
     assert (found.coverage.calls, found.coverage.calls_replayed, found.coverage.bytes) == (6, 1, 4111)
 
 
+def test_an_offset_that_no_file_has_is_left_out() -> None:
+    wild = [call("pread64", offset=(1 << 63) - 5, length=10, result=10), call("lseek", result=1 << 62)]
+    found = script(call("openat"), *wild)
+    assert kinds(found) == ["open"]
+    assert {item.reason for item in found.coverage.skipped} == {"at an offset beyond any file"}
+
+
 def test_only_files_that_match_are_replayed() -> None:
     found = script(call("openat", file=0), call("openat", file=1), only=("*/b",))
     assert len(found.calls) == 1
@@ -174,6 +181,8 @@ def test_a_trace_without_segments_or_without_files_is_refused_with_a_remedy() ->
         make_script(tables())
     with pytest.raises(ResultError, match="no call of the trace"):
         script(call("mmap"))
+    with pytest.raises(ResultError, match="no call of the trace"):
+        script()
 
 
 def test_no_call_has_two_meanings() -> None:

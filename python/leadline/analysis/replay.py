@@ -34,7 +34,7 @@ CALL = np.dtype(
     ]
 )
 _BUFFER_BYTES = 4096  # of a file of the C library on most file systems (st_blksize)
-CALLS_MAX = 20_000_000
+CALLS_MAX = 10_000_000  # about 350 bytes of memory each while the script is made
 THREADS_MAX = 1024
 _ABSENT_KINDS = ("open", "stat", "unlink")
 _PROCESSES_APART = 1 << 20  # (copy, process) in one number
@@ -116,6 +116,20 @@ def make_script(tables: TraceTables, only: Sequence[str] = ()) -> ReplayScript:
             "the trace counted calls and did not record each of them",
             "trace the command again with: leadline trace --segments -- COMMAND",
         )
+    kept, kind, absent, coverage = _chosen(tables, only)
+    used, file = np.unique(kept.file, return_inverse=True)
+    kept.file = file.astype(np.int64)
+    kept.thread = _lanes(kept)
+    kept.offset = _offsets(kept, kind)
+    moved = _through_buffers(kept, kind)
+    if not moved.all():
+        kept, kind, absent = kept.where(moved), kind[moved], absent[moved]
+    layout = _layout(kept, kind, absent, len(used))
+    return _assembled(kept, kind, absent, layout, coverage)
+
+
+def _chosen(tables: TraceTables, only: Sequence[str]) -> tuple[_Segments, Ints, Flags, Coverage]:
+    """The segments that are replayed, their kinds, whether their file was absent; and what the others are."""
     every = _columns(tables.segments)
     paths, number_of = _paths(tables)
     every.file = _looked_up(every.file, number_of)
@@ -132,16 +146,7 @@ def make_script(tables: TraceTables, only: Sequence[str] = ()) -> ReplayScript:
             f"the trace has {int(chosen.sum()):,} calls to replay, more than {CALLS_MAX:,}",
             "replay a part of its files: --only '/data/*'",
         )
-    kept = every.where(chosen)
-    kept_kind, kept_absent = kind[chosen], absent[chosen]
-    used, file = np.unique(kept.file, return_inverse=True)
-    kept.file = file.astype(np.int64)
-    kept.thread = _lanes(kept)
-    kept.offset = _offsets(kept, kept_kind)
-    moved = _through_buffers(kept, kept_kind)
-    kept, kept_kind, kept_absent = kept.where(moved), kept_kind[moved], kept_absent[moved]
-    sizes, flags, cold = _layout(kept, kept_kind, kept_absent, len(used))
-    return _assembled(kept, kept_kind, kept_absent, (sizes, flags, cold), coverage)
+    return every.where(chosen), kind[chosen], absent[chosen], coverage
 
 
 def _columns(segments: Any) -> _Segments:
@@ -211,7 +216,9 @@ _REASONS = (
     "left out by --only",
     "they failed in the traced program",
     "the trace does not hold the size",
+    "at an offset beyond any file",
 )
+_OFFSET_MAX = 1 << 56
 
 
 def _refused(
@@ -231,6 +238,7 @@ def _refused(
     refuse(2, special[every.file])
     refuse(3, ~wanted[every.file])
     refuse(4, (every.result < 0) & ~absent)
+    refuse(6, (every.offset > _OFFSET_MAX) | (every.length > _OFFSET_MAX) | (every.result > _OFFSET_MAX))
     refuse(5, (kind == KINDS.index("truncate")) & (every.offset < 0) & (every.length < 0))
     return refused
 
