@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,10 @@ class Counts:
     )  # calls in the whole trace, others' files included
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def renamed(self, calls: Counter[str], everywhere: Counter[str]) -> Counts:
+        """The same under other names."""
+        return replace(self, calls=calls, everywhere=everywhere)
 
 
 def in_system_calls(truth: Counts) -> Counts:
