@@ -15,7 +15,8 @@ _USUAL = re.compile(r"(\d{1,7}) +(\d{9,11})\.(\d{6}) ")
 # The last `) = ` of a line ends the arguments: no string can follow it, only a comment and the duration.
 _CALL = re.compile(
     r"([a-z_][a-z0-9_]*)\((.*)\) += (\?|-?\d+|0x[0-9a-f]+)"
-    r"(?:<((?:[^<>]|->)*)>(\(deleted\))?)?(?: ([A-Z][A-Z0-9]+)\b)?((?: \([^"]*\)| /\*[^"]*\*/)*)(?: <(\d+)\.(\d{1,9})>)?$",
+    r"(?:<((?:[^<>]|->)*)>(\(deleted\))?)?(?: ([A-Z][A-Z0-9]+)\b)?"
+    r'((?: \([^"]*\)| /\*[^"]*\*/)*)(?: <(\d+)\.(\d{1,9})>)?$',
     re.DOTALL,
 )
 _UNFINISHED = re.compile(r"([a-z_][a-z0-9_]*)\((.*?) *<(?:unfinished|detached) \.\.\.>$", re.DOTALL)
