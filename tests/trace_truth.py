@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,10 @@ class Counts:
     )  # calls in the whole trace, others' files included
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def renamed(self, calls: Counter[str], everywhere: Counter[str]) -> Counts:
+        """The same under other names."""
+        return replace(self, calls=calls, everywhere=everywhere)
 
 
 def in_system_calls(truth: Counts) -> Counts:
@@ -106,18 +110,19 @@ def under_leadline(command: Sequence[str], directory: Path, via: str) -> tuple[s
 
 def within(tables: TraceTables, directory: Path) -> Counts:
     """What the tables say of `directory`."""
-    inside = {
-        row["file"]: row
+    rows = [
+        row
         for row in tables.files.to_pylist()
         if row["path"] == str(directory) or row["path"].startswith(f"{directory}/")
-    }
+    ]
+    inside = {row["file"] for row in rows}
     calls: Counter[str] = Counter()
     everywhere: Counter[str] = Counter()
     if tables.segments is not None:
         for file, name in zip(
             tables.segments["file"].to_pylist(), tables.segments["call"].to_pylist(), strict=True
         ):
-            if file in inside:
+            if file in inside and name not in _WITHOUT_FILE:
                 calls[name] += 1
     for process in tables.processes:
         for name, count in json.loads(process.calls).items():
@@ -125,7 +130,7 @@ def within(tables: TraceTables, directory: Path) -> Counts:
             if name in _WITHOUT_FILE:
                 calls[name] += count
     notes = {note for process in tables.processes for note in json.loads(process.notes)}
-    layers = [row for row in inside.values() if row["module"] in ("POSIX", "STDIO")]
+    layers = [row for row in rows if row["module"] in ("POSIX", "STDIO")]
     return Counts(
         calls,
         sum(row["BYTES_READ"] or 0 for row in layers),

@@ -67,6 +67,22 @@ def test_what_looks_like_a_result_inside_a_string_is_none() -> None:
     assert found == Call("write", r'1</w/f>, "a) = 5 <0.1>\"", 14', 3, None, None, 12_000)
 
 
+def test_a_cut_string_that_looks_like_a_result_is_no_call() -> None:
+    assert event('write(3</w/f>, "a) = 5 or so') is None
+    assert event('write(3</w/f>, "a) = 5", <unfinished ...>') == Begun("write", '3</w/f>, "a) = 5",')
+
+
+def test_comments_after_a_result_are_passed_over() -> None:
+    for words in (
+        "fcntl(3, F_GETFL) = 0x8002 (flags O_RDWR|O_LARGEFILE) <0.000001>",
+        "fork() = 7 /* 8 in strace's PID NS */ <0.000001>",
+        "read(3, 0x1, 5) = -1 EAGAIN (Resource temporarily unavailable) <0.000001>",
+    ):
+        found = event(words)
+        assert isinstance(found, Call)
+        assert found.duration_ns == 1000
+
+
 def test_results_have_paths_errors_and_no_value() -> None:
     opened = event(r'openat(AT_FDCWD, "x", O_RDONLY) = 3</w/a\76b> <0.000001>')
     assert isinstance(opened, Call)
@@ -212,7 +228,7 @@ def test_a_cut_log_counts_what_is_there_and_says_that_it_was_cut(log: Log) -> No
     log.call('write(3</w/f>, "x", 5) = 5').call("brk(NULL) = 0x1")
     log.read(end=False)
     whole = log.path.read_text()
-    log.path.write_text(whole + f"100 {START}.9 write(3</w/f>, ")
+    log.path.write_text(whole + f'100 {START}.9 write(3</w/f>, "x", 100) = 10')
     tables = read_strace(log.path)
     assert tables.processes[0].bytes_written == 5
     assert (tables.processes[0].end, tables.processes[0].ended_ns) == ("unknown", None)

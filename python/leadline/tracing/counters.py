@@ -8,6 +8,7 @@ an fsync is write time.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
@@ -31,6 +32,16 @@ _VOLUME = {"READ": "BYTES_READ", "WRITE": "BYTES_WRITTEN"}
 _HIGHEST = {"READ": "MAX_BYTE_READ", "WRITE": "MAX_BYTE_WRITTEN"}
 _SEQUENTIAL = {"READ": "SEQ_READS", "WRITE": "SEQ_WRITES"}
 _CONSECUTIVE = {"READ": "CONSEC_READS", "WRITE": "CONSEC_WRITES"}
+
+_TIME = {
+    "READ": ("F_READ_TIME", "F_MAX_READ_TIME"),
+    "WRITE": ("F_WRITE_TIME", "F_MAX_WRITE_TIME"),
+    "META": ("F_META_TIME", ""),
+}
+_STAMPS = {
+    what: (f"F_{what}_START_TIMESTAMP", f"F_{what}_END_TIMESTAMP")
+    for what in ("OPEN", "READ", "WRITE", "CLOSE")
+}
 
 
 class FileCounters:
@@ -97,18 +108,20 @@ class FileCounters:
         end = start_ns + duration_ns
         free = max(start_ns, self._busy_until.get(what, start_ns))
         self._busy_until[what] = max(end, free)
-        key = f"F_{what}_TIME"
-        self.times[key] = self.times.get(key, 0.0) + max(end - free, 0) / NS
-        if what != "META":
-            longest = f"F_MAX_{what}_TIME"
-            self.times[longest] = max(self.times.get(longest, 0.0), duration_ns / NS)
+        times, key, longest = self.times, *_TIME[what]
+        if end > free:
+            times[key] = times.get(key, 0.0) + (end - free) / NS
+        if longest and duration_ns / NS > times.get(longest, 0.0):
+            times[longest] = duration_ns / NS
 
     def seen(self, what: str, start_ns: int, duration_ns: int | None) -> None:
         """Note the first beginning and the last end of an open, read, write or close."""
-        first, last = f"F_{what}_START_TIMESTAMP", f"F_{what}_END_TIMESTAMP"
-        self.times[first] = min(self.times.get(first, start_ns / NS), start_ns / NS)
+        times, (first, last) = self.times, _STAMPS[what]
+        start_s = start_ns / NS
+        if times.get(first, math.inf) > start_s:
+            times[first] = start_s
         if duration_ns is not None:
-            self.times[last] = max(self.times.get(last, 0.0), (start_ns + duration_ns) / NS)
+            times[last] = max(times.get(last, 0.0), (start_ns + duration_ns) / NS)
 
 
 def column(rows: Sequence[FileCounters], name: str, unknown: Iterable[str]) -> list[int | None]:

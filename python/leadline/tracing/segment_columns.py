@@ -19,9 +19,9 @@ class SegmentColumns:
         self._clear()
 
     def _clear(self) -> None:
-        self._narrow = [array("i") for _ in range(3)]  # process, thread, file
+        self._narrow = array("i")  # process, thread, file; and again
         self._calls = array("h")
-        self._wide = [array("q") for _ in range(5)]  # offset, length, result, start, duration
+        self._wide = array("q")  # offset, length, result, start, duration; and again
 
     def append(
         self,
@@ -33,16 +33,12 @@ class SegmentColumns:
     ) -> None:
         """One call: (process, thread, file or -1), its name, (offset, length), result, (start, duration)."""
         names = self._names
-        self._calls.append(names.setdefault(call, len(names)))
-        for values, value in zip(self._narrow, place, strict=True):
-            values.append(value)
         offset, length = span
-        wide = self._wide
-        wide[0].append(ABSENT if offset is None else offset)
-        wide[1].append(ABSENT if length is None else length)
-        wide[2].append(result)
-        wide[3].append(when[0])
-        wide[4].append(when[1])
+        self._calls.append(names.setdefault(call, len(names)))
+        self._narrow.extend(place)
+        self._wide.extend(
+            (ABSENT if offset is None else offset, ABSENT if length is None else length, result, *when)
+        )
         if len(self._calls) >= _CHUNK_ROWS:
             self._chunks.append(self._batch())
             self._clear()
@@ -50,8 +46,8 @@ class SegmentColumns:
     def _batch(self) -> Any:
         import numpy as np
 
-        narrow = [np.frombuffer(values, dtype=np.int32) for values in self._narrow]
-        wide = [np.frombuffer(values, dtype=np.int64) for values in self._wide]
+        narrow = np.frombuffer(self._narrow, dtype=np.int32).reshape(-1, 3).T.copy()
+        wide = np.frombuffer(self._wide, dtype=np.int64).reshape(-1, 5).T.copy()
         return narrow, np.frombuffer(self._calls, dtype=np.int16), wide
 
     def table(self) -> Any:

@@ -90,9 +90,13 @@ def _time_of(line: Line) -> int:
 def _of_file(path: Path, thread: int | None, reading: Reading, *, whole: bool) -> Iterator[Line]:
     with path.open(encoding="latin-1", newline="\n") as file:
         source = iter(file.readlines()) if whole else iter(lambda: file.readline(LINE_MAX), "")
-        line, carried = "\n", ""
+        carried = ""
         for line in source:
             reading.lines += 1
+            if not line.endswith("\n") and len(line) < LINE_MAX:  # cut: its last figure may lack digits
+                reading.cut = True
+                reading.damage(line)
+                return
             text = carried + line.rstrip("\n")
             carried = ""
             announced = text.find(_ATTACHED)
@@ -104,7 +108,6 @@ def _of_file(path: Path, thread: int | None, reading: Reading, *, whole: bool) -
                 if stamp.thread is None:
                     stamp.thread = thread
                 yield stamp, body
-        reading.cut = reading.cut or not line.endswith("\n")
 
 
 class Reader:

@@ -10,10 +10,13 @@ _HEAD = re.compile(
     r"(?:\[pid +(\d{1,7})\] +|(\d{1,7}) +)?"
     r"(?:(\d{9,11})(?:\.(\d{1,9}))? +|(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))? +|(\d{1,8}\.\d+) +)?"
 )
-# The last `) = ` of a line ends the arguments: what follows it cannot hold another.
+# What almost every line begins with: -f -ttt -o.
+_USUAL = re.compile(r"(\d{1,7}) +(\d{9,11})\.(\d{6}) ")
+# The last `) = ` of a line ends the arguments: no string can follow it, only a comment and the duration.
 _CALL = re.compile(
     r"([a-z_][a-z0-9_]*)\((.*)\) += (\?|-?\d+|0x[0-9a-f]+)"
-    r"(?:<((?:[^<>]|->)*)>(\(deleted\))?)?(?: ([A-Z][A-Z0-9]+)\b)?(.{0,300}?)(?: <(\d+)\.(\d{1,9})>)?$",
+    r"(?:<((?:[^<>]|->)*)>(\(deleted\))?)?(?: ([A-Z][A-Z0-9]+)\b)?"
+    r'((?: \([^"]*\)| /\*[^"]*\*/)*)(?: <(\d+)\.(\d{1,9})>)?$',
     re.DOTALL,
 )
 _UNFINISHED = re.compile(r"([a-z_][a-z0-9_]*)\((.*?) *<(?:unfinished|detached) \.\.\.>$", re.DOTALL)
@@ -90,6 +93,11 @@ Event = Call | Begun | Resumed | Ended | Passed
 
 def head(line: str) -> tuple[Stamp, str]:
     """A line's thread and time, and what follows them."""
+    usual = _USUAL.match(line)
+    if usual is not None:
+        pid, seconds, fraction = usual.groups()
+        stamp = Stamp(int(pid), int(seconds) * NS + int(fraction) * 1000, "unix")
+        return stamp, line[usual.end() :].lstrip(" ")
     match = _HEAD.match(line)
     if match is None:  # it may match nothing at all, but it always matches
         return Stamp(None, None, "none"), line
@@ -109,17 +117,18 @@ def head(line: str) -> tuple[Stamp, str]:
 
 def event(body: str) -> Event | None:
     """What a line without its head says; None when it is nothing of strace."""
-    if body.startswith("<... "):
-        match = _RESUMED.match(body)
-        return Resumed(match[1], match[2]) if match else None
     if body.endswith("...>"):
         match = _UNFINISHED.match(body)
         return Begun(match[1], match[2]) if match else None
+    found = call(body)
+    if found is not None:
+        return found
+    if body.startswith("<... "):
+        match = _RESUMED.match(body)
+        return Resumed(match[1], match[2]) if match else None
     if body.startswith("+++ "):
         return _ended(body)
-    if body.startswith(("--- ", "strace: ")):
-        return PASSED
-    return call(body)
+    return PASSED if body.startswith(("--- ", "strace: ")) else None
 
 
 def call(body: str) -> Call | None:

@@ -1,0 +1,128 @@
+"""Our own tracers and the truth: each sees what a program says that it did, or says what it cannot see."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from leadline.tracing import bpf, preload
+from trace_truth import (
+    compiled_c,
+    compiled_go,
+    compiled_rust,
+    differences,
+    in_system_calls,
+    plain_names,
+    printed,
+    under_leadline,
+    within,
+)
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+
+SCENARIOS = (
+    *("data", "opens", "descriptors", "names", "directory", "sizes", "copies", "buffered", "asynchronous"),
+    *("libaio", "threads", "forks", "spawns", "replaced", "killed"),
+)
+# Variants of symbols that a compiler chooses: shown by the scenarios that have most of them.
+VARIANTS = {"fortified": ("-D_FORTIFY_SOURCE=2",), "large": ("-D_FILE_OFFSET_BITS=64",)}
+VARIED = ("data", "names", "sizes")
+# What the library did not count when these tests were written; a test that passes now is a reason to shorten this.
+NOT_SEEN = {"opens": "openat2 through syscall()", "libaio": "io_submit through syscall()"}
+
+
+def require(via: str) -> None:
+    """Skip with the tracer's own reason where it cannot work."""
+    if via == "bpf":
+        reason = bpf.unavailable()
+    else:
+        reason = None if preload.LIBRARY.is_file() else f"{preload.LIBRARY} was not built"
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    path = tmp_path / "work"
+    path.mkdir()
+    return path
+
+
+def library_differences(program: Path, scenario: str, place: Path) -> list[str]:
+    """Functions and bytes that do not agree, whatever variant of a symbol was called."""
+    said, tables = under_leadline([str(program), scenario], place, "preload")
+    truth, seen = printed(said), within(tables, place)
+    seen.calls.pop("aio_return", None)  # where the library learns what aio_read and aio_write moved
+    return differences(
+        truth.renamed(plain_names(truth.calls), truth.everywhere),
+        seen.renamed(plain_names(seen.calls), plain_names(seen.everywhere)),
+        fileless=True,
+    )
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_library_sees_every_function_and_byte_of_a_program(
+    tmp_path: Path, scenario: str, place: Path
+) -> None:
+    require("preload")
+    found = library_differences(compiled_c(tmp_path), scenario, place)
+    if found and scenario in NOT_SEEN:
+        pytest.xfail(f"{NOT_SEEN[scenario]}: {'; '.join(found)}")
+    assert found == []
+
+
+@pytest.mark.parametrize("scenario", VARIED)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_library_sees_the_variants_of_a_symbol(
+    tmp_path: Path, variant: str, scenario: str, place: Path
+) -> None:
+    require("preload")
+    assert library_differences(compiled_c(tmp_path, *VARIANTS[variant]), scenario, place) == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_kernel_programs_see_every_call_and_byte_of_a_program(
+    tmp_path: Path, scenario: str, place: Path
+) -> None:
+    require("bpf")
+    said, tables = under_leadline([str(compiled_c(tmp_path, "-static")), scenario], place, "bpf")
+    truth, seen = in_system_calls(printed(said)), within(tables, place)
+    found = differences(truth, seen, fileless=True)
+    if any("io_submit" in note for note in seen.notes):  # it says that it does not know these bytes
+        found = [words for words in found if not words.startswith("bytes_")]
+    assert found == []
+
+
+def test_the_kernel_programs_see_what_goes_through_a_ring(tmp_path: Path, place: Path) -> None:
+    require("bpf")
+    said, tables = under_leadline([str(compiled_c(tmp_path)), "ring"], place, "bpf")
+    seen = within(tables, place)
+    assert (seen.bytes_read, seen.bytes_written) == printed(said).ring
+    assert (seen.calls["io_uring:read"], seen.calls["io_uring:write"]) == (3, 3)
+
+
+def test_the_library_says_that_it_cannot_see_what_goes_through_a_ring(tmp_path: Path, place: Path) -> None:
+    require("preload")
+    _, tables = under_leadline([str(compiled_c(tmp_path)), "ring"], place, "preload")
+    assert "io_uring" in within(tables, place).notes
+
+
+def test_a_static_program_in_go_is_followed_in_the_kernel(tmp_path: Path, place: Path) -> None:
+    require("bpf")
+    if shutil.which("go") is None:
+        pytest.skip("no go")
+    said, tables = under_leadline([str(compiled_go(tmp_path))], place, "auto")
+    assert tables.mode == "bpf"
+    assert differences(in_system_calls(printed(said)), within(tables, place), fileless=True) == []
+
+
+def test_a_program_in_rust_agrees(tmp_path: Path, place: Path) -> None:
+    require("preload")
+    if shutil.which("rustc") is None:
+        pytest.skip("no rustc")
+    said, tables = under_leadline([str(compiled_rust(tmp_path))], place, "preload")
+    truth, seen = printed(said), within(tables, place)
+    seen = seen.renamed(plain_names(seen.calls), plain_names(seen.everywhere))
+    assert differences(truth, seen, fileless=True) == []
