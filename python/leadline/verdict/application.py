@@ -32,6 +32,7 @@ from leadline.verdict.validity import worst
 
 SHARES = ("share_read", "share_write", "share_meta", "share_compute")
 _MEAN = "mean"
+_MODEL_POINTS_MIN = 3  # through two points any line goes
 _ABSENT = Quantity(None, "", reason="not measured")
 
 
@@ -122,11 +123,11 @@ def cpus_of(places: Sequence[Place]) -> int | None:
 
 
 def model_of(places: Sequence[Place]) -> ApplicationModel | None:
-    """The model of one series; None below two points with no more copies than CPUs."""
+    """The model of one series; None where no point could test it, or fewer than two are within the CPUs."""
     cpus = cpus_of(places)
     times = {float(p.copies): q.value for p in places if (q := p.metric("run_time")).value is not None}
     fitted = fit_copies(times, cpus) if cpus else None
-    if cpus is None or fitted is None:
+    if cpus is None or fitted is None or len(times) < _MODEL_POINTS_MIN:
         return None
     compute_s, shared_s = fitted
     if shared_s < 0:  # more copies took less time: then nothing is shared, and what is left is a mean

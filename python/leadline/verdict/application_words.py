@@ -20,6 +20,7 @@ from leadline.verdict.application import (
 )
 from leadline.verdict.model import Comparison, Quantity, Statement
 
+_WIDE = 10.0  # an interval that reaches ten times as far says nothing
 _UNUSABLE = ("INVALID", "NOT_RUN")
 
 
@@ -52,6 +53,12 @@ def application_statements(
             Statement("caution", f"{left} processes outlived the copies that started them, and were ended.")
         )
     return tuple(found)
+
+
+def in_order(found: Sequence[Statement], applications: bool) -> tuple[Statement, ...]:
+    """Statements as they are read: with applications among them what was found stands before the cautions."""
+    ranks = {"headline": 0, "finding": 1, "caution": 2}
+    return tuple(sorted(found, key=lambda one: ranks[one.tone]) if applications else found)
 
 
 def _alone(places: Sequence[Place]) -> Iterator[Statement]:
@@ -121,6 +128,8 @@ def _change(comparison: Comparison) -> str:
 def _interval(comparison: Comparison) -> str:
     if comparison.low is None or comparison.high is None:
         return f" (no interval: {comparison.blocks} block)"
+    if comparison.high > _WIDE or comparison.low < 1 / _WIDE:
+        return f" ({comparison.verdict}: {comparison.blocks} blocks give no useful interval)"
     low, high = (f"{100 * (bound - 1):+.3g}" for bound in (comparison.low, comparison.high))
     return f" ({low} to {high} %, {comparison.verdict}, {comparison.blocks} blocks)"
 
