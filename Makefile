@@ -24,6 +24,7 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 
 .venv/.built: .venv/.installed $(RUST_SOURCES)
 	$(BIN)/maturin develop --release --locked --quiet >/dev/null
+	@$(BIN)/python tools/vega_runtime.py
 	@touch $@
 
 setup: packages .venv/.built ## Install packages, Python environment and extension: leaves .venv/bin/leadline

@@ -5,15 +5,19 @@ when the system refuses, RuntimeError for a damaged or newer record. The GIL is 
 are noted without running Python, and honoured at once.
 """
 
+from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, final
 
 __all__ = [
+    "BpfSession",
+    "bpf_unavailable",
     "check",
     "counter_ticks_per_second",
     "engines",
     "histogram_buckets",
     "histogram_merge",
+    "histogram_of",
     "histogram_percentiles",
     "histogram_summary",
     "layout",
@@ -55,6 +59,9 @@ def read_record(path: str | PathLike[str]) -> dict[str, Any]:
 def histogram_merge(parts: list[bytes]) -> bytes:
     """The exact sum of HdrHistograms (V2, plain or deflated)."""
 
+def histogram_of(values_ns: Sequence[int]) -> bytes:
+    """A histogram of latencies that were measured elsewhere; longer ones than an hour count as an hour."""
+
 def histogram_summary(blob: bytes) -> dict[str, float]:
     """count, min, max, mean and stdev; all 0 for an empty histogram."""
 
@@ -63,6 +70,29 @@ def histogram_percentiles(blob: bytes, percentiles: list[float]) -> list[int]:
 
 def histogram_buckets(blob: bytes) -> list[tuple[int, int]]:
     """(highest equivalent latency, count) of every bucket that is not empty."""
+
+def bpf_unavailable(kernel_types: str | PathLike[str] | None = None) -> tuple[str, str] | None:
+    """Why tracing in the kernel is impossible here and what to do, or None. Loads nothing."""
+
+@final
+class BpfSession:
+    """The tracer in the kernel, attached until `finish` or `close`. RuntimeError where it cannot be used."""
+
+    def __new__(
+        cls,
+        segments_bytes: int | None,
+        memory_bytes: int,
+        kernel_types: str | PathLike[str] | None = None,
+    ) -> BpfSession: ...
+    def follow(self, pid: int, copy: int) -> None:
+        """Follow a process that waits before its exec, and all its descendants."""
+
+    def finish(self, started_monotonic_ns: int) -> dict[str, Any]:
+        """Detach. Returns images (dicts), files and segments (columns as bytes of the machine's integers and
+        floats), lost (kind -> count) and rings (whether io_uring could be followed)."""
+
+    def close(self) -> None:
+        """Detach and forget what was counted. Does nothing after `finish`."""
 
 def counter_ticks_per_second() -> int:
     """Ticks per second of a steady time-stamp counter, 0 where there is none. Takes 10 ms."""

@@ -79,6 +79,15 @@ pub fn empty() -> Histogram<u64> {
         .expect("the bounds are constants that hold")
 }
 
+/// HdrHistogram V2 bytes of latencies that were counted elsewhere: (ns, how often).
+pub fn of_counts(counts: &[(u64, u64)]) -> Vec<u8> {
+    let mut histogram = empty();
+    for (latency_ns, count) in counts {
+        histogram.saturating_record_n((*latency_ns).max(1), *count);
+    }
+    encode(&histogram)
+}
+
 /// HdrHistogram V2 bytes.
 pub fn encode(histogram: &Histogram<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -93,6 +102,15 @@ pub fn encode_counts(counts: &[(u64, u64)]) -> Vec<u8> {
     let mut histogram = empty();
     for (value_ns, count) in counts {
         histogram.saturating_record_n((*value_ns).clamp(1, LATENCY_MAX_NS), *count);
+    }
+    encode(&histogram)
+}
+
+/// A histogram of latencies that were measured elsewhere; longer ones than an hour count as an hour.
+pub fn of_values(values_ns: &[u64]) -> Vec<u8> {
+    let mut histogram = empty();
+    for value in values_ns {
+        histogram.saturating_record(*value);
     }
     encode(&histogram)
 }
@@ -262,6 +280,14 @@ mod tests {
                 "{found}"
             );
         }
+    }
+
+    #[test]
+    fn values_measured_elsewhere_are_all_counted() {
+        let bytes = of_values(&[0, 5, 5, u64::MAX]);
+        let found = moments(&bytes).unwrap();
+        assert_eq!((found.count, found.min), (4, 0));
+        assert!(found.max >= LATENCY_MAX_NS);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `leadline._core`: the load engine for Python. Conversions only; every rule is in the engine.
 
+mod bpf;
 mod convert;
 mod detach;
 mod errors;
@@ -16,11 +17,13 @@ use serde_json::Value;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::bpf::{BpfSession, bpf_unavailable};
+    #[pymodule_export]
     use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls};
     #[pymodule_export]
     use super::{
-        check_files, engines, histogram_buckets, histogram_merge, histogram_percentiles,
-        histogram_summary, lay_out, read_record, run_trial, version,
+        check_files, engines, histogram_buckets, histogram_merge, histogram_of,
+        histogram_percentiles, histogram_summary, lay_out, read_record, run_trial, version,
     };
 }
 
@@ -88,6 +91,12 @@ fn read_record(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
 fn histogram_merge(py: Python<'_>, parts: Vec<Vec<u8>>) -> PyResult<Bound<'_, PyBytes>> {
     let merged = histogram::merge(&parts).map_err(errors::engine)?;
     Ok(PyBytes::new(py, &merged))
+}
+
+/// A histogram of latencies in ns that were measured elsewhere.
+#[pyfunction]
+fn histogram_of(py: Python<'_>, values_ns: Vec<u64>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &histogram::of_values(&values_ns))
 }
 
 /// Count, extremes and moments of a histogram, in ns.

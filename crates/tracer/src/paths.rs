@@ -48,6 +48,7 @@ pub struct CachedPath {
     record: *mut FileRecord,
     generation: u32,
     length: u32,
+    directory: i32,
     text: [u8; CACHED_PATH_BYTES],
 }
 
@@ -120,42 +121,78 @@ pub unsafe fn record(thread: &mut Thread, directory: i32, path: *const c_char) -
     if path.is_null() {
         return thread.others;
     }
-    // SAFETY: promised by the caller.
-    let text = unsafe { CStr::from_ptr(path) }.to_bytes();
-    let absolute = text.first() == Some(&b'/');
-    let short = text.len() <= CACHED_PATH_BYTES && text.len() >= 8;
-    if !short || !(absolute || directory == libc::AT_FDCWD) {
-        return find(thread, directory, text);
-    }
-    let generation = if absolute {
-        0
-    } else {
-        DIRECTORY_GENERATION.load(Relaxed)
-    };
-    let cached = &thread.paths[slot_of(text)];
-    if cached.length == text.len() as u32
+    // Programs ask for the same few files again and again, often at the same address.
+    let slot = path.addr().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
+    let cached = &thread.paths[slot % CACHED_PATHS];
+    let generation = DIRECTORY_GENERATION.load(Relaxed);
+    if cached.length != 0
+        && cached.directory == directory
         && cached.generation == generation
-        && cached.text.get(..text.len()) == Some(text)
+        // SAFETY: promised by the caller.
+        && unsafe { is_text(path, cached) }
     {
         return cached.record;
     }
-    let record = find(thread, directory, text);
-    let cached = &mut thread.paths[slot_of(text)];
-    if let Some(room) = cached.text.get_mut(..text.len()) {
-        room.copy_from_slice(text);
-    }
-    (cached.length, cached.generation) = (text.len() as u32, generation);
-    cached.record = record;
-    record
+    // SAFETY: promised by the caller.
+    unsafe { find_first(thread, (directory, path), slot % CACHED_PATHS, generation) }
 }
 
-/// By the last bytes of the text, in which paths differ most.
+/// Is the string at `path` the cached one? Both are compared by words, up to the one that holds the end.
 #[inline(always)]
-fn slot_of(text: &[u8]) -> usize {
-    let last = text
-        .last_chunk::<8>()
-        .map_or(0, |last| u64::from_le_bytes(*last));
-    (last.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % CACHED_PATHS
+unsafe fn is_text(path: *const c_char, cached: &CachedPath) -> bool {
+    const WORD: usize = size_of::<u64>();
+    const PAGE: usize = leadline_record::trace::layout::PAGE_BYTES;
+    let (whole, rest) = (cached.length as usize / WORD, cached.length as usize % WORD);
+    for place in 0..=whole {
+        let at = path.wrapping_add(place * WORD);
+        if at.addr() % PAGE > PAGE - WORD {
+            // The string may end before the next page, which may not be there.
+            // SAFETY: promised by the caller.
+            let text = unsafe { CStr::from_ptr(path) }.to_bytes();
+            return cached.text.get(..cached.length as usize) == Some(text);
+        }
+        // SAFETY: the word is within a page of the string, which has not ended before it: all words were equal.
+        let theirs = unsafe { at.cast::<u64>().read_unaligned() };
+        let ours = cached
+            .text
+            .get(place * WORD..)
+            .and_then(<[u8]>::first_chunk);
+        let ours = ours.map_or(!theirs, |ours| u64::from_le_bytes(*ours));
+        // Of the last word, what is after the end belongs to somebody else; the end itself (0) is compared.
+        let mask = if place < whole {
+            u64::MAX
+        } else {
+            u64::MAX >> (8 * (WORD - 1 - rest))
+        };
+        if (theirs ^ ours) & mask != 0 {
+            return false;
+        }
+    }
+    true
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn find_first(
+    thread: &mut Thread,
+    (directory, path): (i32, *const c_char),
+    slot: usize,
+    generation: u32,
+) -> *mut FileRecord {
+    // SAFETY: promised by the caller.
+    let text = unsafe { CStr::from_ptr(path) }.to_bytes();
+    let record = find(thread, directory, text);
+    // A directory's descriptor may be another directory's the next time.
+    let lasts = directory == libc::AT_FDCWD || text.first() == Some(&b'/');
+    if lasts && !text.is_empty() && text.len() < CACHED_PATH_BYTES - size_of::<u64>() {
+        let cached = &mut thread.paths[slot];
+        cached.text = [0; CACHED_PATH_BYTES];
+        cached.text[..text.len()].copy_from_slice(text);
+        cached.length = text.len() as u32;
+        (cached.directory, cached.generation) = (directory, generation);
+        cached.record = record;
+    }
+    record
 }
 
 #[inline(never)]

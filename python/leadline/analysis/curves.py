@@ -33,14 +33,17 @@ def latency_curve(rows: Sequence[LatencyRow], direction: str, clock: str) -> Dis
 
     The curve ends at the last percentile with an operation beyond it, and at 100.
     """
-    from leadline import _core
-
     blobs = [
         r.histogram for r in rows if r.interval == WHOLE and (r.direction, r.clock) == (direction, clock)
     ]
-    if not blobs:
-        return None
-    merged = _core.histogram_merge(blobs)
+    return merged_distribution(blobs) if blobs else None
+
+
+def merged_distribution(blobs: Sequence[bytes]) -> Distribution:
+    """Histograms as one; there is at least one."""
+    from leadline import _core
+
+    merged = _core.histogram_merge(list(blobs))
     summary = _core.histogram_summary(merged)
     count = int(summary["count"])
     wanted = [p for p in _POINTS if count * (100 - p) / 100 >= 1] + [100.0]

@@ -29,27 +29,34 @@ _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 _BEYOND_MIN = 10
 
 
-# Metrics of an application: each of one copy, mean over those of a trial.
-APPLICATION: dict[str, MetricKind] = {
-    "run_time": MetricKind("s", False, "run time"),
-    "run_time_slowest": MetricKind("s", False, "run time of the slowest copy"),
-    "io_time": MetricKind("s", False, "time in reading and writing"),
-    "agg_perf_by_slowest": MetricKind("B/s", True, "speed over the time in I/O (agg_perf_by_slowest)"),
-    "wall_speed": MetricKind("B/s", True, "speed over the run time"),
-    "bytes_read": MetricKind("B", True, "bytes read"),
-    "bytes_written": MetricKind("B", True, "bytes written"),
-    "share_read": MetricKind("1", False, "share of the run time in reading"),
-    "share_write": MetricKind("1", False, "share of the run time in writing"),
-    "share_meta": MetricKind("1", False, "share of the run time in metadata"),
-    "share_compute": MetricKind("1", True, "share of the run time outside of I/O"),
+# What an application's cells have besides: figures of a copy, the mean over those of a trial.
+_OF_COPIES = {
+    "read_write_time": MetricKind("s", False, "time in reading, writing and syncing"),
     "cpu_time": MetricKind("s", False, "CPU time"),
     "memory_max": MetricKind("B", False, "largest memory"),
 }
-APPLICATION_COMPARED = ("run_time", "io_time", "agg_perf_by_slowest")  # the first is what is asked
+APPLICATION_COMPARED = ("run_time", "read_write_time", "agg_perf_by_slowest")  # the first is what is asked
 
 
 # What stands before a metric's name: the direction of a mixed work, or a metadata operation.
 _PREFIXES = ("read", "write", "sync", *OPERATIONS)
+
+
+# Of a whole program that was run, traced or imported, not of an engine's operations.
+PROGRAM_METRICS = {
+    "run_time": MetricKind("s", False, "run time, the mean of the copies"),
+    "run_time_slowest": MetricKind("s", False, "run time of the slowest copy"),
+    "wall_throughput": MetricKind("B/s", True, "bytes over run time"),
+    "agg_perf_by_slowest": MetricKind("B/s", True, "bytes over the I/O time of the slowest process"),
+    "bytes_read": MetricKind("B", False, "bytes read"),
+    "bytes_written": MetricKind("B", False, "bytes written"),
+    "io_time": MetricKind("s", False, "time in I/O, all processes"),
+    "read_share": MetricKind("1", False, "share of reading"),
+    "write_share": MetricKind("1", False, "share of writing"),
+    "meta_share": MetricKind("1", False, "share of metadata"),
+    "sync_share": MetricKind("1", False, "share of syncs"),
+    "compute_share": MetricKind("1", True, "share of computing, the remainder"),
+}
 
 
 def metric_operation(name: str) -> str | None:
@@ -64,8 +71,9 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
-    if name in APPLICATION:
-        return APPLICATION[name]
+    of_programs = {**PROGRAM_METRICS, **_OF_COPIES}
+    if name in of_programs:
+        return of_programs[name]
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
     plain = name if before is None else name.removeprefix(f"{before}_")
     if plain == "bandwidth":
@@ -91,7 +99,8 @@ def known_metrics() -> tuple[str, ...]:
         *(f"{d}_{m}" for d in ("read", "write") for m in plain),
         "sync_latency_mean",
         *(f"{operation}_{m}" for operation in OPERATIONS for m in ("iops", *latency)),
-        *APPLICATION,
+        *_OF_COPIES,
+        *PROGRAM_METRICS,
     )
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from leadline.spec.published import Published
+    from leadline.store.trace_tables import TraceTables
 
 
-@click.group(short_help="Bring in results of other machines, or published figures")
+@click.group(short_help="Bring in results of other machines, others' traces, or published figures")
 def command() -> None:
     """Bring in what was not measured here. KIND says what SOURCE is."""
 
@@ -79,6 +80,61 @@ def result(source: Path, into: Path) -> int:
         raise ResultError(f"there is no result at or below {source}", "name what `leadline run --out` wrote")
     click.echo(f"{copied} copied, {present} there already, {refused} refused")
     return EXIT_FAILED if refused else EXIT_GOOD
+
+
+_OUT = click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="The result to make.  [leadline-trace-TIME]"
+)
+
+
+@command.command("darshan", short_help="Logs of Darshan, as a trace")
+@click.argument("sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="LOG...")
+@_OUT
+def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
+    """Read logs of Darshan as a trace: POSIX, STDIO, MPI-IO, heat maps, and DXT as segments.
+
+    Several logs are copies that ran as one trial. Needs PyDarshan (leadline[darshan]). See
+    docs/import-traces.md.
+    """
+    from leadline.tracing.darshan import read_darshan
+
+    _store_trace(read_darshan(sources), sources, "darshan", out)
+
+
+@command.command("strace", short_help="A log of strace, as a trace")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@_OUT
+def strace(source: Path, out: Path | None) -> None:
+    """Read a log of `strace -f -ttt -T -y -o FILE COMMAND` as a trace.
+
+    Of the files FILE.PID that -ff writes, name FILE. What the log lacks is said, and is never counted as 0.
+    See docs/import-traces.md.
+    """
+    from leadline.tracing.strace import read_strace
+
+    _store_trace(read_strace(source), (source,), "strace", out)
+
+
+def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out: Path | None) -> None:
+    """Make the result, then say first what its source did not keep."""
+    from leadline._core import version
+    from leadline.report.format import printable
+    from leadline.store.traces import create_trace_result
+
+    path = out or Path(f"leadline-trace-{datetime.now():%Y%m%d-%H%M%S}")
+    details: dict[str, Any] = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": version(),
+        "imported": {"kind": kind, "files": [source.name for source in sources]},
+    }
+    title = f"{kind}: {', '.join(source.name for source in sources)}"
+    create_trace_result(path, {"t0001": tables}, title=title, details=details, now_ns=time.time_ns)
+    for warning in tables.warnings:
+        click.echo(printable(f"NOTE: {warning}"), err=True)
+    click.echo(
+        printable(f"{tables.source}: {len(tables.processes)} processes, {tables.files.num_rows} files")
+    )
+    click.echo(f"result: {path.resolve()}; read it with: leadline show {path}")
 
 
 def _check_formulas(document: Published) -> None:

@@ -35,7 +35,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("gate", "Fail where a result lost more than is allowed against a baseline"),
             ("list", "List the results below a directory"),
             ("trend", "Show how a figure went over many results"),
-            ("import", "Bring in results of other machines, or published figures"),
+            ("import", "Bring in results, traces of Darshan and strace, or published figures"),
             ("reproduce", "Show a document's figures as published, measured and modelled"),
         ),
     ),

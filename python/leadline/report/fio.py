@@ -28,6 +28,8 @@ def to_fio(findings: Findings) -> str:
         raise UsageError(
             "published figures are no fio jobs", "use --format html, md, csv, json or openmetrics"
         )
+    if findings.traces:
+        raise UsageError("a trace is no fio job", "use --format html, md, csv, json or openmetrics")
     words = {target.name: target.words for target in findings.targets}
     document: dict[str, Any] = {
         "fio version": f"leadline-{findings.version}",

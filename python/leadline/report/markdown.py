@@ -9,6 +9,7 @@ from leadline.report import metrics, tables
 from leadline.report.application import markdown_rows, printed_tables
 from leadline.report.published import published_markdown
 from leadline.report.terminal import next_steps, state_words
+from leadline.report.trace import trace_markdown
 from leadline.verdict.model import Findings
 
 # Everything that Markdown could read as markup; an underscore inside a word is only itself.
@@ -19,6 +20,8 @@ def to_markdown(findings: Findings) -> str:
     """The whole result: verdicts, tables, validity, machine, how to reproduce."""
     if findings.published is not None:
         return published_markdown(findings)
+    if findings.traces:
+        return trace_markdown(findings)
     parts = [
         _masthead(findings),
         _statements(findings),

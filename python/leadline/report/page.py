@@ -11,13 +11,14 @@ import functools
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
+from importlib.metadata import version
 from typing import Any
 
 from leadline import units
-from leadline.report import chart_parts, charts, metrics, tables
+from leadline.report import chart_parts, charts, metrics, tables, trace_page
 from leadline.report import format as fmt
 from leadline.report.application import printed_tables
 from leadline.report.published import claim_words
@@ -62,6 +63,8 @@ def to_html(findings: Findings) -> str:
     """The whole page as text (UTF-8 is declared in it)."""
     if findings.published is not None:
         return _published_page(findings)
+    if findings.traces:
+        return _trace_page(findings)
     panels = charts.draw(findings)
     script, runtime = _asset("page.js"), vega_runtime()
     context = _context(findings, panels) | {
@@ -69,9 +72,27 @@ def to_html(findings: Findings) -> str:
         "script": script,
         "runtime": runtime,
         "policy": _policy([runtime, script]),
-        "chart_data": embedded_json(_chart_data(panels)),
+        "chart_data": embedded_json(_chart_data(panels.every)),
     }
     return str(_environment().get_template("page.html.j2").render(context))
+
+
+def _trace_page(findings: Findings) -> str:
+    """A trace: the same look and the same two scripts around sections of its own."""
+    found = trace_page.sections(findings)
+    drawn = tuple(trace_page.charts_of(found))
+    script, runtime = _asset("page.js"), vega_runtime()
+    context = trace_page.context(findings, found) | {
+        "shapes": STATE_SHAPES,
+        "meaning": _STATE_MEANINGS[findings.state],
+        "static": {},  # without scripts the words stand there: drawing would take a second more
+        "style": _asset("page.css"),
+        "script": script,
+        "runtime": runtime,
+        "policy": _policy([runtime, script]),
+        "chart_data": embedded_json(_chart_data(drawn)),
+    }
+    return str(_environment().get_template("trace.html.j2").render(context))
 
 
 def _published_page(findings: Findings) -> str:
@@ -95,7 +116,16 @@ def embedded_json(value: Any) -> str:
 
 @functools.cache
 def vega_runtime() -> str:
-    """Vega, Vega-Lite and vega-embed as one script without any import, from the installed vl-convert."""
+    """Vega, Vega-Lite and vega-embed as one script without any import, from the installed vl-convert.
+
+    Putting it together takes two seconds: the build keeps it beside the templates (tools/vega_runtime.py).
+    """
+    kept = resources.files("leadline.report") / "templates" / f"vega-{version('vl-convert-python')}.js"
+    return kept.read_text(encoding="utf-8") if kept.is_file() else made_runtime()
+
+
+def made_runtime() -> str:
+    """The same, put together anew."""
     import vl_convert
 
     text = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
@@ -156,10 +186,10 @@ def _fact(value: Any) -> str:
     return str(value)
 
 
-def _chart_data(panels: charts.Panels) -> dict[str, Any]:
+def _chart_data(every: Iterable[chart_parts.Chart]) -> dict[str, Any]:
     known = {
         item.id: {"title": item.title, "unit": item.unit, "spec": item.spec | {"description": item.words}}
-        for item in panels.every
+        for item in every
     }
     return {"config": chart_parts.CONFIG, "charts": known}
 

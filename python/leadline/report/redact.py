@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from leadline.verdict.model import Findings
+from leadline.verdict.trace_model import TraceProcess, TraceView
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w.<>/])/(?:[^\s/'\";:,()]+/)*[^\s/'\";:,()]+")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,7}\b")
@@ -34,12 +35,32 @@ def redacted(findings: Findings) -> Findings:
                 secrets.setdefault(value, f"<{key.replace('_', ' ')} of {target.name}>")
     hidden = {key for key in findings.host if _IDENTIFYING.search(key)}
     secrets.update({findings.host[key]: "<host>" for key in hidden if len(findings.host[key]) > 2})
+    for view in findings.traces:
+        for item in view.findings:
+            secrets.update({subject: "<file>" for subject in item.subjects if len(subject) > 2})
     cleaned = _clean(findings, dict(sorted(secrets.items(), key=lambda item: -len(item[0]))))
     return replace(
         cleaned,
         host={key: "<redacted>" if key in hidden else value for key, value in cleaned.host.items()},
+        about="" if findings.traces else cleaned.about,
+        traces=tuple(_hidden_trace(view, secrets) for view in cleaned.traces),
         reproduce=tuple(line for line in cleaned.reproduce if not line.startswith("leadline ")),
     )
+
+
+def _hidden_trace(view: TraceView, secrets: Mapping[str, str]) -> TraceView:
+    """Files keep their number, so that they can be told apart; command lines go."""
+    return replace(
+        view,
+        notes={_clean_text(note, secrets): count for note, count in view.notes.items()},
+        files=tuple(replace(item, path=f"<file {n}>") for n, item in enumerate(view.files, start=1)),
+        processes=tuple(_hidden_process(item, secrets) for item in view.processes),
+    )
+
+
+def _hidden_process(item: TraceProcess, secrets: Mapping[str, str]) -> TraceProcess:
+    notes = tuple(_clean_text(note, secrets) for note in item.notes)
+    return replace(item, command="<command>", notes=notes)
 
 
 def _clean(value: _Value, secrets: Mapping[str, str]) -> _Value:

@@ -10,14 +10,17 @@ from typing import Any
 
 from leadline.report.application import application_json
 from leadline.report.published import published_json
+from leadline.report.trace import traces_json
 from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity
 
 FORMAT = "leadline.show/1"
 
 
 def to_json(findings: Findings) -> dict[str, Any]:
-    """`findings` as plain JSON values; a document's has the key `published` besides."""
+    """`findings` as plain JSON values; a document's has the key `published` besides, a trace's `trace`."""
     extra = {} if findings.published is None else {"published": published_json(findings.published)}
+    if findings.traces:
+        extra |= traces_json(findings.traces)
     return {
         "format": FORMAT,
         "kind": findings.kind,

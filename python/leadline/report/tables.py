@@ -59,7 +59,8 @@ class Fired:
 def comparison_notes(comparisons: Sequence[Comparison]) -> list[str]:
     """What belongs below the comparisons: what intervals rest on, and at which confidence they hold."""
     every = [note for item in comparisons for note in (item.assumption, item.correction) if note]
-    if comparisons and not any(item.correction for item in comparisons):
+    bounded = any(item.low is not None for item in comparisons)
+    if bounded and not any(item.correction for item in comparisons):
         every.append("intervals have 95 % confidence")
     return list(dict.fromkeys(every))
 

@@ -12,6 +12,7 @@ from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.application import show_application
 from leadline.report.published import show_published
+from leadline.report.trace import show_trace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +33,9 @@ def show(findings: Findings, console: Console) -> None:
     """Print the whole result on `console`."""
     if findings.published is not None:
         show_published(findings, console)
+        return
+    if findings.traces:
+        show_trace(findings, console)
         return
     _masthead(findings, console)
     _statements(findings, console)

@@ -12,6 +12,7 @@ from leadline.store.files import JOURNAL, MANIFEST, sync_directory
 from leadline.store.published import DOCUMENT, read_document
 from leadline.store.reader import Result, find_results, open_result
 from leadline.store.tables import TABLES
+from leadline.store.traces import TRACE_TABLES, check_trace, traced_trials
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -27,11 +28,13 @@ def check_whole(path: Path) -> Result:
     if result.published:
         read_document(result)
         return result
+    for trial in traced_trials(result):
+        check_trace(result, trial)
     named = [str(event.details.get("trial")) for event in result.events if event.event == "trial_finished"]
     lost = sorted(set(named) - result.finished)
     if lost:
         raise ResultError(f"{path} lacks tables of {lost[0]}", "copy the result again")
-    for read in (result.trials, result.latency, result.series):
+    for read in () if result.traced else (result.trials, result.latency, result.series):
         read()
     return result
 
@@ -79,7 +82,7 @@ def _files(path: Path) -> Iterator[Path]:
     for name in (MANIFEST, JOURNAL, DOCUMENT):
         if (path / name).is_file():
             yield path / name
-    for table in TABLES:
+    for table in (*TABLES, *TRACE_TABLES):
         yield from sorted((path / table).glob("*.parquet"))
 
 

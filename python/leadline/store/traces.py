@@ -182,6 +182,14 @@ def segment_batches(result: Result, trial: str, columns: Sequence[str]) -> Itera
         raise _damaged(result, SEGMENTS, trial, str(error)) from None
 
 
+def check_trace(result: Result, trial: str) -> None:
+    """Read every table of a trial's trace, segments by batches. Raises ResultError where one is damaged."""
+    read_trace_without_segments(result, trial)
+    if has_segments(result, trial):
+        for _ in segment_batches(result, trial, segments_schema().names):
+            pass
+
+
 def _trial(result: Result, trial: str | None) -> str:
     known = traced_trials(result)
     if trial is None and known:

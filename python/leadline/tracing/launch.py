@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from leadline.errors import CommandError, UsageError
-from leadline.store.trace_tables import TraceTables
+from leadline.store.trace_tables import ProcessRow, TraceTables
 from leadline.tracing.sources import Source
 
 COPY_VARIABLE = "LEADLINE_COPY"
@@ -116,8 +116,17 @@ def run_traced(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     wall_s = (max(end for _, end in ends) - origin) / 1e9
     tables = source.finish(started_unix_ns)
+    tables = replace(tables, processes=tuple(_with_end(row, ends) for row in tables.processes))
     known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends]}
     return Traced(tuple(end for end, _ in ends), replace(tables, extra={**tables.extra, **known}))
+
+
+def _with_end(row: ProcessRow, ends: Sequence[tuple[CopyEnd, int]]) -> ProcessRow:
+    """What we saw ourselves of a command's own process, where its record could not say it (a kill)."""
+    if row.end not in ("unknown", "running"):
+        return row
+    known = next((end for end, _ in ends if (end.copy, end.pid) == (row.copy, row.pid)), None)
+    return row if known is None else replace(row, end=known.end, status=known.status)
 
 
 class _Waiting:

@@ -54,27 +54,33 @@ class Source(Protocol):
 
 def choose(via: Via, executable: Path) -> Choice:
     """The tracer for a command. Raises UsageError where none can follow it."""
-    from leadline.tracing import bpf, preload
+    from leadline.tracing.preload import cannot_follow
 
     if via == "bpf":
-        why_not = bpf.unavailable()
+        why_not = _without_bpf()
         if why_not:
             raise UsageError(f"--via bpf cannot be used: {why_not}", "try --via preload")
         return Choice("bpf")
-    unseen = preload.cannot_follow(executable)
+    unseen = cannot_follow(executable)
     if unseen is None:
         return Choice("preload")
     if via == "preload":
         raise UsageError(
             f"--via preload cannot follow {executable}: {unseen}", "try --via bpf, which needs root"
         )
-    why_not = bpf.unavailable()
+    why_not = _without_bpf()
     if why_not:
         raise UsageError(
             f"no tracer can follow {executable}: preload not, since {unseen}; bpf not, since {why_not}",
             "make bpf work (usually: run as root), or trace a program that is linked dynamically",
         )
     return Choice("bpf", f"preload cannot follow it: {unseen}")
+
+
+def _without_bpf() -> str | None:
+    from leadline.tracing.bpf import unavailable
+
+    return unavailable()
 
 
 class PreloadSource:
@@ -87,33 +93,27 @@ class PreloadSource:
 
     def environment(self, copy: int, inherited: Mapping[str, str]) -> dict[str, str]:
         """The inherited environment with what makes the loader load the library."""
-        from leadline.tracing import preload
+        from leadline.tracing.preload import environment
 
         logs = self._logs(copy)
         logs.mkdir(parents=True, exist_ok=True)
         self._copies.append(copy)
-        return {
-            **inherited,
-            **preload.environment(
-                logs,
-                segments_bytes=self._bounds.segments_bytes,
-                memory_bytes=self._bounds.memory_bytes,
-                inherited=inherited,
-            ),
-        }
+        return environment(
+            logs,
+            segments_bytes=self._bounds.segments_bytes,
+            memory_bytes=self._bounds.memory_bytes,
+            inherited=inherited,
+        )
 
     def follow(self, pid: int, copy: int) -> None:
         """Nothing: the library follows by itself."""
 
     def finish(self, started_unix_ns: int) -> TraceTables:
         """Read every copy's logs."""
-        from leadline.tracing import preload
+        from leadline.tracing.preload import read_logs
 
         return join_copies(
-            [
-                preload.read_logs(self._logs(copy), started_unix_ns=started_unix_ns, copy=copy)
-                for copy in self._copies
-            ]
+            [read_logs(self._logs(copy), started_unix_ns=started_unix_ns, copy=copy) for copy in self._copies]
         )
 
     def _logs(self, copy: int) -> Path:
@@ -129,11 +129,9 @@ class BpfSource(AbstractContextManager["BpfSource"]):
         self._session: Session | None = None
 
     def __enter__(self) -> BpfSource:
-        from leadline.tracing import bpf
+        from leadline.tracing.bpf import Session
 
-        session = bpf.Session(
-            segments_bytes=self._bounds.segments_bytes, memory_bytes=self._bounds.memory_bytes
-        )
+        session = Session(segments_bytes=self._bounds.segments_bytes, memory_bytes=self._bounds.memory_bytes)
         self._session = self._stack.enter_context(session)
         return self
 

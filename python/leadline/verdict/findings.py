@@ -40,6 +40,7 @@ from leadline.verdict.model import (
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.published import published_findings
+from leadline.verdict.trace_findings import trace_findings
 from leadline.verdict.validity import Case, judge, worst
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
@@ -54,6 +55,8 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         if base is not None:
             raise UsageError("published figures have no base to compare with", "leave --base out")
         return published_findings(result)
+    if result.traced:
+        return trace_findings(result, with_charts=with_charts, base=base)
     manifest = result.manifest
     plan = Plan.from_json(manifest["plan"])
     study = Study.from_json(manifest["study"])

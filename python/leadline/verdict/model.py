@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from leadline.verdict.trace_model import TraceView
+
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
 Outcome = Literal["faster", "slower", "same", "undecided"]
 Tone = Literal["headline", "finding", "caution"]
@@ -306,3 +308,4 @@ class Findings:
     published_units: bool = False
     published: PublishedView | None = None
     application: ApplicationView | None = None
+    traces: tuple[TraceView, ...] = ()

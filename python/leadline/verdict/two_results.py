@@ -11,6 +11,7 @@ from leadline.store.reader import Result, require_study
 from leadline.verdict.comparisons import Pair, decide, wanted_metrics, weight_of
 from leadline.verdict.findings import build_findings, tables_of
 from leadline.verdict.model import Comparison, State
+from leadline.verdict.two_traces import compare_traces
 from leadline.verdict.validity import worst
 
 _APART = "measured at different times: holds only as far as nothing else changed in between"
@@ -23,6 +24,8 @@ def compare_results(
 
     Two results of one target each match by work alone, whatever their targets are called.
     """
+    if base.traced and other.traced:
+        return compare_traces(base, other, metrics, margin)
     for result in (base, other):
         require_study(result.path, result.manifest)
     plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
@@ -44,6 +47,8 @@ def compare_results(
 
 def missing_cells(base: Result, other: Result) -> tuple[str, ...]:
     """Cells of `base` that `other` has no counterpart of."""
+    if base.traced:
+        return ()
     plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
     paired = {first.id for first, _ in _pairs(plans[0], plans[1])}
     return tuple(cell.id for cell in plans[0].cells if cell.id not in paired)

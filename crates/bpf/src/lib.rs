@@ -1,0 +1,20 @@
+//! The tracer in the kernel: counts the I/O calls of a tree of processes, static programs and io_uring
+//! included, and hands over what it counted. Needs nothing on the user's machine but a kernel with BTF.
+
+mod calls;
+mod error;
+mod events;
+mod layout;
+mod loader;
+mod outcome;
+mod session;
+mod support;
+mod vocabulary;
+
+pub use calls::CALLS;
+pub use error::BpfError;
+pub use layout::Segment;
+pub use outcome::{Call, FileRow, Image, Latencies, Trace};
+pub use session::{Options, Session};
+pub use support::unavailable;
+pub use vocabulary::{COUNTERS, TIMES};

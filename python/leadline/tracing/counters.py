@@ -1,0 +1,126 @@
+"""Counters of one file in one process, from its calls in their order, with Darshan's meaning.
+
+Darshan's rules, from its POSIX module: an access is sequential when it begins beyond the last byte of the
+one before in the same direction, consecutive when it begins right after it; a first access at offset 0 is
+neither. Sizes are what was moved, not what was asked for. A *_TIME counts an overlap once, and
+an fsync is write time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from leadline.store.trace_tables import SIZE_BINS
+
+# What FILE_NOT_ALIGNED is counted against where nobody said the file system's block size: the page.
+ALIGNMENT_BYTES = 4096
+NS = 1e9
+
+_BOUNDS = [bound for bound in SIZE_BINS.values() if bound is not None]
+_BIN_NAMES = {
+    "READ": [f"SIZE_READ_{name}" for name in SIZE_BINS],
+    "WRITE": [f"SIZE_WRITE_{name}" for name in SIZE_BINS],
+}
+_COUNT = {"READ": "READS", "WRITE": "WRITES"}
+_OF_OFFSETS = {
+    "READ": ("MAX_BYTE_READ", "SEQ_READS", "CONSEC_READS"),
+    "WRITE": ("MAX_BYTE_WRITTEN", "SEQ_WRITES", "CONSEC_WRITES", "rewritten_bytes"),
+}
+_VOLUME = {"READ": "BYTES_READ", "WRITE": "BYTES_WRITTEN"}
+_HIGHEST = {"READ": "MAX_BYTE_READ", "WRITE": "MAX_BYTE_WRITTEN"}
+_SEQUENTIAL = {"READ": "SEQ_READS", "WRITE": "SEQ_WRITES"}
+_CONSECUTIVE = {"READ": "CONSEC_READS", "WRITE": "CONSEC_WRITES"}
+
+
+class FileCounters:
+    """One file in one process. `number` is its row; `unknown` names counters that its source cannot know."""
+
+    __slots__ = (
+        "_busy_until",
+        "_last_byte",
+        "_last_direction",
+        "counts",
+        "number",
+        "path",
+        "times",
+        "unknown",
+    )
+
+    def __init__(self, number: int, path: str) -> None:
+        self.number = number
+        self.path = path
+        self.counts: dict[str, int] = {}
+        self.times: dict[str, float] = {}
+        self.unknown: set[str] = set()
+        self._last_byte = {"READ": 0, "WRITE": 0}  # as in Darshan, where none is 0
+        self._last_direction = ""
+        self._busy_until: dict[str, int] = {}
+
+    def add(self, counter: str, value: int = 1) -> None:
+        """Count."""
+        self.counts[counter] = self.counts.get(counter, 0) + value
+
+    def access(self, direction: str, offset: int | None, moved: int) -> None:
+        """One read or write that moved `moved` bytes. Without its offset its order stays unknown."""
+        self.add(_COUNT[direction])
+        self.add(_VOLUME[direction], moved)
+        self.add(_BIN_NAMES[direction][bisect_left(_BOUNDS, moved)])
+        if self._last_direction and self._last_direction != direction:
+            self.add("RW_SWITCHES")
+        self._last_direction = direction
+        if offset is None:
+            self.unknown.update((*_OF_OFFSETS[direction], "FILE_NOT_ALIGNED"))
+        else:
+            self._place(direction, offset, moved)
+
+    def _place(self, direction: str, offset: int, moved: int) -> None:
+        last = self._last_byte[direction]
+        if offset > last:
+            self.add(_SEQUENTIAL[direction])
+        if offset == last + 1:
+            self.add(_CONSECUTIVE[direction])
+        self._last_byte[direction] = offset + moved - 1
+        if offset % ALIGNMENT_BYTES:
+            self.add("FILE_NOT_ALIGNED")
+        if moved <= 0:
+            return
+        highest = _HIGHEST[direction]
+        before = self.counts.get(highest, -1)
+        if direction == "WRITE" and offset <= before:
+            self.add("rewritten_bytes", min(offset + moved, before + 1) - offset)
+        if offset + moved - 1 > before:
+            self.counts[highest] = offset + moved - 1
+
+    def spend(self, what: str, start_ns: int, duration_ns: int) -> None:
+        """Add a call's time to F_<what>_TIME; what overlaps with the calls before it counts once."""
+        end = start_ns + duration_ns
+        free = max(start_ns, self._busy_until.get(what, start_ns))
+        self._busy_until[what] = max(end, free)
+        key = f"F_{what}_TIME"
+        self.times[key] = self.times.get(key, 0.0) + max(end - free, 0) / NS
+        if what != "META":
+            longest = f"F_MAX_{what}_TIME"
+            self.times[longest] = max(self.times.get(longest, 0.0), duration_ns / NS)
+
+    def seen(self, what: str, start_ns: int, duration_ns: int | None) -> None:
+        """Note the first beginning and the last end of an open, read, write or close."""
+        first, last = f"F_{what}_START_TIMESTAMP", f"F_{what}_END_TIMESTAMP"
+        self.times[first] = min(self.times.get(first, start_ns / NS), start_ns / NS)
+        if duration_ns is not None:
+            self.times[last] = max(self.times.get(last, 0.0), (start_ns + duration_ns) / NS)
+
+
+def column(rows: Sequence[FileCounters], name: str, unknown: Iterable[str]) -> list[int | None]:
+    """One counter of all rows: null where it is unknown in the row or in the whole source."""
+    if name in unknown:
+        return [None] * len(rows)
+    return [None if name in row.unknown else row.counts.get(name, 0) for row in rows]
+
+
+def time_column(rows: Sequence[FileCounters], name: str, unknown: Iterable[str]) -> list[float | None]:
+    """One time of all rows. A timestamp of what never happened is null, a time of nothing is 0."""
+    if name in unknown:
+        return [None] * len(rows)
+    absent = None if name.endswith("_TIMESTAMP") else 0.0
+    return [row.times.get(name, absent) for row in rows]

@@ -1,0 +1,158 @@
+"""The table of rules: each holds where it should, costs at most what was measured, and can be extended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from trace_tables import SECOND, file_row, files_table, process, tables
+
+from leadline.analysis.trace import shares, speeds, wall_seconds
+from leadline.analysis.trace_files import views
+from leadline.errors import SpecError
+from leadline.store.trace_tables import TraceTables
+from leadline.verdict.trace_model import TraceFinding
+from leadline.verdict.trace_rules import apply, read_rules, rules
+
+MIB = 1 << 20
+# For each rule a file, or processes, on which it holds.
+FILES: dict[str, dict[str, Any]] = {
+    "small_reads": {"READS": 2000, "BYTES_READ": 2000 * 512, "CONSEC_READS": 1999, "SEQ_READS": 1999},
+    "small_writes": {"WRITES": 2000, "BYTES_WRITTEN": 2000 * 512, "CONSEC_WRITES": 1999, "SEQ_WRITES": 1999},
+    "random_reads": {
+        "READS": 500,
+        "BYTES_READ": 500 * 65536,
+        "CONSEC_READS": 0,
+        "SEQ_READS": 250,
+        "MAX_BYTE_READ": 1 << 40,
+    },
+    "read_ahead_defeated": {
+        "READS": 500,
+        "BYTES_READ": 500 * 65536,
+        "CONSEC_READS": 10,
+        "SEQ_READS": 500,
+        "MAX_BYTE_READ": 500 * 65536,
+    },
+    "random_writes": {"WRITES": 500, "BYTES_WRITTEN": 500 * 65536, "CONSEC_WRITES": 0, "SEQ_WRITES": 100},
+    "misaligned": {
+        "READS": 500,
+        "CONSEC_READS": 500,
+        "SEQ_READS": 500,
+        "BYTES_READ": 500 * 65536,
+        "FILE_NOT_ALIGNED": 490,
+        "FILE_ALIGNMENT": 4096,
+    },
+    "rewritten": {"WRITES": 10, "BYTES_WRITTEN": 10 * MIB, "rewritten_bytes": 5 * MIB},
+    "repeated_opens": {"OPENS": 500, "STATS": 1},
+    "repeated_stats": {"OPENS": 1, "STATS": 5000},
+    "failed_lookups": {"OPENS": 0, "STATS": 150, "failed": 150},
+}
+REST = "title: t, cost: '1', at_most: '1', how: h, evidence: e, change: c"
+TIMES = {"F_READ_TIME": 0.2, "F_WRITE_TIME": 0.1, "F_META_TIME": 0.05}
+
+
+def quiet(number: int = 0, **changes: Any) -> Any:
+    seconds = {"read": 0.05, "write": 0.05, "meta": 0.01, "sync": 0.0}
+    return process(number, **{"seconds": seconds, "ended_ns": SECOND // 2, **changes})
+
+
+PROCESSES: dict[str, Sequence[Any]] = {
+    "mostly_metadata": [quiet(seconds={"read": 0.01, "write": 0, "meta": 0.3, "sync": 0})],
+    "sync_bound": [quiet(seconds={"read": 0.1, "write": 0.1, "meta": 0, "sync": 0.2})],
+    "imbalance_copies": [quiet(0), quiet(1, copy=1, ended_ns=SECOND)],
+    "imbalance_processes": [
+        quiet(0),
+        quiet(1),
+        quiet(2, seconds={"read": 0.45, "write": 0, "meta": 0, "sync": 0}),
+    ],
+    "bound_by_compute": [quiet(seconds={"read": 0.001, "write": 0, "meta": 0, "sync": 0})],
+}
+
+
+def found(content: TraceTables, table: Any = None) -> dict[str, TraceFinding]:
+    wall_s = wall_seconds(content)
+    with views(content, shares(content, wall_s), speeds(content, wall_s)) as connection:
+        return {item.rule: item for item in apply(connection, rules() if table is None else table)}
+
+
+def of_file(**counters: Any) -> dict[str, TraceFinding]:
+    return found(tables(processes=(quiet(),), files=files_table([file_row(**TIMES, **counters)])))
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_rule_of_files_finds_its_file_and_no_other_rule_does(name: str) -> None:
+    held = of_file(**FILES[name])
+    assert list(held) == [name]
+    assert 0 < held[name].cost_s <= max(TIMES.values()) * 2
+    assert held[name].examples[0].startswith("/data/0: ")
+    assert "unknown" not in held[name].examples[0]
+
+
+@pytest.mark.parametrize("name", sorted(PROCESSES))
+def test_a_rule_of_the_trial_holds(name: str) -> None:
+    held = found(tables(processes=tuple(PROCESSES[name]), files=files_table([])))
+    assert name in held
+    assert held[name].cost_s is not None
+    assert "unknown" not in held[name].examples[0]
+
+
+def test_every_rule_has_an_example_here() -> None:
+    assert {rule.name for rule in rules()} == {*FILES, *PROCESSES}
+
+
+def test_a_trace_without_times_has_findings_of_unknown_cost() -> None:
+    content = tables(processes=(quiet(),), files=files_table([file_row(**FILES["repeated_stats"])]))
+    assert found(content)["repeated_stats"].cost_s is None
+
+
+def test_counters_that_are_not_known_find_nothing() -> None:
+    assert found(tables(processes=(quiet(),), files=files_table([file_row()]))) == {}
+
+
+def test_a_cost_never_exceeds_the_time_that_was_measured() -> None:
+    table = read_rules(
+        "wild: {of: files, title: wild, where: READS > 0, cost: 1e9 * READS, at_most: F_READ_TIME,"
+        " how: wildly, evidence: '{READS:count}', change: nothing}"
+    )
+    content = tables(
+        processes=(quiet(),), files=files_table([file_row(n, READS=5, **TIMES) for n in range(3)])
+    )
+    assert found(content, table)["wild"].cost_s == pytest.approx(0.6)
+    assert found(content, table)["wild"].count == 3
+
+
+def test_the_same_bytes_at_two_layers_are_found_once() -> None:
+    rows = [
+        file_row(0, **FILES["small_reads"]),
+        file_row(1, module="MPI-IO", path="/data/0", **FILES["small_reads"]),
+    ]
+    assert found(tables(processes=(quiet(),), files=files_table(rows)))["small_reads"].count == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "a: {of: nowhere, title: t, where: w, cost: c, at_most: m, how: h, evidence: e, change: c}",
+            "no view",
+        ),
+        ("a: {of: files}", "missing"),
+        (
+            f"a: {{of: files, where: NO_SUCH > 1, {REST}}}",
+            "NO_SUCH",
+        ),
+    ],
+)
+def test_a_wrong_rule_is_named(text: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message) as caught:
+        found(tables(), read_rules(text))
+    assert "a" in caught.value.key
+
+
+def test_a_rule_cannot_reach_files_of_this_machine() -> None:
+    table = read_rules(
+        f"spy: {{of: files, where: \"(SELECT count(*) FROM read_text('/etc/passwd')) > 0\", {REST}}}"  # noqa: S608 - to be refused
+    )
+    with pytest.raises(SpecError):
+        found(tables(), table)

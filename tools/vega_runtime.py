@@ -1,0 +1,24 @@
+"""Keeps the charts' runtime beside the page's templates, so that no report has to put it together."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+from leadline.report.page import made_runtime
+
+PLACE = Path(__file__).parent.parent / "python" / "leadline" / "report" / "templates"
+
+
+def main() -> None:
+    """Write the runtime of the installed vl-convert, and take away those of others."""
+    path = PLACE / f"vega-{version('vl-convert-python')}.js"
+    for other in PLACE.glob("vega-*.js"):
+        if other != path:
+            other.unlink()
+    if not path.exists():
+        path.write_text(made_runtime(), encoding="utf-8", newline="")
+
+
+if __name__ == "__main__":
+    main()
