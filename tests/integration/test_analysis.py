@@ -342,7 +342,10 @@ def test_the_real_analysis_gives_every_table(leadline: Command, target: Path, tm
     other = tmp_path / "other"
     other.mkdir()
     done = leadline(
-        *words(target, tmp_path / "r", "--target", f"b={other}", "--input", str(tmp_path / "events")),
+        *words(
+            *(target, tmp_path / "r", "--target", f"b={other}", "--input", str(tmp_path / "events")),
+            traced=True,
+        ),
         *("--set", "factors.copies=[1,2]", "--blocks", "2"),
         *("--", *module, "analyse", "{input}", "{output}/found"),
         timeout=300,
@@ -354,9 +357,28 @@ def test_the_real_analysis_gives_every_table(leadline: Command, target: Path, tm
     assert printed.startswith(f"{events} events read")
     shown = show(leadline, tmp_path / "r")["application"]
     names = [table["name"] for table in shown["tables"]]
-    assert {"run_times", "speeds", "by_copies"} <= set(names)
+    assert names == ["run_times", "speeds", "reading_and_writing", "shares", "by_copies"]
     assert {(point["target"], point["copies"]) for point in shown["points"]} == {
         (name, n) for name in "ab" for n in (1, 2)
     }
     assert leadline("report", str(tmp_path / "r"), "-o", str(tmp_path / "r.html")).returncode == 0
     assert "Run time by number of runs" in (tmp_path / "r.html").read_text()
+
+
+def test_a_traced_copy_has_the_bytes_that_dd_was_asked_for_and_shares_of_its_whole_time(
+    leadline: Command, target: Path, tmp_path: Path
+) -> None:
+    script = "dd if=/dev/zero of=x bs=64k count=200 2>/dev/null; dd if=x of=/dev/null bs=64k 2>/dev/null"
+    done = leadline(
+        *words(target, tmp_path / "r", "--blocks", "1", "--set", "factors.copies=[2]", traced=True),
+        *("--", "sh", "-c", script),
+    )
+    assert done.returncode in (0, 3), done.stderr
+    metrics = show(leadline, tmp_path / "r")["cells"][0]["metrics"]
+    moved = 200 * 65536
+    assert moved <= metrics["bytes_written"]["value"] < moved + 100_000
+    assert moved <= metrics["bytes_read"]["value"] < moved + 1_000_000
+    shares = [metrics[f"{kind}_share"]["value"] for kind in ("read", "write", "sync", "meta", "compute")]
+    assert sum(shares) == pytest.approx(1, abs=1e-6)
+    assert metrics["read_write_time"]["value"] < metrics["run_time"]["value"]
+    assert not (tmp_path / "r" / "records").exists()

@@ -74,7 +74,7 @@ def trial(cell_id: str, block: int, seconds: Sequence[float], cpus: int = 4, **c
 
 
 def traced(run_time_s: float, read_s: float, write_s: float = 0.0, meta_s: float = 0.0) -> CopyTrace:
-    seconds = {"read": read_s, "write": write_s, "meta": meta_s}
+    seconds = {"read": read_s, "write": write_s, "sync": 0.0, "meta": meta_s}
     share = {kind: value / run_time_s for kind, value in seconds.items()}
     speed = 30 * MIB / sum(seconds.values()) if any(seconds.values()) else None
     return CopyTrace(seconds, share, 28 * MIB, 2 * MIB, speed)

@@ -77,9 +77,9 @@ def test_a_trials_figures_are_means_over_its_copies() -> None:
     values = found["a.run_2"].by_block[1].values
     assert values["run_time"] == 12
     assert values["run_time_slowest"] == 14
-    assert values["io_time"] == 4.5
-    assert values["share_read"] == pytest.approx((0.2 + 0.5) / 2)
-    assert values["share_compute"] == pytest.approx((0.8 + 0.5) / 2)
+    assert values["read_write_time"] == 4.5
+    assert values["read_share"] == pytest.approx((0.2 + 0.5) / 2)
+    assert values["compute_share"] == pytest.approx((0.8 + 0.5) / 2)
     assert values["bytes_read"] == 28 * MIB
     assert values["agg_perf_by_slowest"] == pytest.approx((15 + 30 / 7) / 2 * MIB)
 
@@ -88,16 +88,16 @@ def test_without_a_trace_bytes_are_the_kernels_and_shares_have_a_reason() -> Non
     found = tabulate([trial("a.run_1", 1, [10.0])], {}, frozenset())
     measured = found["a.run_1"].by_block[1]
     assert measured.values["bytes_read"] == 40 * MIB
-    assert measured.values["wall_speed"] == pytest.approx(4.2 * MIB)
-    assert "share_read" not in measured.values
-    assert "not traced" in measured.reasons["share_read"]
+    assert measured.values["wall_throughput"] == pytest.approx(4.2 * MIB)
+    assert "read_share" not in measured.values
+    assert "not traced" in measured.reasons["read_share"]
 
 
 def test_a_share_of_zero_is_a_figure_with_an_interval() -> None:
     rows = [trial("a.run_1", block, [10.0 + block]) for block in (1, 2, 3)]
     traces = {row.trial: {1: traced(10, 2.0 + 0.1 * place)} for place, row in enumerate(rows)}
     metrics = cell_metrics(tabulate(rows, {}, frozenset(), traces=traces)["a.run_1"])
-    write, read = metrics["share_write"].estimate, metrics["share_read"].estimate
+    write, read = metrics["write_share"].estimate, metrics["read_share"].estimate
     assert write is not None
     assert (write.value, write.low) == (0, 0)
     assert read is not None
@@ -116,11 +116,11 @@ def test_the_plain_mean_never_reaches_below_zero() -> None:
 def test_programs_are_compared_in_run_time_and_what_explains_it() -> None:
     job = planned("a", 1).job.as_json()
     assert primary_metric(job) == "run_time"
-    assert default_metrics(job) == ("run_time", "io_time", "agg_perf_by_slowest")
+    assert default_metrics(job) == ("run_time", "read_write_time", "agg_perf_by_slowest")
     assert default_metrics(planned("a", 1, trace="off").job.as_json()) == ("run_time",)
     assert set(default_metrics(job)) <= set(known_metrics())
     assert not metric_kind("run_time").higher_is_better
-    assert metric_kind("share_read").unit == "1"
+    assert metric_kind("read_share").unit == "1"
 
 
 def test_a_time_and_a_share_are_never_mixed_up() -> None:

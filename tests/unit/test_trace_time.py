@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_tables import SECOND, segment, segments_table
 
-from leadline.analysis.trace_time import COLUMNS, OverTime, direction, over_time
+from leadline.analysis.trace_time import COLUMNS, OverTime, direction, over_time, over_time_of_heat
 
 
 def summed(rows: list[dict], wall_s: float = 1.0, bins: int = 10, batch: int = 1000) -> OverTime:
@@ -82,3 +82,20 @@ def test_no_byte_within_the_run_is_lost_or_doubled(calls: list[tuple[int, int, i
 
 def test_nothing_recorded_gives_nothing() -> None:
     assert over_time([], 1.0, []) is None
+
+
+def test_sums_by_slices_keep_every_byte_and_their_process() -> None:
+    slices = {
+        "copy": 0,
+        "process": 3,
+        "layer": "POSIX",
+        "bin_s": 0.5,
+        "bytes_read": [8, 0, 4],
+        "bytes_written": [0] * 3,
+    }
+    found = over_time_of_heat([slices, {**slices, "layer": "MPIIO"}], bins=6)
+    assert found is not None
+    assert found.read == pytest.approx((4, 4, 0, 0, 2, 2))
+    assert found.bin_s == pytest.approx(0.25)
+    assert list(found.read_by_process) == [3]
+    assert over_time_of_heat([]) is None

@@ -14,8 +14,9 @@ from leadline.analysis.trace import shares, speeds, wall_seconds
 from leadline.store.tables import TrialRow
 from leadline.store.trace_tables import TraceTables
 
-KINDS = ("read", "write", "meta")
+KINDS = ("read", "write", "sync", "meta")
 _SMALL = "less than the process that started it, which is counted with it"
+MOVING = ("read", "write", "sync")
 NOT_TRACED = "the program's I/O was not traced"
 
 
@@ -54,10 +55,7 @@ class CopyFigures:
 
 
 def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
-    """What a trial's trace says of each copy; copies whose time in I/O it does not know are left out.
-
-    Syncs count as writing, as they do in Darshan.
-    """
+    """What a trial's trace says of each copy; copies whose time in I/O it does not know are left out."""
     import pyarrow.compute as pc
 
     found = {}
@@ -71,10 +69,10 @@ def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
             extra={},
         )
         speed = speeds(own, None)
-        seconds = {kind: part.seconds.get(kind) or 0.0 for kind in (*KINDS, "sync")}
+        spent = {"read": part.read, "write": part.write, "sync": part.sync, "meta": part.meta}
         found[part.copy] = CopyTrace(
-            {"read": seconds["read"], "write": seconds["write"] + seconds["sync"], "meta": seconds["meta"]},
-            {"read": part.read, "write": part.write + (part.sync or 0.0), "meta": part.meta},
+            {kind: part.seconds.get(kind) or 0.0 for kind in KINDS},
+            {kind: spent[kind] or 0.0 for kind in KINDS},
             speed.bytes_read,
             speed.bytes_written,
             speed.agg_perf_by_slowest,
@@ -119,20 +117,23 @@ def application_metrics(copies: Sequence[CopyFigures]) -> tuple[dict[str, float]
     _add(values, reasons, "bytes_read", [copy.bytes_read for copy in copies], "not readable from /proc")
     _add(values, reasons, "bytes_written", [copy.bytes_written for copy in copies], "not readable from /proc")
     wall = [None if c.transferred is None else c.transferred / c.run_time_s for c in copies if c.run_time_s]
-    _add(values, reasons, "wall_speed", wall, "not readable from /proc")
+    _add(values, reasons, "wall_throughput", wall, "not readable from /proc")
     speeds = [copy.trace.perf_by_slowest if copy.trace else None for copy in copies]
     why = "no time was spent in I/O" if all(copy.trace for copy in copies) else NOT_TRACED
     _add(values, reasons, "agg_perf_by_slowest", speeds, why)
     for kind in KINDS:
         shares = [copy.trace.share[kind] if copy.trace else None for copy in copies]
-        _add(values, reasons, f"share_{kind}", shares, NOT_TRACED)
+        _add(values, reasons, f"{kind}_share", shares, NOT_TRACED)
     rest = [compute_share(copy.trace) if copy.trace else None for copy in copies]
-    _add(values, reasons, "share_compute", rest, NOT_TRACED)
-    both = [
-        copy.trace.seconds["read"] + copy.trace.seconds["write"] if copy.trace else None for copy in copies
-    ]
-    _add(values, reasons, "io_time", both, NOT_TRACED)
+    _add(values, reasons, "compute_share", rest, NOT_TRACED)
+    both = [moving_s(copy.trace) if copy.trace else None for copy in copies]
+    _add(values, reasons, "read_write_time", both, NOT_TRACED)
     return values, reasons
+
+
+def moving_s(trace: CopyTrace) -> float:
+    """Seconds in reading and writing together, syncs among them, as in Darshan."""
+    return sum(trace.seconds[kind] for kind in MOVING)
 
 
 def compute_share(trace: CopyTrace) -> float:

@@ -29,23 +29,13 @@ _PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 _BEYOND_MIN = 10
 
 
-# Metrics of an application: each of one copy, mean over those of a trial.
-APPLICATION: dict[str, MetricKind] = {
-    "run_time": MetricKind("s", False, "run time"),
-    "run_time_slowest": MetricKind("s", False, "run time of the slowest copy"),
-    "io_time": MetricKind("s", False, "time in reading and writing"),
-    "agg_perf_by_slowest": MetricKind("B/s", True, "speed over the time in I/O (agg_perf_by_slowest)"),
-    "wall_speed": MetricKind("B/s", True, "speed over the run time"),
-    "bytes_read": MetricKind("B", True, "bytes read"),
-    "bytes_written": MetricKind("B", True, "bytes written"),
-    "share_read": MetricKind("1", False, "share of the run time in reading"),
-    "share_write": MetricKind("1", False, "share of the run time in writing"),
-    "share_meta": MetricKind("1", False, "share of the run time in metadata"),
-    "share_compute": MetricKind("1", True, "share of the run time outside of I/O"),
+# What an application's cells have besides: figures of a copy, the mean over those of a trial.
+_OF_COPIES = {
+    "read_write_time": MetricKind("s", False, "time in reading, writing and syncing"),
     "cpu_time": MetricKind("s", False, "CPU time"),
     "memory_max": MetricKind("B", False, "largest memory"),
 }
-APPLICATION_COMPARED = ("run_time", "io_time", "agg_perf_by_slowest")  # the first is what is asked
+APPLICATION_COMPARED = ("run_time", "read_write_time", "agg_perf_by_slowest")  # the first is what is asked
 
 
 # What stands before a metric's name: the direction of a mixed work, or a metadata operation.
@@ -81,7 +71,7 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
-    of_program = PROGRAM_METRICS.get(name) or APPLICATION.get(name)
+    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name)
     if of_program is not None:
         return of_program
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
@@ -114,8 +104,8 @@ def known_metrics() -> tuple[str, ...]:
         "sync_latency_mean",
         *("run_time", "io_time", *(f"{d}_{m}" for d in ("meta", "sync") for m in latency)),
         *(f"{operation}_{m}" for operation in OPERATIONS for m in ("iops", *latency)),
+        *_OF_COPIES,
         *PROGRAM_METRICS,
-        *APPLICATION,
     )
 
 

@@ -195,3 +195,34 @@ def _spread(
     np.add.at(steps, (row, first + 1), rate)
     np.subtract.at(steps, (row, last), rate)
     grid += np.cumsum(steps, axis=1)[:, :bins]
+
+
+def over_time_of_heat(rows: Sequence[Mapping[str, Any]], bins: int = BINS) -> OverTime | None:
+    """The same from sums that a source kept by slices of time (Darshan's HEATMAP), of the POSIX layer.
+
+    Slices of different lengths are divided as if their bytes had moved evenly.
+    """
+    import numpy as np
+
+    posix = [row for row in rows if row["layer"] == "POSIX"]
+    length_s = max((len(row["bytes_read"]) * row["bin_s"] for row in posix), default=0.0)
+    if length_s <= 0:
+        return None
+    edges = np.linspace(0.0, length_s, bins + 1)
+    found: dict[str, dict[int, np.ndarray]] = {"bytes_read": {}, "bytes_written": {}}
+    for row in posix:
+        for name, grid in found.items():
+            ends = np.arange(len(row[name]) + 1) * row["bin_s"]
+            total = np.concatenate([[0.0], np.cumsum(np.asarray(row[name], dtype=np.float64))])
+            part = np.diff(np.interp(edges, ends, total))
+            grid[row["process"]] = grid.get(row["process"], np.zeros(bins)) + part
+    sums = {name: tuple(sum(grid.values(), np.zeros(bins))) for name, grid in found.items()}
+    return OverTime(
+        bin_s=length_s / bins,
+        read=sums["bytes_read"],
+        written=sums["bytes_written"],
+        read_by_process={number: tuple(values) for number, values in found["bytes_read"].items()},
+        written_by_process={number: tuple(values) for number, values in found["bytes_written"].items()},
+        calls=(),
+        segments=0,
+    )

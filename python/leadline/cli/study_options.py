@@ -109,26 +109,15 @@ def _look(command: tuple[str, ...], input_path: str | None) -> ApplicationFacts:
 def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
     """The tracers that cannot follow a program here, each with the reason."""
     from leadline.errors import UsageError
-    from leadline.tracing import preload
+    from leadline.tracing import bpf, preload
 
     try:
         preload.library()
         unseen = preload.cannot_follow(executable)
     except UsageError as error:
         unseen = error.message
-    found: tuple[tuple[Tracer, str | None], ...] = (("preload", unseen), ("bpf", _bpf_unavailable()))
+    found: tuple[tuple[Tracer, str | None], ...] = (("preload", unseen), ("bpf", bpf.unavailable()))
     return tuple((tracer, reason) for tracer, reason in found if reason)
-
-
-def _bpf_unavailable() -> str | None:
-    """Why programs in the kernel cannot follow anything here; None where they can."""
-    import importlib
-
-    try:
-        found: str | None = importlib.import_module("leadline.tracing.bpf").unavailable()
-    except ImportError:
-        return "it is not part of this installation"
-    return found
 
 
 def _check_metrics(study: Study) -> None:

@@ -12,6 +12,7 @@ from leadline.verdict.model import ApplicationModel, ApplicationPoint, Applicati
 _KINDS = {
     "read": ("reading", "var(--series-1)"),
     "write": ("writing", "var(--series-2)"),
+    "sync": ("syncing", "var(--series-4)"),
     "meta": ("metadata", "var(--series-3)"),
     "compute": ("computing", "var(--grid)"),
 }

@@ -117,7 +117,14 @@ def ratio_interval(low: float | None, high: float | None) -> str:
     """The interval of a ratio: `1.12 to 1.31`."""
     if low is None or high is None:
         return ""
-    return f"{number(low)} to {number(high)}"
+    return f"{_bounded(low)} to {_bounded(high)}"
+
+
+def _bounded(bound: float) -> str:
+    """A bound of a ratio; beyond a thousand times it is only said that it lies there."""
+    if bound >= 1000:
+        return ">1,000"
+    return "<0.001" if bound < 0.001 else number(bound)
 
 
 def moment(stamp: str) -> str:

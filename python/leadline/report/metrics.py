@@ -13,7 +13,7 @@ from leadline.verdict.model import Cell, Quantity
 # The columns of the table that everybody reads.
 KEY_METRICS = (
     *("bandwidth", "iops", "latency_mean", "latency_p99"),
-    *("run_time", "io_time", "agg_perf_by_slowest"),
+    *("run_time", "read_write_time", "agg_perf_by_slowest"),
 )
 DIRECTIONS = ("read", "write", "sync")
 
@@ -27,9 +27,9 @@ _WORDS = {
     "p999": "p99.9",
 }
 _HEADINGS = {
-    "io_time": "Reading and writing",
+    "read_write_time": "Reading and writing",
     "agg_perf_by_slowest": "Speed over I/O time",
-    "wall_speed": "Speed over run time",
+    "wall_throughput": "Speed over run time",
 }
 _UNIT_SUFFIX = re.compile(r"_(ns|us|ms|s|bytes|bytes_per_s|per_s)$")
 

@@ -10,9 +10,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.analysis.application import CopyFigures, CopyTrace, account_of, copies_of
+from leadline.analysis.application import KINDS, MOVING, CopyFigures, CopyTrace, account_of, copies_of
 from leadline.analysis.cells import CellTable
-from leadline.analysis.metrics import APPLICATION
+from leadline.analysis.metrics import metric_kind
 from leadline.analysis.models import copies_time_s, fit_copies
 from leadline.analysis.statistics import arithmetic_mean, geometric_mean
 from leadline.plan import PlannedCell
@@ -30,8 +30,9 @@ from leadline.verdict.model import (
 )
 from leadline.verdict.validity import worst
 
-SHARES = ("share_read", "share_write", "share_meta", "share_compute")
+SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share")
 _MEAN = "mean"
+_MODEL_POINTS_MIN = 3  # through two points any line goes
 _ABSENT = Quantity(None, "", reason="not measured")
 
 
@@ -87,7 +88,7 @@ def application_view(places: Sequence[Place]) -> ApplicationView | None:
     if not places:
         return None
     tables = [_run_times(places), _speeds(places)]
-    if any(place.metric("io_time").value is not None for place in places):
+    if any(place.metric("read_write_time").value is not None for place in places):
         tables += [_reading_and_writing(places), _shares(places)]
     tables.append(_by_copies(places))
     points = tuple(
@@ -96,7 +97,7 @@ def application_view(places: Sequence[Place]) -> ApplicationView | None:
             place.target,
             place.copies,
             place.metric("run_time"),
-            {name.removeprefix("share_"): place.metric(name) for name in SHARES},
+            {name.removesuffix("_share"): place.metric(name) for name in SHARES},
             place.cell.validity.state,
         )
         for place in places
@@ -122,11 +123,11 @@ def cpus_of(places: Sequence[Place]) -> int | None:
 
 
 def model_of(places: Sequence[Place]) -> ApplicationModel | None:
-    """The model of one series; None below two points with no more copies than CPUs."""
+    """The model of one series; None where no point could test it, or fewer than two are within the CPUs."""
     cpus = cpus_of(places)
     times = {float(p.copies): q.value for p in places if (q := p.metric("run_time")).value is not None}
     fitted = fit_copies(times, cpus) if cpus else None
-    if cpus is None or fitted is None:
+    if cpus is None or fitted is None or len(times) < _MODEL_POINTS_MIN:
         return None
     compute_s, shared_s = fitted
     if shared_s < 0:  # more copies took less time: then nothing is shared, and what is left is a mean
@@ -153,7 +154,7 @@ def _of_copy(
     place: Place | None, copy: int, name: str, value: Callable[[CopyFigures], float | None]
 ) -> Quantity:
     """A figure of one copy over the blocks; Quantity without a value where any block lacks it."""
-    kind = APPLICATION[name]
+    kind = metric_kind(name)
     found = [value(one) for block in place.blocks for one in block if one.copy == copy] if place else []
     values = [one for one in found if one is not None]
     if not values or len(values) < len(found):
@@ -196,10 +197,10 @@ def _speeds(places: Sequence[Place]) -> ApplicationTable:
                 _of_copy(place, copy, "bytes_read", lambda one: one.bytes_read),
                 _of_copy(place, copy, "bytes_written", lambda one: one.bytes_written),
                 _of_copy(place, copy, "agg_perf_by_slowest", _perf),
-                _of_copy(place, copy, "wall_speed", _wall_speed),
+                _of_copy(place, copy, "wall_throughput", _wall_speed),
             )
             rows.append(ApplicationRow((place.series, str(place.copies), str(copy)), values, state))
-        names = ("bytes_read", "bytes_written", "agg_perf_by_slowest", "wall_speed")
+        names = ("bytes_read", "bytes_written", "agg_perf_by_slowest", "wall_throughput")
         means = tuple(place.metric(name) for name in names)
         rows.append(ApplicationRow((place.series, str(place.copies), _MEAN), means, state))
     return ApplicationTable(
@@ -224,11 +225,11 @@ def _wall_speed(one: CopyFigures) -> float | None:
 def _reading_and_writing(places: Sequence[Place]) -> ApplicationTable:
     rows = []
     for place in _in_series(places):
-        read, write = place.metric("share_read"), place.metric("share_write")
+        read, write = place.metric("read_share"), place.metric("write_share")
         share = Quantity(None, "1", reason=read.reason or write.reason or "not measured")
         if read.value is not None and write.value is not None:
             share = _together(place)
-        values = (place.metric("run_time"), share, place.metric("io_time"))
+        values = (place.metric("run_time"), share, place.metric("read_write_time"))
         rows.append(ApplicationRow((place.series, str(place.copies)), values, place.cell.validity.state))
     return ApplicationTable(
         "reading_and_writing",
@@ -236,8 +237,8 @@ def _reading_and_writing(places: Sequence[Place]) -> ApplicationTable:
         ("Target", "Copies at once"),
         ("Run time", "Share of run time", "Time in it"),
         tuple(rows),
-        "A mean copy. Shares and times are two things: a share that is lower by a tenth of the run time can"
-        " be a time that is lower by half.",
+        "A mean copy; syncs count as writing. Shares and times are two things: a share lower by a tenth"
+        " of the run time can be a time that is lower by half.",
     )
 
 
@@ -245,7 +246,7 @@ def _together(place: Place) -> Quantity:
     """The share of reading and writing together, block by block."""
     blocks = []
     for block in place.blocks:
-        parts = [one.trace.share["read"] + one.trace.share["write"] for one in block if one.trace]
+        parts = [sum(one.trace.share[kind] for kind in MOVING) for one in block if one.trace]
         if parts:
             blocks.append(sum(parts) / len(parts))
     mean = arithmetic_mean(blocks)
@@ -265,10 +266,9 @@ def _shares(places: Sequence[Place]) -> ApplicationTable:
         "shares",
         "Where the run time went",
         ("Target", "Copies at once"),
-        ("Reading", "Writing", "Metadata", "Computing"),
+        ("Reading", "Writing", "Syncing", "Metadata", "Computing"),
         rows,
-        "Computing is the remainder: what no call on a file took, waiting for a CPU included. Syncs count as"
-        " writing.",
+        "Computing is the remainder: what no call on a file took, waiting for a CPU included.",
     )
 
 

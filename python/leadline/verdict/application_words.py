@@ -20,6 +20,7 @@ from leadline.verdict.application import (
 )
 from leadline.verdict.model import Comparison, Quantity, Statement
 
+_WIDE = 10.0  # an interval that reaches ten times as far says nothing
 _UNUSABLE = ("INVALID", "NOT_RUN")
 
 
@@ -54,6 +55,12 @@ def application_statements(
     return tuple(found)
 
 
+def in_order(found: Sequence[Statement], applications: bool) -> tuple[Statement, ...]:
+    """Statements as they are read: with applications among them what was found stands before the cautions."""
+    ranks = {"headline": 0, "finding": 1, "caution": 2}
+    return tuple(sorted(found, key=lambda one: ranks[one.tone]) if applications else found)
+
+
 def _alone(places: Sequence[Place]) -> Iterator[Statement]:
     """One target has nothing to be compared with: its run times."""
     for series in series_of(places):
@@ -71,24 +78,32 @@ def _io_against_run_time(places: Sequence[Place], comparisons: Sequence[Comparis
     by_work = {(c.work, c.base, c.other, c.metric): c for c in comparisons}
     done: set[tuple[str, str]] = set()
     for place in sorted(places, key=lambda one: -one.copies):
-        for (work, base, other, metric), io_time in by_work.items():
-            if (work, other, metric) != (place.cell.work, place.target, "io_time") or (base, other) in done:
+        for (work, base, other, metric), read_write_time in by_work.items():
+            if (work, other, metric) != (place.cell.work, place.target, "read_write_time") or (
+                base,
+                other,
+            ) in done:
                 continue
             anchor = next((p for p in places if p.target == base and p.cell.work == work), None)
-            if anchor is None or io_time.ratio is None:
+            if anchor is None or read_write_time.ratio is None:
                 continue
             done.add((base, other))
             run_time = by_work.get((work, base, other, "run_time"))
-            yield _io_words(anchor, place, io_time, run_time)
+            yield _io_words(anchor, place, read_write_time, run_time)
 
 
-def _io_words(base: Place, other: Place, io_time: Comparison, run_time: Comparison | None) -> Statement:
+def _io_words(
+    base: Place, other: Place, read_write_time: Comparison, run_time: Comparison | None
+) -> Statement:
     shares = [_share(place) for place in (base, other)]
+    spent = [
+        f"{_seconds(place.metric('read_write_time'))} of {_seconds(place.metric('run_time'))}"
+        f" on {place.series}"
+        for place in (other, base)
+    ]
     text = (
-        f"Reading and writing, {_copies(other.copies)}: {_seconds(other.metric('io_time'))} of"
-        f" {_seconds(other.metric('run_time'))} on {other.series}, {_seconds(base.metric('io_time'))} of"
-        f" {_seconds(base.metric('run_time'))} on {base.series}; that is"
-        f" {_change(io_time)} time{_interval(io_time)}"
+        f"Reading and writing, {_copies(other.copies)}: {', '.join(spent)}; that is"
+        f" {_change(read_write_time)} time{_interval(read_write_time)}"
     )
     if None not in shares:
         apart = 100 * ((shares[1] or 0.0) - (shares[0] or 0.0))
@@ -97,14 +112,14 @@ def _io_words(base: Place, other: Place, io_time: Comparison, run_time: Comparis
         text += f". The run time itself is {_change(run_time)}{_interval(run_time)}"
     evidence = tuple(
         f"{c.metric} of {c.other} / {c.base} = {units.format_number(c.ratio or 0)}: {c.verdict}"
-        for c in (io_time, run_time)
+        for c in (read_write_time, run_time)
         if c is not None
     )
     return Statement("finding", f"{text}.", evidence)
 
 
 def _share(place: Place) -> float | None:
-    parts = [place.metric(name).value for name in ("share_read", "share_write")]
+    parts = [place.metric(name).value for name in ("read_share", "write_share", "sync_share")]
     return None if None in parts else sum(part or 0.0 for part in parts)
 
 
@@ -121,6 +136,8 @@ def _change(comparison: Comparison) -> str:
 def _interval(comparison: Comparison) -> str:
     if comparison.low is None or comparison.high is None:
         return f" (no interval: {comparison.blocks} block)"
+    if comparison.high > _WIDE or comparison.low < 1 / _WIDE:
+        return f" ({comparison.verdict}: {comparison.blocks} blocks give no useful interval)"
     low, high = (f"{100 * (bound - 1):+.3g}" for bound in (comparison.low, comparison.high))
     return f" ({low} to {high} %, {comparison.verdict}, {comparison.blocks} blocks)"
 
@@ -199,7 +216,7 @@ def load_of(place: Place, cpus: int | None) -> Load:
         for trial in place.trials
         if cpus and trial.measured_ns
     ]
-    compute = place.metric("share_compute").value
+    compute = place.metric("compute_share").value
     crowded = bool(cpus and place.copies > cpus and (compute or 0.0) >= thresholds()["compute_share"])
     return Load(sum(seen) / len(seen) if seen else None, sum(own) / len(own) if own else 0.0, crowded)
 

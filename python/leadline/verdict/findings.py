@@ -27,7 +27,7 @@ from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
 from leadline.verdict.application import application_view, places_of
-from leadline.verdict.application_words import application_statements
+from leadline.verdict.application_words import application_statements, in_order
 from leadline.verdict.case import Case
 from leadline.verdict.chains import chains_of
 from leadline.verdict.comparisons import compare_beside, compare_targets
@@ -120,11 +120,14 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         targets=targets,
         cells=cells,
         comparisons=comparisons + beside,
-        statements=(
-            *words.statements(targets, cells, comparisons, result.complete, beside),
-            *replay_statements(manifest),
-            *application_statements(places, comparisons),
-            *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
+        statements=in_order(
+            [
+                *words.statements(targets, cells, comparisons, result.complete, beside),
+                *replay_statements(manifest),
+                *application_statements(places, comparisons),
+                *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
+            ],
+            bool(places),
         ),
         host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),

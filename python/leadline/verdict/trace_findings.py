@@ -12,7 +12,7 @@ from leadline.analysis.curves import merged_distribution
 from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.analysis.trace import KINDS, Share, Shares, copy_seconds, shares, speeds, wall_seconds
 from leadline.analysis.trace_files import FileCost, access_sizes, calls_of, files_by_cost, views
-from leadline.analysis.trace_time import COLUMNS, OverTime, over_time
+from leadline.analysis.trace_time import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
 from leadline.store.trace_tables import ProcessRow, TraceTables
@@ -115,7 +115,7 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
 
 def _over_time(result: Result, trial: str, tables: TraceTables, wall_s: float | None) -> OverTime | None:
     if not has_segments(result, trial) or not wall_s:
-        return None
+        return over_time_of_heat(tables.extra.get("heat", ()))
     by_bytes = sorted(tables.processes, key=lambda row: -(row.bytes_read + row.bytes_written))
     busiest = sorted(row.process for row in by_bytes[:ROWS_OF_HEAT])
     return over_time(segment_batches(result, trial, COLUMNS), wall_s, busiest)

@@ -23,8 +23,11 @@ def blind_words(note: str, count: int) -> str | None:
     processes = "1 process" if count == 1 else f"{count} processes"
     if note.startswith("static child "):
         return f"{note.removeprefix('static child ')} is linked statically and was not followed ({processes})"
-    template = _BLIND.get(note)
-    return template.format(processes=processes) if template else None
+    name, _, detail = note.partition(": ")
+    template = _BLIND.get(name)
+    if template is None:
+        return None
+    return template.format(processes=processes) + (f" ({detail})" if detail else "")
 
 
 def statements(view: TraceView) -> Iterator[Statement]:
