@@ -1,8 +1,7 @@
 """What tracing costs: time added to a call in a tight loop on tmpfs, beside the least that a tracer can do.
 
-The least is `floors/trace_shim.c`: two readings of the same clock and one count of the thread, around the real
-call. All figures are CPU time, which other load on the machine changes less than elapsed time; sides run in
-turns, and every ratio is made within one round.
+The least is `floors/trace_shim.c`: two readings of the same clock and one count, around the real call. All
+figures are CPU time, which other load on the machine changes less than elapsed time; sides run in turns.
 """
 
 from __future__ import annotations
