@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/.venv
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 help: ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -23,6 +23,10 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 	@touch $@
 
 .venv/.built: .venv/.installed $(RUST_SOURCES)
+	cargo build --release --locked --quiet --package leadline-tracer
+	@mkdir -p python/leadline/lib
+	@install -m 0644 target/release/libleadline_tracer.so python/leadline/lib/.new && \
+	  mv python/leadline/lib/.new python/leadline/lib/libleadline_tracer.so
 	$(BIN)/maturin develop --release --locked --quiet >/dev/null
 	@$(BIN)/python tools/vega_runtime.py
 	@touch $@
@@ -56,6 +60,8 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 	@mkdir -p target/bench
 	gcc -O2 -Wall -Wextra -o target/bench/pread_loop bench/floors/pread_loop.c
 	gcc -O2 -Wall -Wextra -o target/bench/uring_loop bench/floors/uring_loop.c
+	gcc -O2 -Wall -Wextra -pthread -o target/bench/trace_loop bench/floors/trace_loop.c
+	gcc -O2 -Wall -Wextra -fPIC -shared -o target/bench/trace_shim.so bench/floors/trace_shim.c
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick --output target/bench/quick.md)
 
 format: .venv/.built ## Format Rust and Python

@@ -19,6 +19,7 @@ import accuracy
 import cost
 import figures
 import metadata
+import tracing
 
 HERE = Path(__file__).resolve().parent
 SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
@@ -29,6 +30,7 @@ SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
     figures.start,
     figures.memory,
     figures.instructions,
+    tracing.tracing,
     accuracy.accuracy,
 )
 ABOUT = """# What leadline costs, and whether it agrees with fio

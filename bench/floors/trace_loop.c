@@ -22,17 +22,18 @@ static double now_ns(void) {
 
 static void *loop(void *unused) {
   (void)unused;
+  ssize_t done = 0;
   static __thread char buffer[4096];
   struct stat status;
   if (!strcmp(operation, "pread"))
-    for (long i = 0; i < calls; i++) pread(fd, buffer, 64, i % 1024 * 64);
+    for (long i = 0; i < calls; i++) done += pread(fd, buffer, 64, i % 1024 * 64);
   else if (!strcmp(operation, "pwrite"))
-    for (long i = 0; i < calls; i++) pwrite(fd, buffer, 64, i % 1024 * 64);
+    for (long i = 0; i < calls; i++) done += pwrite(fd, buffer, 64, i % 1024 * 64);
   else if (!strcmp(operation, "lseek"))
     for (long i = 0; i < calls; i++) lseek(fd, i % 1024 * 64, SEEK_SET);
   else
     for (long i = 0; i < calls; i++) stat(path, &status);
-  return NULL;
+  return done < 0 ? buffer : NULL;
 }
 
 int main(int count, char **arguments) {

@@ -97,6 +97,23 @@ pub fn encode(histogram: &Histogram<u64>) -> Vec<u8> {
     bytes
 }
 
+/// HdrHistogram V2 bytes of latencies in ns with how often each was seen.
+pub fn encode_counts(counts: &[(u64, u64)]) -> Vec<u8> {
+    // No larger than it needs to be: there may be thousands of processes.
+    let largest = counts
+        .iter()
+        .map(|(value_ns, _)| *value_ns)
+        .max()
+        .unwrap_or(0);
+    let mut histogram =
+        Histogram::new_with_bounds(1, largest.clamp(2, LATENCY_MAX_NS), SIGNIFICANT_DIGITS)
+            .expect("the bounds are in order");
+    for (value_ns, count) in counts {
+        histogram.saturating_record_n((*value_ns).clamp(1, LATENCY_MAX_NS), *count);
+    }
+    encode(&histogram)
+}
+
 /// A histogram of latencies that were measured elsewhere; longer ones than an hour count as an hour.
 pub fn of_values(values_ns: &[u64]) -> Vec<u8> {
     let mut histogram = empty();

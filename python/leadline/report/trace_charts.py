@@ -23,6 +23,7 @@ _COLOURS = {
     "syncs": PALETTE[3],
     "computing": "var(--grid)",
 }
+_LEGEND = {"title": None, "orient": "bottom", "symbolType": "square"}
 _WAYS = {"read": "reading", "write": "writing"}
 
 
@@ -45,12 +46,12 @@ def _some(*charts: Chart | None) -> tuple[Chart, ...]:
     return tuple(chart for chart in charts if chart)
 
 
-def _colour(names: Sequence[str], legend: bool = True) -> dict[str, Any]:
+def _colour(names: Sequence[str]) -> dict[str, Any]:
     return {
         "field": "kind",
         "type": "nominal",
         "scale": {"domain": list(names), "range": [_COLOURS[name] for name in names]},
-        "legend": {"title": None, "orient": "bottom", "symbolType": "square"} if legend else None,
+        "legend": _LEGEND,
     }
 
 
@@ -125,7 +126,7 @@ def _timeline(place: int, view: TraceView) -> Chart | None:
             "strokeDash": {
                 "field": "kind",
                 "type": "nominal",
-                "legend": None,
+                "legend": _LEGEND,
                 "scale": {"domain": list(rates), "range": [[1, 0], [5, 2]][: len(rates)]},
             },
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +35,10 @@ def tables(paths: Sequence[str], *, started_unix_ns: int, copy: int) -> TraceTab
     order = sorted(range(len(entries)), key=lambda place: entries[place]["started_unix_ns"])
     number = {place: process for process, place in enumerate(order)}
     in_order = [entries[place] for place in order]
+    families = _families(in_order)
     rows = tuple(
-        _process(in_order, process, started_unix_ns=started_unix_ns, copy=copy)
-        for process in range(len(in_order))
+        _process(entry, family, started_unix_ns=started_unix_ns, copy=copy)
+        for entry, family in zip(in_order, families, strict=True)
     )
     return TraceTables(
         mode="preload",
@@ -49,14 +51,38 @@ def tables(paths: Sequence[str], *, started_unix_ns: int, copy: int) -> TraceTab
     )
 
 
-def _process(entries: list[dict[str, Any]], process: int, *, started_unix_ns: int, copy: int) -> ProcessRow:
-    entry = entries[process]
-    end, status = _end(entries, process)
+@dataclass(frozen=True)
+class _Family:
+    """A process image among the others of its trial; `continued` when another image follows in its pid."""
+
+    process: int
+    parent: int | None
+    continued: bool
+
+
+def _families(entries: list[dict[str, Any]]) -> list[_Family]:
+    """A parent is the image that ran before in this pid (it called exec), else the parent's image of then."""
+    latest: dict[int, int] = {}
+    parents: list[int | None] = []
+    continued = [False] * len(entries)
+    for process, entry in enumerate(entries):
+        before = latest.get(entry["pid"])
+        if before is not None and entries[before]["kernel_start"] == entry["kernel_start"]:
+            continued[before] = True
+            parents.append(before)
+        else:
+            parents.append(latest.get(entry["parent_pid"]))
+        latest[entry["pid"]] = process
+    return [_Family(process, parent, continued[process]) for process, parent in enumerate(parents)]
+
+
+def _process(entry: dict[str, Any], family: _Family, *, started_unix_ns: int, copy: int) -> ProcessRow:
+    end, status = _end(entry, family)
     ended = entry["ended_unix_ns"]
     return ProcessRow(
         copy=copy,
-        process=process,
-        parent=_parent(entries, process),
+        process=family.process,
+        parent=family.parent,
         pid=entry["pid"],
         executable=entry["executable"],
         command=json.dumps(entry["arguments"]),
@@ -75,26 +101,12 @@ def _process(entries: list[dict[str, Any]], process: int, *, started_unix_ns: in
     )
 
 
-def _parent(entries: list[dict[str, Any]], process: int) -> int | None:
-    """The image that ran before in this pid (it called exec), else the parent's image of that moment."""
-    entry = entries[process]
-    for before in range(process - 1, -1, -1):
-        if (entries[before]["pid"], entries[before]["kernel_start"]) == (entry["pid"], entry["kernel_start"]):
-            return before
-    for before in range(process - 1, -1, -1):
-        if entries[before]["pid"] == entry["parent_pid"]:
-            return before
-    return None
-
-
-def _end(entries: list[dict[str, Any]], process: int) -> tuple[str, int | None]:
+def _end(entry: dict[str, Any], family: _Family) -> tuple[str, int | None]:
     """How it ended, as far as it could say so itself or the next image of its pid shows it."""
-    entry = entries[process]
     kind = entry["end_kind"]
     if kind == EXITED:
         return "exit", entry["end_status"]
-    same = ((later["pid"], later["kernel_start"]) for later in entries[process + 1 :])
-    if kind == EXECUTED or (entry["pid"], entry["kernel_start"]) in same:
+    if kind == EXECUTED or family.continued:
         return "exec", None
     if entry["kernel_start"] and entry["kernel_start"] == _kernel_start(entry["pid"]):
         return "running", None

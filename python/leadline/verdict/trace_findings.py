@@ -30,7 +30,7 @@ from leadline.verdict.trace_rules import apply, rules
 from leadline.verdict.validity import worst
 
 FILES_SHOWN = 100
-ROWS_OF_HEAT = 40  # processes that get a row of their own in the heat maps
+ROWS_OF_HEAT = 24  # processes that get a row of their own in the heat maps
 TARGET = "trace"
 
 

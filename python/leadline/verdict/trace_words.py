@@ -11,6 +11,7 @@ from leadline.verdict.trace_model import TraceFinding, TraceView
 
 WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs", "compute": "computing"}
 _FINDINGS_SAID = 6
+_SHARE_SAID = 0.002  # of all process time: less is in the report only
 _BLIND = {
     "io_uring": "io_uring seen in {processes}: what goes through its rings is not counted: use --via bpf",
     "record truncated": "the records of {processes} are cut short",
@@ -36,9 +37,16 @@ def statements(view: TraceView) -> Iterator[Statement]:
     if not view.processes:
         return
     yield Statement("headline", _headline(view), _evidence(view))
-    for item in view.findings[:_FINDINGS_SAID]:
+    for item in said(view):
         yield _finding(item, view)
     yield from _cautions(view)
+
+
+def said(view: TraceView) -> tuple[TraceFinding, ...]:
+    """The findings that matter: few, and not those whose whole cost is next to nothing."""
+    floor_s = view.whole.base_s * _SHARE_SAID
+    costly = [item for item in view.findings if item.cost_s is None or item.cost_s >= floor_s]
+    return tuple(costly[:_FINDINGS_SAID])
 
 
 def _losses(view: TraceView) -> Iterator[Statement]:
@@ -132,7 +140,7 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
             "Computing is the remainder: it holds waiting for anything but files, too.",
             (f"shares are of {view.whole.basis}, {units.format_duration(view.whole.base_s)}",),
         )
-    if len(view.findings) > _FINDINGS_SAID:
-        yield Statement(
-            "caution", f"{len(view.findings) - _FINDINGS_SAID} more findings stand in the report."
-        )
+    more = len(view.findings) - len(said(view))
+    if more:
+        text = f"{_count(more, 'smaller finding stands', 'smaller findings stand')} in the report."
+        yield Statement("caution", text)

@@ -259,7 +259,7 @@ const _: () = {
     assert!(size_of::<ChunkHead>() == 24);
     assert!(size_of::<ThreadRecord>() + size_of::<ChunkHead>() <= PAGE_BYTES);
     assert!(size_of::<SegmentRecord>() == 32);
-    assert!(size_of::<FileRecord>() % 8 == 0 && size_of::<SideRecord>() % 8 == 0);
+    assert!(size_of::<FileRecord>() & 7 == 0 && size_of::<SideRecord>() & 7 == 0);
 };
 
 /// The bucket that a latency of `ticks` is counted in.

@@ -1,0 +1,101 @@
+"""What tracing costs: time added to a call in a tight loop on tmpfs, beside the least that a tracer can do.
+
+The least is `floors/trace_shim.c`: two readings of the same clock and one count, around the real call. All
+figures are CPU time, which other load on the machine changes less than elapsed time; sides run in turns.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from cost import Places
+from leadline.tracing import preload
+from ratios import Spread, spread
+
+BARE = Path(__file__).resolve().parent.parent / "target" / "bench"
+CALLS = 60_000
+MEMORY_BYTES = 64 << 20
+SEGMENTS_BYTES = 64 << 20
+OPERATIONS = ("pread", "pwrite", "lseek", "stat")
+SIDES = ("bare", "shim", "counters", "segments")
+GOALS = {"counters": 1.3, "segments": 1.8}
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One call in a loop, by some threads on one file."""
+
+    operation: str
+    threads: int
+
+
+def tracing(places: Places) -> list[str]:
+    """The section of results.md."""
+    rounds = places.rounds(41)
+    lines = [
+        "## Cost of tracing",
+        "",
+        "CPU time added to each call by the shim and by leadline's tracer, in ns, and the tracer's over the",
+        f"shim's with its interval; {rounds} rounds of {CALLS} calls of 64 bytes. Threads all use one file.",
+        "",
+        "| call | threads | bare | shim adds | tracer adds | with segments | tracer / shim | with segments |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for loop in (*(Loop(operation, 1) for operation in OPERATIONS), Loop("pread", 8)):
+        lines.append(_row(loop, rounds, places.memory))
+    goals = ", ".join(f"{name} {limit}" for name, limit in GOALS.items())
+    return [*lines, "", f"Goals for one thread, at most: {goals}.", ""]
+
+
+def _row(loop: Loop, rounds: int, memory: Path) -> str:
+    samples = [_round(loop, number, memory) for number in range(rounds)]
+    added = {side: [sample[side] - sample["bare"] for sample in samples] for side in SIDES[1:]}
+    shim_ns = statistics.median(added["shim"])
+    cells = [loop.operation, str(loop.threads), f"{statistics.median(s['bare'] for s in samples):.0f}"]
+    cells += [f"{statistics.median(added[side]):.1f}" for side in SIDES[1:]]
+    for side, limit in GOALS.items():
+        # The shim's own difference may be near 0 in a disturbed round: its median over all rounds divides.
+        ratio = spread([value / shim_ns for value in added[side]])
+        cells.append(ratio.words(2) + ("" if loop.threads > 1 else _verdict(ratio, limit)))
+    return "| " + " | ".join(cells) + " |"
+
+
+def _verdict(ratio: Spread, limit: float) -> str:
+    return " met" if ratio.median <= limit else f" **missed** (goal {limit})"
+
+
+def _round(loop: Loop, number: int, memory: Path) -> dict[str, float]:
+    """All sides once, another one first in each round."""
+    first = number % len(SIDES)
+    return {side: _once(loop, side, memory) for side in (*SIDES[first:], *SIDES[:first])}
+
+
+def _once(loop: Loop, side: str, memory: Path) -> float:
+    logs = memory / "logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir()
+    command = [BARE / "trace_loop", loop.operation, memory / "file", CALLS // loop.threads, loop.threads]
+    run = subprocess.run(
+        [str(word) for word in command],
+        env=_environment(side, logs),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return float(run.stdout)
+
+
+def _environment(side: str, logs: Path) -> dict[str, str]:
+    inherited = dict(os.environ)
+    if side == "bare":
+        return inherited
+    if side == "shim":
+        return {**inherited, "LD_PRELOAD": str(BARE / "trace_shim.so")}
+    segments = SEGMENTS_BYTES if side == "segments" else None
+    return preload.environment(logs, segments_bytes=segments, memory_bytes=MEMORY_BYTES, inherited=inherited)
