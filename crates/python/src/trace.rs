@@ -81,11 +81,7 @@ fn process<'py>(py: Python<'py>, entry: &ProcessEntry) -> PyResult<Bound<'py, Py
     )?;
     dict.set_item("threads", of.threads)?;
     dict.set_item("executable", String::from_utf8_lossy(&of.executable))?;
-    let arguments: Vec<_> = of
-        .command
-        .split(|byte| *byte == 0)
-        .map(|part| escaped(part))
-        .collect();
+    let arguments: Vec<_> = of.command.split(|byte| *byte == 0).map(escaped).collect();
     dict.set_item("arguments", arguments)?;
     dict.set_item("calls", calls(py, entry)?)?;
     let seconds = PyDict::new(py);

@@ -65,6 +65,12 @@ fn description(process: &'static Process, place: usize) -> &'static Description 
     unsafe { &*table.wrapping_add(place) }
 }
 
+/// The two modules of one descriptor do not take each other's place.
+#[inline(always)]
+fn cache_slot(index: usize, module: u16) -> usize {
+    (index ^ (usize::from(module) * (CACHED / 2))) % CACHED
+}
+
 fn checked(fd: i32) -> Option<usize> {
     usize::try_from(fd).ok().filter(|fd| *fd < DESCRIPTORS_MAX)
 }
@@ -75,7 +81,7 @@ pub fn place(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
     let index = fd as u32 as usize;
     if index < DESCRIPTORS_MAX {
         let key = entry(thread.process(), index).load(Relaxed) ^ (u64::from(module) << 63);
-        let cached = &thread.cached[(index ^ usize::from(module) * (CACHED / 2)) % CACHED];
+        let cached = &thread.cached[cache_slot(index, module)];
         if cached.key == key && !cached.description.is_null() {
             if cached.record.is_null() {
                 return None;
@@ -112,7 +118,7 @@ fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
         process::flag(thread.header(), NOTE_OTHER);
         core::ptr::null_mut()
     };
-    thread.cached[(index ^ usize::from(module) * (CACHED / 2)) % CACHED] = Cached {
+    thread.cached[cache_slot(index, module)] = Cached {
         key: key ^ (u64::from(module) << 63),
         description,
         record,

@@ -64,7 +64,7 @@ pub fn read() -> Option<Settings> {
 /// The value that one of our variables (or, at 4, LD_PRELOAD) had when the program began.
 pub fn variable(place: usize) -> Option<&'static [u8]> {
     // SAFETY: written once by `keep`, before any other thread can be here.
-    let kept = unsafe { &*(&raw const KEPT) };
+    let kept = unsafe { (&raw const KEPT).as_ref() }?;
     let length = *kept.lengths.get(place)?;
     kept.values
         .get(place)?
@@ -74,7 +74,9 @@ pub fn variable(place: usize) -> Option<&'static [u8]> {
 
 fn keep() {
     // SAFETY: called first from the constructor, when there is one thread only.
-    let kept = unsafe { &mut *(&raw mut KEPT) };
+    let Some(kept) = (unsafe { (&raw mut KEPT).as_mut() }) else {
+        return;
+    };
     if kept.read {
         return;
     }

@@ -193,6 +193,7 @@ fn claim(process: &'static Process) -> Option<*mut Thread> {
         {
             // SAFETY: it is ours now.
             unsafe { (*thread).id = sys::thread_id() };
+            // SAFETY: the state is this thread's alone.
             unsafe { (*thread).segments.leave() };
             count_thread(header);
             return Some(thread);
@@ -207,6 +208,7 @@ fn claim(process: &'static Process) -> Option<*mut Thread> {
     let thread = process.threads().wrapping_add(place);
     // SAFETY: the place was handed out to this thread only.
     unsafe { (*thread).state.store(BUSY, Relaxed) };
+    // SAFETY: the state is this thread's alone.
     if furnish(process, unsafe { &mut *thread }, place as u32) {
         count_thread(header);
         return Some(thread);

@@ -112,14 +112,14 @@ pub unsafe fn events(made: Made, events: *const Event) {
 }
 
 hook! {
-    fn aio_read(block: *mut aiocb) -> c_int, |made| unsafe { asked(made, block, Kind::Read) };
-    fn aio_read64(block: *mut aiocb) -> c_int, |made| unsafe { asked(made, block, Kind::Read) };
-    fn aio_write(block: *mut aiocb) -> c_int, |made| unsafe { asked(made, block, Kind::Write) };
-    fn aio_write64(block: *mut aiocb) -> c_int, |made| unsafe { asked(made, block, Kind::Write) };
-    fn aio_fsync(operation: c_int, block: *mut aiocb) -> c_int, |made| unsafe { asked(made, block, Kind::Sync) };
-    fn aio_fsync64(operation: c_int, block: *mut aiocb) -> c_int, |made| unsafe { asked(made, block, Kind::Sync) };
-    fn aio_return(block: *mut aiocb) -> ssize_t, |made| unsafe { collected(made, block) };
-    fn aio_return64(block: *mut aiocb) -> ssize_t, |made| unsafe { collected(made, block) };
+    fn aio_read(block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Read);
+    fn aio_read64(block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Read);
+    fn aio_write(block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Write);
+    fn aio_write64(block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Write);
+    fn aio_fsync(operation: c_int, block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Sync);
+    fn aio_fsync64(operation: c_int, block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Sync);
+    fn aio_return(block: *mut aiocb) -> ssize_t, |made| collected(made, block);
+    fn aio_return64(block: *mut aiocb) -> ssize_t, |made| collected(made, block);
     fn lio_listio(mode: c_int, list: *const *mut aiocb, count: c_int, event: *mut c_void) -> c_int,
         |made| on_nothing(made, Kind::Meta);
     fn lio_listio64(mode: c_int, list: *const *mut aiocb, count: c_int, event: *mut c_void) -> c_int,
@@ -128,9 +128,9 @@ hook! {
         |made| on_nothing(made, Kind::Meta);
     fn io_getevents(
         context: *mut c_void, least: c_long, most: c_long, into: *mut Event, timeout: *mut timespec,
-    ) -> c_int, |made| unsafe { events(made, into) };
+    ) -> c_int, |made| events(made, into);
     fn io_pgetevents(
         context: *mut c_void, least: c_long, most: c_long, into: *mut Event, timeout: *mut timespec,
         signals: *mut c_void,
-    ) -> c_int, |made| unsafe { events(made, into) };
+    ) -> c_int, |made| events(made, into);
 }

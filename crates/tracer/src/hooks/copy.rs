@@ -20,17 +20,13 @@ hook! {
     fn copy_file_range(
         from: c_int, from_offset: *mut off64_t, to: c_int, to_offset: *mut off64_t, bytes: size_t, flags: c_uint,
     ) -> ssize_t,
-        |made| unsafe {
-            copied(made, (from, began(made, from_offset)), (to, began(made, to_offset)), bytes as u64);
-        };
+        |made| copied(made, (from, began(made, from_offset)), (to, began(made, to_offset)), bytes as u64);
     fn splice(
         from: c_int, from_offset: *mut off64_t, to: c_int, to_offset: *mut off64_t, bytes: size_t, flags: c_uint,
     ) -> ssize_t,
-        |made| unsafe {
-            copied(made, (from, began(made, from_offset)), (to, began(made, to_offset)), bytes as u64);
-        };
+        |made| copied(made, (from, began(made, from_offset)), (to, began(made, to_offset)), bytes as u64);
     fn sendfile(to: c_int, from: c_int, offset: *mut off64_t, bytes: size_t) -> ssize_t,
-        |made| unsafe { copied(made, (from, began(made, offset)), (to, None), bytes as u64) };
+        |made| copied(made, (from, began(made, offset)), (to, None), bytes as u64);
     fn sendfile64(to: c_int, from: c_int, offset: *mut off64_t, bytes: size_t) -> ssize_t,
-        |made| unsafe { copied(made, (from, began(made, offset)), (to, None), bytes as u64) };
+        |made| copied(made, (from, began(made, offset)), (to, None), bytes as u64);
 }

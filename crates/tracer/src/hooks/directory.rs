@@ -20,6 +20,7 @@ unsafe fn descriptor(directory: *mut DIR) -> c_int {
 }
 
 unsafe fn began(made: Made, path: *const c_char, directory: *mut DIR) {
+    // SAFETY: the program gave it to a function that takes an open stream.
     let fd = i64::from(unsafe { descriptor(directory) });
     // SAFETY: as given to the real function.
     unsafe {
@@ -34,6 +35,7 @@ unsafe fn began(made: Made, path: *const c_char, directory: *mut DIR) {
 
 /// Null is the end as well as an error.
 fn entry_read(made: Made, directory: *mut DIR) {
+    // SAFETY: the program gave it to a function that takes an open stream.
     let fd = unsafe { descriptor(directory) };
     on_descriptor(Made { result: 0, ..made }, fd, Kind::Meta, |record, _| {
         record.readdirs += 1
@@ -66,6 +68,7 @@ pub unsafe extern "C" fn closedir(directory: *mut DIR) -> c_int {
     }
     // SAFETY: the real function of this name has this type.
     let real: unsafe extern "C" fn(*mut DIR) -> c_int = unsafe { core::mem::transmute(real) };
+    // SAFETY: the program gave it to a function that takes an open stream.
     let record = before_close(unsafe { descriptor(directory) }, MODULE_POSIX);
     let start = clock::ticks();
     // SAFETY: the argument is the program's own.
@@ -82,7 +85,7 @@ pub unsafe extern "C" fn closedir(directory: *mut DIR) -> c_int {
 }
 
 hook! {
-    fn opendir(path: *const c_char) -> *mut DIR, |made, stream| unsafe { began(made, path, stream) };
+    fn opendir(path: *const c_char) -> *mut DIR, |made, stream| began(made, path, stream);
     fn fdopendir(fd: c_int) -> *mut DIR, |made| taken_over(made, fd);
     fn readdir(directory: *mut DIR) -> *mut c_void, |made| entry_read(made, directory);
     fn readdir64(directory: *mut DIR) -> *mut c_void, |made| entry_read(made, directory);
@@ -91,9 +94,9 @@ hook! {
     fn readdir64_r(directory: *mut DIR, entry: *mut c_void, into: *mut *mut c_void) -> c_int,
         |made| entry_read(made, directory);
     fn scandir(path: *const c_char, into: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int,
-        |made| unsafe { scanned(made, path) };
+        |made| scanned(made, path);
     fn scandir64(path: *const c_char, into: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int,
-        |made| unsafe { scanned(made, path) };
+        |made| scanned(made, path);
     fn getdents64(fd: c_int, into: *mut c_void, bytes: size_t) -> ssize_t,
         |made| on_descriptor(made, fd, Kind::Meta, |record, _| record.readdirs += 1);
 }

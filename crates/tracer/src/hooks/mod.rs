@@ -31,8 +31,8 @@ macro_rules! hook {
             if real.is_null() {
                 return crate::symbols::missing();
             }
-            // SAFETY: the real function of this name has this type.
             let real: unsafe extern "C" fn($($type),*) -> $return =
+                // SAFETY: the real function of this name has this type.
                 unsafe { core::mem::transmute(real) };
             let start = crate::clock::ticks();
             // SAFETY: the arguments are the program's own.
@@ -43,7 +43,11 @@ macro_rules! hook {
                 result: crate::hooks::Outcome::number(&result),
             };
             $(let $outcome = result;)?
-            $record;
+            // SAFETY: what is recorded is what the real function was given, and has returned from.
+            #[allow(unused_unsafe)]
+            unsafe {
+                $record;
+            }
             result
         }
     )*};

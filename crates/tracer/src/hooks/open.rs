@@ -31,37 +31,37 @@ unsafe fn made_up(made: Made, path: *const c_char, flags: c_int) {
 
 hook! {
     fn leadline_open[open](path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| unsafe { opened(made, (AT_FDCWD, path), flags, false) };
+        |made| opened(made, (AT_FDCWD, path), flags, false);
     fn leadline_open64[open64](path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| unsafe { opened(made, (AT_FDCWD, path), flags, false) };
+        |made| opened(made, (AT_FDCWD, path), flags, false);
     fn leadline_openat[openat](directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| unsafe { opened(made, (directory, path), flags, false) };
+        |made| opened(made, (directory, path), flags, false);
     fn leadline_openat64[openat64](directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| unsafe { opened(made, (directory, path), flags, false) };
+        |made| opened(made, (directory, path), flags, false);
     fn __open_2(path: *const c_char, flags: c_int) -> c_int,
-        |made| unsafe { opened(made, (AT_FDCWD, path), flags, false) };
+        |made| opened(made, (AT_FDCWD, path), flags, false);
     fn __open64_2(path: *const c_char, flags: c_int) -> c_int,
-        |made| unsafe { opened(made, (AT_FDCWD, path), flags, false) };
+        |made| opened(made, (AT_FDCWD, path), flags, false);
     fn __openat_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
-        |made| unsafe { opened(made, (directory, path), flags, false) };
+        |made| opened(made, (directory, path), flags, false);
     fn __openat64_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
-        |made| unsafe { opened(made, (directory, path), flags, false) };
+        |made| opened(made, (directory, path), flags, false);
     fn openat2(directory: c_int, path: *const c_char, how: *const c_void, bytes: size_t) -> c_int,
-        |made| unsafe { opened(made, (directory, path), flags_of(how), false) };
+        |made| opened(made, (directory, path), flags_of(how), false);
     fn creat(path: *const c_char, mode: mode_t) -> c_int,
-        |made| unsafe { opened(made, (AT_FDCWD, path), libc::O_WRONLY, false) };
+        |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY, false);
     fn creat64(path: *const c_char, mode: mode_t) -> c_int,
-        |made| unsafe { opened(made, (AT_FDCWD, path), libc::O_WRONLY, false) };
-    fn mkstemp(path: *mut c_char) -> c_int, |made| unsafe { made_up(made, path, 0) };
-    fn mkstemp64(path: *mut c_char) -> c_int, |made| unsafe { made_up(made, path, 0) };
-    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, |made| unsafe { made_up(made, path, flags) };
-    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, |made| unsafe { made_up(made, path, flags) };
-    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, |made| unsafe { made_up(made, path, 0) };
-    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, |made| unsafe { made_up(made, path, 0) };
+        |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY, false);
+    fn mkstemp(path: *mut c_char) -> c_int, |made| made_up(made, path, 0);
+    fn mkstemp64(path: *mut c_char) -> c_int, |made| made_up(made, path, 0);
+    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, |made| made_up(made, path, flags);
+    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, |made| made_up(made, path, flags);
+    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, |made| made_up(made, path, 0);
+    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, |made| made_up(made, path, 0);
     fn mkostemps(path: *mut c_char, suffix: c_int, flags: c_int) -> c_int,
-        |made| unsafe { made_up(made, path, flags) };
+        |made| made_up(made, path, flags);
     fn mkostemps64(path: *mut c_char, suffix: c_int, flags: c_int) -> c_int,
-        |made| unsafe { made_up(made, path, flags) };
+        |made| made_up(made, path, flags);
 }
 
 /// `open` by number of the system call, for programs that make it themselves.

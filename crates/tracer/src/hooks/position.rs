@@ -63,9 +63,9 @@ hook! {
     fn sync_file_range(fd: c_int, offset: off64_t, bytes: off64_t, flags: c_uint) -> c_int,
         |made| sync(made, fd, |_| ());
     fn truncate(path: *const c_char, bytes: off64_t) -> c_int,
-        |made| unsafe { on_path(made, (AT_FDCWD, path), |record| record.truncates += 1) };
+        |made| on_path(made, (AT_FDCWD, path), |record| record.truncates += 1);
     fn truncate64(path: *const c_char, bytes: off64_t) -> c_int,
-        |made| unsafe { on_path(made, (AT_FDCWD, path), |record| record.truncates += 1) };
+        |made| on_path(made, (AT_FDCWD, path), |record| record.truncates += 1);
     fn ftruncate(fd: c_int, bytes: off64_t) -> c_int, |made| meta(made, fd, |record| record.truncates += 1);
     fn ftruncate64(fd: c_int, bytes: off64_t) -> c_int, |made| meta(made, fd, |record| record.truncates += 1);
     fn fallocate(fd: c_int, mode: c_int, offset: off64_t, bytes: off64_t) -> c_int,

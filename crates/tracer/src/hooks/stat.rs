@@ -34,39 +34,39 @@ unsafe fn asked(made: Made, directory: c_int, path: *const c_char) {
 }
 
 hook! {
-    fn stat(name: *const c_char, into: *mut c_void) -> c_int, |made| unsafe { path(made, name) };
-    fn stat64(name: *const c_char, into: *mut c_void) -> c_int, |made| unsafe { path(made, name) };
-    fn lstat(name: *const c_char, into: *mut c_void) -> c_int, |made| unsafe { path(made, name) };
-    fn lstat64(name: *const c_char, into: *mut c_void) -> c_int, |made| unsafe { path(made, name) };
+    fn stat(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
+    fn stat64(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
+    fn lstat(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
+    fn lstat64(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
     fn fstat(fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
     fn fstat64(fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
     fn fstatat(directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
-        |made| unsafe { at(made, directory, name, flags) };
+        |made| at(made, directory, name, flags);
     fn fstatat64(directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
-        |made| unsafe { at(made, directory, name, flags) };
+        |made| at(made, directory, name, flags);
     fn statx(directory: c_int, name: *const c_char, flags: c_int, mask: c_uint, into: *mut c_void) -> c_int,
-        |made| unsafe { at(made, directory, name, flags) };
+        |made| at(made, directory, name, flags);
     fn __xstat(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
-        |made| unsafe { path(made, name) };
+        |made| path(made, name);
     fn __xstat64(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
-        |made| unsafe { path(made, name) };
+        |made| path(made, name);
     fn __lxstat(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
-        |made| unsafe { path(made, name) };
+        |made| path(made, name);
     fn __lxstat64(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
-        |made| unsafe { path(made, name) };
+        |made| path(made, name);
     fn __fxstat(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
     fn __fxstat64(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
     fn __fxstatat(version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
-        |made| unsafe { at(made, directory, name, flags) };
+        |made| at(made, directory, name, flags);
     fn __fxstatat64(version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
-        |made| unsafe { at(made, directory, name, flags) };
-    fn access(name: *const c_char, mode: c_int) -> c_int, |made| unsafe { asked(made, AT_FDCWD, name) };
+        |made| at(made, directory, name, flags);
+    fn access(name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
     fn faccessat(directory: c_int, name: *const c_char, mode: c_int, flags: c_int) -> c_int,
-        |made| unsafe { asked(made, directory, name) };
-    fn euidaccess(name: *const c_char, mode: c_int) -> c_int, |made| unsafe { asked(made, AT_FDCWD, name) };
-    fn eaccess(name: *const c_char, mode: c_int) -> c_int, |made| unsafe { asked(made, AT_FDCWD, name) };
+        |made| asked(made, directory, name);
+    fn euidaccess(name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
+    fn eaccess(name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
     fn readlink(name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
-        |made| unsafe { asked(made, AT_FDCWD, name) };
+        |made| asked(made, AT_FDCWD, name);
     fn readlinkat(directory: c_int, name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
-        |made| unsafe { asked(made, directory, name) };
+        |made| asked(made, directory, name);
 }

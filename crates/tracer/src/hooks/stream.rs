@@ -61,6 +61,7 @@ unsafe fn began(made: Made, path: *const c_char, mode: *const c_char, stream: *m
 
 /// A stream over a descriptor, or a file without a name: known by what the kernel says of the descriptor.
 unsafe fn over(made: Made, stream: *mut FILE) {
+    // SAFETY: the program gave it to a function that takes an open stream.
     let fd = unsafe { descriptor(stream) };
     on_stream(
         Made {
@@ -77,6 +78,7 @@ pub unsafe fn moved(made: Made, stream: *mut FILE, direction: Direction, bytes: 
     let result = i64::try_from(bytes).unwrap_or(i64::MAX);
     stream_transfer(
         Made { result, ..made },
+        // SAFETY: the program gave it to a function that takes an open stream.
         unsafe { descriptor(stream) },
         direction,
         asked,
@@ -93,6 +95,7 @@ unsafe fn blocks(made: Made, stream: *mut FILE, direction: Direction, size: size
 
 /// After a seek the position is asked for; it is in the C library's memory.
 unsafe fn place(made: Made, stream: *mut FILE) {
+    // SAFETY: the program gave it to a function that takes an open stream.
     let fd = unsafe { descriptor(stream) };
     // SAFETY: the stream is open; errno is kept.
     let position = unsafe {
@@ -114,6 +117,7 @@ fn on_place(made: Made, fd: c_int, position: i64) {
 }
 
 unsafe fn flushed(made: Made, stream: *mut FILE) {
+    // SAFETY: the program gave it to a function that takes an open stream.
     let fd = unsafe { descriptor(stream) };
     on_stream(made, fd, Kind::Sync, |_, _| ());
 }
@@ -160,6 +164,7 @@ pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
     }
     // SAFETY: the real function of this name has this type.
     let real: unsafe extern "C" fn(*mut FILE) -> c_int = unsafe { core::mem::transmute(real) };
+    // SAFETY: the program gave it to a function that takes an open stream.
     let record = before_close(unsafe { descriptor(stream) }, MODULE_STDIO);
     let start = clock::ticks();
     // SAFETY: the argument is the program's own.
@@ -179,32 +184,32 @@ use Direction::{Read, Write};
 
 hook! {
     fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE,
-        |made, stream| unsafe { began(made, path, mode, stream) };
+        |made, stream| began(made, path, mode, stream);
     fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE,
-        |made, stream| unsafe { began(made, path, mode, stream) };
-    fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE, |made, stream| unsafe { over(made, stream) };
-    fn tmpfile() -> *mut FILE, |made, stream| unsafe { over(made, stream) };
-    fn tmpfile64() -> *mut FILE, |made, stream| unsafe { over(made, stream) };
-    fn fflush(stream: *mut FILE) -> c_int, |made| unsafe { flushed(made, stream) };
+        |made, stream| began(made, path, mode, stream);
+    fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE, |made, stream| over(made, stream);
+    fn tmpfile() -> *mut FILE, |made, stream| over(made, stream);
+    fn tmpfile64() -> *mut FILE, |made, stream| over(made, stream);
+    fn fflush(stream: *mut FILE) -> c_int, |made| flushed(made, stream);
     fn fread(into: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t,
-        |made| unsafe { blocks(made, stream, Read, size, count) };
+        |made| blocks(made, stream, Read, size, count);
     fn fread_unlocked(into: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t,
-        |made| unsafe { blocks(made, stream, Read, size, count) };
+        |made| blocks(made, stream, Read, size, count);
     fn __fread_chk(into: *mut c_void, room: size_t, size: size_t, count: size_t, stream: *mut FILE) -> size_t,
-        |made| unsafe { blocks(made, stream, Read, size, count) };
+        |made| blocks(made, stream, Read, size, count);
     fn __fread_unlocked_chk(
         into: *mut c_void, room: size_t, size: size_t, count: size_t, stream: *mut FILE,
-    ) -> size_t, |made| unsafe { blocks(made, stream, Read, size, count) };
+    ) -> size_t, |made| blocks(made, stream, Read, size, count);
     fn fwrite(from: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t,
-        |made| unsafe { blocks(made, stream, Write, size, count) };
+        |made| blocks(made, stream, Write, size, count);
     fn fwrite_unlocked(from: *const c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t,
-        |made| unsafe { blocks(made, stream, Write, size, count) };
-    fn fseek(stream: *mut FILE, offset: c_long, whence: c_int) -> c_int, |made| unsafe { place(made, stream) };
-    fn fseeko(stream: *mut FILE, offset: off64_t, whence: c_int) -> c_int, |made| unsafe { place(made, stream) };
-    fn fseeko64(stream: *mut FILE, offset: off64_t, whence: c_int) -> c_int, |made| unsafe { place(made, stream) };
-    fn fsetpos(stream: *mut FILE, position: *const c_void) -> c_int, |made| unsafe { place(made, stream) };
-    fn fsetpos64(stream: *mut FILE, position: *const c_void) -> c_int, |made| unsafe { place(made, stream) };
-    fn rewind(stream: *mut FILE) -> (), |made| unsafe { place(made, stream) };
+        |made| blocks(made, stream, Write, size, count);
+    fn fseek(stream: *mut FILE, offset: c_long, whence: c_int) -> c_int, |made| place(made, stream);
+    fn fseeko(stream: *mut FILE, offset: off64_t, whence: c_int) -> c_int, |made| place(made, stream);
+    fn fseeko64(stream: *mut FILE, offset: off64_t, whence: c_int) -> c_int, |made| place(made, stream);
+    fn fsetpos(stream: *mut FILE, position: *const c_void) -> c_int, |made| place(made, stream);
+    fn fsetpos64(stream: *mut FILE, position: *const c_void) -> c_int, |made| place(made, stream);
+    fn rewind(stream: *mut FILE) -> (), |made| place(made, stream);
     fn fileno(stream: *mut FILE) -> c_int, |made, fd| number_asked(made, fd);
     fn fileno_unlocked(stream: *mut FILE) -> c_int, |made, fd| number_asked(made, fd);
 }

@@ -184,25 +184,25 @@ scanned! {
 
 hook! {
     fn fgets(into: *mut c_char, room: c_int, stream: *mut FILE) -> *mut c_char,
-        |made, read| unsafe { line(made, stream, read, room) };
+        |made, read| line(made, stream, read, room);
     fn fgets_unlocked(into: *mut c_char, room: c_int, stream: *mut FILE) -> *mut c_char,
-        |made, read| unsafe { line(made, stream, read, room) };
+        |made, read| line(made, stream, read, room);
     fn __fgets_chk(into: *mut c_char, bytes: size_t, room: c_int, stream: *mut FILE) -> *mut c_char,
-        |made, read| unsafe { line(made, stream, read, room) };
+        |made, read| line(made, stream, read, room);
     fn __fgets_unlocked_chk(into: *mut c_char, bytes: size_t, room: c_int, stream: *mut FILE) -> *mut c_char,
-        |made, read| unsafe { line(made, stream, read, room) };
+        |made, read| line(made, stream, read, room);
     fn getline(into: *mut *mut c_char, room: *mut size_t, stream: *mut FILE) -> ssize_t,
-        |made| unsafe { counted(made, stream, Read, made.result) };
+        |made| counted(made, stream, Read, made.result);
     fn getdelim(into: *mut *mut c_char, room: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t,
-        |made| unsafe { counted(made, stream, Read, made.result) };
+        |made| counted(made, stream, Read, made.result);
     fn __getdelim(into: *mut *mut c_char, room: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t,
-        |made| unsafe { counted(made, stream, Read, made.result) };
-    fn fgetc(stream: *mut FILE) -> c_int, |made| unsafe { character(made, stream, Read) };
-    fn getc(stream: *mut FILE) -> c_int, |made| unsafe { character(made, stream, Read) };
-    fn getw(stream: *mut FILE) -> c_int, |made| unsafe { word(made, stream, Read) };
-    fn fputs(from: *const c_char, stream: *mut FILE) -> c_int, |made| unsafe { text(made, stream, from) };
-    fn fputs_unlocked(from: *const c_char, stream: *mut FILE) -> c_int, |made| unsafe { text(made, stream, from) };
-    fn fputc(value: c_int, stream: *mut FILE) -> c_int, |made| unsafe { character(made, stream, Write) };
-    fn putc(value: c_int, stream: *mut FILE) -> c_int, |made| unsafe { character(made, stream, Write) };
-    fn putw(value: c_int, stream: *mut FILE) -> c_int, |made| unsafe { word(made, stream, Write) };
+        |made| counted(made, stream, Read, made.result);
+    fn fgetc(stream: *mut FILE) -> c_int, |made| character(made, stream, Read);
+    fn getc(stream: *mut FILE) -> c_int, |made| character(made, stream, Read);
+    fn getw(stream: *mut FILE) -> c_int, |made| word(made, stream, Read);
+    fn fputs(from: *const c_char, stream: *mut FILE) -> c_int, |made| text(made, stream, from);
+    fn fputs_unlocked(from: *const c_char, stream: *mut FILE) -> c_int, |made| text(made, stream, from);
+    fn fputc(value: c_int, stream: *mut FILE) -> c_int, |made| character(made, stream, Write);
+    fn putc(value: c_int, stream: *mut FILE) -> c_int, |made| character(made, stream, Write);
+    fn putw(value: c_int, stream: *mut FILE) -> c_int, |made| word(made, stream, Write);
 }

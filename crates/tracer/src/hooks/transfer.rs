@@ -89,15 +89,15 @@ hook! {
     fn __pread64_chk(fd: c_int, into: *mut c_void, bytes: size_t, offset: off64_t, room: size_t) -> ssize_t,
         |made| at(made, Read, (fd, offset), into, bytes);
     fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t,
-        |made| unsafe { vector(made, Read, fd, (parts, count), None) };
+        |made| vector(made, Read, fd, (parts, count), None);
     fn preadv(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
-        |made| unsafe { vector(made, Read, fd, (parts, count), Some(offset)) };
+        |made| vector(made, Read, fd, (parts, count), Some(offset));
     fn preadv64(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
-        |made| unsafe { vector(made, Read, fd, (parts, count), Some(offset)) };
+        |made| vector(made, Read, fd, (parts, count), Some(offset));
     fn preadv2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
-        |made| unsafe { vector(made, Read, fd, (parts, count), Some(offset)) };
+        |made| vector(made, Read, fd, (parts, count), Some(offset));
     fn preadv64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
-        |made| unsafe { vector(made, Read, fd, (parts, count), Some(offset)) };
+        |made| vector(made, Read, fd, (parts, count), Some(offset));
     fn write(fd: c_int, from: *const c_void, bytes: size_t) -> ssize_t,
         |made| plain(made, Write, fd, from, bytes);
     fn pwrite(fd: c_int, from: *const c_void, bytes: size_t, offset: off64_t) -> ssize_t,
@@ -105,13 +105,13 @@ hook! {
     fn pwrite64(fd: c_int, from: *const c_void, bytes: size_t, offset: off64_t) -> ssize_t,
         |made| at(made, Write, (fd, offset), from, bytes);
     fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t,
-        |made| unsafe { vector(made, Write, fd, (parts, count), None) };
+        |made| vector(made, Write, fd, (parts, count), None);
     fn pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
-        |made| unsafe { vector(made, Write, fd, (parts, count), Some(offset)) };
+        |made| vector(made, Write, fd, (parts, count), Some(offset));
     fn pwritev64(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t) -> ssize_t,
-        |made| unsafe { vector(made, Write, fd, (parts, count), Some(offset)) };
+        |made| vector(made, Write, fd, (parts, count), Some(offset));
     fn pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
-        |made| unsafe { vector(made, Write, fd, (parts, count), Some(offset)) };
+        |made| vector(made, Write, fd, (parts, count), Some(offset));
     fn pwritev64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t,
-        |made| unsafe { vector(made, Write, fd, (parts, count), Some(offset)) };
+        |made| vector(made, Write, fd, (parts, count), Some(offset));
 }

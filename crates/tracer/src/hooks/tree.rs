@@ -74,26 +74,26 @@ const HERE: c_int = AT_FDCWD;
 
 hook! {
     fn rename(from: *const c_char, to: *const c_char) -> c_int,
-        |made| unsafe { renamed(made, (HERE, from), (HERE, to)) };
+        |made| renamed(made, (HERE, from), (HERE, to));
     fn renameat(old: c_int, from: *const c_char, new: c_int, to: *const c_char) -> c_int,
-        |made| unsafe { renamed(made, (old, from), (new, to)) };
+        |made| renamed(made, (old, from), (new, to));
     fn renameat2(old: c_int, from: *const c_char, new: c_int, to: *const c_char, flags: c_uint) -> c_int,
-        |made| unsafe { renamed(made, (old, from), (new, to)) };
-    fn unlink(path: *const c_char) -> c_int, |made| unsafe { unlinked(made, (HERE, path), 0) };
+        |made| renamed(made, (old, from), (new, to));
+    fn unlink(path: *const c_char) -> c_int, |made| unlinked(made, (HERE, path), 0);
     fn unlinkat(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
-        |made| unsafe { unlinked(made, (directory, path), flags) };
-    fn remove(path: *const c_char) -> c_int, |made| unsafe { removed(made, path) };
-    fn mkdir(path: *const c_char, mode: mode_t) -> c_int, |made| unsafe { made_directory(made, (HERE, path)) };
+        |made| unlinked(made, (directory, path), flags);
+    fn remove(path: *const c_char) -> c_int, |made| removed(made, path);
+    fn mkdir(path: *const c_char, mode: mode_t) -> c_int, |made| made_directory(made, (HERE, path));
     fn mkdirat(directory: c_int, path: *const c_char, mode: mode_t) -> c_int,
-        |made| unsafe { made_directory(made, (directory, path)) };
-    fn rmdir(path: *const c_char) -> c_int, |made| unsafe { unlinked(made, (HERE, path), libc::AT_REMOVEDIR) };
-    fn link(from: *const c_char, to: *const c_char) -> c_int, |made| unsafe { linked(made, (HERE, to)) };
+        |made| made_directory(made, (directory, path));
+    fn rmdir(path: *const c_char) -> c_int, |made| unlinked(made, (HERE, path), libc::AT_REMOVEDIR);
+    fn link(from: *const c_char, to: *const c_char) -> c_int, |made| linked(made, (HERE, to));
     fn linkat(old: c_int, from: *const c_char, new: c_int, to: *const c_char, flags: c_int) -> c_int,
-        |made| unsafe { linked(made, (new, to)) };
-    fn symlink(text: *const c_char, to: *const c_char) -> c_int, |made| unsafe { linked(made, (HERE, to)) };
+        |made| linked(made, (new, to));
+    fn symlink(text: *const c_char, to: *const c_char) -> c_int, |made| linked(made, (HERE, to));
     fn symlinkat(text: *const c_char, directory: c_int, to: *const c_char) -> c_int,
-        |made| unsafe { linked(made, (directory, to)) };
-    fn chdir(path: *const c_char) -> c_int, |made| unsafe { moved_to(made, path) };
+        |made| linked(made, (directory, to));
+    fn chdir(path: *const c_char) -> c_int, |made| moved_to(made, path);
     fn fchdir(fd: c_int) -> c_int, |made| moved_to_descriptor(made, fd);
-    fn chroot(path: *const c_char) -> c_int, |made| unsafe { changed_root(made, path) };
+    fn chroot(path: *const c_char) -> c_int, |made| changed_root(made, path);
 }

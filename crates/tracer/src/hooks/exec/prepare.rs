@@ -85,6 +85,7 @@ impl Environment {
             if entry.is_null() {
                 break;
             }
+            // SAFETY: an entry of an environment is a string.
             let bytes = unsafe { bytes_of(entry) };
             if let Some(value) = bytes.strip_prefix(PRELOAD) {
                 theirs = value;

@@ -1,31 +1,21 @@
-//! What a call changes in the records of the thread that made it.
+//! Bytes that were moved: between memory and a file, a stream, or two files.
 
-use core::ffi::c_char;
 use core::sync::atomic::Ordering::Relaxed;
 
+use leadline_record::trace::Kind;
 use leadline_record::trace::layout::{
-    FILE_NONE, FileRecord, HISTOGRAM_BUCKETS, MODULE_POSIX, MODULE_STDIO, SideRecord, TAG_READ,
-    TAG_WRITE, bucket_of, size_bin,
+    FileRecord, MODULE_POSIX, MODULE_STDIO, SideRecord, TAG_READ, TAG_WRITE, size_bin,
 };
-use leadline_record::trace::{Call, Kind};
 
+use super::{Made, finish, segment, used};
 use crate::clock::ticks;
 use crate::descriptors::{self, ASK_POSITION, Description};
 use crate::process::lost;
-use crate::segments::{self, Segment};
+use crate::sys;
 use crate::thread::{Thread, enter};
-use crate::{paths, sys};
 
 /// Darshan's unit of alignment of memory.
 const MEMORY_ALIGNMENT: usize = 8;
-
-/// A call that was made: which, when it began, what it returned.
-#[derive(Clone, Copy)]
-pub struct Made {
-    pub call: Call,
-    pub start: u64,
-    pub result: i64,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -41,72 +31,6 @@ pub struct Transfer {
     pub offset: Option<u64>,
     pub asked: u64,
     pub memory: usize,
-}
-
-/// errno of the calling thread, as the call left it.
-fn errno() -> i64 {
-    // SAFETY: the address is the calling thread's own.
-    i64::from(unsafe { *libc::__errno_location() })
-}
-
-fn is_bad_address(made: Made) -> bool {
-    made.result < 0 && errno() == i64::from(libc::EFAULT)
-}
-
-/// Counts, latency and segment of a call, whatever it did.
-#[inline(always)]
-fn finish(
-    thread: &mut Thread,
-    made: Made,
-    kind: Kind,
-    end: u64,
-    on: (u32, Option<u64>, Option<u64>),
-) {
-    // SAFETY: `calls` has room for every number, and is this thread's.
-    unsafe { *thread.calls.wrapping_add(made.call.number()) += 1 };
-    let mut counts = thread.histograms[kind as usize];
-    if counts.is_null() {
-        counts = thread.new_histogram(kind);
-    }
-    let bucket = bucket_of(end.wrapping_sub(made.start));
-    if counts.is_null() || bucket >= HISTOGRAM_BUCKETS {
-        thread.lost(lost::HISTOGRAMS);
-    } else {
-        // SAFETY: within the histogram, which is this thread's.
-        unsafe { *counts.wrapping_add(bucket) += 1 };
-    }
-    if thread.segments.wanted {
-        segment(thread, made, end, on);
-    }
-}
-
-#[inline(always)]
-fn segment(thread: &mut Thread, made: Made, end: u64, on: (u32, Option<u64>, Option<u64>)) {
-    let (file, offset, length) = on;
-    let result = if made.result < 0 {
-        -errno()
-    } else {
-        made.result
-    };
-    let segment = Segment {
-        call: made.call,
-        start: made.start,
-        end,
-        file,
-        offset,
-        length,
-        result,
-    };
-    segments::append(thread, &segment);
-}
-
-#[inline(always)]
-fn used(thread: &mut Thread, record: *mut FileRecord) {
-    // SAFETY: the record is this thread's.
-    unsafe { (*record).operations += 1 };
-    if paths::is_used_up(record) {
-        paths::forget_found(thread);
-    }
 }
 
 /// A read or write of a descriptor.
@@ -138,7 +62,7 @@ pub fn transfer(made: Made, fd: i32, transfer: Transfer) {
         Some(offset) => offset,
         None => moved(place.description, fd, bytes),
     };
-    let misaligned = transfer.memory % MEMORY_ALIGNMENT != 0;
+    let misaligned = transfer.memory & (MEMORY_ALIGNMENT - 1) != 0;
     // SAFETY: as above.
     unsafe { (*place.record).memory_not_aligned += u32::from(misaligned) };
     moved_bytes(
@@ -281,52 +205,6 @@ fn begin_side(
     }
 }
 
-/// A call on a descriptor that moves no bytes: `change` counts it in the file's record.
-#[inline(always)]
-pub fn on_descriptor(
-    made: Made,
-    fd: i32,
-    kind: Kind,
-    change: impl FnOnce(&mut FileRecord, &Description),
-) {
-    let end = ticks();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_POSIX) else {
-        return;
-    };
-    // SAFETY: the record is this thread's.
-    let record = unsafe { &mut *place.record };
-    if made.result >= 0 {
-        change(record, place.description);
-    }
-    counted(&mut thread, record, made, kind, end, None);
-}
-
-/// A call on a stream, counted in the STDIO module.
-#[inline(always)]
-pub fn on_stream(
-    made: Made,
-    fd: i32,
-    kind: Kind,
-    change: impl FnOnce(&mut FileRecord, &Description),
-) {
-    let end = ticks();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_STDIO) else {
-        return;
-    };
-    // SAFETY: the record is this thread's.
-    let record = unsafe { &mut *place.record };
-    if made.result >= 0 {
-        change(record, place.description);
-    }
-    counted(&mut thread, record, made, kind, end, None);
-}
-
 /// A transfer between memory and a stream, at its position.
 #[inline(always)]
 pub fn stream_transfer(made: Made, fd: i32, direction: Direction, asked: u64) {
@@ -369,171 +247,6 @@ pub fn stream_transfer(made: Made, fd: i32, direction: Direction, asked: u64) {
         end,
         (file, Some(offset), Some(asked)),
     );
-}
-
-/// A call on a path: `change` counts it in the file's record.
-///
-/// # Safety
-/// `path` is null or what was given to the real function.
-#[inline(always)]
-pub unsafe fn on_path(
-    made: Made,
-    (directory, path): (i32, *const c_char),
-    change: impl FnOnce(&mut FileRecord),
-) {
-    let end = ticks();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    let record = if is_bad_address(made) {
-        thread.others
-    } else {
-        // SAFETY: promised by the caller, and the kernel could read it.
-        unsafe { paths::record(&mut thread, directory, path) }
-    };
-    // SAFETY: the record is this thread's.
-    let record = unsafe { &mut *record };
-    if made.result >= 0 {
-        change(record);
-    }
-    counted(&mut thread, record, made, Kind::Meta, end, None);
-}
-
-/// Changes the record of a second path that a call names, without counting the call again.
-///
-/// # Safety
-/// As for `on_path`.
-pub unsafe fn also_on_path(
-    made: Made,
-    (directory, path): (i32, *const c_char),
-    change: impl FnOnce(&mut FileRecord),
-) {
-    if made.result < 0 {
-        return;
-    }
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    // SAFETY: promised by the caller.
-    let record = unsafe { &mut *paths::record(&mut thread, directory, path) };
-    change(record);
-    used(&mut thread, record);
-}
-
-#[inline(always)]
-fn counted(
-    thread: &mut Thread,
-    record: &mut FileRecord,
-    made: Made,
-    kind: Kind,
-    end: u64,
-    length: Option<u64>,
-) {
-    record.failed += u32::from(made.result < 0);
-    let ticks = end.wrapping_sub(made.start);
-    match kind {
-        Kind::Sync => record.sync_ticks += ticks,
-        _ => record.meta_ticks += ticks,
-    }
-    let file = record.file;
-    used(thread, record);
-    finish(thread, made, kind, end, (file, None, length));
-}
-
-/// A call without a file.
-pub fn on_nothing(made: Made, kind: Kind) {
-    let end = ticks();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    let ticks = end.wrapping_sub(made.start);
-    // SAFETY: the record is this thread's.
-    let record = unsafe { &mut *thread.others };
-    match kind {
-        Kind::Sync => record.sync_ticks += ticks,
-        _ => record.meta_ticks += ticks,
-    }
-    finish(&mut thread, made, kind, end, (FILE_NONE, None, None));
-}
-
-/// A file was opened at a path, as descriptor `made.result`; `stream` when it is the C library's stream.
-///
-/// # Safety
-/// As for `on_path`.
-pub unsafe fn opened(
-    made: Made,
-    (directory, path): (i32, *const c_char),
-    flags: i32,
-    stream: bool,
-) {
-    let end = ticks();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    if path.is_null() || is_bad_address(made) {
-        return;
-    }
-    // SAFETY: promised by the caller, and the kernel could read it.
-    let text = unsafe { core::ffi::CStr::from_ptr(path) }.to_bytes();
-    let file = paths::number(&mut thread, directory, text);
-    if made.result >= 0 {
-        descriptors::opened(&thread, made.result as i32, file, flags);
-    }
-    let counted_in = if stream {
-        paths::in_module(&mut thread, file, MODULE_STDIO)
-    } else {
-        file
-    };
-    let record = paths::record_of(&mut thread, counted_in);
-    // SAFETY: the record is this thread's.
-    let record = unsafe { &mut *record };
-    if made.result >= 0 {
-        record.opens += 1;
-        if record.open_start == 0 {
-            record.open_start = made.start;
-        }
-        record.open_end = end;
-    }
-    counted(&mut thread, record, made, Kind::Meta, end, None);
-}
-
-/// What is done before the real close: the descriptor may belong to another thread's file right after it.
-pub fn before_close(fd: i32, module: u16) -> *mut FileRecord {
-    let errno = errno();
-    let Some(mut thread) = enter() else {
-        return core::ptr::null_mut();
-    };
-    let process = thread.process();
-    // What was never used needs not be looked up to be closed.
-    let known = descriptors::file_of(process, fd).is_some();
-    let place = if known {
-        descriptors::place(&mut thread, fd, module)
-    } else {
-        None
-    };
-    descriptors::closed(process, fd);
-    // SAFETY: the address is the calling thread's own.
-    unsafe { *libc::__errno_location() = errno as i32 };
-    place.map_or(core::ptr::null_mut(), |place| place.record)
-}
-
-/// A descriptor was closed; `record` is what `before_close` gave.
-pub fn closed(made: Made, record: *mut FileRecord) {
-    let end = ticks();
-    if record.is_null() {
-        return;
-    }
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    // SAFETY: records are never unmapped, and this one is the thread's.
-    let record = unsafe { &mut *record };
-    record.closes += 1;
-    if record.close_start == 0 {
-        record.close_start = made.start;
-    }
-    record.close_end = end;
-    counted(&mut thread, record, made, Kind::Meta, end, None);
 }
 
 /// Bytes that the kernel moved from one descriptor to another: read there, written here.

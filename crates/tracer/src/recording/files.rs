@@ -1,0 +1,91 @@
+//! Files that are opened and closed.
+
+use core::ffi::c_char;
+
+use leadline_record::trace::Kind;
+use leadline_record::trace::layout::{FileRecord, MODULE_STDIO};
+
+use super::{Made, counted, errno, is_bad_address};
+use crate::clock::ticks;
+use crate::thread::enter;
+use crate::{descriptors, paths};
+
+/// A file was opened at a path, as descriptor `made.result`; `stream` when it is the C library's stream.
+///
+/// # Safety
+/// As for `on_path`.
+pub unsafe fn opened(
+    made: Made,
+    (directory, path): (i32, *const c_char),
+    flags: i32,
+    stream: bool,
+) {
+    let end = ticks();
+    let Some(mut thread) = enter() else {
+        return;
+    };
+    if path.is_null() || is_bad_address(made) {
+        return;
+    }
+    // SAFETY: promised by the caller, and the kernel could read it.
+    let text = unsafe { core::ffi::CStr::from_ptr(path) }.to_bytes();
+    let file = paths::number(&mut thread, directory, text);
+    if made.result >= 0 {
+        descriptors::opened(&thread, made.result as i32, file, flags);
+    }
+    let counted_in = if stream {
+        paths::in_module(&mut thread, file, MODULE_STDIO)
+    } else {
+        file
+    };
+    let record = paths::record_of(&mut thread, counted_in);
+    // SAFETY: the record is this thread's.
+    let record = unsafe { &mut *record };
+    if made.result >= 0 {
+        record.opens += 1;
+        if record.open_start == 0 {
+            record.open_start = made.start;
+        }
+        record.open_end = end;
+    }
+    counted(&mut thread, record, made, Kind::Meta, end, None);
+}
+
+/// What is done before the real close: the descriptor may belong to another thread's file right after it.
+pub fn before_close(fd: i32, module: u16) -> *mut FileRecord {
+    let errno = errno();
+    let Some(mut thread) = enter() else {
+        return core::ptr::null_mut();
+    };
+    let process = thread.process();
+    // What was never used needs not be looked up to be closed.
+    let known = descriptors::file_of(process, fd).is_some();
+    let place = if known {
+        descriptors::place(&mut thread, fd, module)
+    } else {
+        None
+    };
+    descriptors::closed(process, fd);
+    // SAFETY: the address is the calling thread's own.
+    unsafe { *libc::__errno_location() = errno as i32 };
+    place.map_or(core::ptr::null_mut(), |place| place.record)
+}
+
+/// A descriptor was closed; `record` is what `before_close` gave.
+pub fn closed(made: Made, record: *mut FileRecord) {
+    let end = ticks();
+    if record.is_null() {
+        return;
+    }
+    let Some(mut thread) = enter() else {
+        return;
+    };
+    // SAFETY: records are never unmapped, and this one is the thread's.
+    let record = unsafe { &mut *record };
+    record.closes += 1;
+    if record.close_start == 0 {
+        record.close_start = made.start;
+    }
+    record.close_end = end;
+    counted(&mut thread, record, made, Kind::Meta, end, None);
+}
