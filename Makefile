@@ -55,6 +55,7 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 	@mkdir -p target/bench
 	gcc -O2 -Wall -Wextra -o target/bench/pread_loop bench/floors/pread_loop.c
 	gcc -O2 -Wall -Wextra -o target/bench/uring_loop bench/floors/uring_loop.c
+	gcc -O2 -Wall -Wextra -o target/bench/call_loop bench/floors/call_loop.c
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick --output target/bench/quick.md)
 
 format: .venv/.built ## Format Rust and Python

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import accuracy
+import bpf
 import cost
 import figures
 import metadata
@@ -30,6 +31,7 @@ SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
     figures.memory,
     figures.instructions,
     accuracy.accuracy,
+    bpf.bpf,
 )
 ABOUT = """# What leadline costs, and whether it agrees with fio
 
