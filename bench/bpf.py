@@ -11,10 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cost import Places
+from leadline.tracing.bpf import Session, unavailable
 from ratios import Spread, spread
 from sides import BARE, pinned
-
-from leadline.tracing.bpf import Session, unavailable
 
 CALLS = {"pread": "pread64", "pwrite": "pwrite64", "lseek": "lseek", "stat": "newfstatat"}
 COUNT = 500_000
@@ -34,8 +33,8 @@ def bpf(places: Places) -> list[str]:
     lines = [
         "## Tracing in the kernel",
         "",
-        f"CPU time that a call takes longer, in ns, in a loop of {COUNT:,} on tmpfs. The goal is for counters and",
-        f"histograms: at most {LIMIT} of what bpftrace adds for a count and a histogram of the same call.",
+        f"CPU time that a call takes longer, in ns, in a loop of {COUNT:,} on tmpfs. The goal is for",
+        f"counters and histograms: at most {LIMIT} of what bpftrace adds for a count and a histogram of it.",
         "",
     ]
     why_not = unavailable() or _without_bpftrace()
@@ -117,7 +116,7 @@ def _wait_until_attached(tracer: subprocess.Popen[str]) -> None:
     while time.monotonic() < deadline:
         if tracer.poll() is not None:
             raise RuntimeError("bpftrace ended before it traced")
-        links = [os.readlink(link) for link in _descriptors(tracer.pid)]
+        links = [str(link.readlink()) for link in _descriptors(tracer.pid)]
         if sum("perf_event" in link for link in links) >= 2 + (os.cpu_count() or 1):
             return
         time.sleep(0.05)

@@ -28,7 +28,7 @@ def trace(
     copies: int = 1,
     **options: Any,
 ) -> TraceTables:
-    """The tables of a command in so many copies; its standard streams are /dev/null and what `options` say."""
+    """The tables of a command in so many copies; its streams are /dev/null unless `options` say else."""
     options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **options}
     with Session(segments_bytes=segments_bytes, memory_bytes=memory_bytes) as session:
         started_unix_ns = time.time_ns()

@@ -152,18 +152,18 @@ def test_reads_and_writes_through_io_uring_are_those_that_fio_prints(tmp_path: P
 
 def test_bytes_are_those_that_the_kernel_sums_for_the_process(tmp_path: Path) -> None:
     program = (
-        "import os; d = os.open('data', os.O_CREAT | os.O_RDWR); "
+        "import os; d = os.open('data', os.O_CREAT | os.O_RDWR); before = open('/proc/self/io').read(); "
         "[os.write(d, bytes(777)) for _ in range(9)]; [os.pread(d, 500, n * 100) for n in range(50)]; "
-        "out = open('io', 'w'); out.write(open('/proc/self/io').read())"
+        "after = open('/proc/self/io').read(); open('sums', 'w').write(before + after)"
     )
     tables = trace([PYTHON, "-I", "-S", "-c", program], cwd=tmp_path)
 
-    sums = dict(line.split(": ") for line in (tmp_path / "io").read_text().splitlines())
-    (process,) = tables.processes
-    own_words = (tmp_path / "io").stat().st_size
-    assert process.bytes_written - own_words == int(sums["wchar"])
-    # Between the kernel's sum and the process's end lies the reading of that sum itself.
-    assert process.bytes_read - own_words == int(sums["rchar"])
+    lines = (tmp_path / "sums").read_text().splitlines()
+    before, after = (dict(line.split(": ") for line in half) for half in (lines[:7], lines[7:]))
+    first_words = sum(len(line) + 1 for line in lines[:7])
+    (row,) = rows_of(tables, tmp_path / "data")
+    assert row["BYTES_WRITTEN"] == int(after["wchar"]) - int(before["wchar"])
+    assert row["BYTES_READ"] == int(after["rchar"]) - int(before["rchar"]) - first_words
 
 
 def test_copies_keep_their_processes_apart(files: Path) -> None:

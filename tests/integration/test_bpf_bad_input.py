@@ -156,7 +156,7 @@ def test_segments_end_at_the_size_that_was_set(tmp_path: Path) -> None:
 def test_a_process_that_outlives_the_trace_is_running() -> None:
     with Session(segments_bytes=None, memory_bytes=1 << 20) as session:
         waiting = subprocess.Popen(
-            ["/bin/sh", "-c", "read line; exec sh -c 'read line; echo; sleep 60'"],
+            ["/bin/sh", "-c", "read line; exec sh -c 'read line; echo; exec sleep 60'"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
