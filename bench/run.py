@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import accuracy
+import bpf
 import cost
 import figures
 import metadata
@@ -32,6 +33,7 @@ SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
     figures.instructions,
     tracing.tracing,
     accuracy.accuracy,
+    bpf.bpf,
 )
 ABOUT = """# What leadline costs, and whether it agrees with fio
 

@@ -7,6 +7,8 @@ wanted=(
   ceph-mon ceph-mgr ceph-osd ceph-mds ceph-fuse ceph-common librados2 # a disposable real Ceph
   fuse3 attr                                                          # its mount and layouts
   gcc libc6-dev libfuse3-dev pkg-config                               # a slow file system of the tests, bare loops of the bench
+  clang                                                               # the tracer's programs for the kernel, at build time
+  strace                                                              # the truth of the tracers' tests
   chromium                                                            # tests of the report
   fio                                                                 # tests of fio's formats
   tmux                                                                # tests of the live display

@@ -12,6 +12,7 @@ from typing import Any, final
 __all__ = [
     "BpfSession",
     "Volume",
+    "bpf_calls",
     "bpf_unavailable",
     "check",
     "counter_ticks_per_second",
@@ -105,6 +106,9 @@ def histogram_percentiles(blob: bytes, percentiles: list[float]) -> list[int]:
 
 def histogram_buckets(blob: bytes) -> list[tuple[int, int]]:
     """(highest equivalent latency, count) of every bucket that is not empty."""
+
+def bpf_calls() -> list[str]:
+    """The system calls that the tracer in the kernel counts, by name."""
 
 def bpf_unavailable(kernel_types: str | PathLike[str] | None = None) -> tuple[str, str] | None:
     """Why tracing in the kernel is impossible here and what to do, or None. Loads nothing."""

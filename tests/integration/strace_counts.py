@@ -13,7 +13,12 @@ _CALL = re.compile(r"^\d+ +(\w+)\((.*)$")
 
 
 def strace_counts(
-    command: Sequence[str], log: Path, *, counted: frozenset[str], directory: Path | None = None
+    command: Sequence[str],
+    log: Path,
+    *,
+    counted: frozenset[str],
+    directory: Path | None = None,
+    environment: dict[str, str] | None = None,
 ) -> Counter[str]:
     """Calls by name of a command and all its descendants, those that the tracer counts."""
     subprocess.run(
@@ -21,6 +26,7 @@ def strace_counts(
         check=True,
         capture_output=True,
         cwd=directory,
+        env=environment,
         timeout=120,
     )
     return Counter(

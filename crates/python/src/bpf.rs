@@ -19,6 +19,13 @@ pub fn bpf_unavailable(kernel_types: Option<PathBuf>) -> Option<(String, &'stati
     leadline_bpf::unavailable(&options.kernel_types).map(|why| (why.message, why.remedy))
 }
 
+/// The system calls that the tracer in the kernel counts, by name.
+#[pyfunction]
+pub fn bpf_calls() -> Vec<&'static str> {
+    let calls = CALLS.iter().filter(|call| !call.in_ring);
+    calls.map(|call| call.name).collect()
+}
+
 /// The tracer in the kernel, attached until `finish` or `close`.
 #[pyclass]
 pub struct BpfSession {

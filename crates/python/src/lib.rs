@@ -19,7 +19,7 @@ use serde_json::Value;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::bpf::{BpfSession, bpf_unavailable};
+    use super::bpf::{BpfSession, bpf_calls, bpf_unavailable};
     #[pymodule_export]
     use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls};
     #[pymodule_export]
