@@ -9,6 +9,8 @@ mod job;
 mod runner;
 mod script;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 pub use files::lay_out;
