@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(slow_fuse.missing() is not None, reason=str(slow
 STUDY = """format: leadline.study/1
 blocks: 1
 limits: {reserve: 1M}
-defaults: {size: 4M, runtime: 3s, time_based: true, engine: psync, direct: false}
+defaults: {size: 4M, runtime: 6s, time_based: true, engine: psync, direct: false}
 works:
   randread_4k: {rw: randread, bs: 4k}
 """
@@ -47,9 +47,9 @@ def test_a_level_that_shifts_within_a_trial_is_said_and_marked_on_its_chart(
         )
         record = out / "records" / "t0001.llrec"
         end = time.monotonic() + 60
-        while intervals(record) < 8 and process.poll() is None and time.monotonic() < end:
+        while intervals(record) < 7 and process.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
-        mount.rules(read_ms=5)
+        mount.rules(read_ms=30)  # far beyond what a busy host adds
         assert process.wait(60) in (0, 3)
     cell = show(leadline, out)["cells"][0]
     code = next(code for code in cell["validity"]["codes"] if code["code"] == "level_shift")
