@@ -123,15 +123,6 @@ pub fn of_values(values_ns: &[u64]) -> Vec<u8> {
     encode(&histogram)
 }
 
-/// HdrHistogram V2 bytes of latencies in ns with how often each was seen.
-pub fn encode_counts(counts: &[(u64, u64)]) -> Vec<u8> {
-    let mut histogram = empty();
-    for (value_ns, count) in counts {
-        histogram.saturating_record_n((*value_ns).clamp(1, LATENCY_MAX_NS), *count);
-    }
-    encode(&histogram)
-}
-
 /// Reads V2 bytes, plain or deflated.
 pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, EngineError> {
     Deserializer::new()
