@@ -274,3 +274,11 @@ def test_a_log_of_garbage_is_a_warning_with_its_name(tmp_path: Path) -> None:
     tables = preload.read_logs(tmp_path, started_unix_ns=0)
     assert "1-2.lltrace" in tables.warnings[0]
     assert not tables.processes
+
+
+def test_a_ring_of_io_uring_is_noted_as_not_followed(trace: Trace) -> None:
+    code = "import ctypes; ctypes.CDLL(None).syscall(425, 4, ctypes.create_string_buffer(120))"
+    _, tables = trace("/usr/bin/python3", "-c", code)
+    process = tables.processes[-1]
+    assert "io_uring" in json.loads(process.notes)
+    assert calls(tables)["io_uring_setup"] == 1

@@ -137,38 +137,35 @@ pub unsafe fn record(thread: &mut Thread, directory: i32, path: *const c_char) -
     unsafe { find_first(thread, (directory, path), slot % CACHED_PATHS, generation) }
 }
 
-/// Is the string at `path` the cached one? Both are compared by words, up to the one that holds the end.
+/// Is the string at `path` the cached one? All words are compared at once, up to the one that holds the end.
 #[inline(always)]
 unsafe fn is_text(path: *const c_char, cached: &CachedPath) -> bool {
     const WORD: usize = size_of::<u64>();
     const PAGE: usize = leadline_record::trace::layout::PAGE_BYTES;
+    if path.addr() % PAGE > PAGE - CACHED_PATH_BYTES {
+        // The string may end before the next page, which may not be there.
+        // SAFETY: promised by the caller.
+        let text = unsafe { CStr::from_ptr(path) }.to_bytes();
+        return cached.text.get(..cached.length as usize) == Some(text);
+    }
     let (whole, rest) = (cached.length as usize / WORD, cached.length as usize % WORD);
-    for place in 0..=whole {
-        let at = path.wrapping_add(place * WORD);
-        if at.addr() % PAGE > PAGE - WORD {
-            // The string may end before the next page, which may not be there.
-            // SAFETY: promised by the caller.
-            let text = unsafe { CStr::from_ptr(path) }.to_bytes();
-            return cached.text.get(..cached.length as usize) == Some(text);
-        }
-        // SAFETY: the word is within a page of the string, which has not ended before it: all words were equal.
-        let theirs = unsafe { at.cast::<u64>().read_unaligned() };
-        let ours = cached
-            .text
-            .get(place * WORD..)
-            .and_then(<[u8]>::first_chunk);
-        let ours = ours.map_or(!theirs, |ours| u64::from_le_bytes(*ours));
-        // Of the last word, what is after the end belongs to somebody else; the end itself (0) is compared.
-        let mask = if place < whole {
-            u64::MAX
-        } else {
-            u64::MAX >> (8 * (WORD - 1 - rest))
-        };
-        if (theirs ^ ours) & mask != 0 {
-            return false;
+    let words: *const u64 = path.cast();
+    let ours: *const u64 = cached.text.as_ptr().cast();
+    let mut difference = 0;
+    for place in 0..whole {
+        // SAFETY: within the string's page and the cached text; what is after the string's end is not kept.
+        unsafe {
+            difference |= words.wrapping_add(place).read_unaligned()
+                ^ ours.wrapping_add(place).read_unaligned();
         }
     }
-    true
+    // Of the last word, what is after the end belongs to somebody else; the end itself (0) is compared.
+    let mask = u64::MAX >> (8 * (WORD - 1 - rest));
+    // SAFETY: as above; a cached text ends at least a word before its room does.
+    let last = unsafe {
+        words.wrapping_add(whole).read_unaligned() ^ ours.wrapping_add(whole).read_unaligned()
+    };
+    difference | (last & mask) == 0
 }
 
 #[cold]

@@ -278,19 +278,42 @@ pub const fn bucket_range(bucket: usize) -> (u64, u64) {
     (((bucket - shift * 32) as u64) << shift, 1 << shift)
 }
 
+/// Darshan's upper bounds of its bins, inclusive; the last bin has none.
+const SIZE_BOUNDS: [u64; SIZE_BINS - 1] = [
+    100,
+    1 << 10,
+    10 << 10,
+    100 << 10,
+    1 << 20,
+    4 << 20,
+    10 << 20,
+    100 << 20,
+    1 << 30,
+];
+
+/// By the number of bits of a size: the bin of the smallest such size, and the one bound that may be among them.
+const SIZES_BY_BITS: [(u64, usize); 65] = {
+    let mut table = [(u64::MAX, SIZE_BINS - 1); 65];
+    let mut bits = 0;
+    while bits <= 64 {
+        let lowest = if bits == 0 { 0 } else { 1 << (bits - 1) };
+        let mut bin = 0;
+        while bin < SIZE_BOUNDS.len() && lowest > SIZE_BOUNDS[bin] {
+            bin += 1;
+        }
+        if bin < SIZE_BOUNDS.len() {
+            table[bits] = (SIZE_BOUNDS[bin], bin);
+        }
+        bits += 1;
+    }
+    table
+};
+
 /// Darshan's bin of an access of `bytes`.
 #[inline(always)]
 pub const fn size_bin(bytes: u64) -> usize {
-    // The upper bounds are inclusive; nothing here branches, as sizes may be random.
-    (bytes > 100) as usize
-        + (bytes > 1 << 10) as usize
-        + (bytes > 10 << 10) as usize
-        + (bytes > 100 << 10) as usize
-        + (bytes > 1 << 20) as usize
-        + (bytes > 4 << 20) as usize
-        + (bytes > 10 << 20) as usize
-        + (bytes > 100 << 20) as usize
-        + (bytes > 1 << 30) as usize
+    let (bound, bin) = SIZES_BY_BITS[(u64::BITS - bytes.leading_zeros()) as usize];
+    bin + (bytes > bound) as usize
 }
 
 #[cfg(test)]
@@ -311,6 +334,9 @@ mod tests {
     #[test]
     fn a_size_of_a_bound_is_below_it_as_in_darshan() {
         assert_eq!((size_bin(0), size_bin(100), size_bin(101)), (0, 0, 1));
-        assert_eq!((size_bin(1 << 30), size_bin((1 << 30) + 1)), (8, 9));
+        for (bin, bound) in SIZE_BOUNDS.into_iter().enumerate() {
+            assert_eq!((size_bin(bound), size_bin(bound + 1)), (bin, bin + 1));
+        }
+        assert_eq!(size_bin(u64::MAX), 9);
     }
 }
