@@ -9,6 +9,7 @@ wanted=(
   gcc libc6-dev libfuse3-dev pkg-config                               # a slow file system of the tests, bare loops of the bench
   chromium                                                            # tests of the report
   fio                                                                 # tests of fio's formats
+  strace                                                              # logs of its own to read in tests
   tmux                                                                # tests of the live display
 )
 python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)
