@@ -11,6 +11,7 @@ wanted=(
   strace                                                              # the truth of the tracers' tests
   chromium                                                            # tests of the report
   fio                                                                 # tests of fio's formats
+  strace                                                              # logs of its own to read in tests
   tmux                                                                # tests of the live display
 )
 python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)

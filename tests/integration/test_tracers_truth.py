@@ -29,7 +29,7 @@ SCENARIOS = (
 # Variants of symbols that a compiler chooses: shown by the scenarios that have most of them.
 VARIANTS = {"fortified": ("-D_FORTIFY_SOURCE=2",), "large": ("-D_FILE_OFFSET_BITS=64",)}
 VARIED = ("data", "names", "sizes")
-# What the library did not count when these tests were written; a test that passes now is a reason to shorten this.
+# What the library did not count when this was written; a test that passes now is a reason to shorten it.
 NOT_SEEN = {"opens": "openat2 through syscall()", "libaio": "io_submit through syscall()"}
 
 
