@@ -149,7 +149,7 @@ def wait_until_clean(lab: leadline_lab.Lab, seconds: float = 120) -> None:
 def test_a_hung_mount_does_not_hang_the_run(
     lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
 ) -> None:
-    """Stopped OSDs answer nothing: trial and run end by their deadlines, and nothing stays once they answer."""
+    """Stopped OSDs answer nothing: trial and run end by their deadlines, and nothing stays afterwards."""
     out = tmp_path / "r"
     process = subprocess.Popen(
         [
