@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 from application_examples import MIB, account, planned, traced, trial
 from builders import facts
+from trace_tables import process as process_row
+from trace_tables import tables as trace_tables_of
 
 from findings_examples import typical
-from leadline.analysis.application import CopyTrace
+from leadline.analysis.application import CopyTrace, copy_traces
 from leadline.analysis.cells import CellTable, cell_metrics, compare_cells, tabulate
 from leadline.analysis.metrics import default_metrics, known_metrics, metric_kind, primary_metric
 from leadline.analysis.statistics import arithmetic_mean
@@ -305,3 +307,15 @@ def test_what_a_trace_lost_is_said() -> None:
     told = said(cells, broken, traces)
     assert any("12 records lost" in " ".join(s.evidence) for s in told)
     assert any("1 of 4 trials have no trace" in s.text for s in told)
+
+
+def test_shares_of_a_copy_are_of_its_run_time_or_of_longer_lives_of_its_processes() -> None:
+    own = {"read": 2.0, "write": 1.0, "meta": 0.5, "sync": 0.5}
+    one = process_row(copy=1, started_ns=0, ended_ns=5 * 10**9, seconds=own)
+    extra = {"wall_s": 10.0, "copies": [{"copy": 1, "wall_s": 10.0}]}
+    alone = copy_traces(trace_tables_of(processes=(one,), extra=extra))[1]
+    assert alone.share == {"read": 0.2, "write": 0.1, "sync": 0.05, "meta": 0.05}
+    long = [replace(one, process=number, ended_ns=10 * 10**9) for number in (0, 1)]
+    both = copy_traces(trace_tables_of(processes=tuple(long), extra=extra))[1]
+    assert both.share["read"] == 0.2
+    assert both.seconds["read"] == 4.0

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from leadline.analysis.trace import shares, speeds, wall_seconds
+from leadline.analysis.trace import copy_seconds, shares, speeds, wall_seconds
 from leadline.store.tables import TrialRow
 from leadline.store.trace_tables import TraceTables
 
@@ -55,10 +55,13 @@ class CopyFigures:
 
 
 def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
-    """What a trial's trace says of each copy; copies whose time in I/O it does not know are left out."""
+    """What a trial's trace says of each copy; copies whose time in I/O it does not know are left out.
+
+    Shares are of the copy's run time, as long as its processes together do not live longer: then of theirs.
+    """
     import pyarrow.compute as pc
 
-    found = {}
+    found, run_s = {}, copy_seconds(tables)
     for part in shares(tables, wall_seconds(tables)).copies:
         if part.copy is None or part.read is None or part.write is None or part.meta is None:
             continue
@@ -69,10 +72,11 @@ def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
             extra={},
         )
         speed = speeds(own, None)
-        spent = {"read": part.read, "write": part.write, "sync": part.sync, "meta": part.meta}
+        spent = {kind: part.seconds.get(kind) or 0.0 for kind in KINDS}
+        base_s = max(part.base_s, run_s.get(part.copy, 0.0), 1e-9)
         found[part.copy] = CopyTrace(
-            {kind: part.seconds.get(kind) or 0.0 for kind in KINDS},
-            {kind: spent[kind] or 0.0 for kind in KINDS},
+            spent,
+            {kind: seconds / base_s for kind, seconds in spent.items()},
             speed.bytes_read,
             speed.bytes_written,
             speed.agg_perf_by_slowest,
