@@ -37,7 +37,7 @@ fn compile(out: &Path, object: &Path) -> Result<(), String> {
         .args([
             "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
         ])
-        .args(["-Wno-missing-declarations", "-fno-stack-protector"])
+        .args(["-Wno-missing-prototypes", "-fno-stack-protector"])
         .arg(format!("-D__TARGET_ARCH_{architecture}"))
         .arg("-I")
         .arg(out)

@@ -44,7 +44,7 @@ def trace(
 
 
 def wait_at_gate(pid: int) -> None:
-    """Until the shell has begun and sleeps in its read: before, its own exec would be the first that is seen."""
+    """Until the shell has begun and sleeps in its read: before, its own exec would be the first seen."""
     deadline = time.monotonic() + 30
     while True:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")

@@ -1,4 +1,4 @@
-"""The tracer in the kernel against what strace counts, what programs print and what the kernel itself sums."""
+"""The tracer in the kernel against what strace counts, what programs print and what the kernel sums."""
 
 from __future__ import annotations
 

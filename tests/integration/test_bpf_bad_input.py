@@ -1,4 +1,4 @@
-"""The tracer in the kernel where it cannot work, has no room, or is stopped: clear words, and nothing left."""
+"""The tracer in the kernel where it cannot work, has no room, or is stopped: clear words, nothing left."""
 
 from __future__ import annotations
 
@@ -92,13 +92,15 @@ def test_a_process_that_was_killed_leaves_nothing_in_the_kernel() -> None:
 
 def test_an_exception_inside_a_session_detaches_it() -> None:
     programs: set[int] = set()
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Session(segments_bytes=None, memory_bytes=1 << 20) as session,
-    ):
-        session.follow(os.getpid())
-        programs = own_programs()
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with Session(segments_bytes=None, memory_bytes=1 << 20) as session:
+            session.follow(os.getpid())
+            programs.update(own_programs())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert programs
     wait_until_gone(programs)
 

@@ -40,8 +40,9 @@ INLINE void walk_up(char *text, u32 *used, u32 capacity, u64 entry, u64 vfs_moun
     *used = 0;
 }
 
-// Sends the path of a row's file, or of an image's executable.
-static __attribute__((noinline)) int send_name(u32 number, u32 executable, u64 entry, u64 vfs_mount) {
+// Sends the path of a row's file, or of an image's executable. No static function, so that the verifier looks at
+// it once and not wherever it is called: that takes two seconds off the start.
+__attribute__((noinline)) int send_name(u32 number, u32 executable, u64 entry, u64 vfs_mount) {
     struct short_name_event *event = ring_reserve(&events, sizeof(*event), 0);
     if (!event)
         return 0;
@@ -57,7 +58,7 @@ static __attribute__((noinline)) int send_name(u32 number, u32 executable, u64 e
     return done;
 }
 
-static __attribute__((noinline)) int send_long_name(u32 number, u32 executable, u64 entry, u64 vfs_mount) {
+__attribute__((noinline)) int send_long_name(u32 number, u32 executable, u64 entry, u64 vfs_mount) {
     struct name_event *event = ring_reserve(&events, sizeof(*event), 0);
     if (!event)
         return 0;
