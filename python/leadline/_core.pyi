@@ -50,6 +50,7 @@ def parse_location(url: str) -> dict[str, Any]:
     ValueError says what is wrong.
     """
 
+@final
 class Volume:
     """Storage behind a URL, connected; directories are its own and begin with `/`.
 

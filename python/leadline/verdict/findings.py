@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from leadline.analysis.application import CopyTrace, copy_traces
@@ -63,81 +63,107 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         return published_findings(result)
     if result.traced:
         return trace_findings(result, with_charts=with_charts, base=base)
+    return _study_findings(result, _read(result), with_charts, base)
+
+
+@dataclass(frozen=True)
+class _Material:
+    """What a study's result holds, read once."""
+
+    manifest: Mapping[str, Any]
+    plan: Plan
+    study: Study
+    facts: Mapping[str, TargetFacts]
+    latency: dict[str, list[LatencyRow]]
+    traces: dict[str, dict[int, CopyTrace]]
+    tables: Mapping[str, CellTable]
+    shifts: Mapping[str, TrialShift]
+
+
+def _read(result: Result) -> _Material:
     manifest = result.manifest
     plan = Plan.from_json(manifest["plan"])
-    study = Study.from_json(manifest["study"])
-    facts = {name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()}
     latency = rows_by_trial(result.latency())
     traces = traces_of(result, plan)
-    tables = tables_of(result, plan, latency, traces)
-    reasons = _not_run_reasons(result)
-    shifts = {trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))}
-    outran = outrunning(plan.cells, tables)
-    chains = {cell.id: chains_of(cell, facts[cell.target], _good(tables, cell.id)) for cell in plan.cells}
-    validity = {
-        cell.id: judge(
-            replace(
-                _case(cell, facts, tables, plan, study, manifest, reasons.get(cell.id), shifts),
-                outran=outran.get(cell.id),
-            )
-        )
-        for cell in plan.cells
-    }
-    series = rows_by_trial(result.series(["engine"])) if with_charts else {}
-    alpha = alpha_of(manifest)
-    cells = tuple(
-        replace(
-            _cell(
-                cell,
-                tables.get(cell.id),
-                validity[cell.id],
-                latency if with_charts else {},
-                series,
-                shifts,
-                alpha,
-            ),
-            chains=chains[cell.id],
-        )
-        for cell in plan.cells
+    return _Material(
+        manifest=manifest,
+        plan=plan,
+        study=Study.from_json(manifest["study"]),
+        facts={name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()},
+        latency=latency,
+        traces=traces,
+        tables=tables_of(result, plan, latency, traces),
+        shifts={trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))},
     )
-    anchor = _anchor(base, study, plan)
+
+
+def _study_findings(result: Result, read: _Material, with_charts: bool, base: str | None) -> Findings:
+    plan, tables, asked = read.plan, read.tables, read.study.compare
+    validity = _validity(read, _not_run_reasons(result))
+    series = rows_by_trial(result.series(["engine"])) if with_charts else {}
+    alpha = alpha_of(read.manifest)
+    cells = _cells(read, validity, series, with_charts, alpha)
+    anchor = _anchor(base, read.study, plan)
     states = {name: found.state for name, found in validity.items()}
-    asked = study.compare
     comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin, alpha)
     beside = compare_beside(plan.cells, tables, states, asked.metrics, asked.margin, alpha)
     targets = tuple(
-        TargetView(t.name, t.url, facts[t.name].access, facts[t.name].words, facts[t.name].as_json())
-        for t in plan.targets
+        TargetView(t.name, t.url, facts.access, facts.words, facts.as_json())
+        for t, facts in ((t, read.facts[t.name]) for t in plan.targets)
     )
-    places = places_of(plan.cells, cells, tables, traces)
+    places = places_of(plan.cells, cells, tables, read.traces)
+    statements = [
+        *words.statements(targets, cells, comparisons, result.complete, beside),
+        *replay_statements(read.manifest),
+        *application_statements(places, comparisons),
+        *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
+    ]
     return Findings(
-        id=str(manifest["id"]),
-        kind=str(manifest["kind"]),
+        id=str(read.manifest["id"]),
+        kind=str(read.manifest["kind"]),
         title=plan.title or plan.study,
         about=plan.about,
-        created=str(manifest.get("created", "")),
+        created=str(read.manifest.get("created", "")),
         state=worst([cell.validity.state for cell in cells]),
         targets=targets,
         cells=cells,
         comparisons=comparisons + beside,
-        statements=in_order(
-            [
-                *words.statements(targets, cells, comparisons, result.complete, beside),
-                *replay_statements(manifest),
-                *application_statements(places, comparisons),
-                *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
-            ],
-            bool(places),
-        ),
-        host={str(k): str(v) for k, v in manifest.get("host", {}).items()},
+        statements=in_order(statements, bool(places)),
+        host={str(k): str(v) for k, v in read.manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
         itself=_itself(result, tables),
-        study=manifest["study"],
-        reproduce=_reproduce(manifest, plan),
-        version=str(manifest.get("version", "")),
+        study=read.manifest["study"],
+        reproduce=_reproduce(read.manifest, plan),
+        version=str(read.manifest.get("version", "")),
         complete=result.complete,
         application=application_view(places),
     )
+
+
+def _validity(read: _Material, reasons: Mapping[str, str]) -> dict[str, Validity]:
+    outran = outrunning(read.plan.cells, read.tables)
+    return {
+        cell.id: judge(replace(_case(cell, read, reasons.get(cell.id)), outran=outran.get(cell.id)))
+        for cell in read.plan.cells
+    }
+
+
+def _cells(
+    read: _Material,
+    validity: Mapping[str, Validity],
+    series: Mapping[str, Sequence[SeriesRow]],
+    with_charts: bool,
+    alpha: float,
+) -> tuple[Cell, ...]:
+    latency = read.latency if with_charts else {}
+    tables, shifts = read.tables, read.shifts
+    found = []
+    for cell in read.plan.cells:
+        table = tables.get(cell.id)
+        view = _cell(cell, table, validity[cell.id], latency, series, shifts, alpha)
+        chains = chains_of(cell, read.facts[cell.target], _good(tables, cell.id))
+        found.append(replace(view, chains=chains))
+    return tuple(found)
 
 
 def _good(tables: Mapping[str, CellTable], cell: str) -> tuple[TrialRow, ...]:
@@ -207,27 +233,18 @@ def _not_run_reasons(result: Result) -> dict[str, str]:
     }
 
 
-def _case(
-    cell: PlannedCell,
-    facts: Mapping[str, TargetFacts],
-    tables: Mapping[str, CellTable],
-    plan: Plan,
-    study: Study,
-    manifest: Mapping[str, Any],
-    reason: str | None,
-    shifts: Mapping[str, TrialShift],
-) -> Case:
-    table, memory = tables.get(cell.id), manifest.get("memory_bytes")
-    emulation = (manifest.get("host") or {}).get("emulation")
+def _case(cell: PlannedCell, read: _Material, reason: str | None) -> Case:
+    table, memory = read.tables.get(cell.id), read.manifest.get("memory_bytes")
+    emulation = (read.manifest.get("host") or {}).get("emulation")
     return Case(
         cell=cell,
-        facts=facts[cell.target],
+        facts=read.facts[cell.target],
         trials=table.judged if table else (),
-        blocks_planned=plan.blocks,
+        blocks_planned=read.plan.blocks,
         memory_bytes=memory if isinstance(memory, int) else None,
         not_run_reason=reason,
-        max_rate_bytes_per_s=study.limits.max_rate,
-        shifts=shifts,
+        max_rate_bytes_per_s=read.study.limits.max_rate,
+        shifts=read.shifts,
         emulation=None if emulation in (None, "none seen") else str(emulation),
     )
 
