@@ -74,6 +74,23 @@ def test_every_call_is_repeated_on_each_target_and_nothing_stays(
     assert "Replay of prog" in page.read_text()
 
 
+@pytest.mark.provokes("replay_differs")
+def test_bytes_that_cannot_be_replayed_are_said(leadline: Command, target: Path, tmp_path: Path) -> None:
+    rows = [
+        *(segment(offset=n * 4096, start_ns=n * MS, duration_ns=MS // 2) for n in range(10)),
+        segment(call="copy_file_range", offset=0, length=1 << 20, result=1 << 20, start_ns=20 * MS),
+    ]
+    content = tables(files=files_table([file_row(0, path="/data/in")]), segments=segments_table(rows))
+    trace, out = tmp_path / "trace", tmp_path / "r"
+    now = itertools.count(1).__next__
+    details = {"command": ["prog"]}
+    traces.create_trace_result(trace, {"t0001": content}, title="prog", details=details, now_ns=now)
+    done = leadline("replay", str(trace), "--target", f"a={target}", "--blocks", "1", "--out", str(out))
+    assert done.returncode in (0, 3), done.stderr
+    (cell,) = show(leadline, out)["cells"]
+    assert "replay_differs" in {code["code"] for code in cell["validity"]["codes"]}
+
+
 def test_as_fast_as_possible_leaves_the_pauses_out(
     leadline: Command, trace: Path, target: Path, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def intervals(record: Path) -> int:
         return 0  # not there yet
 
 
+@pytest.mark.provokes("level_shift")
 def test_a_level_that_shifts_within_a_trial_is_said_and_marked_on_its_chart(
     leadline: Command, tmp_path: Path
 ) -> None:

@@ -192,6 +192,47 @@ def test_a_static_program_goes_through_the_kernel_or_is_refused(leadline: Comman
     assert "traced by bpf, since preload cannot follow it" in found.stderr
 
 
+def codes_of(leadline: Command, result: Path) -> set[str]:
+    shown = json.loads(leadline("show", str(result), "--json").stdout)
+    return {code["code"] for cell in shown["cells"] for code in cell["validity"]["codes"]}
+
+
+def with_file_limit(kib: int, *words: str) -> subprocess.CompletedProcess[str]:
+    """`leadline WORDS` where no file may grow beyond `kib` KiB."""
+    limited = ["bash", "-c", f'ulimit -f {kib}; exec "$@"', "limited", *command_line(*words)]
+    return subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_limit_on_the_size_of_files_does_not_end_the_program(leadline: Command, tmp_path: Path) -> None:
+    """A log that grew beyond it would bring the program SIGXFSZ: it is made smaller."""
+    out = tmp_path / "r"
+    done = with_file_limit(400, "trace", "--via", "preload", "-o", str(out), "--", "cat", "/etc/passwd")
+    assert (done.returncode, done.stdout) == (0, Path("/etc/passwd").read_text())
+    assert not codes_of(leadline, out) & {"not_followed", "partly_seen"}
+
+
+@pytest.mark.provokes("not_followed")
+def test_a_program_that_could_write_no_log_is_not_said_to_do_no_io(leadline: Command, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    done = with_file_limit(60, "trace", "--via", "preload", "-o", str(out), "--", "cat", "/etc/passwd")
+    assert (done.returncode, done.stdout) == (0, Path("/etc/passwd").read_text())
+    assert "NOTHING WAS RECORDED" in done.stderr
+    assert codes_of(leadline, out) == {"not_followed"}
+
+
+@pytest.mark.provokes("partly_seen")
+def test_a_static_child_is_out_of_the_librarys_sight_and_said(leadline: Command, tmp_path: Path) -> None:
+    source = tmp_path / "s.c"
+    source.write_text('#include <unistd.h>\nint main(void){return write(1,"hi",2)!=2;}')
+    built = subprocess.run(["gcc", "-static", "-o", tmp_path / "s", source], check=False, capture_output=True)
+    if built.returncode:
+        pytest.skip("no static C library: install Debian's package libc6-dev")
+    out = tmp_path / "r"
+    done = leadline("trace", "--via", "preload", "-o", str(out), "--", "sh", "-c", f"{tmp_path / 's'}; true")
+    assert (done.returncode, done.stdout) == (0, "hi")
+    assert "partly_seen" in codes_of(leadline, out)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system: needs root")
 def test_a_full_disk_is_said_before_the_command_runs(leadline: Command, tmp_path: Path) -> None:
     small = tmp_path / "small"

@@ -22,6 +22,8 @@ use crate::{clock, symbols};
 
 const MADV_WIPEONFORK: i32 = 18;
 const PATH_ROOM: usize = 4096;
+/// A log with less room for its records is not worth having.
+const LEAST_BYTES: usize = 16 * PAGE_BYTES;
 
 /// What is known once for the program, and stays true after a fork.
 static ARENA: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
@@ -196,10 +198,13 @@ fn open_log(process: &'static Process, settings: &Settings) -> bool {
     if fd < 0 {
         return false;
     }
-    let main_bytes = pages(settings.memory_bytes - Index::bytes(settings.memory_bytes) / 2);
-    let segments_bytes = pages(settings.segments_bytes);
+    let (main_bytes, segments_bytes) = fitting(
+        pages(settings.memory_bytes - Index::bytes(settings.memory_bytes) / 2),
+        pages(settings.segments_bytes),
+        sys::file_size_limit(),
+    );
     let whole = PAGE_BYTES + main_bytes + segments_bytes;
-    let sized = raw!(SYS_ftruncate, fd, whole) == 0;
+    let sized = main_bytes >= LEAST_BYTES && raw!(SYS_ftruncate, fd, whole) == 0;
     let memory = if sized {
         sys::map_file(fd, whole)
     } else {
@@ -238,6 +243,22 @@ fn open_log(process: &'static Process, settings: &Settings) -> bool {
         .store(u32::from(segments_bytes > 0), Relaxed);
     HEADER.store(header, Release);
     true
+}
+
+/// Both parts of a log that a program with a limit on the size of its files (`ulimit -f`) may make: growing one
+/// beyond it would end the program by SIGXFSZ.
+fn fitting(main_bytes: usize, segments_bytes: usize, limit_bytes: usize) -> (usize, usize) {
+    let room = pages(limit_bytes.saturating_sub(PAGE_BYTES));
+    if main_bytes.saturating_add(segments_bytes) <= room {
+        return (main_bytes, segments_bytes);
+    }
+    let share = if segments_bytes == 0 {
+        room
+    } else {
+        pages(room / 2)
+    };
+    let main_bytes = main_bytes.min(share);
+    (main_bytes, segments_bytes.min(room - main_bytes))
 }
 
 fn fill(header: &mut Header, pid: u32, unix_ns: u64, main_bytes: u64, segments_bytes: u64) {

@@ -122,6 +122,16 @@ pub fn unmap(address: *mut u8, bytes: usize) {
     raw!(SYS_munmap, address, bytes);
 }
 
+/// The largest file that this process may make, in bytes (`ulimit -f`).
+pub fn file_size_limit() -> usize {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    raw!(SYS_prlimit64, 0, libc::RLIMIT_FSIZE, 0, &raw mut limit);
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+}
+
 pub fn process_id() -> u32 {
     raw!(SYS_getpid) as u32
 }
