@@ -4,14 +4,13 @@
 set -euo pipefail
 
 wanted=(
-  ceph-mon ceph-mgr ceph-osd ceph-mds ceph-fuse ceph-common librados2 # a disposable real Ceph
+  ceph-mon ceph-mgr ceph-osd ceph-mds ceph-fuse ceph-common librados2 libcephfs2 # a disposable real Ceph
   fuse3 attr                                                          # its mount and layouts
   gcc libc6-dev libfuse3-dev pkg-config                               # a slow file system of the tests, bare loops of the bench
   clang                                                               # the tracer's programs for the kernel, at build time
-  strace                                                              # the truth of the tracers' tests
   chromium                                                            # tests of the report
   fio                                                                 # tests of fio's formats
-  strace                                                              # logs of its own to read in tests
+  strace ffmpeg sqlite3 git                                           # the truth of the tracers' tests, and programs to trace
   tmux                                                                # tests of the live display
 )
 python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)
