@@ -39,7 +39,7 @@ demo: setup ## A lab, a small study on local, replicated and erasure-coded CephF
 test: setup ## All tests: Rust, Python units, integration, browser, real Ceph
 	cargo test --workspace --quiet --locked
 	$(BIN)/pytest tests/unit
-	$(BIN)/pytest tests/integration tests/browser
+	$(BIN)/pytest tests/integration tests/browser -n 4 --dist loadfile
 	$(BIN)/pytest tests/ceph
 
 test-quick: .venv/.built ## Rust and Python unit tests only
