@@ -38,7 +38,7 @@ pub struct Description {
 }
 
 /// What a thread found behind a descriptor the last time.
-#[repr(C)]
+#[repr(C, align(32))]
 pub struct Cached {
     /// All bits the other way round: zeros are what no descriptor has.
     key_inverted: u64,

@@ -11,6 +11,7 @@ use super::hook;
 use crate::recording::{Made, on_descriptor, on_nothing, on_path};
 use crate::{chunks, process};
 
+#[inline(always)]
 fn sought(made: Made, fd: c_int) {
     on_descriptor(made, fd, Kind::Meta, |record, description| {
         record.seeks += 1;

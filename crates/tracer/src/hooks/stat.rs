@@ -8,6 +8,7 @@ use libc::{AT_FDCWD, size_t, ssize_t};
 use super::hook;
 use crate::recording::{Made, on_descriptor, on_path};
 
+#[inline(always)]
 unsafe fn path(made: Made, path: *const c_char) {
     // SAFETY: as given to the real function.
     unsafe { on_path(made, (AT_FDCWD, path), |record| record.stats += 1) };
