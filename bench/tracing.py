@@ -2,6 +2,7 @@
 
 The least is `floors/trace_shim.c`: two readings of the same clock and one count, around the real call. All
 figures are CPU time, which other load on the machine changes less than elapsed time; sides run in turns.
+Whole programs (`traced_programs`) follow.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import shutil
 import statistics
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import traced_programs
 from cost import Places
 from leadline.tracing import preload
 from ratios import Spread, spread
@@ -49,7 +52,8 @@ def tracing(places: Places) -> list[str]:
     for loop in (*(Loop(operation, 1) for operation in OPERATIONS), Loop("pread", 8)):
         lines.append(_row(loop, rounds, places.memory))
     goals = ", ".join(f"{name} {limit}" for name, limit in GOALS.items())
-    return [*lines, "", f"Goals for one thread, at most: {goals}.", ""]
+    programs = traced_programs.table(places, partial(_environment, "counters"))
+    return [*lines, "", f"Goals for one thread, at most: {goals}.", "", *programs]
 
 
 def _row(loop: Loop, rounds: int, memory: Path) -> str:

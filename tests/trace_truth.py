@@ -148,7 +148,7 @@ def plain_names(calls: Counter[str]) -> Counter[str]:
         plain = re.sub(r"^__(?=[a-z])", "", name)
         plain = re.sub(r"(_chk|_2)$", "", plain)
         plain = re.sub(r"^(l|f|)xstat(at)?(64)?$", lambda m: f"{m[1]}stat{m[2] or ''}", plain)
-        names[re.sub(r"64(?=$|v2$|_)", "", plain)] += count
+        names[re.sub(r"64(?:v(?=2$)|(?=$|_))", "", plain)] += count
     return names
 
 

@@ -29,8 +29,6 @@ SCENARIOS = (
 # Variants of symbols that a compiler chooses: shown by the scenarios that have most of them.
 VARIANTS = {"fortified": ("-D_FORTIFY_SOURCE=2",), "large": ("-D_FILE_OFFSET_BITS=64",)}
 VARIED = ("data", "names", "sizes")
-# What the library did not count when this was written; a test that passes now is a reason to shorten it.
-NOT_SEEN = {"opens": "openat2 through syscall()", "libaio": "io_submit through syscall()"}
 
 
 def require(via: str) -> None:
@@ -67,10 +65,7 @@ def test_the_library_sees_every_function_and_byte_of_a_program(
     tmp_path: Path, scenario: str, place: Path
 ) -> None:
     require("preload")
-    found = library_differences(compiled_c(tmp_path), scenario, place)
-    if found and scenario in NOT_SEEN:
-        pytest.xfail(f"{NOT_SEEN[scenario]}: {'; '.join(found)}")
-    assert found == []
+    assert library_differences(compiled_c(tmp_path), scenario, place) == []
 
 
 @pytest.mark.parametrize("scenario", VARIED)

@@ -233,8 +233,24 @@ static void by_number(void) {
   int fd = OPEN("openat", syscall(SYS_openat, AT_FDCWD, "data", O_RDWR, 0));
   READ("read", syscall(SYS_read, fd, buffer, 40), 40);
   WRITE("pwrite64", syscall(SYS_pwrite64, fd, buffer, 60, 0), 60);
-  CHECK(syscall(SYS_close, fd) == 0);
-  closes++;
+  struct iovec part = {buffer, 70};
+  READ("preadv64v2", syscall(SYS_preadv2, fd, &part, 1, 0L, 0L, 0), 70);
+  WRITE("pwritev64v2", syscall(SYS_pwritev2, fd, &part, 1, 5L, 0L, 0), 70);
+  struct statx extended;
+  DO("statx", syscall(SYS_statx, AT_FDCWD, "data", 0, STATX_SIZE, &extended), 0);
+  DO("fdatasync", syscall(SYS_fdatasync, fd), 0);
+  off64_t in = 0, out = 0;
+  unsigned long how[3] = {O_RDWR | O_CREAT, 0644, 0};
+  int to = OPEN("openat2", syscall(SYS_openat2, AT_FDCWD, "numbered", how, sizeof how));
+  DO("copy_file_range", syscall(SYS_copy_file_range, fd, &in, to, &out, 30, 0), 30);
+  DO("sendfile64", syscall(SYS_sendfile, to, fd, &in, 20), 20);
+  bytes_read += 50, bytes_written += 50;
+  DO("renameat2", syscall(SYS_renameat2, AT_FDCWD, "numbered", AT_FDCWD, "renumbered", 0), 0);
+  DO("unlinkat", syscall(SYS_unlinkat, AT_FDCWD, "renumbered", 0), 0);
+  for (int number = 0; number < 2; number++) {
+    CHECK(syscall(SYS_close, number ? to : fd) == 0);
+    closes++;
+  }
 }
 
 int main(void) {

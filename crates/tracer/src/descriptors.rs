@@ -38,9 +38,10 @@ pub struct Description {
 }
 
 /// What a thread found behind a descriptor the last time.
-#[repr(C)]
+#[repr(C, align(32))]
 pub struct Cached {
-    key: u64,
+    /// All bits the other way round: zeros are what no descriptor has.
+    key_inverted: u64,
     description: *const Description,
     record: *mut FileRecord,
 }
@@ -82,7 +83,7 @@ pub fn place(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
     if index < DESCRIPTORS_MAX {
         let key = entry(thread.process(), index).load(Relaxed) ^ (u64::from(module) << 63);
         let cached = &thread.cached[cache_slot(index, module)];
-        if cached.key == key && !cached.description.is_null() {
+        if cached.key_inverted == !key {
             if cached.record.is_null() {
                 return None;
             }
@@ -119,7 +120,7 @@ fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
         core::ptr::null_mut()
     };
     thread.cached[cache_slot(index, module)] = Cached {
-        key: key ^ (u64::from(module) << 63),
+        key_inverted: !(key ^ (u64::from(module) << 63)),
         description,
         record,
     };

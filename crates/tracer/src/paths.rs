@@ -43,7 +43,9 @@ struct File {
 }
 
 /// A path that the thread used lately, as it wrote it.
-#[repr(C)]
+///
+/// A short one is in one cache line.
+#[repr(C, align(64))]
 pub struct CachedPath {
     record: *mut FileRecord,
     generation: u32,

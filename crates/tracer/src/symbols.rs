@@ -46,6 +46,30 @@ pub fn next(name: &str) -> *mut c_void {
     }
 }
 
+/// A real function that has no number, because its calls are not counted: found when it is first called.
+pub struct Named {
+    name: &'static str,
+    found: AtomicPtr<c_void>,
+}
+
+impl Named {
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            found: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    pub fn get(&self) -> *mut c_void {
+        let mut found = self.found.load(Relaxed);
+        if found.is_null() {
+            found = next(self.name);
+            self.found.store(found, Relaxed);
+        }
+        found
+    }
+}
+
 /// What a function returns when there is no real one.
 pub trait Failure {
     const FAILED: Self;

@@ -4,6 +4,7 @@
 
 use core::arch::asm;
 use core::ffi::c_void;
+use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, compiler_fence};
 
@@ -43,6 +44,7 @@ pub struct Thread {
     pub histograms: [*mut u64; 4],
     pub segments: SegmentCursor,
     pub others: *mut FileRecord,
+    pub others_sides: [*mut SideRecord; 2],
     pub files: Cursor,
     pub names: Cursor,
     pub id: u32,
@@ -115,21 +117,23 @@ pub extern "C" fn leave_vfork_child() {
 
 /// Exclusive use of the calling thread's state until it is dropped.
 pub struct Entered {
-    thread: *mut Thread,
+    thread: NonNull<Thread>,
 }
 
 /// Enters the thread's state; None when there is nothing to record in, which is counted where it can be.
 #[inline(always)]
 pub fn enter() -> Option<Entered> {
-    let thread = current();
-    // SAFETY: a state is never unmapped; in a child of a fork it is all zeros.
-    if !thread.is_null() && unsafe { (*thread).state.load(Relaxed) } == IDLE {
-        // SAFETY: as above.
-        unsafe { (*thread).state.store(BUSY, Relaxed) };
-        compiler_fence(AcqRel);
-        return Some(Entered { thread });
+    let current = current();
+    if let Some(thread) = NonNull::new(current) {
+        // SAFETY: a state is never unmapped; in a child of a fork it is all zeros.
+        let state = unsafe { &thread.as_ref().state };
+        if state.load(Relaxed) == IDLE {
+            state.store(BUSY, Relaxed);
+            compiler_fence(AcqRel);
+            return Some(Entered { thread });
+        }
     }
-    enter_first(thread)
+    enter_first(current)
 }
 
 #[cold]
@@ -152,7 +156,9 @@ fn enter_first(thread: *mut Thread) -> Option<Entered> {
     // SAFETY: the state has just become this thread's.
     unsafe { (*thread).state.store(BUSY, Relaxed) };
     compiler_fence(AcqRel);
-    Some(Entered { thread })
+    Some(Entered {
+        thread: NonNull::new(thread)?,
+    })
 }
 
 impl core::ops::Deref for Entered {
@@ -160,7 +166,7 @@ impl core::ops::Deref for Entered {
     #[inline(always)]
     fn deref(&self) -> &Thread {
         // SAFETY: BUSY keeps all others away from it.
-        unsafe { &*self.thread }
+        unsafe { self.thread.as_ref() }
     }
 }
 
@@ -168,7 +174,7 @@ impl core::ops::DerefMut for Entered {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Thread {
         // SAFETY: BUSY keeps all others away from it.
-        unsafe { &mut *self.thread }
+        unsafe { self.thread.as_mut() }
     }
 }
 
@@ -177,7 +183,7 @@ impl Drop for Entered {
     fn drop(&mut self) {
         compiler_fence(AcqRel);
         // SAFETY: as in `deref`.
-        unsafe { (*self.thread).state.store(IDLE, Relaxed) };
+        unsafe { self.thread.as_ref().state.store(IDLE, Relaxed) };
     }
 }
 
@@ -252,8 +258,7 @@ fn furnish(process: &'static Process, thread: &mut Thread, number: u32) -> bool 
         if side.is_null() {
             return false;
         }
-        // SAFETY: the record is ours.
-        unsafe { (*thread.others).sides[place] = side as u64 };
+        thread.others_sides[place] = side;
     }
     true
 }

@@ -156,17 +156,31 @@ pub const MODULE_STDIO: u16 = 1;
 
 /// What one thread did to one file, reads and writes apart.
 ///
-/// Counts are 32 bits wide: after 2^31 calls a thread begins another record, and readers add them up.
+/// Counts are 32 bits wide: after 2^31 calls a thread begins another record, and readers add them up. What every
+/// transfer, seek and stat changes is together, for the cache lines that a call may find the kernel has taken.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct FileRecord {
     pub tag: u32,
     pub file: u32,
+    /// Calls of any kind since the record began: when to begin another.
+    pub operations: u32,
+    pub failed: u32,
+    pub seeks: u32,
+    pub stats: u32,
+    pub memory_not_aligned: u32,
+    pub file_not_aligned: u32,
+    pub alignment: u32,
+    /// 0 nothing yet, 1 read, 2 write: the last transfer's direction.
+    pub last_direction: u32,
+    pub switches: u32,
+    pub thread: u32,
+    pub meta_ticks: u64,
+    /// The tracer's own: this record's sides.
+    pub sides: [u64; 2],
     pub opens: u32,
     pub filenos: u32,
     pub dups: u32,
-    pub seeks: u32,
-    pub stats: u32,
     pub mmaps: u32,
     pub fsyncs: u32,
     pub fdsyncs: u32,
@@ -181,27 +195,15 @@ pub struct FileRecord {
     pub allocates: u32,
     pub advises: u32,
     pub closes: u32,
-    pub failed: u32,
-    pub switches: u32,
-    pub memory_not_aligned: u32,
-    pub file_not_aligned: u32,
-    pub alignment: u32,
-    /// Calls of any kind since the record began: when to begin another.
-    pub operations: u32,
-    /// 0 nothing yet, 1 read, 2 write: the last transfer's direction.
-    pub last_direction: u32,
-    pub thread: u32,
     pub reserved: u32,
     pub mapped_bytes: u64,
-    pub meta_ticks: u64,
     pub sync_ticks: u64,
     pub open_start: u64,
     pub open_end: u64,
     pub close_start: u64,
     pub close_end: u64,
-    /// The tracer's own: the next thread's record of this file, and this one's sides.
+    /// The tracer's own: the next thread's record of this file.
     pub next: u64,
-    pub sides: [u64; 2],
 }
 
 /// One direction of transfers of one thread on one file.

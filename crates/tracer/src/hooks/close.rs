@@ -58,7 +58,7 @@ fn in_process() -> Option<&'static process::Process> {
     }
 }
 
-fn closed_range(made: Made, first: c_uint, last: c_uint, flags: c_int) {
+pub fn closed_range(made: Made, first: c_uint, last: c_uint, flags: c_int) {
     const CLOSE_RANGE_CLOEXEC: c_int = 4;
     if made.result < 0 || flags & CLOSE_RANGE_CLOEXEC != 0 {
         return;

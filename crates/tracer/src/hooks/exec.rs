@@ -2,11 +2,11 @@
 //! what it cannot go with is noted.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use leadline_record::trace::layout::{END_EXEC, END_NONE};
 
 use super::variadic;
+use crate::symbols::Named;
 use crate::{process, symbols};
 
 mod prepare;
@@ -25,36 +25,12 @@ unsafe extern "C" {
     static environ: Strings;
 }
 
-/// The real functions, which are found when they are first called: exec is rare.
-struct Real {
-    name: &'static str,
-    found: AtomicPtr<c_void>,
-}
-
-impl Real {
-    const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            found: AtomicPtr::new(core::ptr::null_mut()),
-        }
-    }
-
-    fn get(&self) -> *mut c_void {
-        let mut found = self.found.load(Relaxed);
-        if found.is_null() {
-            found = symbols::next(self.name);
-            self.found.store(found, Relaxed);
-        }
-        found
-    }
-}
-
-static EXECVE: Real = Real::new("execve\0");
-static EXECVPE: Real = Real::new("execvpe\0");
-static FEXECVE: Real = Real::new("fexecve\0");
-static EXECVEAT: Real = Real::new("execveat\0");
-static POSIX_SPAWN: Real = Real::new("posix_spawn\0");
-static POSIX_SPAWNP: Real = Real::new("posix_spawnp\0");
+static EXECVE: Named = Named::new("execve\0");
+static EXECVPE: Named = Named::new("execvpe\0");
+static FEXECVE: Named = Named::new("fexecve\0");
+static EXECVEAT: Named = Named::new("execveat\0");
+static POSIX_SPAWN: Named = Named::new("posix_spawn\0");
+static POSIX_SPAWNP: Named = Named::new("posix_spawnp\0");
 
 /// Runs `call` with an environment that the tracer is in; the process image ends here if it succeeds.
 unsafe fn replaced(environment: Strings, call: impl FnOnce(Strings) -> c_int) -> c_int {

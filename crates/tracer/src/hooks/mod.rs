@@ -87,32 +87,38 @@ pub trait Outcome {
 }
 
 impl Outcome for i32 {
+    #[inline(always)]
     fn number(&self) -> i64 {
         i64::from(*self)
     }
 }
 impl Outcome for isize {
+    #[inline(always)]
     fn number(&self) -> i64 {
         *self as i64
     }
 }
 impl Outcome for i64 {
+    #[inline(always)]
     fn number(&self) -> i64 {
         *self
     }
 }
 impl Outcome for usize {
+    #[inline(always)]
     fn number(&self) -> i64 {
         *self as i64
     }
 }
 impl Outcome for () {
+    #[inline(always)]
     fn number(&self) -> i64 {
         0
     }
 }
 impl<T> Outcome for *mut T {
     /// Null, or mmap's MAP_FAILED, is failure.
+    #[inline(always)]
     fn number(&self) -> i64 {
         if self.is_null() || self.addr() == usize::MAX {
             -1

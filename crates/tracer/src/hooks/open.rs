@@ -15,7 +15,7 @@ variadic! {
 }
 
 /// The kernel's `struct open_how`: its flags come first.
-unsafe fn flags_of(how: *const c_void) -> c_int {
+pub unsafe fn flags_of(how: *const c_void) -> c_int {
     if how.is_null() {
         return 0;
     }

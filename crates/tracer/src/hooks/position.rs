@@ -11,6 +11,7 @@ use super::hook;
 use crate::recording::{Made, on_descriptor, on_nothing, on_path};
 use crate::{chunks, process};
 
+#[inline(always)]
 fn sought(made: Made, fd: c_int) {
     on_descriptor(made, fd, Kind::Meta, |record, description| {
         record.seeks += 1;
@@ -18,7 +19,7 @@ fn sought(made: Made, fd: c_int) {
     });
 }
 
-fn mapped(made: Made, fd: c_int, bytes: size_t, flags: c_int) {
+pub fn mapped(made: Made, fd: c_int, bytes: size_t, flags: c_int) {
     if fd < 0 || flags & libc::MAP_ANONYMOUS != 0 {
         return;
     }
@@ -31,7 +32,7 @@ fn mapped(made: Made, fd: c_int, bytes: size_t, flags: c_int) {
     }
 }
 
-fn meta(made: Made, fd: c_int, change: impl FnOnce(&mut FileRecord)) {
+pub fn meta(made: Made, fd: c_int, change: impl FnOnce(&mut FileRecord)) {
     on_descriptor(made, fd, Kind::Meta, |record, _| change(record));
 }
 

@@ -8,13 +8,14 @@ use libc::{AT_FDCWD, size_t, ssize_t};
 use super::hook;
 use crate::recording::{Made, on_descriptor, on_path};
 
+#[inline(always)]
 unsafe fn path(made: Made, path: *const c_char) {
     // SAFETY: as given to the real function.
     unsafe { on_path(made, (AT_FDCWD, path), |record| record.stats += 1) };
 }
 
 /// With an empty path the directory's descriptor is meant itself.
-unsafe fn at(made: Made, directory: c_int, path: *const c_char, flags: c_int) {
+pub unsafe fn at(made: Made, directory: c_int, path: *const c_char, flags: c_int) {
     // SAFETY: as given to the real function, which has read it.
     if flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || unsafe { path.read() } == 0) {
         return descriptor(made, directory);
@@ -28,7 +29,7 @@ fn descriptor(made: Made, fd: c_int) {
 }
 
 /// Not a stat: the call, its time and its failures are counted.
-unsafe fn asked(made: Made, directory: c_int, path: *const c_char) {
+pub unsafe fn asked(made: Made, directory: c_int, path: *const c_char) {
     // SAFETY: as given to the real function.
     unsafe { on_path(made, (directory, path), |_| ()) };
 }

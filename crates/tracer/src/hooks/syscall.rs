@@ -1,9 +1,12 @@
-//! `syscall()`: calls by number go through the function of their name, so that they are counted as it.
+//! `syscall()`: calls by number go through the function of their name, so that they are counted as it; those that
+//! not every C library has a function for are made as they are, and recorded as `direct` says.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
-use super::{aio, close, copy, life, open, position, stat, transfer, tree, uring, variadic};
-use crate::symbols;
+use super::{close, exec, life, open, position, stat, transfer, tree, uring, variadic};
+use crate::symbols::{self, Named};
+
+mod direct;
 
 variadic! {
     syscall to leadline_c_syscall;
@@ -33,7 +36,9 @@ pub unsafe extern "C" fn leadline_syscall(
     unsafe {
         let known = data(number, arguments)
             .or_else(|| files(number, arguments))
-            .or_else(|| names(number, arguments));
+            .or_else(|| names(number, arguments))
+            .or_else(|| programs(number, arguments))
+            .or_else(|| direct::call(number, arguments));
         if let Some(result) = known {
             return result;
         }
@@ -54,8 +59,10 @@ fn noticed(number: c_long, first: c_long) {
     }
 }
 
+static REAL: Named = Named::new("syscall\0");
+
 unsafe fn real(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
-    let found = symbols::next("syscall\0");
+    let found = REAL.get();
     if found.is_null() {
         return symbols::missing();
     }
@@ -68,7 +75,7 @@ unsafe fn real(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
     }
 }
 
-unsafe fn data(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> Option<c_long> {
+unsafe fn data(number: c_long, [a, b, c, d, ..]: [c_long; 6]) -> Option<c_long> {
     let (fd, bytes) = (a as c_int, c as usize);
     let parts = address(b).cast_const().cast();
     // SAFETY: the arguments are the program's own.
@@ -82,49 +89,10 @@ unsafe fn data(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> Option<c_long
             libc::SYS_writev => transfer::writev(fd, parts, c as c_int),
             libc::SYS_preadv => transfer::preadv64(fd, parts, c as c_int, d),
             libc::SYS_pwritev => transfer::pwritev64(fd, parts, c as c_int, d),
-            libc::SYS_preadv2 => transfer::preadv64v2(fd, parts, c as c_int, d, f as c_int),
-            libc::SYS_pwritev2 => transfer::pwritev64v2(fd, parts, c as c_int, d, f as c_int),
-            libc::SYS_sendfile => copy::sendfile64(fd, b as c_int, address(c).cast(), d as usize),
-            libc::SYS_copy_file_range => copy::copy_file_range(
-                fd,
-                address(b).cast(),
-                c as c_int,
-                address(d).cast(),
-                e as usize,
-                f as c_uint,
-            ),
-            libc::SYS_splice => copy::splice(
-                fd,
-                address(b).cast(),
-                c as c_int,
-                address(d).cast(),
-                e as usize,
-                f as c_uint,
-            ),
-            libc::SYS_io_getevents => return Some(events(number, [a, b, c, d, e, f])),
             _ => return None,
         }
     };
     Some(result as c_long)
-}
-
-/// The C library has no function for it: libaio makes the call by itself.
-unsafe fn events(number: c_long, arguments: [c_long; 6]) -> c_long {
-    let start = crate::clock::ticks();
-    // SAFETY: the arguments are the program's own.
-    unsafe {
-        let result = real(number, arguments);
-        let call = leadline_record::trace::Call::io_getevents;
-        aio::events(
-            crate::recording::Made {
-                call,
-                start,
-                result,
-            },
-            address(arguments[3]).cast(),
-        );
-        result
-    }
 }
 
 unsafe fn files(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> Option<c_long> {
@@ -140,16 +108,16 @@ unsafe fn files(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> Option<c_lon
             libc::SYS_dup2 => close::dup2(fd, b as c_int),
             libc::SYS_dup3 => close::dup3(fd, b as c_int, c as c_int),
             libc::SYS_fcntl => close::leadline_fcntl(fd, b as c_int, c),
-            libc::SYS_close_range => close::close_range(a as c_uint, b as c_uint, c as c_int),
             libc::SYS_lseek => return Some(position::lseek64(fd, b, c as c_int)),
             libc::SYS_fsync => position::fsync(fd),
             libc::SYS_fdatasync => position::fdatasync(fd),
             libc::SYS_syncfs => position::syncfs(fd),
+            libc::SYS_sync_file_range => position::sync_file_range(fd, b, c, d as c_uint),
+            libc::SYS_msync => position::msync(address(a), b as usize, c as c_int),
             libc::SYS_ftruncate => position::ftruncate64(fd, b),
             libc::SYS_fallocate => position::fallocate64(fd, b as c_int, c, d),
             libc::SYS_fstat => stat::fstat64(fd, address(b)),
             libc::SYS_newfstatat => stat::fstatat64(fd, text(b), address(c), d as c_int),
-            libc::SYS_statx => stat::statx(fd, text(b), c as c_int, d as c_uint, address(e)),
             _ => return None,
         }
     };
@@ -166,20 +134,36 @@ unsafe fn names(number: c_long, [a, b, c, d, e, _]: [c_long; 6]) -> Option<c_lon
             libc::SYS_access => stat::access(text(a), b as c_int),
             libc::SYS_rename => tree::rename(text(a), text(b)),
             libc::SYS_renameat => tree::renameat(directory, text(b), c as c_int, text(d)),
-            libc::SYS_renameat2 => {
-                tree::renameat2(directory, text(b), c as c_int, text(d), e as c_uint)
-            }
             libc::SYS_unlink => tree::unlink(text(a)),
             libc::SYS_unlinkat => tree::unlinkat(directory, text(b), c as c_int),
             libc::SYS_mkdir => tree::mkdir(text(a), b as libc::mode_t),
             libc::SYS_mkdirat => tree::mkdirat(directory, text(b), c as libc::mode_t),
             libc::SYS_rmdir => tree::rmdir(text(a)),
+            libc::SYS_linkat => tree::linkat(directory, text(b), c as c_int, text(d), e as c_int),
+            libc::SYS_symlinkat => tree::symlinkat(text(a), b as c_int, text(c)),
+            libc::SYS_faccessat => stat::faccessat(directory, text(b), c as c_int, 0),
             libc::SYS_link => tree::link(text(a), text(b)),
             libc::SYS_symlink => tree::symlink(text(a), text(b)),
             libc::SYS_truncate => position::truncate64(text(a), b),
             libc::SYS_chdir => tree::chdir(text(a)),
             libc::SYS_fchdir => tree::fchdir(directory),
             libc::SYS_chroot => tree::chroot(text(a)),
+            _ => return None,
+        }
+    };
+    Some(c_long::from(result))
+}
+
+/// Programs that take this one's place: the tracer goes with them.
+unsafe fn programs(number: c_long, [a, b, c, d, e, _]: [c_long; 6]) -> Option<c_long> {
+    let strings = |value: c_long| address(value).cast_const().cast();
+    // SAFETY: the arguments are the program's own.
+    let result = unsafe {
+        match number {
+            libc::SYS_execve => exec::execve(text(a), strings(b), strings(c)),
+            libc::SYS_execveat => {
+                exec::execveat(a as c_int, text(b), strings(c), strings(d), e as c_int)
+            }
             _ => return None,
         }
     };

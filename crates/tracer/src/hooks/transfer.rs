@@ -45,7 +45,7 @@ fn at(
 
 /// A vector at an offset; -1 is the position, as for preadv2.
 #[inline(always)]
-unsafe fn vector(
+pub unsafe fn vector(
     made: Made,
     direction: Direction,
     fd: c_int,

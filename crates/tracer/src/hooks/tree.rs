@@ -10,9 +10,9 @@ use super::hook;
 use crate::recording::{Made, also_on_path, on_descriptor, on_path};
 use crate::{chunks, paths, process};
 
-type At = (c_int, *const c_char);
+pub type At = (c_int, *const c_char);
 
-unsafe fn renamed(made: Made, from: At, to: At) {
+pub unsafe fn renamed(made: Made, from: At, to: At) {
     // SAFETY: as given to the real function.
     unsafe {
         on_path(made, from, |record| record.rename_sources += 1);

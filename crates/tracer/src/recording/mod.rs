@@ -49,19 +49,32 @@ fn finish(
 ) {
     // SAFETY: `calls` has room for every number, and is this thread's.
     unsafe { *thread.calls.wrapping_add(made.call.number()) += 1 };
-    let mut counts = thread.histograms[kind as usize];
-    if counts.is_null() {
-        counts = thread.new_histogram(kind);
-    }
+    let counts = thread.histograms[kind as usize];
     let bucket = bucket_of(end.wrapping_sub(made.start));
     if counts.is_null() || bucket >= HISTOGRAM_BUCKETS {
-        thread.lost(lost::HISTOGRAMS);
+        count_first(thread, kind, bucket);
     } else {
         // SAFETY: within the histogram, which is this thread's.
         unsafe { *counts.wrapping_add(bucket) += 1 };
     }
     if thread.segments.wanted {
         segment(thread, made, end, on);
+    }
+}
+
+/// Begins the histogram, or counts the latency as lost.
+#[cold]
+#[inline(never)]
+fn count_first(thread: &mut Thread, kind: Kind, bucket: usize) {
+    let mut counts = thread.histograms[kind as usize];
+    if counts.is_null() {
+        counts = thread.new_histogram(kind);
+    }
+    if counts.is_null() || bucket >= HISTOGRAM_BUCKETS {
+        thread.lost(lost::HISTOGRAMS);
+    } else {
+        // SAFETY: within the histogram, which is this thread's.
+        unsafe { *counts.wrapping_add(bucket) += 1 };
     }
 }
 

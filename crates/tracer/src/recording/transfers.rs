@@ -1,11 +1,12 @@
 //! Bytes that were moved: between memory and a file, a stream, or two files.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::compiler_fence;
 
-use leadline_record::trace::Kind;
 use leadline_record::trace::layout::{
     FileRecord, MODULE_POSIX, MODULE_STDIO, SideRecord, TAG_READ, TAG_WRITE, size_bin,
 };
+use leadline_record::trace::{Call, Kind};
 
 use super::{Made, finish, segment, used};
 use crate::clock::ticks;
@@ -16,6 +17,8 @@ use crate::thread::{Thread, enter};
 
 /// Darshan's unit of alignment of memory.
 const MEMORY_ALIGNMENT: usize = 8;
+/// Where the transfer before a side's first one ended: no file has such an offset, so none follows it.
+const NO_TRANSFER_YET: u64 = u64::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -50,10 +53,10 @@ pub fn transfer(made: Made, fd: i32, transfer: Transfer) {
         failed(
             &mut thread,
             place.record,
-            made,
-            kind,
-            end,
-            (file, transfer.offset, Some(transfer.asked)),
+            (made.call, kind),
+            (made.start, end),
+            transfer.offset,
+            transfer.asked,
         );
         return;
     }
@@ -88,14 +91,16 @@ fn kind_of(direction: Direction) -> Kind {
     }
 }
 
+/// Takes everything in registers: what is given by address would be written to the stack for every call.
 #[cold]
+#[inline(never)]
 fn failed(
     thread: &mut Thread,
     record: *mut FileRecord,
-    made: Made,
-    kind: Kind,
-    end: u64,
-    on: (u32, Option<u64>, Option<u64>),
+    (call, kind): (Call, Kind),
+    (start, end): (u64, u64),
+    offset: Option<u64>,
+    asked: u64,
 ) {
     // SAFETY: the record is this thread's.
     let record_of = unsafe { &mut *record };
@@ -103,13 +108,20 @@ fn failed(
     let side = record_of.sides[usize::from(kind == Kind::Write)];
     let side: *mut SideRecord = core::ptr::with_exposed_provenance_mut(side as usize);
     if side.is_null() {
-        record_of.meta_ticks += end.wrapping_sub(made.start);
+        record_of.meta_ticks += end.wrapping_sub(start);
     } else {
         // SAFETY: sides are never unmapped, and are this thread's.
-        unsafe { (*side).ticks += end.wrapping_sub(made.start) };
+        unsafe { (*side).ticks += end.wrapping_sub(start) };
     }
+    let file = record_of.file;
     used(thread, record);
-    finish(thread, made, kind, end, on);
+    let result = -1;
+    let made = Made {
+        call,
+        start,
+        result,
+    };
+    finish(thread, made, kind, end, (file, offset, Some(asked)));
 }
 
 /// Where a plain read or write began.
@@ -145,7 +157,7 @@ fn moved_bytes(
     let side: *mut SideRecord =
         core::ptr::with_exposed_provenance_mut(file.sides[direction as usize] as usize);
     let side = if side.is_null() {
-        begin_side(thread, record, direction)
+        begin_side(thread, record, direction, start)
     } else {
         side
     };
@@ -165,22 +177,20 @@ fn moved_bytes(
 fn add(side: &mut SideRecord, direction: Direction, offset: u64, bytes: u64, start: u64, end: u64) {
     let after = offset.wrapping_add(bytes);
     let duration = end.wrapping_sub(start);
-    let again = side.count > 0;
-    side.consecutive += u32::from(again & (offset == side.last_end));
-    side.sequential += u32::from(again & (offset >= side.last_end));
+    side.consecutive += u32::from(offset == side.last_end);
+    // Two additions, not one of a vector that is built first.
+    compiler_fence(Release);
+    side.sequential += u32::from(offset >= side.last_end);
     if direction == Direction::Write && offset < side.end_max {
         side.rewritten += after.min(side.end_max) - offset;
     }
-    // At most 9 by construction.
-    side.sizes[size_bin(bytes)] += 1;
+    // SAFETY: a bin is below SIZE_BINS by construction of its table, which a test goes through.
+    unsafe { *side.sizes.get_unchecked_mut(size_bin(bytes)) += 1 };
     side.last_end = after;
     side.end_max = side.end_max.max(if bytes > 0 { after } else { 0 });
     side.bytes += bytes;
     side.ticks += duration;
     side.ticks_max = side.ticks_max.max(duration);
-    if !again {
-        side.start_first = start;
-    }
     side.end_last = end;
     side.count += 1;
 }
@@ -190,15 +200,24 @@ fn begin_side(
     thread: &mut Thread,
     record: *mut FileRecord,
     direction: Direction,
+    start: u64,
 ) -> *mut SideRecord {
     let tag = [TAG_READ, TAG_WRITE][direction as usize];
     // SAFETY: both records are this thread's; the one for others always has its sides.
     unsafe {
-        let mut side = thread.new_side((*record).file, tag);
+        let mut side = core::ptr::null_mut();
+        if record != thread.others {
+            side = thread.new_side((*record).file, tag);
+            if side.is_null() {
+                thread.lost(lost::FILES);
+            }
+        }
         if side.is_null() {
-            thread.lost(lost::FILES);
-            let of_others = (*thread.others).sides[direction as usize];
-            side = core::ptr::with_exposed_provenance_mut(of_others as usize);
+            side = thread.others_sides[direction as usize];
+        }
+        if (*side).count == 0 {
+            (*side).start_first = start;
+            (*side).last_end = NO_TRANSFER_YET;
         }
         (*record).sides[direction as usize] = side.expose_provenance() as u64;
         side
@@ -222,10 +241,10 @@ pub fn stream_transfer(made: Made, fd: i32, direction: Direction, asked: u64) {
         failed(
             &mut thread,
             place.record,
-            made,
-            kind,
-            end,
-            (file, None, Some(asked)),
+            (made.call, kind),
+            (made.start, end),
+            None,
+            asked,
         );
         return;
     }
@@ -268,10 +287,10 @@ pub fn copied(made: Made, from: (i32, Option<u64>), to: (i32, Option<u64>), aske
         failed(
             &mut thread,
             on.record,
-            made,
-            kind,
-            end,
-            (file, None, Some(asked)),
+            (made.call, kind),
+            (made.start, end),
+            None,
+            asked,
         );
         return;
     }

@@ -1,0 +1,157 @@
+"""Whole programs with leadline's tracer and without: how much longer a user waits for what is traced.
+
+All of their files are in memory, where storage hides nothing of what the tracer adds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cost import Places
+from ratios import spread
+
+FILES, FILE_BYTES = 5_000, 4096
+ARRAY_BYTES, BLOCK_BYTES = 256 << 20, 64 << 10
+GOAL = 1.02
+ROUNDS, ROUNDS_MIN = 41, 6
+LIMIT_S = 20.0
+Environment = Callable[[Path], dict[str, str]]
+READER = """
+import sys, numpy
+with open(sys.argv[1], "rb", buffering=0) as file:
+    total = 0
+    while len(block := numpy.fromfile(file, numpy.uint8, int(sys.argv[2]))):
+        total += int(block.sum(dtype=numpy.uint64))
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program to trace, and what it writes, which is removed before each run."""
+
+    name: str
+    command: tuple[str, ...]
+    output: Path
+
+
+def table(places: Places, traced: Environment) -> list[str]:
+    """A row for each program that is installed; `traced` gives the environment of a traced run."""
+    lines = [
+        "### Whole programs",
+        "",
+        "Elapsed time with counters and histograms over that without a tracer, in turns, all files",
+        f"in memory; at most {LIMIT_S:.0f} s a program. The goal is a median of at most {GOAL}.",
+        "",
+        "| program | rounds | alone, ms | traced / alone | verdict |",
+        "|---|--:|--:|--:|---|",
+    ]
+    place = places.memory / "programs"
+    place.mkdir()
+    for program, missing in _programs(place):
+        row = f"| {program.name} | not measured: {missing} | | | |" if missing else None
+        lines.append(row or _row(program, places, traced))
+    shutil.rmtree(place)
+    return [*lines, ""]
+
+
+def _programs(place: Path) -> list[tuple[Program, str | None]]:
+    """Each with the reason why it cannot be measured here, if there is one."""
+    tree, repository, array = place / "tree", place / "repository", place / "array"
+    _small_files(tree)
+    with array.open("wb") as file:
+        file.truncate(ARRAY_BYTES)
+    tar = Program(
+        f"tar of {FILES:,} files of {FILE_BYTES} B",
+        ("tar", "-cf", str(place / "tar"), "-C", str(tree), "."),
+        place / "tar",
+    )
+    clone = Program(
+        f"git clone of {FILES:,} files",
+        ("git", "clone", "-q", "--no-hardlinks", str(repository), str(place / "clone")),
+        place / "clone",
+    )
+    source = ("-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=4")
+    video = str(place / "video.mkv")
+    film = Program(
+        "ffmpeg, 100 pictures to MPEG-4",
+        ("ffmpeg", "-nostdin", "-v", "error", *source, "-c:v", "mpeg4", "-y", video),
+        Path(video),
+    )
+    size = f"{ARRAY_BYTES >> 20} MiB in blocks of {BLOCK_BYTES >> 10} KiB"
+    reader = Program(
+        f"numpy reading {size}",
+        (sys.executable, "-c", READER, str(array), str(BLOCK_BYTES)),
+        place / "none",
+    )
+    if _absent(clone) is None:
+        _repository(tree, repository)
+    numpy = None if importlib.util.find_spec("numpy") else "numpy is not installed"
+    return [*((program, _absent(program)) for program in (tar, clone, film)), (reader, numpy)]
+
+
+def _absent(program: Program) -> str | None:
+    name = program.command[0]
+    return None if shutil.which(name) else f"{name} is not installed"
+
+
+def _small_files(tree: Path) -> None:
+    for number in range(FILES):
+        path = tree / f"{number // 100:02}" / f"{number:05}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(number.to_bytes(4, "little") * (FILE_BYTES // 4))
+
+
+def _repository(tree: Path, repository: Path) -> None:
+    git = ("git", "-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0")
+    _run((*git, "init", "-q", str(repository)), dict(os.environ))
+    shutil.copytree(tree, repository, dirs_exist_ok=True)
+    for words in (("add", "."), ("commit", "-q", "-m", "files")):
+        _run((*git, "-C", str(repository), *words), dict(os.environ))
+
+
+def _row(program: Program, places: Places, traced: Environment) -> str:
+    pairs = _rounds(program, places, traced)
+    found = spread([with_tracer / alone for alone, with_tracer in pairs])
+    alone_ms = spread([alone * 1e3 for alone, _ in pairs]).median
+    verdict = "met" if found.median <= GOAL else f"**missed** (goal {GOAL})"
+    return f"| {program.name} | {len(pairs)} | {alone_ms:.0f} | {found.words(3)} | {verdict} |"
+
+
+def _rounds(program: Program, places: Places, traced: Environment) -> list[tuple[float, float]]:
+    """Elapsed seconds alone and traced, another one first each time, until the time is over."""
+    begun, pairs = time.monotonic(), []
+    logs = places.memory / "logs"
+    _elapsed_s(program, dict(os.environ))  # what the first run alone waits for
+    while len(pairs) < places.rounds(ROUNDS):
+        order = (False, True) if len(pairs) % 2 == 0 else (True, False)
+        elapsed_s = {}
+        for is_traced in order:
+            shutil.rmtree(logs, ignore_errors=True)
+            logs.mkdir()
+            elapsed_s[is_traced] = _elapsed_s(program, traced(logs) if is_traced else dict(os.environ))
+        pairs.append((elapsed_s[False], elapsed_s[True]))
+        if len(pairs) >= ROUNDS_MIN and time.monotonic() - begun > LIMIT_S:
+            break
+    return pairs
+
+
+def _elapsed_s(program: Program, environment: dict[str, str]) -> float:
+    if program.output.is_dir():
+        shutil.rmtree(program.output)
+    else:
+        program.output.unlink(missing_ok=True)
+    begun = time.perf_counter()
+    _run(program.command, environment)
+    return time.perf_counter() - begun
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> None:
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True, timeout=120)
