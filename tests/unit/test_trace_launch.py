@@ -13,7 +13,7 @@ from trace_tables import tables
 
 from leadline.errors import CommandError, UsageError
 from leadline.store.trace_tables import TraceTables
-from leadline.tracing.launch import COPY_VARIABLE, Traced, resolve, run_traced
+from leadline.tracing.launch import COPY_VARIABLE, Traced, given_environment, resolve, run_traced
 from leadline.tracing.sources import check_space
 
 
@@ -121,3 +121,12 @@ def test_a_name_is_looked_for_along_the_path_in_its_order(tmp_path: Path) -> Non
 def test_a_trace_without_room_is_refused_before_the_command_runs(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="MiB left"):
         check_space(tmp_path, 1 << 62)
+
+
+@pytest.mark.parametrize(("given", "found"), [(b"A=1", False), (b"LC_CTYPE=C.UTF-8", True)])
+def test_a_locale_that_python_added_is_not_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bytes, found: bool
+) -> None:
+    (tmp_path / "environ").write_bytes(given + b"\0")
+    monkeypatch.setenv("LC_CTYPE", "C.UTF-8")
+    assert ("LC_CTYPE" in given_environment(tmp_path / "environ")) is found

@@ -35,6 +35,8 @@ FORWARDED = frozenset(
     }
 )
 _EXIT_FAILED, _EXIT_NOT_EXECUTABLE, _EXIT_NOT_FOUND = 125, 126, 127
+# The locales that Python puts into its own environment where it finds "C" (PEP 538).
+_COERCED = frozenset({"C.UTF-8", "C.utf8", "UTF-8"})
 _POLL_S = 1.0  # a child that ended is announced by SIGCHLD; this is for a SIGCHLD that was lost
 
 
@@ -81,6 +83,16 @@ def resolve(name: str, search: Sequence[str] | None = None) -> Path:
     )
 
 
+def given_environment(given: Path = Path("/proc/self/environ")) -> dict[str, str]:
+    """Our environment as our caller gave it: a locale that Python added would have the command load it."""
+    found = dict(os.environ)
+    with suppress(OSError):
+        names = {entry.partition(b"=")[0] for entry in given.read_bytes().split(b"\0")}
+        if b"LC_CTYPE" not in names and found.get("LC_CTYPE") in _COERCED:
+            del found["LC_CTYPE"]
+    return found
+
+
 def run_traced(
     command: Sequence[str],
     executable: Path,
@@ -93,7 +105,7 @@ def run_traced(
 
     Raises CommandError where the command could not be started at all.
     """
-    environment = os.environ if inherited is None else inherited
+    environment = given_environment() if inherited is None else inherited
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     waiting: list[_Waiting] = []
     try:

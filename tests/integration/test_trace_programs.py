@@ -1,0 +1,170 @@
+"""Real programs under `leadline trace`: their calls are strace's, and their bytes those that the kernel sums.
+
+The tracer in the kernel has to agree exactly. The preloaded library sees functions of the C library: what the
+loader and the C library do for themselves is missing; each such call has its reason in `residue.yaml`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from strace_counts import strace_counts
+
+from leadline import _core
+from leadline.tracing import bpf, preload
+from support import command_line
+from trace_truth import PROGRAMS, plain_names
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "trace"
+RESIDUE: dict[str, Any] = YAML(typ="safe").load((DATA / "residue.yaml").read_text())
+FUNCTIONS: dict[str, Any] = YAML(typ="safe").load((DATA / "functions.yaml").read_text())
+PYTHON = os.path.realpath(sys.executable)
+MOMENT = "2026-01-01T00:00:00Z"
+
+# Each begins by removing what it makes, so that every run does the same.
+COMMANDS = {
+    "tar": "rm -rf out a.tar; tar cf a.tar files; mkdir out; tar xf a.tar -C out",
+    "git": "rm -rf a b; git init -q a; seq 9 > a/f; git -C a add .; git -C a commit -qm 1; git clone -q a b",
+    "sqlite3": "rm -f d.db; sqlite3 d.db 'create table t(a); insert into t values (1), (2); select * from t'",
+    "python3": f"{PYTHON} -I -S -c 'print(len(open(\"files/7\").read()))'",
+    "ffmpeg": "ffmpeg -v error -y -threads 1 -f lavfi -i testsrc=d=0.2:s=64x64 -threads 1 o.mkv",
+}
+# The kernel reads the first bytes of each program and of its interpreter, and counts them for the process.
+EXEC_READS_MAX_BYTES = 8192
+# Of the loader and the C library, which the preloaded library does not see: headers, name services, locales.
+LOADER_READS_MAX_BYTES = 65_536
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    path = tmp_path / "work"
+    (path / "files").mkdir(parents=True)
+    for number in range(40):
+        (path / "files" / str(number)).write_bytes(bytes(10_000 * number))
+    return path
+
+
+def require(via: str, program: str) -> None:
+    reason = bpf.unavailable() if via == "bpf" else None
+    if via == "preload" and not preload.LIBRARY.is_file():
+        reason = f"{preload.LIBRARY} was not built"
+    if reason is None and shutil.which(program) is None:
+        reason = f"{program} is not installed"
+    if reason is not None:
+        pytest.skip(reason)
+
+
+def surroundings(place: Path) -> dict[str, str]:
+    """An environment in which a command does the same every time, under whatever runs it."""
+    config = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "gc.auto", "GIT_CONFIG_VALUE_0": "0"}
+    people = {f"GIT_{who}_{what}": "n@e" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    dates = {"GIT_AUTHOR_DATE": MOMENT, "GIT_COMMITTER_DATE": MOMENT}
+    fixed = {"PATH": os.environ["PATH"], "HOME": str(place), "PWD": str(place), "PYTHONHASHSEED": "0"}
+    return {**fixed, **config, **people, **dates}
+
+
+def traced(command: list[str], place: Path, via: str) -> dict[str, Any]:
+    """The trace that `leadline show --json` prints of a command."""
+    out = place.with_name(via)
+    subprocess.run(
+        command_line("trace", "--via", via, "-o", str(out), "--", *command),
+        cwd=place,
+        env=surroundings(place),
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    shown = subprocess.run(
+        command_line("show", str(out), "--json"), capture_output=True, text=True, timeout=60, check=False
+    )
+    found: dict[str, Any] = json.loads(shown.stdout)["trace"]
+    return found
+
+
+def both(program: str, place: Path, via: str) -> tuple[Counter[str], dict[str, Any]]:
+    """What strace counts of a program, and what we trace of it."""
+    require(via, program)
+    require(via, "strace")
+    command = ["/bin/sh", "-c", f"({COMMANDS[program]}) </dev/null >/dev/null 2>&1"]
+    # What only a first run does, such as making a cache, is done for both.
+    subprocess.run(command, cwd=place, env=surroundings(place), check=True)
+    trace = traced(command, place, via)
+    truth = strace_counts(
+        command,
+        place.with_name("log"),
+        counted=frozenset(_core.bpf_calls()),
+        directory=place,
+        # The launcher's own variable: a shell that finds another environment may do something else.
+        environment={**surroundings(place), "LEADLINE_COPY": "0"},
+    )
+    assert sum(truth.values()) > 50
+    return truth, trace
+
+
+@pytest.mark.parametrize("program", COMMANDS)
+def test_the_kernel_programs_count_exactly_what_strace_counts(program: str, place: Path) -> None:
+    truth, trace = both(program, place, "bpf")
+    assert Counter(trace["totals"]["calls"]) == truth
+
+
+def in_system_calls(functions: Counter[str]) -> Counter[str]:
+    """The system calls that functions certainly make; an unknown function is one of the same name."""
+    calls: Counter[str] = Counter()
+    known = {**FUNCTIONS, **RESIDUE["functions"]}
+    for function, count in functions.items():
+        for call in known.get(function, {"calls": [function]})["calls"]:
+            calls[call] += count
+    return calls
+
+
+def unexplained(truth: Counter[str], seen: Counter[str], images: int) -> list[str]:
+    """Calls that differ by more than `residue.yaml` gives a reason for."""
+    found = []
+    for name in sorted({*truth, *seen}):
+        missing = truth[name] - seen[name]
+        most = RESIDUE["calls"].get(name, {"at_most": 0})["at_most"] * images
+        if not 0 <= missing <= most:
+            found.append(f"{name}: strace saw {truth[name]}, the library {seen[name]}, explained {most}")
+    return found
+
+
+@pytest.mark.parametrize("program", COMMANDS)
+def test_what_the_library_misses_of_strace_is_listed_with_its_reason(program: str, place: Path) -> None:
+    truth, trace = both(program, place, "preload")
+    seen = in_system_calls(plain_names(Counter(trace["totals"]["calls"])))
+    assert unexplained(truth, seen, len(trace["processes"])) == []
+
+
+def test_a_call_without_a_reason_and_one_too_many_are_found() -> None:
+    """The comparison itself can fail."""
+    truth, seen = Counter({"rename": 1, "pread64": 9}), Counter({"unlink": 1})
+    assert len(unexplained(truth, seen, 1)) == 3
+
+
+@pytest.mark.parametrize("via", ["preload", "bpf"])
+@pytest.mark.parametrize("program", ["tar", "python3"])
+def test_bytes_are_those_that_the_kernel_sums(program: str, via: str, place: Path) -> None:
+    require(via, program)
+    script = "open('o', 'wb').write(open('files/39', 'rb').read() * 9)"
+    command = {"tar": ["tar", "cf", "a.tar", "files"], "python3": [PYTHON, "-I", "-S", "-c", script]}[program]
+    sums = place.with_name("sums")
+    wrapper = [PYTHON, "-I", "-S", str(PROGRAMS / "kernel_counts.py"), str(sums)]
+    trace = traced([*wrapper, *command], place, via)
+
+    kernel = {
+        name: int(value) for name, value in (line.split(": ") for line in sums.read_text().splitlines())
+    }
+    own = [row for row in trace["processes"] if row["process"] > 0]
+    unseen = kernel["rchar"] - sum(row["bytes_read"] for row in own)
+    assert kernel["wchar"] > 1_000_000
+    assert kernel["wchar"] == sum(row["bytes_written"] for row in own)
+    assert 0 <= unseen <= EXEC_READS_MAX_BYTES + (LOADER_READS_MAX_BYTES if via == "preload" else 0)
