@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-quick check format bench lock clean
+.PHONY: help setup packages demo test test-quick check format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -76,3 +76,6 @@ lock: .venv/.installed ## Resolve the Python dependencies anew into requirements
 
 clean: ## Remove what the build made
 	rm -rf .venv target dist demo
+
+wheel-test: .venv/.built ## An installed wheel traces a program: builds it, installs it elsewhere and runs it from there
+	@tools/wheel_test.sh

@@ -76,15 +76,21 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule) -> TraceFinding | 
     """A cost that cannot be reckoned stays unknown; a known one never exceeds the time measured."""
     import duckdb
 
-    query = (
-        f"SELECT * EXCLUDE (cost_given, cost_limit), count(*) OVER () AS rows_found, "  # noqa: S608 - the package's own table
+    costed = (
+        f"SELECT * EXCLUDE (cost_given, cost_limit), "  # noqa: S608 - the package's own table
         f"CASE WHEN cost_given IS NULL OR cost_limit IS NULL THEN NULL"
-        f" ELSE greatest(0, least(cost_given, cost_limit)) END AS cost_s, sum(cost_s) OVER () AS cost_total"
+        f" ELSE greatest(0, least(cost_given, cost_limit)) END AS cost_s"
         f" FROM (SELECT *, ({rule.cost})::DOUBLE AS cost_given, ({rule.at_most})::DOUBLE AS cost_limit"
-        f" FROM {rule.of} WHERE {rule.where}) ORDER BY cost_s DESC NULLS LAST LIMIT {EXAMPLES_MAX}"
+        f" FROM {rule.of} WHERE {rule.where})"
     )
-    used = {name: value for name, value in rule.thresholds.items() if f"${name}" in query}
+    # Sums apart from examples: together they would keep every column of every row that holds.
+    sums = f"SELECT count(*), sum(cost_s) FROM ({costed})"  # noqa: S608
+    query = f"SELECT * FROM ({costed}) ORDER BY cost_s DESC NULLS LAST LIMIT {EXAMPLES_MAX}"  # noqa: S608
+    used = {name: value for name, value in rule.thresholds.items() if f"${name}" in costed}
     try:
+        count, cost_s = connection.execute(sums, used).fetchall()[0]
+        if not count:
+            return None
         cursor = connection.execute(query, used)
         names = [column[0] for column in cursor.description or ()]
         rows = [dict(zip(names, record, strict=True)) for record in cursor.fetchall()]
@@ -95,13 +101,11 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule) -> TraceFinding | 
             source="trace_rules.yaml",
             key=rule.name,
         ) from None
-    if not rows:
-        return None
     return TraceFinding(
         rule=rule.name,
         title=rule.title,
-        count=int(rows[0]["rows_found"]),
-        cost_s=rows[0]["cost_total"],
+        count=int(count),
+        cost_s=cost_s,
         how=rule.how,
         change=rule.change,
         examples=tuple(_example(rule, row) for row in rows),
