@@ -127,6 +127,9 @@ class BpfSession:
     def follow(self, pid: int, copy: int) -> None:
         """Follow a process that waits before its exec, and all its descendants."""
 
+    def attach(self, pid: int) -> bool:
+        """Follow a process that runs already, and all that it starts; False where it has ended."""
+
     def finish(self, started_monotonic_ns: int) -> dict[str, Any]:
         """Detach. Returns images (dicts), files and segments (columns as bytes of the machine's integers and
         floats), lost (kind -> count) and rings (whether io_uring could be followed)."""

@@ -158,6 +158,14 @@ impl Thread {
         thread.tid = pid;
         thread
     }
+
+    /// A thread of a process that runs already. Others may use its files at the same time.
+    pub fn running(image: u32, pid: u32, tid: u32) -> Box<Self> {
+        let mut thread = Self::waiting(image, pid);
+        thread.tid = tid;
+        thread.concurrent = 1;
+        thread
+    }
 }
 
 /// The value at the beginning of `bytes`, or None when they are too few.

@@ -15,6 +15,8 @@ pub struct Root {
     pub image: u32,
     pub pid: u32,
     pub copy: i32,
+    /// It ran already when it was followed, so that what it did since is its own.
+    pub running: bool,
 }
 
 /// Latencies of one kind: (ns, count), and which of read, write, meta and sync it is.
@@ -170,6 +172,7 @@ impl Sources {
                 pid: root.pid,
                 copy: root.copy,
                 end: "running",
+                started_ns: self.started_ns,
                 ..Known::default()
             };
             known.insert(root.image, waiting);
@@ -189,7 +192,7 @@ impl Sources {
                 ..Known::default()
             });
         }
-        for root in &self.roots {
+        for root in self.roots.iter().filter(|root| !root.running) {
             known.remove(&root.image);
         }
         known

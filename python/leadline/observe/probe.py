@@ -155,6 +155,13 @@ def probe_path(path: str) -> None:
         _step("writing one block with O_DIRECT", lambda: _direct(resolved))
 
 
+def look_at(path: str) -> None:
+    """The steps that only read."""
+    resolved = _step("resolving the path", lambda: _resolve(path))["path"]
+    if _step("looking at the path", lambda: _identify(resolved))["kind"] != "missing":
+        _step("asking for the CephFS layout", lambda: _layout(resolved, writable=False))
+
+
 def probe_volume(url: str) -> None:
     """Connects to a URL's storage and asks for its space: `space` (total, free), or `why` not."""
     from leadline import _core
@@ -167,9 +174,12 @@ def probe_volume(url: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`path PATH`, `volume URL`, or `pool CONF NAME KEYRING POOL DEADLINE_S` (empty: Ceph's default)."""
+    """`path PATH`, `look PATH`, `volume URL`, `pool CONF NAME KEYRING POOL DEADLINE_S` ("": default)."""
     if arguments[:1] == ["path"] and len(arguments) == 2:
         probe_path(arguments[1])
+        return 0
+    if arguments[:1] == ["look"] and len(arguments) == 2:
+        look_at(arguments[1])
         return 0
     if arguments[:1] == ["volume"] and len(arguments) == 2:
         probe_volume(arguments[1])
