@@ -18,15 +18,14 @@ traced = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())
 
 
 @traced
-@pytest.mark.parametrize("name", ["small_writes", "metadata", "write_stream"])
-def test_a_known_load_is_named_with_its_process(leadline: Command, tmp_path: Path, name: str) -> None:
-    with load(name, tmp_path) as program:
+def test_a_known_load_is_named_with_its_process(leadline: Command, tmp_path: Path) -> None:
+    with load("metadata", tmp_path) as program:
         done = leadline("watch", str(tmp_path), "--for", "2s", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     mine = next(row for row in found["processes"] if row["pid"] == program.pid)
-    assert mine["work"]["metadata"] + mine["work"]["writes"] > 0
-    assert name in [cause["rule"] for cause in found["load"]]
+    assert mine["work"]["metadata"] > 0
+    assert "metadata" in [cause["rule"] for cause in found["load"]]
 
 
 def test_without_the_tracer_the_report_says_that_calls_were_not_seen(
