@@ -58,6 +58,7 @@ pub enum EngineName {
     Null,
     Rados,
     Libcephfs,
+    Radosstriper,
 }
 
 impl EngineName {
@@ -75,12 +76,13 @@ impl EngineName {
             Self::Null => "null",
             Self::Rados => "rados",
             Self::Libcephfs => "libcephfs",
+            Self::Radosstriper => "radosstriper",
         }
     }
 
     /// True for engines that reach storage by a library, not by the kernel.
     pub fn needs_location(self) -> bool {
-        matches!(self, Self::Rados | Self::Libcephfs)
+        !matches!(self, Self::IoUring | Self::Psync | Self::Mmap | Self::Null)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::EngineError;
 use crate::job::EngineName;
 use crate::sys::libcephfs::Libcephfs;
 use crate::sys::librados::Librados;
+use crate::sys::libradosstriper::Libradosstriper;
 
 /// How an option is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -19,6 +20,8 @@ pub enum Kind {
     Text,
     /// Bytes, with K, M or G (IEC) behind.
     Size,
+    /// A whole number.
+    Count,
 }
 
 /// One option of a scheme, as `leadline engines NAME` prints it.
@@ -68,19 +71,12 @@ impl Scheme {
         let found = match self.engine {
             EngineName::Rados => Librados::get().map(|_| ()),
             EngineName::Libcephfs => Libcephfs::get().map(|_| ()),
+            EngineName::Radosstriper => Librados::get().and(Libradosstriper::get().map(|_| ())),
             _ => Ok(()),
         };
         found
             .err()
             .map(|missing| format!("{}; {}", missing.words, missing.remedy))
-    }
-
-    /// Its name as a list of one.
-    pub fn own_name(&self) -> &'static [&'static str] {
-        match self.engine {
-            EngineName::Rados => &["rados"],
-            _ => &["cephfs"],
-        }
     }
 }
 
@@ -101,6 +97,36 @@ pub const SCHEMES: &[Scheme] = &[
                 kind: Kind::Size,
                 default: "4M",
                 words: "a file of the job is cut into objects of this size",
+            },
+        ],
+    },
+    Scheme {
+        name: "radosstriper",
+        engine: EngineName::Radosstriper,
+        example: "radosstriper://pool?stripe_unit=1M&stripe_count=4&object_size=4M&user=bench",
+        words: "files striped over a Ceph pool's objects through libradosstriper, as XRootD's Ceph plug-in keeps them",
+        package: "libradosstriper1",
+        choices: &[
+            CONF,
+            USER,
+            KEYRING,
+            Choice {
+                name: "stripe_unit",
+                kind: Kind::Size,
+                default: "4M",
+                words: "bytes that go to one object before the next one's turn, a multiple of 64K",
+            },
+            Choice {
+                name: "stripe_count",
+                kind: Kind::Count,
+                default: "1",
+                words: "objects that a file is spread over at a time",
+            },
+            Choice {
+                name: "object_size",
+                kind: Kind::Size,
+                default: "4M",
+                words: "an object's size, a multiple of stripe_unit",
             },
         ],
     },
@@ -220,8 +246,10 @@ impl Location {
     fn check(&self, scheme: &Scheme) -> Result<(), EngineError> {
         let example = scheme.example;
         let wrong = match scheme.name {
-            "rados" if self.container.is_empty() => Some("the pool is missing"),
-            "rados" if self.path.contains('/') => Some("a namespace has no `/` in it"),
+            "rados" | "radosstriper" if self.container.is_empty() => Some("the pool is missing"),
+            "rados" | "radosstriper" if self.path.contains('/') => {
+                Some("a namespace has no `/` in it")
+            }
             "cephfs" if !self.container.is_empty() => {
                 Some("a path of the file system follows, with three slashes")
             }
@@ -240,17 +268,37 @@ impl Location {
     }
 
     fn check_sizes(&self) -> Result<(), EngineError> {
-        if self.scheme != "rados" {
-            return Ok(());
+        let wrong = match self.scheme {
+            "rados" => wrong_object_size(self.size("object_size")),
+            "radosstriper" => wrong_stripes(
+                self.size("stripe_unit"),
+                self.size("stripe_count"),
+                self.size("object_size"),
+            ),
+            _ => None,
+        };
+        match wrong {
+            Some(words) => Err(EngineError::Job(format!("{}: {words}", self.url))),
+            None => Ok(()),
         }
-        let bytes = self.size("object_size");
-        if (4096..=1 << 30).contains(&bytes) && bytes.is_multiple_of(4096) {
-            return Ok(());
-        }
-        Err(EngineError::Job(format!(
-            "{}: object_size must be a multiple of 4K, from 4K to 1G",
-            self.url
-        )))
+    }
+}
+
+fn wrong_object_size(bytes: u64) -> Option<&'static str> {
+    let right = (4096..=1 << 30).contains(&bytes) && bytes.is_multiple_of(4096);
+    (!right).then_some("object_size must be a multiple of 4K, from 4K to 1G")
+}
+
+/// What libradosstriper demands of a layout (file_layout_t::is_valid of Ceph).
+fn wrong_stripes(unit: u64, count: u64, object: u64) -> Option<&'static str> {
+    if !(65536..=1 << 30).contains(&unit) || !unit.is_multiple_of(65536) {
+        Some("stripe_unit must be a multiple of 64K, from 64K to 1G")
+    } else if !(unit..=1 << 30).contains(&object) || !object.is_multiple_of(unit) {
+        Some("object_size must be a multiple of stripe_unit, up to 1G")
+    } else if !(1..=1024).contains(&count) {
+        Some("stripe_count must be from 1 to 1024")
+    } else {
+        None
     }
 }
 
@@ -270,6 +318,12 @@ fn options(scheme: &Scheme, query: &str) -> Result<BTreeMap<&'static str, String
         if choice.kind == Kind::Size && size_of(&value).is_none() {
             return Err(EngineError::Job(format!(
                 "{name}: {value:?} is no size; write it like {}",
+                choice.default
+            )));
+        }
+        if choice.kind == Kind::Count && value.parse::<u32>().is_err() {
+            return Err(EngineError::Job(format!(
+                "{name}: {value:?} is no whole number; write it like {}",
                 choice.default
             )));
         }
@@ -351,6 +405,11 @@ mod tests {
             ("rados://p?object_size=5", "multiple of 4K"),
             ("rados://p?user=a&user=b", "twice"),
             ("rados://p%zz", "hexadecimal"),
+            ("radosstriper://", "the pool is missing"),
+            ("radosstriper://p?stripe_unit=100K", "multiple of 64K"),
+            ("radosstriper://p?stripe_unit=3M", "multiple of stripe_unit"),
+            ("radosstriper://p?stripe_count=0", "from 1 to"),
+            ("radosstriper://p?stripe_count=4K", "whole number"),
             ("cephfs://pool/a", "three slashes"),
             ("cephfs:///a/../b", ".."),
             ("ftp://x", "no scheme"),

@@ -19,6 +19,7 @@ use crate::io::null::Null;
 use crate::io::pooled::Pooled;
 use crate::io::psync::Psync;
 use crate::io::rados::Rados;
+use crate::io::radosstriper::RadosStriper;
 use crate::job::{EngineName, Job};
 use crate::progress::Progress;
 use crate::summary::Ending;
@@ -115,6 +116,9 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         }
         EngineName::Rados => {
             |context, thread| worker::run::<Rados>(context, thread, Worker::run_queued)
+        }
+        EngineName::Radosstriper => {
+            |context, thread| worker::run::<RadosStriper>(context, thread, Worker::run_queued)
         }
         EngineName::Libcephfs => {
             |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::error::Failure;
 use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup};
 use crate::location::Location;
-use crate::sys::librados::{Action, Queue};
+use crate::sys::librados::Context;
+use crate::sys::rados_queue::{Action, Queue};
 use crate::volume::{self, Pool, VolumeError, object_name};
 
 /// An operation in pieces, one for each object that it meets.
@@ -69,7 +70,7 @@ impl Engine for Rados {
         }
         let pieces = (setup.block_bytes as u64).div_ceil(object_bytes) as u32 + 1;
         let queue = Queue::new(
-            Arc::clone(pool.context()),
+            Arc::<Context>::clone(pool.context()),
             setup.depth,
             setup.block_bytes,
             pieces,

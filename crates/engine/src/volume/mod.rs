@@ -4,6 +4,7 @@
 mod cephfs;
 mod local;
 mod rados;
+mod radosstriper;
 
 use std::collections::HashMap;
 use std::io;
@@ -19,6 +20,7 @@ use crate::sys::file::OpenHow;
 pub use cephfs::Mount;
 pub use local::Local;
 pub use rados::{Pool, object_name};
+pub use radosstriper::{StripedPool, striped_name};
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,6 +142,7 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
     let volume: Arc<dyn Volume> = match location.engine() {
         EngineName::Rados => Arc::new(Pool::connect(location)?),
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
+        EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
