@@ -128,6 +128,12 @@ pub const SCHEMES: &[Scheme] = &[
                 default: "4M",
                 words: "an object's size, a multiple of stripe_unit",
             },
+            Choice {
+                name: "calls",
+                kind: Kind::Text,
+                default: "aio",
+                words: "aio: the library's asynchronous calls; threads: its blocking ones, a thread for each in flight",
+            },
         ],
     },
     Scheme {
@@ -270,6 +276,9 @@ impl Location {
     fn check_sizes(&self) -> Result<(), EngineError> {
         let wrong = match self.scheme {
             "rados" => wrong_object_size(self.size("object_size")),
+            "radosstriper" if !matches!(self.text("calls"), "aio" | "threads") => {
+                Some("calls must be aio or threads")
+            }
             "radosstriper" => wrong_stripes(
                 self.size("stripe_unit"),
                 self.size("stripe_count"),
@@ -408,6 +417,7 @@ mod tests {
             ("radosstriper://", "the pool is missing"),
             ("radosstriper://p?stripe_unit=100K", "multiple of 64K"),
             ("radosstriper://p?stripe_unit=3M", "multiple of stripe_unit"),
+            ("radosstriper://p?calls=io", "aio or threads"),
             ("radosstriper://p?stripe_count=0", "from 1 to"),
             ("radosstriper://p?stripe_count=4K", "whole number"),
             ("cephfs://pool/a", "three slashes"),
