@@ -59,6 +59,7 @@ pub enum EngineName {
     Rados,
     Libcephfs,
     Radosstriper,
+    Libsmbclient,
 }
 
 impl EngineName {
@@ -77,6 +78,7 @@ impl EngineName {
             Self::Rados => "rados",
             Self::Libcephfs => "libcephfs",
             Self::Radosstriper => "radosstriper",
+            Self::Libsmbclient => "libsmbclient",
         }
     }
 

@@ -120,7 +120,7 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         EngineName::Radosstriper => {
             |context, thread| worker::run::<RadosStriper>(context, thread, Worker::run_queued)
         }
-        EngineName::Libcephfs => {
+        EngineName::Libcephfs | EngineName::Libsmbclient => {
             |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
         }
     };

@@ -36,6 +36,8 @@ _NO_DEVICE: Mapping[str, str] = {
     "radosstriper": "the objects lie on a cluster: see the OSDs' bytes",
     "nfs": "the device belongs to the server",
     "smb": "the device belongs to the server",
+    "libsmbclient": "the device belongs to the server",
+    "xrootd": "the device belongs to the server",
 }
 
 

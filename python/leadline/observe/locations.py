@@ -16,7 +16,7 @@ _ACCESS: dict[str, Access] = {
     "rados": "rados",
     "libcephfs": "libcephfs",
     "radosstriper": "radosstriper",
-    "libsmbclient": "smb",
+    "libsmbclient": "libsmbclient",
     "xrootd": "xrootd",
 }
 _ALIGNMENT_BYTES = 512

@@ -33,7 +33,11 @@ ENGINE_OF: Mapping[str, Engine] = {
     "rados": "rados",
     "libcephfs": "libcephfs",
     "radosstriper": "radosstriper",
+    "libsmbclient": "libsmbclient",
+    "xrootd": "xrootd",
 }
+# Engines whose library has no call that syncs a file.
+WITHOUT_SYNC = ("libsmbclient",)
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,12 @@ def resolve(
     writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
     end_fsync = options.end_fsync
     if end_fsync is None:
-        end_fsync = writes and not direct and not facts.in_memory and facts.access != "null"
+        cached = not direct and not facts.in_memory and facts.access not in ("null", *WITHOUT_SYNC)
+        end_fsync = writes and cached
         if end_fsync:
             notes.append("end_fsync true: buffered writes are not done before they are on storage")
     engine = _engine(work, options, target, facts, direct, around, notes)
+    _check_sync(work, options, target, facts)
     job = Job(
         rw=options.rw,
         rwmixread=_read_share(options),
@@ -176,6 +182,13 @@ def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: Tar
         runtime_ns=options.runtime or 0,
     )
     return Resolved(job, False, tuple(notes))
+
+
+def _check_sync(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> None:
+    asked = next((key for key in ("fsync", "fdatasync", "end_fsync") if getattr(options, key)), None)
+    if asked is not None and facts.access in WITHOUT_SYNC:
+        words = f"{facts.access} has no call that syncs a file"
+        fail(work, target, asked, words, "leave it out, or mount the share and give the path")
 
 
 def _shares(options: JobOptions) -> bool:

@@ -8,6 +8,7 @@ pub mod libcephfs;
 pub mod librados;
 pub mod libradosstriper;
 pub mod library;
+pub mod libsmbclient;
 pub mod map;
 pub mod metadata;
 pub mod process;

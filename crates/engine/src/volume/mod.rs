@@ -5,6 +5,7 @@ mod cephfs;
 mod local;
 mod rados;
 mod radosstriper;
+mod smb;
 
 use std::collections::HashMap;
 use std::io;
@@ -21,6 +22,7 @@ pub use cephfs::Mount;
 pub use local::Local;
 pub use rados::{Pool, object_name};
 pub use radosstriper::{StripedPool, striped_name};
+pub use smb::Share;
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +129,16 @@ pub trait Volume: Send + Sync {
 
     /// Removes the mark and the directory, in this order.
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()>;
+
+    /// A connection of its own for one thread, where one connection serves one call at a time.
+    fn lane(&self) -> Outcome<Option<Arc<dyn Volume>>> {
+        Ok(None)
+    }
+
+    /// What a reader of the result should know of this storage.
+    fn notes(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The connections of this process: one for all threads and trials that use one location.
@@ -143,6 +155,7 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
         EngineName::Rados => Arc::new(Pool::connect(location)?),
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
         EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
+        EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)

@@ -40,7 +40,7 @@ impl StripedPool {
         let pool = Pool::connect(location)?;
         let stripes = Stripes {
             unit_bytes: bytes_of(location, "stripe_unit"),
-            count: bytes_of(location, "stripe_count"),
+            count: location.number("stripe_count").unwrap_or(1),
             object_bytes: bytes_of(location, "object_size"),
         };
         let striper = Striper::new(pool.context(), stripes).map_err(|why| match why {
