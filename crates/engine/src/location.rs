@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::EngineError;
 use crate::job::EngineName;
+use crate::metadata::Operation;
 use crate::sys::libcephfs::Libcephfs;
 use crate::sys::librados::Librados;
 use crate::sys::libradosstriper::Libradosstriper;
@@ -45,6 +46,8 @@ pub struct Scheme {
     /// Debian's package with its library.
     pub package: &'static str,
     pub choices: &'static [Choice],
+    /// What a metadata job can do there.
+    pub operations: &'static [Operation],
 }
 
 const CONF: Choice = Choice {
@@ -108,6 +111,7 @@ pub const SCHEMES: &[Scheme] = &[
                 words: "a file of the job is cut into objects of this size",
             },
         ],
+        operations: &[Operation::FirstByte],
     },
     Scheme {
         name: "radosstriper",
@@ -144,6 +148,7 @@ pub const SCHEMES: &[Scheme] = &[
                 words: "aio: the library's asynchronous calls; threads: its blocking ones, a thread for each in flight",
             },
         ],
+        operations: &[Operation::FirstByte],
     },
     Scheme {
         name: "cephfs",
@@ -162,6 +167,7 @@ pub const SCHEMES: &[Scheme] = &[
                 words: "the file system's name; empty: the cluster's default",
             },
         ],
+        operations: Operation::ALL,
     },
     Scheme {
         name: "smb",
@@ -202,6 +208,7 @@ pub const SCHEMES: &[Scheme] = &[
                 words: "a smb.conf to follow; empty: none is read",
             },
         ],
+        operations: Operation::ALL,
     },
 ];
 

@@ -3,10 +3,12 @@
 //! A striped file bears its path with the slash in front, which is the name that XRootD's Ceph plug-in gives it:
 //! both see each other's files.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::names::{Names, WholePath};
 use super::{Handle, Outcome, Pool, Space, Volume, VolumeError};
 use crate::location::Location;
 use crate::sys::file::OpenHow;
@@ -138,6 +140,14 @@ impl Volume for StripedPool {
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
         self.pool.remove_directory(directory, mark)
     }
+
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        Ok(Box::new(StripedNames {
+            striper: Arc::clone(&self.striper),
+            path: WholePath::default(),
+            file: CString::default(),
+        }))
+    }
 }
 
 /// A striped file, by synchronous calls.
@@ -168,5 +178,36 @@ impl Handle for Striped {
             missing if missing == -i64::from(libc::ENOENT) => 0,
             bytes => bytes,
         }
+    }
+}
+
+/// One thread's place in a pool: the first block of striped files, which have neither directories nor attributes.
+struct StripedNames {
+    striper: Arc<Striper>,
+    path: WholePath,
+    file: CString,
+}
+
+impl Names for StripedNames {
+    fn enter(&mut self, directory: &Path) -> i32 {
+        let directory = striped_name(&directory.to_string_lossy());
+        self.path.enter(&directory);
+        0
+    }
+
+    fn leave(&mut self) {}
+
+    /// Nothing is asked of the cluster: the library opens a file with each operation.
+    fn open(&mut self, name: &CStr, _direct: bool) -> i32 {
+        self.file = self.path.of(name).to_owned();
+        0
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> i32 {
+        self.striper.read(&self.file, buffer, 0) as i32
+    }
+
+    fn close(&mut self) -> i32 {
+        0
     }
 }

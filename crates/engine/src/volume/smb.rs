@@ -5,6 +5,8 @@ use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::names::Names;
+use super::smb_names::SmbNames;
 use super::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
 use crate::location::Location;
 use crate::sys::file::OpenHow;
@@ -26,12 +28,12 @@ struct Open {
     file: Opened,
 }
 
-fn lock(client: &Mutex<Client>) -> MutexGuard<'_, Client> {
+pub(super) fn lock(client: &Mutex<Client>) -> MutexGuard<'_, Client> {
     client.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A path as it stands in a URL (RFC 3986, 2.1).
-fn encoded(path: &str) -> String {
+pub(super) fn encoded(path: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(byte);
     path.bytes()
         .map(|byte| match byte {
@@ -238,12 +240,18 @@ impl Volume for Share {
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
         let names = lock(&self.client).names(&self.full(directory));
         let names = names.map_err(|errno| VolumeError::new(-errno as i32, "list", directory))?;
-        let chosen = |(name, is_directory): &&(String, bool)| {
-            !is_directory && name.starts_with(prefix) && !name.starts_with(KEPT)
-        };
-        for (name, _) in names.iter().filter(chosen) {
+        let chosen =
+            |(name, _): &&(String, bool)| name.starts_with(prefix) && !name.starts_with(KEPT);
+        for (name, is_directory) in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
-            let result = lock(&self.client).unlink(&self.full(&path));
+            let result = if *is_directory {
+                if self.remove_files(&path, "", until)? {
+                    return Ok(true);
+                }
+                lock(&self.client).remove_directory(&self.full(&path))
+            } else {
+                lock(&self.client).unlink(&self.full(&path))
+            };
             self.done(result, "remove", &path)?;
             if Instant::now() > until {
                 return Ok(true);
@@ -260,6 +268,11 @@ impl Volume for Share {
         }
         let result = lock(&self.client).remove_directory(&self.full(directory));
         self.done(result, "remove", directory)
+    }
+
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        let own = Self::connect(&self.location)?;
+        Ok(Box::new(SmbNames::new(own.client, self.base.clone())))
     }
 
     /// A connection serves one call at a time.
