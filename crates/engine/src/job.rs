@@ -58,6 +58,8 @@ pub enum EngineName {
     Null,
     Rados,
     Libcephfs,
+    Radosstriper,
+    Libsmbclient,
 }
 
 impl EngineName {
@@ -75,12 +77,14 @@ impl EngineName {
             Self::Null => "null",
             Self::Rados => "rados",
             Self::Libcephfs => "libcephfs",
+            Self::Radosstriper => "radosstriper",
+            Self::Libsmbclient => "libsmbclient",
         }
     }
 
     /// True for engines that reach storage by a library, not by the kernel.
     pub fn needs_location(self) -> bool {
-        matches!(self, Self::Rados | Self::Libcephfs)
+        !matches!(self, Self::IoUring | Self::Psync | Self::Mmap | Self::Null)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::io::null::Null;
 use crate::io::pooled::Pooled;
 use crate::io::psync::Psync;
 use crate::io::rados::Rados;
+use crate::io::radosstriper::RadosStriper;
 use crate::job::{EngineName, Job};
 use crate::opening::{create_record, follow_parent, record_error};
 use crate::progress::Progress;
@@ -81,7 +82,10 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         EngineName::Rados => {
             |context, thread| worker::run::<Rados>(context, thread, Worker::run_queued)
         }
-        EngineName::Libcephfs => {
+        EngineName::Radosstriper => {
+            |context, thread| worker::run::<RadosStriper>(context, thread, Worker::run_queued)
+        }
+        EngineName::Libcephfs | EngineName::Libsmbclient => {
             |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
         }
     };

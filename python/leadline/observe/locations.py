@@ -12,7 +12,13 @@ from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _CLUSTER_DEADLINE_S = 2.0
 _CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
-_ACCESS: dict[str, Access] = {"rados": "rados", "libcephfs": "libcephfs"}
+_ACCESS: dict[str, Access] = {
+    "rados": "rados",
+    "libcephfs": "libcephfs",
+    "radosstriper": "radosstriper",
+    "libsmbclient": "libsmbclient",
+    "xrootd": "xrootd",
+}
 _ALIGNMENT_BYTES = 512
 
 
@@ -33,15 +39,7 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
     except ValueError as error:
         raise TargetError(printable(str(error)), "See: leadline engines.") from None
     space = _ask_space(found, max(deadline_s, _CONNECT_DEADLINE_S))
-    options, pool = found["options"], found["container"] or None
-    ceph = protection(
-        CephAccess(
-            conf=options["conf"] or None,
-            name=f"client.{options['user']}",
-            keyring=options["keyring"] or None,
-            pool=pool,
-        )
-    )
+    ceph = _cluster(found)
     return TargetFacts(
         access=_ACCESS[found["engine"]],
         file_system=found["scheme"],
@@ -52,6 +50,21 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
         total_bytes=space[0],
         free_bytes=space[1],
         ceph=ceph,
+    )
+
+
+def _cluster(found: dict[str, Any]) -> CephAccess | None:
+    """The cluster that a scheme of Ceph's reaches; None where a server stands before the storage."""
+    options = found["options"]
+    if "keyring" not in options:
+        return None
+    return protection(
+        CephAccess(
+            conf=options["conf"] or None,
+            name=f"client.{options['user']}",
+            keyring=options["keyring"] or None,
+            pool=found["container"] or None,
+        )
     )
 
 
@@ -105,10 +118,19 @@ def pool_words(ceph: CephAccess) -> str:
     return f", pool {printable(ceph.pool)}{how}"
 
 
-def _words(found: dict[str, Any], ceph: CephAccess) -> str:
-    if found["scheme"] == "rados":
-        size = units.format_size(int(_core.parse_location(found["url"])["object_bytes"]))
-        space = f", namespace {printable(found['path'])}" if found["path"] else ""
-        return f"RADOS through librados{pool_words(ceph)}{space}, objects of {size}"
-    name = found["options"]["fs"]
+def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
+    options, scheme = found["options"], found["scheme"]
+    pool = "" if ceph is None else pool_words(ceph)
+    space = f", namespace {printable(found['path'])}" if found["path"] else ""
+    if scheme == "rados":
+        return f"RADOS through librados{pool}{space}, objects of {units.format_size(found['object_bytes'])}"
+    if scheme == "radosstriper":
+        layout = ", ".join(f"{name} {options[name]}" for name in ("stripe_unit", "stripe_count", "object_size"))
+        return f"RADOS through libradosstriper{pool}{space}, {layout}"
+    if scheme == "smb":
+        user, _, server = printable(found["container"]).rpartition("@")
+        return f"SMB through libsmbclient, {server} as {user or options['user'] or 'guest'}"
+    if scheme == "root":
+        return f"XRootD through its client, {printable(found['container'])}"
+    name = options["fs"]
     return "CephFS through libcephfs" + (f", file system {printable(name)}" if name else "")

@@ -29,7 +29,16 @@ AUTO_SIZE_FREE_SHARE = 10
 RWMIXREAD_DEFAULT = 50  # fio's default
 FILES_DEFAULT = 1000
 # The engine of each way that needs no mount.
-ENGINE_OF: Mapping[str, Engine] = {"null": "null", "rados": "rados", "libcephfs": "libcephfs"}
+ENGINE_OF: Mapping[str, Engine] = {
+    "null": "null",
+    "rados": "rados",
+    "libcephfs": "libcephfs",
+    "radosstriper": "radosstriper",
+    "libsmbclient": "libsmbclient",
+    "xrootd": "xrootd",
+}
+# Engines whose library has no call that syncs a file.
+WITHOUT_SYNC = ("libsmbclient",)
 
 
 @dataclass(frozen=True)
@@ -90,10 +99,12 @@ def resolve(
     writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
     end_fsync = options.end_fsync
     if end_fsync is None:
-        end_fsync = writes and not direct and not facts.in_memory and facts.access != "null"
+        cached = not direct and not facts.in_memory and facts.access not in ("null", *WITHOUT_SYNC)
+        end_fsync = writes and cached
         if end_fsync:
             notes.append("end_fsync true: buffered writes are not done before they are on storage")
     engine = _engine(work, options, target, facts, direct, around, notes)
+    _check_sync(work, options, target, facts)
     job = Job(
         rw=options.rw,
         rwmixread=_read_share(options),
@@ -174,6 +185,13 @@ def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: Tar
         runtime_ns=options.runtime or 0,
     )
     return Resolved(job, False, tuple(notes))
+
+
+def _check_sync(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> None:
+    asked = next((key for key in ("fsync", "fdatasync", "end_fsync") if getattr(options, key)), None)
+    if asked is not None and facts.access in WITHOUT_SYNC:
+        words = f"{facts.access} has no call that syncs a file"
+        fail(work, target, asked, words, "leave it out, or mount the share and give the path")
 
 
 def _check_operations(work: str, options: JobOptions, target: Target, scheme: Mapping[str, Any]) -> None:

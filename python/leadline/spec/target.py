@@ -15,6 +15,7 @@ Access = Literal[
     "libcephfs",
     "nfs",
     "smb",
+    "libsmbclient",
     "xrootd",
     "radosstriper",
     "rados",

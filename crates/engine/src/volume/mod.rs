@@ -8,6 +8,9 @@ mod local_names;
 pub mod names;
 mod rados;
 mod rados_names;
+mod radosstriper;
+mod smb;
+mod smb_names;
 
 use std::collections::HashMap;
 use std::io;
@@ -25,6 +28,8 @@ pub use local::Local;
 pub use local_names::LocalNames;
 use names::Names;
 pub use rados::{Pool, object_name};
+pub use radosstriper::{StripedPool, striped_name};
+pub use smb::Share;
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,6 +145,16 @@ pub trait Volume: Send + Sync {
 
     /// Removes the mark and the directory, in this order.
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()>;
+
+    /// A connection of its own for one thread, where one connection serves one call at a time.
+    fn lane(&self) -> Outcome<Option<Arc<dyn Volume>>> {
+        Ok(None)
+    }
+
+    /// What a reader of the result should know of this storage.
+    fn notes(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The connections of this process: one for all threads and trials that use one location.
@@ -155,6 +170,8 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
     let volume: Arc<dyn Volume> = match location.engine() {
         EngineName::Rados => Arc::new(Pool::connect(location)?),
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
+        EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
+        EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
