@@ -58,6 +58,7 @@ pub enum EngineName {
     Null,
     Rados,
     Libcephfs,
+    Libnfs,
 }
 
 impl EngineName {
@@ -75,12 +76,13 @@ impl EngineName {
             Self::Null => "null",
             Self::Rados => "rados",
             Self::Libcephfs => "libcephfs",
+            Self::Libnfs => "libnfs",
         }
     }
 
     /// True for engines that reach storage by a library, not by the kernel.
     pub fn needs_location(self) -> bool {
-        matches!(self, Self::Rados | Self::Libcephfs)
+        matches!(self, Self::Rados | Self::Libcephfs | Self::Libnfs)
     }
 }
 

@@ -28,7 +28,13 @@ AUTO_SIZE_FREE_SHARE = 10
 RWMIXREAD_DEFAULT = 50  # fio's default
 FILES_DEFAULT = 1000
 # The engine of each way that needs no mount.
-ENGINE_OF: Mapping[str, Engine] = {"null": "null", "rados": "rados", "libcephfs": "libcephfs"}
+ENGINE_OF: Mapping[str, Engine] = {
+    "null": "null",
+    "rados": "rados",
+    "libcephfs": "libcephfs",
+    "libnfs": "libnfs",
+    "s3": "s3",
+}
 
 
 @dataclass(frozen=True)
