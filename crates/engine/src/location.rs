@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::EngineError;
 use crate::job::EngineName;
+use crate::metadata::Operation;
 use crate::sys::libcephfs::Libcephfs;
 use crate::sys::libnfs::Libnfs;
 use crate::sys::librados::Librados;
@@ -44,6 +45,8 @@ pub struct Scheme {
     /// Debian's package with its library.
     pub package: &'static str,
     pub choices: &'static [Choice],
+    /// What a metadata job can do there.
+    pub operations: &'static [Operation],
 }
 
 const CONF: Choice = Choice {
@@ -104,6 +107,7 @@ pub const SCHEMES: &[Scheme] = &[
                 words: "a file of the job is cut into objects of this size",
             },
         ],
+        operations: &[Operation::FirstByte],
     },
     Scheme {
         name: "cephfs",
@@ -122,6 +126,7 @@ pub const SCHEMES: &[Scheme] = &[
                 words: "the file system's name; empty: the cluster's default",
             },
         ],
+        operations: Operation::ALL,
     },
     Scheme {
         name: "nfs",
@@ -130,6 +135,7 @@ pub const SCHEMES: &[Scheme] = &[
         words: "an NFS export through libnfs, asynchronous, without the kernel and its cache",
         package: "libnfs13",
         choices: NFS,
+        operations: Operation::ALL,
     },
 ];
 

@@ -48,8 +48,6 @@ functions! {
     nfs_rmdir_async: unsafe extern "C" fn(Handle, *const c_char, Callback, *mut c_void) -> c_int,
     nfs_unlink_async: unsafe extern "C" fn(Handle, *const c_char, Callback, *mut c_void) -> c_int,
     nfs_rename_async: unsafe extern "C" fn(Handle, *const c_char, *const c_char, Callback, *mut c_void) -> c_int,
-    nfs_link_async: unsafe extern "C" fn(Handle, *const c_char, *const c_char, Callback, *mut c_void) -> c_int,
-    nfs_symlink_async: unsafe extern "C" fn(Handle, *const c_char, *const c_char, Callback, *mut c_void) -> c_int,
     nfs_opendir_async: unsafe extern "C" fn(Handle, *const c_char, Callback, *mut c_void) -> c_int,
     nfs_readdir: unsafe extern "C" fn(Handle, Handle) -> *const Entry,
     nfs_closedir: unsafe extern "C" fn(Handle, Handle),
@@ -453,11 +451,12 @@ impl Session {
             }
         });
         let opened = opened.inspect_err(|_| self.lost |= self.version != 3)?;
-        if create {
-            // Version 4 makes files by their verifier, whose place are a file's attributes.
-            self.named(path, |library| library.nfs_chmod_async, CREATED_MODE)?;
-        }
         Ok(OpenFile(opened.handle.get()))
+    }
+
+    /// Gives a new file the mode of any other.
+    pub fn make_readable(&mut self, path: &CStr) -> Result<(), i32> {
+        self.named(path, |library| library.nfs_chmod_async, CREATED_MODE)
     }
 
     fn named(
@@ -568,34 +567,26 @@ impl Session {
         self.between(old, new, |library| library.nfs_rename_async)
     }
 
-    pub fn link(&mut self, old: &CStr, new: &CStr) -> Result<(), i32> {
-        self.between(old, new, |library| library.nfs_link_async)
-    }
-
-    pub fn symlink(&mut self, to: &CStr, path: &CStr) -> Result<(), i32> {
-        self.between(to, path, |library| library.nfs_symlink_async)
-    }
-
-    /// The names in a directory, without `.` and `..`.
-    pub fn names(&mut self, path: &CStr) -> Result<Vec<String>, i32> {
+    /// Lists a directory to its end, without `.` and `..`.
+    pub fn list(&mut self, path: &CStr, mut each: impl FnMut(&CStr)) -> Result<(), i32> {
         let listed = self.on(Keep::Handle, path, |library| library.nfs_opendir_async)?;
-        let (directory, mut names) = (listed.handle.get(), Vec::new());
+        let directory = listed.handle.get();
         loop {
-            // SAFETY: the directory is open; an entry and its name are its own, and are copied at once.
+            // SAFETY: the directory is open; an entry and its name are its own, and are looked at before the next.
             let name = unsafe {
                 let entry = (self.library.nfs_readdir)(self.context, directory);
                 if entry.is_null() {
                     break;
                 }
-                CStr::from_ptr((*entry).name).to_string_lossy().into_owned()
+                CStr::from_ptr((*entry).name)
             };
-            if name != "." && name != ".." {
-                names.push(name);
+            if name != c"." && name != c".." {
+                each(name);
             }
         }
         // SAFETY: it is not used again.
         unsafe { (self.library.nfs_closedir)(self.context, directory) };
-        Ok(names)
+        Ok(())
     }
 }
 

@@ -3,10 +3,12 @@
 //! Each open file has a connection of its own; names share one. A connection that stood idle may have lost its
 //! lease on the server (RFC 7530, 9.5), so it is made anew.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::names::Names;
+use super::nfs_names::NfsNames;
 use super::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
 use crate::location::Location;
 use crate::sys::file::OpenHow;
@@ -14,6 +16,9 @@ use crate::sys::libnfs::{Access, Action, CONNECT_S, OpenFile, Queue, Refusal, Se
 
 /// Half of the shortest lease that servers are set up with.
 const IDLE: Duration = Duration::from_secs(5);
+
+/// What a server answers when a directory is to be removed as a file.
+const IS_DIRECTORY: [i32; 4] = [libc::EISDIR, libc::EPERM, libc::ENOTEMPTY, libc::EEXIST];
 
 /// An export, and a directory in it as its root.
 pub struct Export {
@@ -76,7 +81,7 @@ pub fn session(location: &Location) -> Outcome<Session> {
     Session::connect(&access(location)).map_err(|refusal| refused(refusal, &location.url))
 }
 
-fn path_of(path: &str) -> CString {
+pub fn path_of(path: &str) -> CString {
     let whole = format!("/{}", path.trim_matches('/'));
     CString::new(whole).unwrap_or_default()
 }
@@ -97,9 +102,15 @@ pub fn open_in(session: &mut Session, path: &str, how: OpenHow) -> Outcome<OpenF
             .map_err(|errno| VolumeError::new(errno, "open", path))?;
     }
     let operation = if how.fresh { "create" } else { "open" };
-    session
+    let failed = |errno| VolumeError::new(errno, operation, path);
+    let file = session
         .open(&name, how.write, how.fresh, how.direct)
-        .map_err(|errno| VolumeError::new(errno, operation, path))
+        .map_err(failed)?;
+    if how.fresh {
+        // Version 4 makes files by their verifier, which takes the place of their attributes.
+        session.make_readable(&name).map_err(failed)?;
+    }
+    Ok(file)
 }
 
 impl Export {
@@ -140,18 +151,32 @@ impl Export {
     fn open_file(&self, path: &str, how: OpenHow) -> Outcome<File> {
         let mut session = self.session()?;
         let file = open_in(&mut session, path, how)?;
-        let failed = |error: std::io::Error| {
-            VolumeError::new(error.raw_os_error().unwrap_or(libc::ENOMEM), "open", path)
-        };
-        let piece_bytes = session.read_bytes_max.min(session.write_bytes_max) as usize;
-        let queue = Queue::new(session, 1, piece_bytes, 1).map_err(failed)?;
+        let channel = Channel::new(session, self.access.timeout)
+            .map_err(|error| super::system(&error, "open", path))?;
         Ok(File {
-            queue: Mutex::new(queue),
+            channel: Mutex::new(channel),
             file,
-            piece_bytes,
             stable: how.direct,
-            timeout: self.access.timeout,
         })
+    }
+
+    /// True when more is left.
+    fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
+        if self.remove_files(directory, "", until)? {
+            return Ok(true);
+        }
+        self.with("remove", directory, |session| {
+            session.remove_directory(&path_of(directory))
+        })?;
+        Ok(false)
+    }
+
+    /// A file, or a directory with all in it; true when more is left.
+    fn remove(&self, path: &str, until: Instant) -> Outcome<bool> {
+        match self.with("remove", path, |session| session.unlink(&path_of(path))) {
+            Err(error) if IS_DIRECTORY.contains(&error.errno) => self.remove_tree(path, until),
+            other => other.map(|()| false),
+        }
     }
 }
 
@@ -197,6 +222,14 @@ impl Volume for Export {
         Ok(Arc::new(self.open_file(path, how)?))
     }
 
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        let session = self.session()?;
+        let names = NfsNames::new(self.access.clone(), session);
+        names
+            .map(|names| Box::new(names) as Box<dyn Names>)
+            .map_err(|error| super::system(&error, "connect", &self.url))
+    }
+
     fn space(&self) -> Outcome<Space> {
         let (total_bytes, free_bytes) =
             self.with("ask for the space of", &self.url, |session| {
@@ -209,14 +242,15 @@ impl Volume for Export {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let names = self.with("list", directory, |session| {
-            session.names(&path_of(directory))
+        let mut names = Vec::new();
+        self.with("list", directory, |session| {
+            let each = |name: &CStr| names.push(name.to_string_lossy().into_owned());
+            session.list(&path_of(directory), each)
         })?;
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
-            self.with("remove", &path, |session| session.unlink(&path_of(&path)))?;
-            if Instant::now() > until {
+            if self.remove(&path, until)? || Instant::now() > until {
                 return Ok(true);
             }
         }
@@ -241,27 +275,30 @@ fn moved(result: i64, operation: &'static str, path: &str) -> Outcome<usize> {
     usize::try_from(result).map_err(|_| VolumeError::new(-result as i32, operation, path))
 }
 
-/// An open file with its connection: one request at a time.
-struct File {
-    queue: Mutex<Queue>,
-    file: OpenFile,
+/// A connection and one request at a time on it.
+pub struct Channel {
+    queue: Queue,
     piece_bytes: usize,
-    stable: bool,
     timeout: Duration,
 }
 
-impl File {
-    /// One request to its end; `fill` is given its buffer before, `take` after.
-    fn request(
-        &self,
-        action: Action,
-        (offset, length): (u64, usize),
-        fill: impl FnOnce(&mut [u8]),
-        take: impl FnOnce(&[u8]),
-    ) -> i64 {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        fill(queue.buffer(0));
-        let begun = queue.start((0, 0), action, self.file, (offset, 0, length));
+impl Channel {
+    pub fn new(session: Session, timeout: Duration) -> std::io::Result<Self> {
+        let piece_bytes = session.read_bytes_max.min(session.write_bytes_max) as usize;
+        Ok(Self {
+            queue: Queue::new(session, 1, piece_bytes, 1)?,
+            piece_bytes,
+            timeout,
+        })
+    }
+
+    pub fn session(&mut self) -> &mut Session {
+        self.queue.session()
+    }
+
+    /// One request to its end; its bytes are in the slot's buffer before or after.
+    fn request(&mut self, action: Action, file: OpenFile, offset: u64, length: usize) -> i64 {
+        let begun = self.queue.start((0, 0), action, file, (offset, 0, length));
         if begun < 0 {
             return begun;
         }
@@ -271,50 +308,81 @@ impl File {
             if Instant::now() > end {
                 return -i64::from(libc::ETIMEDOUT);
             }
-            queue.reap(Duration::from_millis(100), |_, _, found| {
+            self.queue.reap(Duration::from_millis(100), |_, _, found| {
                 result = Some(found)
             });
         }
-        take(queue.buffer(0));
         result.unwrap_or_default()
     }
-}
 
-impl Handle for File {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> i64 {
+    /// Up to the end of the file or of `buffer`.
+    pub fn read(&mut self, file: OpenFile, buffer: &mut [u8], offset: u64) -> i64 {
         let mut done = 0;
         while done < buffer.len() {
             let part = &mut buffer[done..];
             let length = part.len().min(self.piece_bytes);
-            let place = (offset + done as u64, length);
-            let take = |found: &[u8]| part[..length].copy_from_slice(&found[..length]);
-            match self.request(Action::Read, place, |_| {}, take) {
+            match self.request(Action::Read, file, offset + done as u64, length) {
                 0 => break,
                 found if found < 0 => return found,
-                found => done += (found as usize).min(length),
+                found => {
+                    let found = (found as usize).min(length);
+                    part[..found].copy_from_slice(&self.queue.buffer(0)[..found]);
+                    done += found;
+                }
             }
         }
         done as i64
     }
 
-    fn write_at(&self, buffer: &[u8], offset: u64) -> i64 {
-        let length = buffer.len().min(self.piece_bytes);
-        let action = if self.stable {
+    /// As much as one request holds.
+    pub fn write(&mut self, file: OpenFile, data: &[u8], offset: u64, stable: bool) -> i64 {
+        if !self.queue.is_idle() {
+            return -i64::from(libc::ENOTCONN);
+        }
+        let length = data.len().min(self.piece_bytes);
+        let action = if stable {
             Action::WriteThrough
         } else {
             Action::Write
         };
-        let fill = |room: &mut [u8]| room[..length].copy_from_slice(&buffer[..length]);
-        self.request(action, (offset, length), fill, |_| {})
+        self.queue.buffer(0)[..length].copy_from_slice(&data[..length]);
+        self.request(action, file, offset, length)
+    }
+
+    pub fn commit(&mut self, file: OpenFile) -> i64 {
+        self.request(Action::Commit, file, 0, 0)
+    }
+}
+
+/// An open file with its connection.
+struct File {
+    channel: Mutex<Channel>,
+    file: OpenFile,
+    stable: bool,
+}
+
+impl File {
+    fn with<T>(&self, work: impl FnOnce(&mut Channel) -> T) -> T {
+        let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut channel)
+    }
+}
+
+impl Handle for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> i64 {
+        self.with(|channel| channel.read(self.file, buffer, offset))
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> i64 {
+        self.with(|channel| channel.write(self.file, buffer, offset, self.stable))
     }
 
     fn sync(&self, _data_only: bool) -> i64 {
-        self.request(Action::Commit, (0, 0), |_| {}, |_| {})
+        self.with(|channel| channel.commit(self.file))
     }
 
     fn size(&self) -> i64 {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        match queue.session().facts(self.file) {
+        match self.with(|channel| channel.session().facts(self.file)) {
             Ok(facts) => facts.size_bytes as i64,
             Err(errno) => -i64::from(errno),
         }
@@ -323,8 +391,8 @@ impl Handle for File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        let queue = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let file = self.file;
         // A server that is gone has closed it already.
-        let _ = queue.session().close(self.file);
+        let _ = self.with(|channel| channel.session().close(file));
     }
 }
