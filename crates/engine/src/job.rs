@@ -60,6 +60,7 @@ pub enum EngineName {
     Libcephfs,
     Radosstriper,
     Libsmbclient,
+    Libnfs,
 }
 
 impl EngineName {
@@ -79,6 +80,7 @@ impl EngineName {
             Self::Libcephfs => "libcephfs",
             Self::Radosstriper => "radosstriper",
             Self::Libsmbclient => "libsmbclient",
+            Self::Libnfs => "libnfs",
         }
     }
 

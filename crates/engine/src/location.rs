@@ -11,6 +11,7 @@ use crate::error::EngineError;
 use crate::job::EngineName;
 use crate::metadata::Operation;
 use crate::sys::libcephfs::Libcephfs;
+use crate::sys::libnfs::Libnfs;
 use crate::sys::librados::Librados;
 use crate::sys::libradosstriper::Libradosstriper;
 use crate::sys::libsmbclient::Libsmbclient;
@@ -84,6 +85,7 @@ impl Scheme {
             EngineName::Libcephfs => Libcephfs::get().map(|_| ()),
             EngineName::Libsmbclient => Libsmbclient::get().map(|_| ()),
             EngineName::Radosstriper => Librados::get().and(Libradosstriper::get().map(|_| ())),
+            EngineName::Libnfs => Libnfs::get().map(|_| ()),
             _ => Ok(()),
         };
         found
@@ -210,6 +212,54 @@ pub const SCHEMES: &[Scheme] = &[
         ],
         operations: Operation::ALL,
     },
+    Scheme {
+        name: "nfs",
+        engine: EngineName::Libnfs,
+        example: "nfs://server:2049/export/directory?version=4",
+        words: "an NFS export through libnfs, asynchronous, without the kernel and its cache",
+        package: "libnfs13",
+        choices: NFS,
+        operations: Operation::ALL,
+    },
+];
+
+const NFS: &[Choice] = &[
+    Choice {
+        name: "version",
+        kind: Kind::Number,
+        default: "4",
+        words: "of the protocol: 4, or 3",
+    },
+    Choice {
+        name: "uid",
+        kind: Kind::Number,
+        default: "",
+        words: "the user's number that the server is told; empty: this process's",
+    },
+    Choice {
+        name: "gid",
+        kind: Kind::Number,
+        default: "",
+        words: "the group's number that the server is told; empty: this process's",
+    },
+    Choice {
+        name: "nfsport",
+        kind: Kind::Number,
+        default: "",
+        words: "the server's port, as behind its name; empty: 2049 (version 4), asked for (version 3)",
+    },
+    Choice {
+        name: "mountport",
+        kind: Kind::Number,
+        default: "",
+        words: "the port of the server's mount daemon (version 3); empty: asked for",
+    },
+    Choice {
+        name: "timeout",
+        kind: Kind::Number,
+        default: "60",
+        words: "seconds after which a request without an answer is an error",
+    },
 ];
 
 /// A URL that was read: `container` is the pool (`rados`), `path` what follows it, without `/` at either end.
@@ -311,6 +361,24 @@ impl Location {
         self.text(name).parse().ok()
     }
 
+    /// The server of a container `server:port`, and the port.
+    pub fn server(&self) -> Option<(&str, Option<u16>)> {
+        match self.container.rsplit_once(':') {
+            Some((server, port)) if !port.contains(']') => {
+                Some((server, Some(port.parse().ok().filter(|port| *port > 0)?)))
+            }
+            _ => Some((&self.container, None)),
+        }
+    }
+
+    /// The server that a URL names itself; `None` where something else names it.
+    pub fn server_name(&self) -> Option<&str> {
+        match self.scheme {
+            "nfs" => self.server().map(|(server, _)| server),
+            _ => None,
+        }
+    }
+
     /// All options, those left out with their defaults.
     pub fn options(&self) -> BTreeMap<&'static str, String> {
         let choices = self.described().choices.iter();
@@ -337,9 +405,8 @@ impl Location {
             }
             "smb" if self.user_and_host().1.is_empty() => Some("the host is missing"),
             "smb" if self.path.is_empty() => Some("the share is missing"),
-            "cephfs" | "smb" if self.path.split('/').any(|part| part == ".." || part == ".") => {
-                Some("the path must not hold `.` or `..`")
-            }
+            "cephfs" | "smb" if self.climbs() => Some("the path must not hold `.` or `..`"),
+            "nfs" => self.wrong_with_nfs(),
             _ => None,
         };
         match wrong {
@@ -348,6 +415,29 @@ impl Location {
                 self.url
             ))),
             None => self.check_sizes(),
+        }
+    }
+
+    fn climbs(&self) -> bool {
+        self.path.split('/').any(|part| part == ".." || part == ".")
+    }
+
+    fn wrong_with_nfs(&self) -> Option<&'static str> {
+        let port_of = |name: &str| self.number(name).is_none_or(|port| port < 65_536);
+        match self.server() {
+            _ if self.container.is_empty() => Some("the server is missing"),
+            None => Some("the port is no number from 1 to 65535"),
+            Some((server, _)) if server.contains('@') => Some("a user is given by uid="),
+            Some((_, Some(_))) if !self.text("nfsport").is_empty() => {
+                Some("the port is given twice")
+            }
+            _ if self.climbs() => Some("the path must not hold `.` or `..`"),
+            _ if !matches!(self.text("version"), "3" | "4") => Some("version is 3 or 4"),
+            _ if !port_of("nfsport") || !port_of("mountport") => Some("a port is at most 65535"),
+            _ if !matches!(self.number("timeout"), Some(1..=3600)) => {
+                Some("timeout is from 1 to 3600 seconds")
+            }
+            _ => None,
         }
     }
 
@@ -511,6 +601,13 @@ mod tests {
             ("smb://host/share/../x", ".."),
             ("smb://host/share?timeout=0", "3600"),
             ("smb://host/share?encrypt=maybe", "yes or no"),
+            ("nfs:///export", "the server is missing"),
+            ("nfs://host:port/export", "the port"),
+            ("nfs://host:1/export?nfsport=2", "twice"),
+            ("nfs://host/a/../b", ".."),
+            ("nfs://host/a?version=2", "3 or 4"),
+            ("nfs://host/a?uid=me", "no number"),
+            ("nfs://host/a?timeout=0", "3600"),
             ("ftp://x", "no scheme"),
             ("nothing", "no URL"),
         ] {
@@ -531,6 +628,7 @@ mod tests {
             let _ = Location::parse(&text);
             let _ = Location::parse(&format!("rados://{text}"));
             let _ = Location::parse(&format!("cephfs:///{text}"));
+            let _ = Location::parse(&format!("nfs://{text}"));
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::context::{Context, ThreadEnd, lock};
 use crate::error::EngineError;
 use crate::io::io_uring::Ring;
 use crate::io::mmap::Mmap;
+use crate::io::nfs::Nfs;
 use crate::io::null::Null;
 use crate::io::pooled::Pooled;
 use crate::io::psync::Psync;
@@ -87,6 +88,9 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         }
         EngineName::Libcephfs | EngineName::Libsmbclient => {
             |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
+        }
+        EngineName::Libnfs => {
+            |context, thread| worker::run::<Nfs>(context, thread, Worker::run_queued)
         }
     };
     for thread in 0..context.job.numjobs {

@@ -15,8 +15,18 @@ from leadline.spec.sizes import BlockSize, SizeSplit, Split
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Engine = Literal[
-    "io_uring", "psync", "mmap", "null", "rados", "libcephfs", "radosstriper", "libsmbclient", "xrootd"
-]  # fmt: skip
+    "io_uring",
+    "psync",
+    "mmap",
+    "null",
+    "rados",
+    "libcephfs",
+    "radosstriper",
+    "libsmbclient",
+    "xrootd",
+    "libnfs",
+    "s3",
+]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided"]
 

@@ -36,6 +36,8 @@ ENGINE_OF: Mapping[str, Engine] = {
     "radosstriper": "radosstriper",
     "libsmbclient": "libsmbclient",
     "xrootd": "xrootd",
+    "libnfs": "libnfs",
+    "s3": "s3",
 }
 # Engines whose library has no call that syncs a file.
 WITHOUT_SYNC = ("libsmbclient",)

@@ -6,6 +6,7 @@
 pub mod files;
 pub mod io_uring;
 pub mod mmap;
+pub mod nfs;
 pub mod null;
 pub mod pooled;
 pub mod psync;

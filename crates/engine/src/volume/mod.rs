@@ -6,6 +6,8 @@ mod cephfs_names;
 mod local;
 mod local_names;
 pub mod names;
+mod nfs;
+mod nfs_names;
 mod rados;
 mod rados_names;
 mod radosstriper;
@@ -27,6 +29,7 @@ pub use cephfs::Mount;
 pub use local::Local;
 pub use local_names::LocalNames;
 use names::Names;
+pub use nfs::{Export, open_in as nfs_open, session as nfs_session};
 pub use rados::{Pool, object_name};
 pub use radosstriper::{StripedPool, striped_name};
 pub use smb::Share;
@@ -172,6 +175,7 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
         EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
         EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
+        EngineName::Libnfs => Arc::new(Export::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
@@ -200,14 +204,19 @@ pub fn open_checked(volume: &dyn Volume, name: &str, setup: &Setup) -> Outcome<A
     if found < 0 {
         return Err(VolumeError::new(-found as i32, "look at", name));
     }
-    if (found as u64) < setup.file_bytes {
+    check_size(name, found as u64, setup.file_bytes)?;
+    Ok(file)
+}
+
+/// A file with fewer bytes than a job needs is refused.
+pub fn check_size(name: &str, found_bytes: u64, file_bytes: u64) -> Outcome<()> {
+    if found_bytes < file_bytes {
         let remedy = format!(
-            "the file has {found} bytes and the job needs {}: lay it out first",
-            setup.file_bytes
+            "the file has {found_bytes} bytes and the job needs {file_bytes}: lay it out first"
         );
         return Err(VolumeError::new(libc::ENODATA, "open", name).with_remedy(&remedy));
     }
-    Ok(file)
+    Ok(())
 }
 
 /// A path as volumes take it: our own names, which are UTF-8.
