@@ -135,6 +135,7 @@ def job_words(job: AnyJob) -> dict[str, str]:
     from leadline.spec.job import Job
 
     sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes")
+    sizes += ("buffer", "source_bytes")
     split = job.bssplit if isinstance(job, Job) else None
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
@@ -144,8 +145,10 @@ def job_words(job: AnyJob) -> dict[str, str]:
             text = split.as_text()
         elif name == "command":
             text = shlex.join(value)
+        elif name == "pipeline":
+            text = ",".join(stage["stage"] for stage in value)
         elif isinstance(value, list):
-            text = ",".join(value)
+            text = ",".join(str(part) for part in value)
         elif name in sizes:
             text = units.exact_size(value)
         else:
