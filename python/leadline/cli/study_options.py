@@ -152,11 +152,12 @@ def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
 
 def _check_metrics(study: Study) -> None:
     """`compare.metrics` are names that only the analysis knows."""
-    from leadline.analysis.metrics import known_metrics
+    from leadline.analysis.metrics import STAGE_TIME, known_metrics
     from leadline.errors import SpecError
 
     searched = (work.search.metric for work in study.works.values() if work.search)
-    known = (*known_metrics(), *dict.fromkeys(searched))
+    stages = (f"{STAGE_TIME}{stage.stage}" for work in study.works.values() for stage in work.pipeline or ())
+    known = (*known_metrics(), *dict.fromkeys(searched), *dict.fromkeys(stages))
     for name in study.compare.metrics:
         if name not in known:
             raise SpecError(

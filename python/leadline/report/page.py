@@ -215,7 +215,7 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "interval": fmt.ratio_interval,
         "spread": fmt.ratio_spread,
         "panels": panels,
-        "static": _static_charts((*panels.rates, *panels.copies, *panels.shares)),
+        "static": _static_charts((*panels.rates, *panels.copies, *panels.shares, *panels.stages)),
         "application": printed_tables(findings.application) if findings.application else (),
         "legend": _legend(findings),
         "chains": chains,
@@ -305,6 +305,7 @@ def _job_options(cell: Cell) -> dict[str, str]:
 
 
 _SIZES = {"bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes"}
+_SIZES |= {"buffer", "source_bytes"}
 _PLAIN = {"random_distribution": "map", "shared": "none", "thinktime_blocks": 1}  # what need not be said
 
 
@@ -353,6 +354,8 @@ def _job_value(name: str, value: Any) -> str:
         return units.exact_size(value)
     if name == "command":
         return shlex.join(map(str, value))
+    if name == "pipeline":
+        return ",".join(str(stage["stage"]) for stage in value)
     if isinstance(value, list):
         return "+".join(str(item) for item in value)
     if name == "bssplit":

@@ -46,7 +46,8 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     traces = stage_traces(heard[0], found, summary["started_unix_ns"], job["directory"]) if heard else {}
     rows = [_row(job, one, summary["started_unix_ns"], traces) for one in found]
     write_stages(Path(job["result"]), job["trial"], rows)
-    return summary
+    times = [{"client": row.client, "stage": row.stage, "seconds": row.seconds} for row in rows]
+    return {**summary, "stages": times}
 
 
 @contextlib.contextmanager
@@ -150,6 +151,7 @@ def _row(
         enlarges=bool(stage["width"] and job["source_width"] and stage["width"] > job["source_width"]),
         interfaces=json.dumps(one["interfaces"]),
         details=json.dumps(one["details"]),
+        host_busy_share=one["host_busy_share"],
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from leadline.observe.children import user_environment
-from leadline.observe.proc_parse import parse_net_dev
+from leadline.observe.proc_parse import CpuTime, parse_net_dev, parse_stat
 from leadline.run import pipeline_steps
 from leadline.run.copies import run_copies
 from leadline.run.gate import Start
@@ -60,7 +60,7 @@ class Client:
         output = self._output(stage, directory, inputs)
         input_bytes = self._input_bytes(stage, inputs)
         self._forget(inputs)
-        before = _interfaces()
+        before, cpus = _interfaces(), _cpus()
         begun = time.monotonic_ns()
         accounts: list[dict[str, Any]] = []
         details: list[dict[str, Any]] = []
@@ -78,7 +78,7 @@ class Client:
             error = str(found)
         started = min((one["begun_ns"] for one in accounts), default=begun)
         ended = max((one["ended_ns"] for one in accounts), default=begun)
-        after = _interfaces()
+        after, busy = _interfaces(), _busy_share(cpus, _cpus())
         settled = self._settle(directory, inputs) if error is None else 0
         self._files[stage["stage"]] = output
         self._append(
@@ -96,6 +96,7 @@ class Client:
                 "output_bytes": _size(output),
                 "inputs": [str(path) for path in inputs],
                 "interfaces": _change(before, after),
+                "host_busy_share": busy,
                 "details": details,
                 **_sums(accounts),
             }
@@ -140,9 +141,10 @@ class Client:
         begun = int(account.get("released_ns", time.monotonic_ns()))
         ended = begun + int(account.get("wall_ns", 0))
         error = summary["error"]["message"] if summary["error"] else None
-        if said is not None:  # without the time that starting Python took
-            begun, ended = said.pop("begun_ns"), said.pop("ended_ns")
-        return {**account, "said": said, "error": error, "begun_ns": begun, "ended_ns": ended}
+        cost = {"begun_ns": begun, "ended_ns": ended}
+        if said is not None:  # without what starting Python took
+            cost = said.pop("cost")
+        return {**account, "said": said, "error": error, **cost}
 
     def _step(self, action: Mapping[str, Any], inputs: Sequence[Path], output: Path) -> str:
         job = {
@@ -240,6 +242,20 @@ def _interfaces() -> dict[str, dict[str, int]]:
     except OSError:
         return {}
     return {name: asdict(found) for name, found in parse_net_dev(text).items()}
+
+
+def _cpus() -> CpuTime | None:
+    try:
+        return parse_stat(Path("/proc/stat").read_text()).get("cpu")
+    except OSError:
+        return None
+
+
+def _busy_share(before: CpuTime | None, after: CpuTime | None) -> float | None:
+    """How busy all CPUs of the host were, whoever kept them so; None for less than a tick of the clock."""
+    if before is None or after is None or after.total <= before.total:
+        return None
+    return (after.busy - before.busy) / (after.total - before.total)
 
 
 def _change(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:

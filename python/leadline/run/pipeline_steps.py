@@ -10,6 +10,7 @@ import contextlib
 import errno
 import json
 import os
+import resource
 import stat
 import sys
 import time
@@ -242,7 +243,7 @@ STEPS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 def main() -> int:
     """Do the step of the command line's JSON."""
     job = json.loads(sys.argv[1])
-    begun = time.monotonic_ns()
+    begun, before = time.monotonic_ns(), resource.getrusage(resource.RUSAGE_SELF)
     try:
         did = STEPS[job["step"]](job)
     except StepError as error:
@@ -252,7 +253,14 @@ def main() -> int:
         words = error.strerror or str(error) or errno.errorcode.get(error.errno or 0, "failed")
         sys.stderr.write(f"{job['step']}: {words}\n")
         return 1
-    sys.stdout.write(json.dumps({**did, "begun_ns": begun, "ended_ns": time.monotonic_ns()}) + "\n")
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cost = {
+        "begun_ns": begun,
+        "ended_ns": time.monotonic_ns(),
+        "cpu_user_ns": round((after.ru_utime - before.ru_utime) * 1e9),
+        "cpu_system_ns": round((after.ru_stime - before.ru_stime) * 1e9),
+    }
+    sys.stdout.write(json.dumps({**did, "cost": cost}) + "\n")
     return 0
 
 

@@ -29,6 +29,7 @@ class StageRow:
     the seconds are of files on the target alone, by the trace, and None without one. `passes` is how often the
     stage read its inputs, whole ones counted as 1; `passes_by` says whether the trace or the calls tell it.
     `settle_ns` is how long syncing and dropping what it left in the page cache took, after its end.
+    `host_busy_share` is of all CPUs of the host, whoever used them.
     `interfaces` (name -> received and sent bytes and packets) and `details` (what built-in steps said) are JSON.
     """
 
@@ -59,6 +60,7 @@ class StageRow:
     enlarges: bool
     interfaces: str
     details: str
+    host_busy_share: float | None
 
     @property
     def seconds(self) -> float:
