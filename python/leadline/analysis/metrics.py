@@ -72,6 +72,11 @@ def metric_stage(name: str) -> str | None:
     return name.removeprefix(STAGE_TIME) if name.startswith(STAGE_TIME) else None
 
 
+def _stage_kind(name: str) -> MetricKind | None:
+    stage = metric_stage(name)
+    return None if stage is None else MetricKind("s", False, f"time of stage {stage}")
+
+
 def stage_names(job: Mapping[str, object]) -> tuple[str, ...]:
     """The stages of a pipeline's JSON, in order; none for every other job."""
     found = job.get("pipeline")
@@ -85,14 +90,11 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
-    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name)
+    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name) or _stage_kind(name)
     if of_program is not None:
         return of_program
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
     plain = name if before is None else name.removeprefix(f"{before}_")
-    stage = metric_stage(name)
-    if stage is not None:
-        return MetricKind("s", False, f"time of stage {stage}")
     if plain == "bandwidth":
         return MetricKind("B/s", True, "bandwidth")
     if plain.startswith("rate_at_"):
@@ -173,8 +175,8 @@ def trial_metrics(
 ) -> Measured:
     """Every metric of one trial. `latency` are this trial's rows, `traces` those of its copies."""
     if account_of(trial):
-        values, reasons = application_metrics(copies_of(trial, traces or {}))
-        return Measured({**values, **_stage_times(trial)}, reasons)
+        of_copies, lacking = application_metrics(copies_of(trial, traces or {}))
+        return Measured({**of_copies, **_stage_times(trial)}, lacking)
     phases = operation_phases(trial)
     if phases:
         return _operation_metrics(trial, phases, latency)

@@ -134,8 +134,17 @@ def job_words(job: AnyJob) -> dict[str, str]:
     from leadline import units
     from leadline.spec.job import Job
 
-    sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes")
-    sizes += ("buffer", "source_bytes")
+    sizes = (
+        "bs",
+        "size",
+        "rate_bytes_per_s",
+        "offset",
+        "offset_increment",
+        "file_size",
+        "input_bytes",
+        "buffer",
+        "source_bytes",
+    )
     split = job.bssplit if isinstance(job, Job) else None
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
@@ -149,7 +158,7 @@ def job_words(job: AnyJob) -> dict[str, str]:
             text = ",".join(stage["stage"] for stage in value)
         elif isinstance(value, list):
             text = ",".join(str(part) for part in value)
-        elif name in sizes:
+        elif name in (*sizes, "buffer", "source_bytes"):
             text = units.exact_size(value)
         else:
             text = units.exact_duration(value) if name.endswith("_ns") else str(value).lower()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import make_console
-from leadline.cli.gate_options import fail_if_option, gate_code, judge_gates, parse_gates, say_gates
 from leadline.cli.films import make_films
+from leadline.cli.gate_options import fail_if_option, gate_code, judge_gates, parse_gates, say_gates
 from leadline.cli.growth import make_growth
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
 from leadline.cli.signals import StopRequest
@@ -44,7 +44,9 @@ _Asked = tuple[str, tuple[str, ...], tuple[str, ...], int | None, int | None, tu
     is_flag=True,
     help="Drop this host's caches before each trial: needs root, and slows every program on it down.",
 )
-@click.option("--clients", type=click.IntRange(1, 128), help="With a pipeline: how many go through it at once.")
+@click.option(
+    "--clients", type=click.IntRange(1, 128), help="With a pipeline: how many go through it at once."
+)
 @click.option("--max-rate", metavar="RATE", help="Most bytes per second, for example 100M.")
 @click.option(
     "--grace",
@@ -102,7 +104,19 @@ def command(
     """
     gates = parse_gates(fail_if)
     if resume is not None:
-        if study or targets or sets or blocks or seed or out or until or budget or program or input_path or clients:
+        if (
+            study
+            or targets
+            or sets
+            or blocks
+            or seed
+            or out
+            or until
+            or budget
+            or program
+            or input_path
+            or clients
+        ):
             raise UsageError(
                 "--resume goes on with a result as it was planned: it takes no study, target or option",
                 f"write: leadline run --resume {resume}",

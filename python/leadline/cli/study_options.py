@@ -52,7 +52,7 @@ def application_options(command: _Command) -> _Command:
         "--source",
         "input_path",
         metavar="PATH",
-        help="Directory or file that a study's command or pipeline reads; a command's is copied to each target.",
+        help="Directory or file that a study's command or pipeline reads; it is copied to each target.",
     )
     words = click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
     return words(staged(command))
@@ -75,6 +75,7 @@ def load_plan(
     from leadline.observe.mounts import inspect
     from leadline.plan import make_plan
     from leadline.spec.library import load_study
+    from leadline.spec.pipeline import Scout
     from leadline.spec.target import Target
     from leadline.spec.targets import parse_targets
 
@@ -99,8 +100,7 @@ def load_plan(
         study.seed,
         unavailable=unavailable,
         look=functools.cache(_look),
-        look_at_source=functools.cache(_look_at_source),
-        look_at_version=functools.cache(_look_at_version),
+        scout=Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
     )
     return study, plan, facts
 

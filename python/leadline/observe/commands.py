@@ -45,7 +45,12 @@ def program_version(program: str, deadline_s: float = _VERSION_S) -> ProgramVers
     for option in ("-version", "--version"):
         try:
             done = subprocess.run(
-                [program, option], capture_output=True, text=True, timeout=deadline_s, check=False, errors="replace"
+                [program, option],
+                capture_output=True,
+                text=True,
+                timeout=deadline_s,
+                check=False,
+                errors="replace",
             )
         except (OSError, subprocess.TimeoutExpired):
             continue

@@ -24,7 +24,9 @@ _INVALID = ("moov atom not found", "Invalid data found")
 
 def film_path(film: Film, environment: Mapping[str, str]) -> Path:
     """Where a film is kept between runs, made or not: the user's cache directory."""
-    home = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME") or "~").expanduser() / ".cache")
+    home = environment.get("XDG_CACHE_HOME") or str(
+        Path(environment.get("HOME") or "~").expanduser() / ".cache"
+    )
     return Path(home) / "leadline" / "films" / film.name
 
 
@@ -43,7 +45,11 @@ def _look_at_video(path: str, size: int) -> SourceFacts:
     code, text, errors = _ask(command)
     if code != 0:
         why = errors or "it cannot be read"
-        whole = f"{_first(why, path)} (is it whole?)" if any(word in why for word in _INVALID) else _first(why, path)
+        whole = (
+            f"{_first(why, path)} (is it whole?)"
+            if any(word in why for word in _INVALID)
+            else _first(why, path)
+        )
         return SourceFacts(path, size, problem=f"it is no video that ffprobe can read: {whole}")
     described: dict[str, Any] = json.loads(text)
     streams = described.get("streams") or []
@@ -59,7 +65,7 @@ def _look_at_video(path: str, size: int) -> SourceFacts:
 
 
 def _is_cut(path: str) -> str | None:
-    """Why the end of a film cannot be read; None where it can. A film whose index is at its start needs this."""
+    """Why the end of a film cannot be read; None where it can. Its index may be whole and it not."""
     command = ["ffmpeg", "-nostdin", "-v", "error", "-sseof", "-1", "-i", f"file:{path}"]
     code, _, errors = _ask([*command, "-map", "0:v:0", "-f", "null", "-"])
     if code == 0 and not errors:
@@ -76,11 +82,14 @@ def _ask(command: list[str]) -> tuple[int, str, str]:
         return 1, "", f"{command[0]} is not installed"
     except subprocess.TimeoutExpired:
         return 1, "", f"no answer within {_DEADLINE_S:g} s"
-    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace").strip()
+    return (
+        done.returncode,
+        done.stdout.decode("utf-8", "replace"),
+        done.stderr.decode("utf-8", "replace").strip(),
+    )
 
 
 def _first(text: str, path: str) -> str:
     """The first line, without the path, which is said already."""
     line = text.replace(f"file:{path}", "").replace(path, "").strip(" :\n").splitlines()
     return line[0].strip(" :") if line else ""
-

@@ -1,4 +1,4 @@
-"""The Gantt chart of a pipeline: what each target did when, all on one scale of time, as Vega-Lite specifications."""
+"""The Gantt chart of a pipeline: what each target did when, all on one scale of time, as Vega-Lite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def stage_charts(view: ApplicationView | None, names: list[str]) -> tuple[Chart,
         clients = len({span.client for span in spans if span.series == series})
         height = len(stages) * (_BAR * clients + _GAP)
         layers = _layers(stages, names, last_s / scale.divisor)
-        charts.append(Chart(f"stages-{place}", fmt.printable(series), scale.label, words, panel(rows, layers, height)))
+        charts.append(
+            Chart(f"stages-{place}", fmt.printable(series), scale.label, words, panel(rows, layers, height))
+        )
     return tuple(charts)
 
 

@@ -295,12 +295,12 @@ def _job_options(cell: Cell) -> dict[str, str]:
     """A job in fio's words, without what is off or has no meaning for it."""
     mixed = len(metrics.directions(cell)) > 1
     open_loop = bool(cell.job.get("rate_bytes_per_s") or cell.job.get("rate_iops"))
-    idle = {"notes", *([] if mixed else ["rwmixread"]), *([] if open_loop else ["arrival"])}
+    idle = {"notes", "film", *([] if mixed else ["rwmixread"]), *([] if open_loop else ["arrival"])}
     idle |= {name for name, value in _PLAIN.items() if cell.job.get(name) == value}
     return {
         name: f"{name.removesuffix('_ns').removesuffix('_bytes_per_s')}={_job_value(name, value)}"
         for name, value in cell.job.items()
-        if name not in idle and (name == "rwmixread" or value not in (None, False, 0, ""))
+        if name not in idle and (name == "rwmixread" or value not in (None, False, 0, "", []))
     }
 
 

@@ -1,6 +1,6 @@
 """Makes a film to measure with: ProRes 422 HQ, moving and noisy, kept in the user's cache between runs.
 
-A still or a test card would compress unlike a film. The noise is what ffmpeg makes by its seed, so that the same
+A still or a test card would compress unlike a film. The noise follows from a seed, so that the same
 parameters give the same film. A second or two are made and then repeated: encoders do not look back that far.
 """
 
@@ -53,7 +53,21 @@ def _first_part(film: Film, place: Path) -> list[str]:
     )
     sound = "anoisesrc=amplitude=0.1:color=pink:sample_rate=48000:seed=1,aformat=channel_layouts=stereo"
     return [
-        *("ffmpeg", "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", sound),
+        *(
+            "ffmpeg",
+            "-nostdin",
+            "-v",
+            "error",
+            "-y",
+            "-f",
+            "lavfi",
+            "-i",
+            picture,
+            "-f",
+            "lavfi",
+            "-i",
+            sound,
+        ),
         *("-t", f"{_part_ns(film) / 1e9:.6f}", "-c:v", "prores_aw", "-profile:v", "3"),
         *("-pix_fmt", "yuv422p10le", "-c:a", "pcm_s16le", "-fflags", "+bitexact", str(place)),
     ]

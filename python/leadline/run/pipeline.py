@@ -1,6 +1,6 @@
 """A worker's part of a pipeline's trial: its clients run at once, and their stages become a table.
 
-Clients are processes of `pipeline_client`; the table is written here whether all of them came to their end or not.
+Clients are processes of `pipeline_client`; the table is written here, also where one of them failed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _progress(path: Path) -> list[dict[str, Any]]:
 
 
 def _without_starting(summary: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A trial begins with its first stage and ends with its last: starting our own processes is no part of it."""
+    """A trial lasts from its first stage to its last: starting our own processes is no part of it."""
     if not found:
         return dict(summary)
     started = min(one["started_unix_ns"] for one in found)
@@ -164,5 +164,3 @@ def _passes(one: Mapping[str, Any], trace: StageTrace | None) -> tuple[float | N
         return trace.inputs_read_bytes / size, "trace"
     moved = one["read_bytes"]
     return (None, None) if moved is None else (moved / size, "calls")
-
-

@@ -258,7 +258,9 @@ def _busy_share(before: CpuTime | None, after: CpuTime | None) -> float | None:
     return (after.busy - before.busy) / (after.total - before.total)
 
 
-def _change(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+def _change(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
     """What went over each interface that was there all the time and carried something."""
     found = {}
     for name in after:

@@ -1,6 +1,6 @@
 """The built-in steps of a pipeline, each in a process of its own, so that they are traced like any program.
 
-Run as a file with one argument, JSON: no module of leadline is loaded, and only what a step needs of Python's.
+Run as a file with one argument, JSON: nothing of leadline is loaded, and of Python what a step needs.
 A step says on standard output what it did, as one line of JSON, and on standard error why it could not.
 """
 
@@ -181,7 +181,7 @@ def _free_name(place: str, name: str) -> str:
 
 
 def _link(path: str, name: str) -> int:
-    os.link(path, name)  # noqa: PTH200
+    os.link(path, name)
     return os.stat(name).st_size  # noqa: PTH116
 
 
@@ -198,19 +198,19 @@ def _choose(job: dict[str, Any], place: str) -> tuple[str, str]:
 
 
 def _links_are_wrong(place: str, seen_from: str | None) -> str | None:
-    """What is wrong with links in a directory, seen by this client and by a second one; None where nothing is."""
+    """What is wrong with links in a directory, for this client or a second one; None where nothing is."""
     first, second = (os.path.join(place, f".leadline-link-{n}") for n in (1, 2))  # noqa: PTH118
     try:
         with open(first, "wb") as file:  # noqa: PTH123
             file.write(b"probe")
         try:
-            os.link(first, second)  # noqa: PTH200
+            os.link(first, second)
         except OSError as error:
             return f"link: {error.strerror}"
         wrong = _looks_wrong(first, second, "here")
         if wrong is None and seen_from is not None:
-            names = (os.path.join(seen_from, os.path.basename(name)) for name in (first, second))  # noqa: PTH118, PTH119
-            wrong = _looks_wrong(*names, "from the second client")
+            there = [os.path.join(seen_from, os.path.basename(name)) for name in (first, second)]  # noqa: PTH118, PTH119
+            wrong = _looks_wrong(there[0], there[1], "from the second client")
         return wrong
     finally:
         for name in (first, second):

@@ -30,25 +30,26 @@ class StageTrace:
 def stage_traces(
     tables: TraceTables, stages: Sequence[Mapping[str, Any]], started_unix_ns: int, directory: str
 ) -> dict[tuple[int, int], StageTrace]:
-    """By client and place. `directory` is the study's on the target; a stage without any process is left out."""
+    """By client and place. `directory` is the study's on the target; one without a process is left out."""
     owner: dict[tuple[int, int], tuple[int, int]] = {}  # copy and process -> client and place
     for row in tables.processes:
         for one in stages:
             begins = one["from_unix_ns"] - started_unix_ns
-            if one["client"] == row.copy and begins <= row.started_ns <= one["ended_unix_ns"] - started_unix_ns:
+            if (
+                one["client"] == row.copy
+                and begins <= row.started_ns <= one["ended_unix_ns"] - started_unix_ns
+            ):
                 owner[row.copy, row.process] = (one["client"], one["place"])
-    inputs = {
-        (one["client"], one["place"]): tuple(str(path) for path in one["inputs"]) for one in stages
-    }
+    inputs = {(one["client"], one["place"]): tuple(str(path) for path in one["inputs"]) for one in stages}
     sums = {key: [0.0] * (len(_COLUMNS) + 1) for key in owner.values()}
-    for row in _files_below(tables, directory):
-        key = owner.get((row["copy"], row["process"]))
+    for file in _files_below(tables, directory):
+        key = owner.get((file["copy"], file["process"]))
         if key is None:
             continue
         for place, name in enumerate(_COLUMNS):
-            sums[key][place] += row[name] or 0
-        if any(row["path"] == path or row["path"].startswith(f"{path}/") for path in inputs[key]):
-            sums[key][-1] += row["BYTES_READ"] or 0
+            sums[key][place] += file[name] or 0
+        if any(file["path"] == path or file["path"].startswith(f"{path}/") for path in inputs[key]):
+            sums[key][-1] += file["BYTES_READ"] or 0
     return {
         key: StageTrace(int(found[0]), int(found[1]), int(found[5]), found[2], found[3], found[4])
         for key, found in sums.items()

@@ -218,7 +218,9 @@ class JobOptions(BaseModel):
         None, description="with command: how many of it run at once; 1"
     )
     input: str | None = Field(
-        None, min_length=1, description="with command or pipeline: directory or file that it reads; staged into each target"
+        None,
+        min_length=1,
+        description="with command or pipeline: directory or file that it reads; staged into each target",
     )
     cache: Literal["cold", "warm"] | None = Field(
         None, description="with command or pipeline: its input dropped from caches, or not; cold"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -167,11 +166,10 @@ class ProgramVersion:
     numbers: tuple[int, ...] | None
 
 
-# Looks at a source: a path or a film, and whether it must be a video.
-LookAtSource = Callable[[str | None, Film | None, bool], SourceFacts]
-LookAtVersion = Callable[[str], ProgramVersion]
+@dataclass(frozen=True)
+class Scout:
+    """Finds out what a pipeline needs to know of this host: `source` of a path or a film (and whether it must
+    be a video), `version` of a program."""
 
-
-def file_name(path: str) -> str:
-    """The last part of a path, which names the copies that steps make of a file."""
-    return PurePath(path).name
+    source: Callable[[str | None, Film | None, bool], SourceFacts]
+    version: Callable[[str], ProgramVersion]

@@ -16,7 +16,7 @@ from leadline.spec.distribution import MAP
 from leadline.spec.fields import AUTO
 from leadline.spec.job import MIXED, READ_ONLY, Engine, Job, JobOptions
 from leadline.spec.metadata import FIRST_BYTE, AnyJob, MetadataJob
-from leadline.spec.pipeline import LookAtSource, LookAtVersion
+from leadline.spec.pipeline import Scout
 from leadline.spec.rule import BS_DEFAULT_BYTES
 from leadline.spec.rules_data import sizes_of
 from leadline.spec.sizes import as_split, common_step
@@ -37,8 +37,8 @@ class Surroundings:
     """What a job is resolved against, besides the target: this host and the limits of the study.
 
     `auto_bytes` is the data set that `size: auto` stands for; `unavailable` gives the reason for each
-    engine that does not work on this host; `look` finds out about a command, `look_at_source` and
-    `look_at_version` about what a pipeline begins with and the programs that it needs.
+    engine that does not work on this host; `look` finds out about a command, `scout` about what a pipeline
+    begins with and the programs that it needs.
     """
 
     memory_bytes: int
@@ -46,8 +46,7 @@ class Surroundings:
     max_rate_bytes_per_s: int | None
     unavailable: Mapping[str, str]
     look: Look | None = None
-    look_at_source: LookAtSource | None = None
-    look_at_version: LookAtVersion | None = None
+    scout: Scout | None = None
 
 
 @dataclass(frozen=True)

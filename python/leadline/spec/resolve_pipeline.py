@@ -73,9 +73,7 @@ def film_of(options: JobOptions) -> Film | None:
     if options.resolution is None:
         return None
     width, height = (int(part) for part in options.resolution.split("x"))
-    return Film(
-        width, height, options.frame_rate or FILM_RATE, options.duration or FILM_DURATION_NS
-    )
+    return Film(width, height, options.frame_rate or FILM_RATE, options.duration or FILM_DURATION_NS)
 
 
 def film_bytes(film: Film) -> int:
@@ -104,7 +102,7 @@ def _check_programs(work: str, options: JobOptions, target: Target, around: Surr
     """The versions in `needs`."""
     for program, least in (options.needs or {}).items():
         _program(work, program, target, around)
-        found = around.look_at_version(program) if around.look_at_version else None
+        found = around.scout.version(program) if around.scout else None
         wanted = tuple(int(part) for part in least.split(".") if part.isdigit())
         if found is not None and found.numbers is not None and found.numbers < wanted:
             words = f"{program} is version {found.words} here, and {least} is the oldest that will do"
@@ -139,9 +137,9 @@ def _source(
             remedy = "add --source FILE, or --set resolution=1920x1080 for a film that is made"
             fail(work, target, "input", "the pipeline has no source", remedy)
         return SourceFacts(None)
-    if around.look_at_source is None:
+    if around.scout is None:
         return SourceFacts(options.input or "", film_bytes(film) if film else 0)
-    found = around.look_at_source(options.input, film, options.expects == "video")
+    found = around.scout.source(options.input, film, options.expects == "video")
     if found.problem:
         fail(work, target, "input", f"source {found.path}: {found.problem}", "name another source")
     return found
@@ -200,8 +198,8 @@ def _say(job: PipelineJob, source: SourceFacts, facts: TargetFacts, notes: list[
     if wide:
         notes.append(f"{', '.join(wide)}: wider than the source ({source.width}), so it is enlarged")
     if job.cache == "cold":
-        notes.append("cache cold: what a stage wrote is synced and dropped from this host's page cache after it")
+        notes.append(
+            "cache cold: what a stage wrote is synced and dropped from this host's page cache after it"
+        )
     limit = units.exact_duration(job.runtime_ns)
     notes.append(f"runtime {limit}: a trial that takes longer is ended and counts as failed")
-
-

@@ -31,7 +31,9 @@ def without_pipeline(options: JobOptions) -> Iterator[Problem]:
     """Options that mean something only with a pipeline."""
     for key in _OWN:
         if getattr(options, key) is not None:
-            yield Problem(key, "means nothing without pipeline", "add pipeline: [{stage: …}], or leave it out")
+            yield Problem(
+                key, "means nothing without pipeline", "add pipeline: [{stage: …}], or leave it out"
+            )
 
 
 def stages_of(options: JobOptions) -> tuple[StageOptions, ...]:
@@ -61,7 +63,9 @@ def _source(options: JobOptions) -> Iterator[Problem]:
         remedy = f"leave {said[0]} out, or the source"
         yield Problem(said[0], "is of a film that is made, but a source is named", remedy)
     if said and options.resolution is None:
-        yield Problem(said[0], "is of a film that is made, which needs a resolution", "add resolution: 1920x1080")
+        yield Problem(
+            said[0], "is of a film that is made, which needs a resolution", "add resolution: 1920x1080"
+        )
     if options.duration == 0:
         yield Problem("duration", "a film of no length is none", "write 1s, or more")
 
@@ -91,7 +95,7 @@ def _stages(stages: Sequence[StageOptions]) -> Iterator[Problem]:
             if name not in known:
                 remedy = f"name some of: {', '.join(known)}"
                 yield Problem("pipeline", f"{where}: input {name!r} is no stage before it", remedy)
-        if stage.do is not None and stage.step is not None or stage.do is not None and stage.command:
+        if (stage.do is not None and stage.step is not None) or (stage.do is not None and stage.command):
             remedy = "put it into do as well"
             yield Problem("pipeline", f"{where}: has do and a step or command beside it", remedy)
         for action in stage.actions:
@@ -99,7 +103,9 @@ def _stages(stages: Sequence[StageOptions]) -> Iterator[Problem]:
         known.append(stage.stage)
 
 
-def _action(where: str, stage: StageOptions, action: ActionOptions, known: Sequence[str]) -> Iterator[Problem]:
+def _action(
+    where: str, stage: StageOptions, action: ActionOptions, known: Sequence[str]
+) -> Iterator[Problem]:
     if (action.step is None) == (action.command is None):
         what = "does nothing" if action.step is None else "has both a step and a command"
         remedy = "write step: NAME or command: [program, word]"
@@ -117,6 +123,11 @@ def _action(where: str, stage: StageOptions, action: ActionOptions, known: Seque
         yield Problem("pipeline", f"{where}: download begins a pipeline", "make it the first stage")
     if action.command is not None and not (action.command and action.command[0].strip()):
         yield Problem("pipeline", f"{where}: names no program", "begin its command with the program's name")
+    yield from _words(where, action, known)
+
+
+def _words(where: str, action: ActionOptions, known: Sequence[str]) -> Iterator[Problem]:
+    """Words that no program can be given, and places that look like a slip of the pen."""
     for word in action.command or ():
         if "\0" in word:
             yield Problem("pipeline", f"{where}: a word holds a zero byte", "take it out")

@@ -1,4 +1,4 @@
-"""The table `stages`: what each stage of a pipeline took and moved, one Parquet file a trial beside its others.
+"""The table `stages`: what each stage of a pipeline took and moved, a Parquet file a trial beside its others.
 
 Only trials of pipelines have one. It is written by the trial's worker, before the trial counts as finished.
 """
@@ -25,12 +25,12 @@ STAGES = "stages"
 class StageRow:
     """One stage of one client in one trial. Times in ns count from the trial's start; `place` from 1.
 
-    `state` is complete or error. `read_bytes` and `write_bytes` count all read and write calls; `target_*` and
-    the seconds are of files on the target alone, by the trace, and None without one. `passes` is how often the
-    stage read its inputs, whole ones counted as 1; `passes_by` says whether the trace or the calls tell it.
+    `state` is complete or error. `read_bytes` and `write_bytes` count all read and write calls; `target_*`
+    and the seconds are of files on the target alone, by the trace, and None without one. `passes` is how
+    often the stage read its inputs, whole ones counted as 1; `passes_by`: whether the trace or the calls tell it.
     `settle_ns` is how long syncing and dropping what it left in the page cache took, after its end.
     `host_busy_share` is of all CPUs of the host, whoever used them.
-    `interfaces` (name -> received and sent bytes and packets) and `details` (what built-in steps said) are JSON.
+    `interfaces` (name -> received and sent bytes and packets) and `details` (what steps said) are JSON.
     """
 
     trial: str

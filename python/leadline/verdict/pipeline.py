@@ -1,7 +1,7 @@
 """The tables of a study of pipelines: operations, their comparison by target, network rates, where time went.
 
-A series is one pipeline on one target. Figures are of complete trials; where there is none, of what was measured
-before a stage failed, in a table of its own kind: what happened, not how fast it is.
+A series is one pipeline on one target. Figures are of complete trials; where there is none, of what was
+measured before a stage failed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from leadline.verdict.model import (
     Comparison,
     Quantity,
     StageSpan,
+    State,
 )
+from leadline.verdict.validity import worst
 
 WHOLE = "the whole"
 _COPYING = ("download", "ingest", "copy")
 _BITS = 8
+_TIMES = "\u00d7"  # multiplication sign
 
 
 @dataclass(frozen=True)
@@ -152,13 +155,11 @@ def _marked(lines: Sequence[Line], stage: str) -> str:
 
 def _ratio(found: Comparison | None) -> Quantity:
     if found is None or found.ratio is None:
-        return Quantity(None, "×", reason="not measured on both")
-    return Quantity(found.ratio, "×", found.low, found.high, found.blocks)
+        return Quantity(None, _TIMES, reason="not measured on both")
+    return Quantity(found.ratio, _TIMES, found.low, found.high, found.blocks)
 
 
-def _worst(lines: Sequence[Line]) -> str:
-    from leadline.verdict.validity import worst
-
+def _worst(lines: Sequence[Line]) -> State:
     return worst([line.cell.validity.state for line in lines])
 
 
@@ -223,8 +224,8 @@ def _time_spent(lines: Sequence[Line]) -> ApplicationTable:
         ("Target", "Operation"),
         ("Duration", "Reading", "Writing", "Metadata", "Computing", "CPU time"),
         tuple(rows),
-        "Reading, writing and metadata: calls on files of the target, by the trace. Computing is the remainder,"
-        " waiting for a CPU included. CPU time adds up all processors.",
+        "Reading, writing and metadata: calls on files of the target, by the trace. Computing is the"
+        " remainder, waiting for a CPU included. CPU time adds up all processors.",
     )
 
 
@@ -295,7 +296,7 @@ def _network(lines: Sequence[Line]) -> ApplicationTable:
         ("Target", "Operation", "Interface"),
         ("Incoming", "Packets in", "Outgoing", "Packets out"),
         tuple(rows),
-        "Whole interfaces while an operation ran, everybody's traffic; what is sent through lo arrives there too.",
+        "Whole interfaces while an operation ran, everybody's traffic; through lo all that is sent arrives.",
     )
 
 
@@ -326,5 +327,3 @@ def _spans(lines: Sequence[Line]) -> Iterator[StageSpan]:
                     line.cell.validity.state,
                     "enlarges its source" if row.enlarges else row.error or "",
                 )
-
-

@@ -51,11 +51,16 @@ def _compared(comparisons: Sequence[Comparison], several: bool) -> Iterator[Stat
             if names:
                 margin = f" (within {pairs[0].margin:.0%})" if verdict == "same" else ""
                 one = len(names) == 1
-                verb = {"do not differ": "does not differ", "are undecided": "is undecided"}[words] if one else words
+                verb = (
+                    {"do not differ": "does not differ", "are undecided": "is undecided"}[words]
+                    if one
+                    else words
+                )
                 parts.append(f"{_listed(names)} {verb}{margin}")
         where = f"{work}, {other} against {base}" if several else f"{other} against {base}"
         evidence = tuple(
-            f"{metric_stage(c.metric)}: {units.format_number(c.ratio)} times the time, {_bounds(c)}: {c.verdict}"
+            f"{metric_stage(c.metric)}: {units.format_number(c.ratio)} times the time, {_bounds(c)}:"
+            f" {c.verdict}"
             for c in pairs
             if c.ratio is not None
         )
@@ -141,7 +146,7 @@ def _adds_up(line: Line, name: str) -> Iterator[Statement]:
             rest_s = whole_s - stages_s - settle_s
             allowed_s = max(limit["unaccounted_share"] * whole_s, limit["starting_s"] * len(own))
             words.append(
-                f"{own[0].trial}, client {client}: {stages_s:.3f} s in stages, {settle_s:.3f} s settling them,"
+                f"{own[0].trial}, client {client}: {stages_s:.3f} s in stages, {settle_s:.3f} s settling,"
                 f" {rest_s:.3f} s between; {whole_s:.3f} s from the first start to the last end"
             )
             if not -_CLOCK_S <= rest_s <= allowed_s:
@@ -149,11 +154,13 @@ def _adds_up(line: Line, name: str) -> Iterator[Statement]:
     if off:
         yield Statement(
             "caution",
-            f"{name}: the times of the stages do not add up to the time from the first start to the last end.",
+            f"{name}: times of stages do not add up to the time from the first start to the last end.",
             tuple(off[:_SAID_MAX]),
         )
     elif words:
-        yield Statement("finding", f"{name}: stages add up to the whole, by their timestamps.", tuple(words[:_SAID_MAX]))
+        yield Statement(
+            "finding", f"{name}: stages add up to the whole, by their timestamps.", tuple(words[:_SAID_MAX])
+        )
 
 
 def _details(row: StageRow) -> list[dict[str, object]]:
@@ -171,7 +178,9 @@ def _links(line: Line, name: str) -> Iterator[Statement]:
             if said.get("how") == "copy" and said.get("why") != "asked for"
         }
         if why:
-            yield Statement("finding", f"{name}: {stage} copies, since links do not work there.", tuple(sorted(why)))
+            yield Statement(
+                "finding", f"{name}: {stage} copies, since links do not work there.", tuple(sorted(why))
+            )
 
 
 def _digests(line: Line, name: str) -> Iterator[Statement]:
@@ -188,7 +197,7 @@ def _digests(line: Line, name: str) -> Iterator[Statement]:
                 if len(digests) > 1 and key[0] == line.job.source_bytes:
                     yield Statement(
                         "caution",
-                        f"{name}: what was read back is not what was written: digests differ in {trial[0].trial}.",
+                        f"{name}: what was read is not what was written: digests differ in {trial[0].trial}.",
                         tuple(f"{stage}: {digest}" for digest, stage in digests.items()),
                     )
 
@@ -204,10 +213,12 @@ def _failed(line: Line, name: str) -> Iterator[Statement]:
 
 
 def _enlarged(lines: Sequence[Line]) -> list[Statement]:
-    wide = list(dict.fromkeys(row.stage for line in lines for trial in line.shown for row in trial if row.enlarges))
+    wide = list(
+        dict.fromkeys(row.stage for line in lines for trial in line.shown for row in trial if row.enlarges)
+    )
     if not wide:
         return []
     width = next(line.job.source_width for line in lines if line.job.source_width)
     verb = "makes" if len(wide) == 1 else "make"
-    text = f"{_listed(wide)} {verb} a larger picture than the source has, which is {width} wide: done all the same."
+    text = f"{_listed(wide)} {verb} a larger picture than the source has ({width} wide): done all the same."
     return [Statement("finding", text)]
