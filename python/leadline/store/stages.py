@@ -27,7 +27,7 @@ class StageRow:
 
     `state` is complete or error. `read_bytes` and `write_bytes` count all read and write calls; `target_*`
     and the seconds are of files on the target alone, by the trace, and None without one. `passes` is how
-    often the stage read its inputs, whole ones counted as 1; `passes_by`: whether the trace or the calls tell it.
+    often the stage read its inputs; `passes_by`: whether the trace or the calls tell it.
     `settle_ns` is how long syncing and dropping what it left in the page cache took, after its end.
     `host_busy_share` is of all CPUs of the host, whoever used them.
     `interfaces` (name -> received and sent bytes and packets) and `details` (what steps said) are JSON.
