@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from leadline import units
 from leadline.spec.application import ApplicationJob
@@ -29,6 +29,13 @@ STEPS_OF_ONE_FILE: tuple[Step, ...] = ("download", "ingest", "copy", "link_or_co
 
 def _words(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
+
+
+_Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_words),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
 
 
 class _Part(BaseModel):
@@ -57,7 +64,7 @@ class StageOptions(ActionOptions):
     do: list[ActionOptions] | None = Field(
         None, min_length=2, max_length=16, description="several commands and steps, one after the other"
     )
-    input: Annotated[tuple[str, ...], BeforeValidator(_words)] | None = Field(
+    input: _Names | None = Field(
         None, min_length=1, description="names of stages, or source; the stage before"
     )
     output: str | None = Field(None, min_length=1, max_length=200, description="the file that it makes")
