@@ -35,7 +35,9 @@ def test_plan_prints_every_trial_and_every_option() -> None:
     for order in range(1, 13):
         assert f"t{order:04d} n." in text
     for option in JOB_OPTIONS:
-        assert (f" {option}=" in text) == (option not in (*METADATA_OPTIONS, *APPLICATION_OPTIONS))
+        assert (f" {option}=" in text) == (
+            option not in (*METADATA_OPTIONS, *APPLICATION_OPTIONS, *PIPELINE_OPTIONS)
+        )
 
 
 def test_plan_says_what_is_written_where(tmp_path: object) -> None:

@@ -16,6 +16,7 @@ from leadline.spec.distribution import MAP
 from leadline.spec.fields import AUTO
 from leadline.spec.job import MIXED, READ_ONLY, Engine, Job, JobOptions
 from leadline.spec.metadata import FIRST_BYTE, NEEDS_FILES, AnyJob, MetadataJob
+from leadline.spec.pipeline import Scout
 from leadline.spec.rule import BS_DEFAULT_BYTES
 from leadline.spec.rules_data import sizes_of
 from leadline.spec.sizes import as_split, common_step
@@ -48,7 +49,8 @@ class Surroundings:
     """What a job is resolved against, besides the target: this host and the limits of the study.
 
     `auto_bytes` is the data set that `size: auto` stands for; `unavailable` gives the reason for each
-    engine that does not work on this host; `look` finds out about a command.
+    engine that does not work on this host; `look` finds out about a command, `scout` about what a pipeline
+    begins with and the programs that it needs.
     """
 
     memory_bytes: int
@@ -56,6 +58,7 @@ class Surroundings:
     max_rate_bytes_per_s: int | None
     unavailable: Mapping[str, str]
     look: Look | None = None
+    scout: Scout | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,10 @@ def resolve(
         from leadline.spec.resolve_application import resolve_application
 
         return resolve_application(work, options, target, facts, around)
+    if options.pipeline is not None:
+        from leadline.spec.resolve_pipeline import resolve_pipeline
+
+        return resolve_pipeline(work, options, target, facts, around)
     if options.operations is not None:
         return _resolve_metadata(work, options, target, facts)
     if options.rw is None:

@@ -21,6 +21,7 @@ from leadline.spec.rules_data import (
     sync_rules,
 )
 from leadline.spec.rules_metadata import metadata_rules, without_operations
+from leadline.spec.rules_pipeline import pipeline_rules, without_pipeline
 from leadline.spec.sizes import common_step
 
 
@@ -29,6 +30,8 @@ def problem_of(options: JobOptions) -> Problem | None:
     rules = _RULES if options.operations is None else (metadata_rules,)
     if options.command is not None:
         rules = (application_rules,)
+    if options.pipeline is not None:
+        rules = (pipeline_rules,)
     return next((problem for rule in rules for problem in rule(options)), None)
 
 
@@ -38,7 +41,7 @@ def _pattern(options: JobOptions) -> Iterator[Problem]:
             "rw",
             "the work does not say what it does",
             "add rw: read, write, randread, randwrite, rw or randrw; or operations: [create, stat, unlink];"
-            " or command: [program, word]",
+            " or command: [program, word]; or pipeline: [{stage: …}]",
         )
     elif options.rwmixread is not None and options.rw not in MIXED:
         other = "randrw" if options.rw.startswith("rand") else "rw"
@@ -136,6 +139,7 @@ _RULES: tuple[Callable[[JobOptions], Iterator[Problem]], ...] = (
     _engine,
     without_operations,
     without_command,
+    without_pipeline,
     block_rules,
     _sizes,
     sync_rules,
