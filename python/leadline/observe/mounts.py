@@ -12,8 +12,9 @@ from typing import Any
 
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
-from leadline.observe.devices import backing_file, device_of_mount
-from leadline.observe.locations import inspect_location, pool_words, printable, protection
+from leadline.observe.devices import device_of_mount
+from leadline.observe.locations import inspect_location, printable, protection
+from leadline.observe.mount_words import words_of
 from leadline.observe.mountinfo import Mount, mount_by_id, mount_of, read_mounts
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
@@ -120,7 +121,7 @@ def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> Targ
     )
     if access in ("ceph-fuse", "ceph-kernel"):
         facts = replace(facts, ceph=_ceph_access(mount, found))
-    return replace(facts, words=_words(facts, mount))
+    return replace(facts, words=words_of(facts, mount))
 
 
 def _without_secrets(options: Sequence[str]) -> tuple[str, ...]:
@@ -129,36 +130,19 @@ def _without_secrets(options: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
-    from leadline.observe.fuse_client import find_client
+    from leadline.observe.fuse_client import find_client, with_its_own_word
 
     if mount.file_system == "ceph":
         access = CephAccess(name=f"client.{mount.option('name') or 'guest'}", conf=mount.option("conf"))
     else:
-        access = find_client(mount.mount_point) or CephAccess()
-    access = replace(access, pool=found.get("pool"), layout=found.get("layout") or None)
+        access = with_its_own_word(find_client(mount.mount_point) or CephAccess())
+    access = replace(
+        access,
+        **{
+            name: found.get(name) for name in ("pool", "namespace", "quota_bytes", "quota_files", "snapshots")
+        },
+        layout=found.get("layout") or None,
+    )
     if access.pool is None:
         return access
     return protection(access)
-
-
-def _words(facts: TargetFacts, mount: Mount) -> str:
-    source, name = printable(mount.source), mount.file_system
-    if facts.ceph is not None:
-        client = "ceph-fuse" if facts.access == "ceph-fuse" else "the kernel client"
-        return f"CephFS through {client}{pool_words(facts.ceph)}"
-    if facts.access == "nfs":
-        version = mount.option("vers")
-        return f"NFS {version} from {source}" if version else f"NFS from {source}"
-    if facts.access == "smb":
-        return f"SMB from {source}"
-    if facts.in_memory:
-        return f"{name}, in memory"
-    if name == "overlay":
-        upper = mount.option("upperdir")
-        on = facts.device or "a device not seen from here"
-        return f"overlay on {on}" + (f" (upper directory {printable(upper)})" if upper else "")
-    if facts.device is None:
-        fuse = " (a FUSE file system)" if name.startswith("fuse") else ""
-        return f"{printable(name)} from {source}{fuse}"
-    file = backing_file(facts.device)
-    return f"{printable(name)} on {facts.device}" + (f" (loop device on {printable(file)})" if file else "")

@@ -116,7 +116,8 @@ def parse_layout(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {"pool": None, "layout": {}}
     head, separator, pool = text.partition(" pool=")
     if separator:
-        found["pool"] = pool.split(" pool_namespace=")[0]
+        found["pool"], _, namespace = pool.partition(" pool_namespace=")
+        found |= {"namespace": namespace} if namespace else {}
     for part in head.split():
         name, _, value = part.partition("=")
         if value.isdigit():
@@ -143,6 +144,27 @@ def _layout(path: str, writable: bool) -> dict[str, Any]:
     return {}
 
 
+def _quota(path: str) -> dict[str, Any]:
+    """The nearest limits at or above a CephFS directory, as far as its mount shows; 0 where there is none."""
+    found: dict[str, Any] = {}
+    for name, attribute in (("quota_bytes", "ceph.quota.max_bytes"), ("quota_files", "ceph.quota.max_files")):
+        here, limit = path, 0
+        for _ in range(_LAYOUT_DEPTH_MAX):
+            with contextlib.suppress(OSError, ValueError):
+                limit = int(os.getxattr(here, attribute))
+            if limit or here in ("/", "") or os.path.ismount(here):
+                break
+            here = str(Path(here).parent)
+        found[name] = limit
+    return found
+
+
+def _snapshots(path: str) -> dict[str, Any]:
+    with contextlib.suppress(OSError):
+        return {"snapshots": len(os.listdir(f"{path}/.snap"))}  # noqa: PTH208
+    return {}
+
+
 def probe_path(path: str) -> None:
     """All steps for one path; ends early where a step shows that no directory is there."""
     resolved = _step("resolving the path", lambda: _resolve(path))["path"]
@@ -150,7 +172,9 @@ def probe_path(path: str) -> None:
     if identity["kind"] != "directory":
         return
     space = _step("asking for free space", lambda: _space(resolved))
-    _step("asking for the CephFS layout", lambda: _layout(resolved, space["writable"]))
+    if _step("asking for the CephFS layout", lambda: _layout(resolved, space["writable"])):
+        _step("asking for the CephFS quota", lambda: _quota(resolved))
+        _step("listing snapshots", lambda: _snapshots(resolved))
     if space["writable"]:
         _step("writing one block with O_DIRECT", lambda: _direct(resolved))
 
