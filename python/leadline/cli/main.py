@@ -44,6 +44,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "This machine",
         (
             ("doctor", "Say what works here, what does not, and what to install"),
+            ("targets", "List what this host can reach, ready to paste"),
             ("engines", "List the ways to do I/O, and their options"),
             ("lab", "Start and stop a disposable real Ceph"),
             ("undo", "Remove what an interrupted run left below its targets"),

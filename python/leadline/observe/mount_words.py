@@ -1,4 +1,4 @@
-"""Says in one phrase what a target lies on: client and version, pool, quota, options in force. Pure functions."""
+"""Says in one phrase what a target lies on: client and version, pool, quota, options. Pure functions."""
 
 from __future__ import annotations
 

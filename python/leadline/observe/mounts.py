@@ -32,11 +32,12 @@ _IN_MEMORY = ("tmpfs", "ramfs")
 _NULL = TargetFacts(access="null", file_system="null", words="no storage: measures leadline itself")
 
 
-def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
+def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -> TargetFacts:
     """What a path or a URL is: file system, device, direct I/O, space, and the Ceph behind it.
 
     Raises TargetError for a path that is missing, no directory, `/`, read-only, or does not answer
-    within `deadline_s`, and for a scheme that cannot be measured. Leaves nothing on the target.
+    within `deadline_s`, and for a scheme that cannot be measured. Leaves nothing on the target; without
+    `writes` it does not try direct I/O either.
     """
     if url == "null://":
         return _NULL
@@ -45,7 +46,7 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
     if not url or "\0" in url:
         raise TargetError("the path of a target is empty or holds a zero byte", "Name a directory: a=/mnt/a")
     path = os.path.abspath(url)  # noqa: PTH100 - Path.absolute keeps ".."
-    facts = _ask_path(path, deadline_s)
+    facts = _ask_path(path, deadline_s, "path" if writes else "look")
     mounts = read_mounts()
     mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
     if mount is None:
@@ -54,8 +55,8 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
     return _facts(mount, mounts, facts)
 
 
-def _ask_path(path: str, deadline_s: float) -> dict[str, Any]:
-    answer = ask_child("leadline.observe.probe", ["path", path], deadline_s)
+def _ask_path(path: str, deadline_s: float, how: str) -> dict[str, Any]:
+    answer = ask_child("leadline.observe.probe", [how, path], deadline_s)
     facts: dict[str, Any] = {}
     for line in answer.lines:
         facts.update(line.get("facts", {}))

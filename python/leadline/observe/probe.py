@@ -165,17 +165,17 @@ def _snapshots(path: str) -> dict[str, Any]:
     return {}
 
 
-def probe_path(path: str) -> None:
+def probe_path(path: str, *, writes: bool) -> None:
     """All steps for one path; ends early where a step shows that no directory is there."""
     resolved = _step("resolving the path", lambda: _resolve(path))["path"]
     identity = _step("looking at the directory", lambda: _identify(resolved))
     if identity["kind"] != "directory":
         return
     space = _step("asking for free space", lambda: _space(resolved))
-    if _step("asking for the CephFS layout", lambda: _layout(resolved, space["writable"])):
+    if _step("asking for the CephFS layout", lambda: _layout(resolved, writes and space["writable"])):
         _step("asking for the CephFS quota", lambda: _quota(resolved))
         _step("listing snapshots", lambda: _snapshots(resolved))
-    if space["writable"]:
+    if writes and space["writable"]:
         _step("writing one block with O_DIRECT", lambda: _direct(resolved))
 
 
@@ -191,9 +191,12 @@ def probe_volume(url: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`path PATH`, `volume URL`, or `pool CONF NAME KEYRING POOL DEADLINE_S` (empty: Ceph's default)."""
-    if arguments[:1] == ["path"] and len(arguments) == 2:
-        probe_path(arguments[1])
+    """`path PATH`, `look PATH` (writes nothing), `volume URL`, or `pool CONF NAME KEYRING POOL DEADLINE_S` (empty: Ceph's default).
+
+    `cluster CONF NAME KEYRING DEADLINE_S` lists pools and file systems.
+    """
+    if arguments[:1] in (["path"], ["look"]) and len(arguments) == 2:
+        probe_path(arguments[1], writes=arguments[0] == "path")
         return 0
     if arguments[:1] == ["volume"] and len(arguments) == 2:
         probe_volume(arguments[1])
@@ -203,6 +206,12 @@ def main(arguments: list[str]) -> int:
 
         conf, name, keyring, pool, deadline_s = arguments[1:]
         _say(protection_of_pool(conf or None, name or None, keyring or None, pool, float(deadline_s)))
+        return 0
+    if arguments[:1] == ["cluster"] and len(arguments) == 5:
+        from leadline.observe.ceph_client import contents_of_cluster
+
+        conf, name, keyring, deadline_s = arguments[1:]
+        _say(contents_of_cluster(conf or None, name or None, keyring or None, float(deadline_s)))
         return 0
     return 2
 
