@@ -72,7 +72,7 @@ def test_pools_and_file_systems_are_targets_that_parse(monkeypatch: pytest.Monke
     monkeypatch.setattr(reachable, "ask_child", lambda *_: answer)
     found = {item.name: item for item in reachable_in_cluster(ClusterAccess("/l/ceph.conf", "bench"))}
     targets = {name: parse_target(f"{name}={item.where}").url for name, item in found.items()}
-    assert targets["cephfs-fs-a"] == "cephfs:///?conf=/l/ceph.conf&fs=fs%20a&user=bench"
+    assert targets["cephfs-fs-a"] == "cephfs:///?conf=/l/ceph.conf&user=bench&fs=fs%20a"
     assert targets["rados-free"] == "rados://free?conf=/l/ceph.conf&user=bench"
     # Among the objects of a file system ours are kept apart, and a manager's pool is nobody's to write to.
     assert targets["rados-data"] == "rados://data/leadline?conf=/l/ceph.conf&user=bench"

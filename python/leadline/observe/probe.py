@@ -191,9 +191,8 @@ def probe_volume(url: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`path PATH`, `look PATH` (writes nothing), `volume URL`, or `pool CONF NAME KEYRING POOL DEADLINE_S` (empty: Ceph's default).
-
-    `cluster CONF NAME KEYRING DEADLINE_S` lists pools and file systems.
+    """`path PATH`, `look PATH` (writes nothing), `volume URL`, `pool CONF NAME KEYRING POOL DEADLINE_S`,
+    or `cluster CONF NAME KEYRING DEADLINE_S`, which lists pools and file systems (empty: Ceph's default).
     """
     if arguments[:1] in (["path"], ["look"]) and len(arguments) == 2:
         probe_path(arguments[1], writes=arguments[0] == "path")

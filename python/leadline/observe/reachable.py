@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -62,8 +61,12 @@ class ClusterAccess:
     keyring: str = ""
 
 
+def _look(path: str, deadline_s: float) -> TargetFacts:
+    return inspect(path, deadline_s, writes=False)
+
+
 def reachable_mounts(
-    mounts: Sequence[Mount], look: Callable[[str, float], TargetFacts] = partial(inspect, writes=False)
+    mounts: Sequence[Mount], look: Callable[[str, float], TargetFacts] = _look
 ) -> tuple[Reachable, ...]:
     """Every mounted file system that holds files, with what became of looking at it."""
     places = places_of(mounts)
