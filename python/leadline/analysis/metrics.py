@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.application import CopyTrace, account_of, application_metrics, copies_of
+from leadline.analysis.costs import add_costs
 from leadline.spec.metadata import OPERATIONS
 from leadline.store.tables import LatencyRow, TrialRow
 
@@ -36,6 +37,15 @@ _OF_COPIES = {
     "memory_max": MetricKind("B", False, "largest memory"),
 }
 APPLICATION_COMPARED = ("run_time", "read_write_time", "agg_perf_by_slowest")  # the first is what is asked
+
+
+# What an operation, or a byte of it, costs the client besides time.
+_COSTS = {
+    "client_cpu_per_operation": MetricKind("ns", False, "CPU time of engine and client daemon per operation"),
+    "wire_per_byte": MetricKind("B/B", False, "bytes on the wire per byte of work"),
+    "wire_per_operation": MetricKind("B", False, "bytes on the wire per operation"),
+}
+COST_METRICS = tuple(_COSTS)
 
 
 # What stands before a metric's name: the direction of a mixed work, or a metadata operation.
@@ -71,7 +81,7 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
-    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name)
+    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name) or _COSTS.get(name)
     if of_program is not None:
         return of_program
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
@@ -100,6 +110,7 @@ def known_metrics() -> tuple[str, ...]:
     return (
         *plain,
         "cpu_per_operation",
+        *COST_METRICS,
         *(f"{d}_{m}" for d in ("read", "write") for m in plain),
         "sync_latency_mean",
         *("run_time", "io_time", *(f"{d}_{m}" for d in ("meta", "sync") for m in latency)),
@@ -185,8 +196,10 @@ def trial_metrics(
         prefix = f"{name}_" if len(used) > 1 or name == "sync" else ""
         _add_latency(values, reasons, prefix, [row for row in latency if _is(row, name, clock)])
     cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
+    every = _all_operations(trial) or operations
     if cpu_ns > 0:
-        values["cpu_per_operation"] = cpu_ns / (_all_operations(trial) or operations)
+        values["cpu_per_operation"] = cpu_ns / every
+    add_costs(values, reasons, trial, every)
     return Measured(values, reasons)
 
 
@@ -212,6 +225,7 @@ def _operation_metrics(
     operations = sum(phase["operations"] for phase in phases.values())
     if cpu_ns > 0 and operations:
         values["cpu_per_operation"] = cpu_ns / operations
+        add_costs(values, reasons, trial, operations)
     return Measured(values, reasons)
 
 

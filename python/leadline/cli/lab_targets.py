@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from leadline.errors import UsageError
+from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
     from leadline.lab.targets import LabTarget
+    from leadline.spec.left_out import LeftOut
+    from leadline.spec.target import Target
 
+LOCAL = "local"
+LOCAL_DIRECTORY = "/var/tmp"  # noqa: S108 - on this host's own disk, as a rule; what it is, is looked at and said
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -37,3 +41,28 @@ def targets_of_lab(name: str) -> tuple[LabTarget, ...]:
     for target in targets:
         os.environ.update(target.variables)
     return targets
+
+
+def ways_to_lab(name: str) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:
+    """A lab's targets by name, `local` behind them, and what of the lab is not there with the reason.
+
+    A target that takes options in its environment finds them there.
+    """
+    from leadline.spec.left_out import LeftOut
+    from leadline.spec.target import Target
+    from leadline.spec.targets import check_name, check_url
+
+    ways: dict[str, Target] = {}
+    absent: list[LeftOut] = []
+    for item in targets_of_lab(name):
+        try:
+            reason, url = item.reason, check_url(item.where) if not item.reason else item.where
+        except SpecError as error:
+            reason, url = error.message, item.where
+        if reason:
+            absent.append(LeftOut(item.name, None, reason, url))
+        else:
+            ways[item.name] = Target(check_name(item.name), url)
+    if not ways:
+        raise UsageError("the lab offers no target", "see: leadline lab status")
+    return {**ways, LOCAL: Target(LOCAL, LOCAL_DIRECTORY)}, tuple(absent)

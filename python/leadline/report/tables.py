@@ -106,6 +106,8 @@ def _absent(cell: Cell) -> str:
 
 def printed(item: Quantity, scale: fmt.Scale) -> Measure:
     """A quantity in one scale; a single block has no interval, and that is said."""
+    if item.value is None and item.text is not None:
+        return Measure(None, fmt.printable(item.text), "", "", "")
     if item.value is None:
         return Measure(None, fmt.NO_VALUE, "", "", fmt.printable(item.reason or "not measured"))
     spread = fmt.spread(item) or ("n=1" if item.blocks == 1 else "")
