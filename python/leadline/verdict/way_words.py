@@ -34,7 +34,8 @@ def way_statements(
     left_out: Sequence[LeftOut],
 ) -> tuple[Statement, ...]:
     """For each work the way to take, with the evidence; then what was not measured."""
-    found = [one for column in columns if (one := _choice(ways, column, tables, alpha))]
+    chosen = (_choice(ways, column, tables, alpha) for column in columns)
+    found = [statement for statement in chosen if statement is not None]
     for one in left_out:
         if one.work is None:
             found.append(Statement("caution", f"{one.target} was not measured: {one.reason}."))
@@ -51,7 +52,7 @@ def _choice(
 ) -> Statement | None:
     measured = [way for way in ways if way.usable(column)]
     remote = [way for way in measured if way.access not in _NO_WAYS]
-    usable = remote if len(remote) > 1 else measured
+    usable = remote or measured
     if len(usable) < 2:
         return None
     higher = metric_kind(column.metric).higher_is_better
