@@ -41,7 +41,7 @@ def engines() -> list[dict[str, Any]]:
 def schemes() -> list[dict[str, Any]]:
     """The schemes of URLs: name, engine, example, words, package, missing (why it cannot be used, or None).
 
-    `choices` are its options: name, kind, default, words.
+    `choices` are its options: name, kind, default, words; `operations` are those of metadata that it has.
     """
 
 def parse_location(url: str) -> dict[str, Any]:

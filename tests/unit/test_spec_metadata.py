@@ -9,6 +9,7 @@ from test_spec_vocabulary import options_of, refusal
 
 from leadline.errors import SpecError
 from leadline.plan import layout_of
+from leadline.run.workspace import Place
 from leadline.spec.metadata import MetadataJob, job_from_json
 from leadline.spec.resolve import Surroundings, resolve
 from leadline.spec.target import Target, TargetFacts
@@ -16,9 +17,9 @@ from leadline.spec.target import Target, TargetFacts
 LOCAL = TargetFacts(access="local", file_system="ext4", words="ext4 on vda", mount_point="/x")
 
 
-def job_of(text: str, facts: TargetFacts = LOCAL) -> MetadataJob:
+def job_of(text: str, facts: TargetFacts = LOCAL, url: str = "/x") -> MetadataJob:
     around = Surroundings(8 << 30, 1 << 29, None, {})
-    found = resolve("one", options_of(text), Target("a", "/x"), facts, around).job
+    found = resolve("one", options_of(text), Target("a", url), facts, around).job
     assert isinstance(found, MetadataJob)
     return found
 
@@ -90,3 +91,20 @@ def test_the_first_byte_goes_past_the_page_cache_where_it_can() -> None:
 def test_a_target_without_files_is_refused() -> None:
     with pytest.raises(SpecError, match="no files"):
         job_of("operations: [create]", TargetFacts(access="null", file_system="null", words="null"))
+
+
+def test_where_a_library_reaches_the_storage_operations_are_those_of_its_scheme() -> None:
+    facts = TargetFacts(access="libcephfs", file_system="cephfs", words="CephFS through libcephfs")
+    assert job_of("operations: [mkdir, rename]", facts, "cephfs:///a").operations == ("mkdir", "rename")
+
+
+@pytest.mark.parametrize(("operation", "lacking"), [("rename", "rename"), ("rmdir", "rmdir")])
+def test_an_operation_that_a_protocol_lacks_is_named(operation: str, lacking: str) -> None:
+    facts = TargetFacts(access="rados", file_system="rados", words="pool data")
+    with pytest.raises(SpecError, match=f"rados:// has no {lacking}; it has"):
+        job_of(f"operations: [{operation}]", facts, "rados://data")
+
+
+def test_files_of_a_library_are_laid_out_by_its_engine() -> None:
+    assert Place("/x").engine == "psync"
+    assert Place("/x", "cephfs:///a").engine == "libcephfs"

@@ -166,7 +166,8 @@ pub struct Job {
     pub location: Option<Location>,
 }
 
-fn located<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Location>, D::Error> {
+/// A URL, read and checked; absent where there is none.
+pub(crate) fn located<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Location>, D::Error> {
     let url: Option<String> = Option::deserialize(from)?;
     url.map(|url| Location::parse(&url).map_err(serde::de::Error::custom))
         .transpose()

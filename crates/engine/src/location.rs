@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::EngineError;
 use crate::job::EngineName;
+use crate::metadata::Operation;
 use crate::sys::libcephfs::Libcephfs;
 use crate::sys::librados::Librados;
 
@@ -41,6 +42,8 @@ pub struct Scheme {
     /// Debian's package with its library.
     pub package: &'static str,
     pub choices: &'static [Choice],
+    /// What a metadata job can do there.
+    pub operations: &'static [Operation],
 }
 
 const CONF: Choice = Choice {
@@ -103,6 +106,7 @@ pub const SCHEMES: &[Scheme] = &[
                 words: "a file of the job is cut into objects of this size",
             },
         ],
+        operations: &[Operation::FirstByte],
     },
     Scheme {
         name: "cephfs",
@@ -121,6 +125,7 @@ pub const SCHEMES: &[Scheme] = &[
                 words: "the file system's name; empty: the cluster's default",
             },
         ],
+        operations: Operation::ALL,
     },
 ];
 

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::{convert, errors, plain};
 
-/// The schemes of URLs: name, engine, example, words, package, choices, and why one cannot be used here.
+/// The schemes of URLs: name, engine, example, words, package, choices, operations, and why one cannot be used.
 #[pyfunction]
 pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);

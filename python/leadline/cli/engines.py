@@ -36,12 +36,13 @@ def _described(engine: dict[str, Any], scheme: dict[str, Any] | None) -> dict[st
     """One engine as JSON prints it; `target` is an example of what it is given to."""
     if scheme is None:
         example = "null://" if engine["name"] == "null" else "/mnt/directory"
-        return {**engine, "target": example, "package": None, "options": []}
+        return {**engine, "target": example, "package": None, "options": [], "operations": None}
     return {
         **engine,
         "target": scheme["example"],
         "package": scheme["package"],
         "options": scheme["choices"],
+        "operations": scheme["operations"],
     }
 
 
@@ -57,6 +58,8 @@ def _describe(engine: dict[str, Any]) -> None:
     click.echo(f"{engine['name']}: {engine['words']}")
     click.echo(f"target: {engine['target']}")
     click.echo(f"works here: {'yes' if engine['available'] else 'no: ' + str(engine['reason'])}")
+    if engine["operations"] is not None:
+        click.echo(f"metadata operations: {', '.join(engine['operations']) or 'none'}")
     if not engine["options"]:
         click.echo("options of its own: none")
         return

@@ -237,8 +237,10 @@ class Executor:
                 "logs": str(self._writer.logs_path(trial.id if trial else "").resolve()),
             }
             return worker_job(cell, cell.job, trial, prefixes, places)
-        job = cell.job if trial or not isinstance(cell.job, MetadataJob) else cell.job.layout_job()
         place = self._made.get(cell.target, Place("/"))
+        job = cell.job
+        if trial is None and isinstance(job, MetadataJob):
+            job = job.layout_job(place.engine)
         own: dict[str, Any] = {} if place.location is None else {"location": place.location}
         if isinstance(job, Job):  # a job of metadata lays nothing out
             own |= {"layout_rate_bytes_per_s": options.layout_rate_bytes_per_s}

@@ -10,8 +10,10 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from leadline import _core
 from leadline.errors import TargetError
 from leadline.run.removal import remove_entries
+from leadline.spec.job import Engine
 from leadline.spec.target import Target
 
 MARK = ".leadline"
@@ -23,6 +25,14 @@ class Place(NamedTuple):
 
     directory: str
     location: str | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """What lays files out there."""
+        if self.location is None:
+            return "psync"
+        engine: Engine = _core.parse_location(self.location)["engine"]
+        return engine
 
     @property
     def words(self) -> str:

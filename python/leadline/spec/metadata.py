@@ -10,7 +10,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.spec.application import ApplicationJob
-from leadline.spec.job import Job, MetadataOperation
+from leadline.spec.job import Engine, Job, MetadataOperation
 from leadline.spec.replay import ReplayJob
 
 Operation = MetadataOperation
@@ -86,8 +86,8 @@ class MetadataJob(BaseModel):
         items = self.files * self.numjobs
         return sum(self.directories * trees if name == "readdir" else items for name in self.operations)
 
-    def layout_job(self) -> Job:
-        """The data job whose layout makes the files that `first_byte` reads."""
+    def layout_job(self, engine: Engine = "psync") -> Job:
+        """The data job whose layout makes the files that `first_byte` reads; `engine` reaches the storage."""
         return Job(
             rw="read",
             rwmixread=100,
@@ -96,7 +96,7 @@ class MetadataJob(BaseModel):
             nrfiles=self.files,
             numjobs=self.numjobs,
             iodepth=1,
-            engine="psync",
+            engine=engine,
             direct=False,
             overwrite=False,
             fsync=0,

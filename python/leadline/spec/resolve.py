@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from leadline import units
 from leadline.errors import SpecError
@@ -15,11 +15,12 @@ from leadline.spec.application import Look
 from leadline.spec.distribution import MAP
 from leadline.spec.fields import AUTO
 from leadline.spec.job import MIXED, READ_ONLY, Engine, Job, JobOptions
-from leadline.spec.metadata import FIRST_BYTE, AnyJob, MetadataJob
+from leadline.spec.metadata import FIRST_BYTE, NEEDS_FILES, AnyJob, MetadataJob
 from leadline.spec.rule import BS_DEFAULT_BYTES
 from leadline.spec.rules_data import sizes_of
 from leadline.spec.sizes import as_split, common_step
 from leadline.spec.target import Target, TargetFacts
+from leadline.spec.targets import scheme_of
 
 AUTO_SIZE_MIN_BYTES = 256 * units.MIB
 AUTO_SIZE_MAX_BYTES = 2 * units.GIB
@@ -141,9 +142,9 @@ def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoRe
 def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
     if facts.access == "null":
         fail(work, target, "operations", "null:// has no files", "leave this target out")
-    elif facts.access in ENGINE_OF:
-        words = f"{facts.words}: metadata operations are measured on mounted file systems only"
-        fail(work, target, "operations", words, "mount it, or leave this target out")
+    scheme = scheme_of(target)
+    if scheme is not None:
+        _check_operations(work, options, target, scheme)
     notes: list[str] = []
     bs = options.bs if isinstance(options.bs, int) else BS_DEFAULT_BYTES
     direct = False
@@ -154,6 +155,8 @@ def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: Tar
         notes.append(
             "first_byte: pages of the files are dropped before each trial; names and attributes only with"
             " --drop-caches"
+            if scheme is None
+            else "first_byte: each trial is a new client, whose caches are empty"
         )
     elif not options.time_based:
         notes.append("operations end when each file was met once; time_based and a runtime repeat them")
@@ -171,6 +174,22 @@ def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: Tar
         runtime_ns=options.runtime or 0,
     )
     return Resolved(job, False, tuple(notes))
+
+
+def _check_operations(work: str, options: JobOptions, target: Target, scheme: Mapping[str, Any]) -> None:
+    """What a trial makes beforehand and removes afterwards must be there too."""
+    asked = options.operations or []
+    needed: list[str] = list(asked)
+    for making, removing, others in (("create", "unlink", NEEDS_FILES), ("mkdir", "rmdir", ())):
+        if {making, removing, *others} & set(asked):
+            needed += [making, removing]
+    has = scheme["operations"]
+    lacking = next((name for name in needed if name not in has), None)
+    if lacking is None:
+        return
+    names = f"it has {', '.join(has)}" if has else "it has no metadata operations"
+    remedy = "leave it out, or leave this target out"
+    fail(work, target, "operations", f"{scheme['name']}:// has no {lacking}; {names}", remedy)
 
 
 def _shares(options: JobOptions) -> bool:

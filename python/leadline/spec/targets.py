@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from leadline import _core
 from leadline.errors import SpecError
@@ -55,6 +56,14 @@ def check_name(name: str) -> str:
             "names have up to 40 of a-z, 0-9, _ and -, and begin with a letter or digit",
         )
     return name
+
+
+def scheme_of(target: Target) -> dict[str, Any] | None:
+    """What the engine says of the scheme of the target's URL; None where there is none."""
+    if target.location is None:
+        return None
+    name = target.location.partition("://")[0]
+    return next((scheme for scheme in _core.schemes() if scheme["name"] == name), None)
 
 
 def check_url(url: object) -> str:

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::EngineError;
-use crate::job::require;
+use crate::job::{located, require};
+use crate::location::Location;
 
 /// The format of the JSON that `MetadataJob::parse` reads.
 pub const FORMAT: &str = "leadline.metadata/1";
@@ -34,6 +35,19 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Every operation, in the order of the enumeration.
+    pub const ALL: &[Self] = &[
+        Self::Create,
+        Self::Open,
+        Self::Stat,
+        Self::Readdir,
+        Self::Rename,
+        Self::Unlink,
+        Self::Mkdir,
+        Self::Rmdir,
+        Self::FirstByte,
+    ];
+
     /// The word for it in jobs, records and tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -83,6 +97,9 @@ pub struct MetadataJob {
     pub deadline_ns: u64,
     #[serde(deserialize_with = "present")]
     pub parent_pid: Option<i32>,
+    /// Where `directory` is, when no mount holds it: a URL.
+    #[serde(default, deserialize_with = "located")]
+    pub location: Option<Location>,
 }
 
 /// Whether a job's JSON says that it is one of metadata.
@@ -208,7 +225,28 @@ impl MetadataJob {
                 self.file_size, self.bs
             )
         })?;
-        super::steps::of(self).map(drop).map_err(EngineError::Job)
+        let steps = super::steps::of(self).map_err(EngineError::Job)?;
+        let needed = steps.iter().map(|step| step.operation);
+        self.validate_location(needed)
+    }
+
+    /// What is made beforehand and removed afterwards counts too.
+    fn validate_location(
+        &self,
+        mut needed: impl Iterator<Item = Operation>,
+    ) -> Result<(), EngineError> {
+        let Some(location) = &self.location else {
+            return Ok(());
+        };
+        let scheme = location.described();
+        let lacking = needed.find(|operation| !scheme.operations.contains(operation));
+        require(lacking.is_none(), || {
+            let lacking = lacking.map_or("", Operation::name);
+            format!(
+                "operations: {}:// has no {lacking}; leave it out, or leave this target out",
+                scheme.name
+            )
+        })
     }
 }
 
@@ -265,6 +303,11 @@ pub mod tests {
             (json!({"operations": ["erase"]}), "erase"),
             (json!({"time_based": true}), "runtime_ns"),
             (json!({"prefix": "a/b"}), "prefix"),
+            (
+                json!({"location": "rados://p", "operations": ["mkdir"]}),
+                "rados:// has no mkdir",
+            ),
+            (json!({"location": "ftp://p"}), "no scheme"),
         ] {
             let text = refusal(changes.clone());
             assert!(text.contains(key), "{changes}: {text}");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::job::{MetadataJob, Operation};
 use super::shared::{Lap, Part, Shared};
-use super::steps::{self, MAKE_TREE, Step};
+use super::steps::{self, CONNECT, MAKE_TREE, Step};
 use super::summary::{Ending, Phase, ThreadSum};
 use super::thread;
 use crate::Interrupts;
@@ -78,6 +78,7 @@ pub fn run(job: MetadataJob, record_path: &Path, signal: Interrupts) -> Result<V
     let worked = runner.work();
     shared.begin(u64::MAX, None);
     worked.map_err(record)?;
+    runner.wait_until_gone();
     runner.finish(started_unix_ns).map_err(record)
 }
 
@@ -127,7 +128,10 @@ impl Runner<'_> {
     fn work(&mut self) -> Result<(), RecordError> {
         let job = &self.shared.job;
         let steps = steps::of(job).unwrap_or_default();
-        if !job.reads_laid_out_files() {
+        if job.location.is_some() {
+            self.do_step(CONNECT)?;
+        }
+        if !job.reads_laid_out_files() && self.stop.is_none() {
             self.do_step(MAKE_TREE)?;
         }
         while self.stop.is_none() {
@@ -161,6 +165,18 @@ impl Runner<'_> {
             self.report();
             self.shared.wait_for_bell(LOOK);
             self.look();
+        }
+    }
+
+    /// Waits for connections to be closed: storage that a client merely leaves keeps what it held for minutes.
+    fn wait_until_gone(&mut self) {
+        let gone = |shared: &Shared| {
+            let mut hands = shared.hands.iter();
+            hands.all(|hand| hand.gone.load(Ordering::Relaxed))
+        };
+        let until = Instant::now() + DRAIN_AFTER_SIGNAL;
+        while !gone(self.shared) && !self.has_given_up() && Instant::now() < until {
+            self.shared.wait_for_bell(LOOK);
         }
     }
 

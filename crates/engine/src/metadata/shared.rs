@@ -64,6 +64,8 @@ pub struct Hand {
     pub lap: Mutex<Option<(u64, Lap)>>,
     pub operations: AtomicU64,
     pub thread_id: AtomicI32,
+    /// True when it has let go of the storage.
+    pub gone: AtomicBool,
 }
 
 /// All that the threads share.

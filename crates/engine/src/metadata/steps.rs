@@ -8,6 +8,13 @@ pub const FILE: u8 = b'f';
 pub const RENAMED: u8 = b'r';
 pub const DIRECTORY: u8 = b'd';
 pub const TREE: u8 = b't';
+pub const NOTHING: u8 = b'-';
+/// What comes first where the storage is connected to: nothing but that, so that no phase waits for it.
+pub const CONNECT: Step = Step {
+    operation: Operation::Open,
+    letter: NOTHING,
+    measured: false,
+};
 /// What comes before the first pass.
 pub const MAKE_TREE: Step = Step {
     operation: Operation::Mkdir,

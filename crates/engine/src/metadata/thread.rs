@@ -1,22 +1,23 @@
-//! What each thread does in a step: one system call (or two) after the other, one reading of the clock for each,
-//! nothing allocated in between.
+//! What each thread does in a step: one call (or two) of its storage after the other, one reading of the clock for
+//! each, nothing allocated in between.
 
 use std::ffi::CString;
-use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::job::Operation;
 use super::shared::{Lap, Part, Shared};
-use super::steps::{RENAMED, Step, TREE};
+use super::steps::{NOTHING, RENAMED, Step, TREE};
 use super::tree::Tree;
 use crate::context::lock;
 use crate::error::{Failure, FailureKind};
 use crate::histogram::Counts;
 use crate::pattern::Stamp;
 use crate::sys::buffer::AlignedBuffer;
-use crate::sys::metadata::{self as calls, Name};
+use crate::sys::metadata::Name;
 use crate::sys::process::{own_file_table, thread_cpu, thread_id};
+use crate::volume::names::Names;
+use crate::volume::{self, LocalNames, VolumeError};
 
 const CHUNK_BYTES: u64 = 1 << 20;
 /// What one call lists at most, as libc's readdir asks for.
@@ -24,9 +25,10 @@ const LISTING_BYTES: usize = 32 << 10;
 /// Progress is told every so many operations.
 const TOLD_EVERY: u64 = 256;
 
-/// One thread's trial.
-struct Thread<'a> {
+/// One thread's trial. What is mounted is called directly, without the step through a table.
+struct Thread<'a, N: Names + ?Sized> {
     shared: &'a Shared,
+    names: &'a mut N,
     number: u32,
     tree: Tree,
     buffer: AlignedBuffer,
@@ -48,8 +50,45 @@ struct Thread<'a> {
 /// The whole life of a thread: step after step, until there is none.
 pub fn run(shared: &Shared, number: u32) {
     let hand = &shared.hands[number as usize];
+    work(shared, number);
+    hand.gone.store(true, Ordering::Relaxed);
+    shared.ring();
+}
+
+/// When it returns, this thread's hold on the storage is given up.
+fn work(shared: &Shared, number: u32) {
+    let hand = &shared.hands[number as usize];
     hand.thread_id.store(thread_id(), Ordering::Relaxed);
-    own_file_table();
+    let Some(location) = &shared.job.location else {
+        own_file_table();
+        return serve(shared, number, Some(&mut LocalNames::default()));
+    };
+    // Held beside the names, so that all threads use one connection.
+    let volume = volume::connect(location);
+    let names = volume
+        .as_ref()
+        .map_err(Clone::clone)
+        .and_then(|volume| volume.names());
+    match names {
+        Ok(mut names) => serve(shared, number, Some(names.as_mut())),
+        Err(error) => {
+            shared.fail(refused(&error));
+            serve::<dyn Names>(shared, number, None);
+        }
+    }
+}
+
+fn refused(error: &VolumeError) -> Failure {
+    let failure = Failure::system(error.errno, error.operation, error.subject.as_ref(), 0);
+    Failure {
+        message: error.words(),
+        ..failure
+    }
+}
+
+/// Without names, steps are only acknowledged: the trial has failed already.
+fn serve<N: Names + ?Sized>(shared: &Shared, number: u32, mut names: Option<&mut N>) {
+    let hand = &shared.hands[number as usize];
     let mut done = 0;
     loop {
         let (next, Some(step)) = shared.wait_for_step(done) else {
@@ -57,7 +96,10 @@ pub fn run(shared: &Shared, number: u32) {
         };
         done = next;
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            Thread::new(shared, number, step).run()
+            let names = names.as_deref_mut();
+            names.map_or_else(Lap::default, |names| {
+                Thread::new(shared, number, step, names).run()
+            })
         }));
         let lap = outcome.unwrap_or_else(|_| {
             let what = "the engine itself failed (a bug in leadline: please report it)";
@@ -70,8 +112,8 @@ pub fn run(shared: &Shared, number: u32) {
     }
 }
 
-impl<'a> Thread<'a> {
-    fn new(shared: &'a Shared, number: u32, step: Step) -> Self {
+impl<'a, N: Names + ?Sized> Thread<'a, N> {
+    fn new(shared: &'a Shared, number: u32, step: Step, names: &'a mut N) -> Self {
         let job = &shared.job;
         let buffer_bytes = match step.operation {
             Operation::Create => job.file_size.min(CHUNK_BYTES) as usize,
@@ -81,6 +123,7 @@ impl<'a> Thread<'a> {
         };
         Self {
             shared,
+            names,
             number,
             tree: Tree::of(job, number),
             buffer: AlignedBuffer::new(buffer_bytes).expect("memory for one buffer"),
@@ -104,6 +147,7 @@ impl<'a> Thread<'a> {
         (self.lap.begun_ns, self.last_ns) = (begun, begun);
         match self.step.operation {
             _ if self.step.letter == TREE => self.make_tree(),
+            _ if self.step.letter == NOTHING => {}
             Operation::Readdir => self.list_directories(),
             Operation::FirstByte => self.read_first_bytes(),
             _ => self.work_on_items(),
@@ -122,9 +166,9 @@ impl<'a> Thread<'a> {
         }
         for place in 0..self.tree.directories() {
             let path = self.tree.path(place);
-            let made = std::fs::create_dir(&path);
-            if let Err(error) = made {
-                return self.fail(-error.raw_os_error().unwrap_or(libc::EIO), &path);
+            let made = self.names.make_tree_directory(&path);
+            if made < 0 {
+                return self.fail(made, &path);
             }
             if self.shared.is_stopping() {
                 return;
@@ -140,65 +184,65 @@ impl<'a> Thread<'a> {
                 continue;
             }
             let path = self.tree.path(place);
-            let Some(directory) = self.open_directory(&path) else {
-                return;
-            };
+            let entered = self.names.enter(&path);
+            if entered < 0 {
+                return self.fail(entered, &path);
+            }
             let mut name = Name::new(self.step.letter, self.number, items.start);
             self.last_ns = self.shared.now_ns();
             for item in items {
-                let result = self.call(directory, &name, item);
+                let result = self.call(&name, item);
                 if result < 0 || self.shared.is_stopping() {
                     if result < 0 {
                         let file = path.join(name.as_c_str().to_string_lossy().as_ref());
                         self.fail(result, &file);
                     }
-                    calls::close(directory);
+                    self.names.leave();
                     return;
                 }
                 self.count(self.shared.now_ns(), result as u64);
                 name.advance();
             }
-            calls::close(directory);
+            self.names.leave();
         }
     }
 
     /// One operation on one item: bytes written, or minus errno.
     #[inline(always)]
-    fn call(&mut self, directory: RawFd, name: &Name, item: u64) -> i32 {
+    fn call(&mut self, name: &Name, item: u64) -> i32 {
         let text = name.as_c_str();
+        let names = &mut *self.names;
         match self.step.operation {
-            Operation::Stat => calls::stat(directory, text),
-            Operation::Unlink => calls::unlink(directory, text),
-            Operation::Open => match calls::open(directory, text, false) {
-                descriptor if descriptor >= 0 => calls::close(descriptor),
+            Operation::Stat => names.stat(text),
+            Operation::Unlink => names.unlink(text),
+            Operation::Open => match names.open(text, false) {
+                0 => names.close(),
                 refused => refused,
             },
-            Operation::Rename => {
-                calls::rename(directory, text, name.with_letter(RENAMED).as_c_str())
-            }
-            Operation::Mkdir => calls::make_directory(directory, text),
-            Operation::Rmdir => calls::remove_directory(directory, text),
-            _ => match calls::create(directory, text) {
-                descriptor if descriptor >= 0 => self.write_and_close(descriptor, item),
+            Operation::Rename => names.rename(text, name.with_letter(RENAMED).as_c_str()),
+            Operation::Mkdir => names.make_directory(text),
+            Operation::Rmdir => names.remove_directory(text),
+            _ => match names.create(text) {
+                0 => self.write_and_close(item),
                 refused => refused,
             },
         }
     }
 
     #[inline(always)]
-    fn write_and_close(&mut self, descriptor: RawFd, item: u64) -> i32 {
+    fn write_and_close(&mut self, item: u64) -> i32 {
         let written = if self.buffer_bytes == 0 {
             0
         } else {
-            self.write_file(descriptor, item)
+            self.write_file(item)
         };
-        match calls::close(descriptor) {
+        match self.names.close() {
             0 => written,
             refused => refused.min(written),
         }
     }
 
-    fn write_file(&mut self, descriptor: RawFd, item: u64) -> i32 {
+    fn write_file(&mut self, item: u64) -> i32 {
         let job = &self.shared.job;
         let mut offset = 0;
         while offset < job.file_size {
@@ -214,7 +258,7 @@ impl<'a> Thread<'a> {
             self.shared.pattern.fill(chunk, stamp);
             // Making the data is not the target's doing.
             self.last_ns += self.shared.now_ns() - before;
-            let result = calls::write(descriptor, chunk, offset);
+            let result = self.names.write(chunk, offset);
             if result < 0 {
                 return result;
             }
@@ -234,14 +278,7 @@ impl<'a> Thread<'a> {
         for place in (first..self.tree.directories()).step_by(step) {
             let path = self.tree.path(place);
             self.last_ns = self.shared.now_ns();
-            let Some(directory) = self.open_directory(&path) else {
-                return;
-            };
-            let mut result = 1;
-            while result > 0 {
-                result = calls::entries(directory, self.buffer.as_mut_slice());
-            }
-            calls::close(directory);
+            let result = self.names.list(&path, self.buffer.as_mut_slice());
             if result < 0 {
                 return self.fail(result, &path);
             }
@@ -256,26 +293,25 @@ impl<'a> Thread<'a> {
     /// that the next trial finds it as cold.
     fn read_first_bytes(&mut self) {
         let job = &self.shared.job;
-        let Some(directory) = self.open_directory(&job.directory) else {
-            return;
-        };
+        let entered = self.names.enter(&job.directory);
+        if entered < 0 {
+            return self.fail(entered, &job.directory);
+        }
         for item in 0..job.files {
             let text = format!("{}.{}.{item}", job.prefix, self.number);
             let name = CString::new(text.as_str()).unwrap_or_default();
             self.last_ns = self.shared.now_ns();
-            let descriptor = calls::open(directory, &name, job.direct);
-            let result = if descriptor < 0 {
-                descriptor
+            let opened = self.names.open(&name, job.direct);
+            let result = if opened < 0 {
+                opened
             } else {
-                calls::read(
-                    descriptor,
-                    &mut self.buffer.as_mut_slice()[..self.buffer_bytes],
-                )
+                let block = &mut self.buffer.as_mut_slice()[..self.buffer_bytes];
+                self.names.read(block)
             };
             let now = self.shared.now_ns();
-            if descriptor >= 0 {
-                calls::forget(descriptor);
-                calls::close(descriptor);
+            if opened >= 0 {
+                self.names.forget();
+                self.names.close();
             }
             if result <= 0 {
                 self.fail(
@@ -289,7 +325,7 @@ impl<'a> Thread<'a> {
             }
             self.count(now, result as u64);
         }
-        calls::close(directory);
+        self.names.leave();
     }
 
     /// Counts the operation that began at `last_ns` and ended at `now`.
@@ -341,18 +377,6 @@ impl<'a> Thread<'a> {
             .entry((self.index, self.step.operation))
             .or_insert_with(Part::new)
             .add(operations, bytes, busy_ns, &mut self.counts);
-    }
-
-    fn open_directory(&self, path: &Path) -> Option<RawFd> {
-        let result = match calls::c_path(path) {
-            Ok(path) => calls::open_directory(None, &path),
-            Err(_) => -libc::EINVAL,
-        };
-        if result < 0 {
-            self.fail(result, path);
-            return None;
-        }
-        Some(result)
     }
 
     #[cold]

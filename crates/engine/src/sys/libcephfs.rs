@@ -23,6 +23,8 @@ functions! {
     ceph_mkdir: unsafe extern "C" fn(Client, *const c_char, libc::mode_t) -> c_int,
     ceph_rmdir: unsafe extern "C" fn(Client, *const c_char) -> c_int,
     ceph_unlink: unsafe extern "C" fn(Client, *const c_char) -> c_int,
+    ceph_rename: unsafe extern "C" fn(Client, *const c_char, *const c_char) -> c_int,
+    ceph_lstat: unsafe extern "C" fn(Client, *const c_char, *mut libc::stat64) -> c_int,
     ceph_opendir: unsafe extern "C" fn(Client, *const c_char, *mut Listing) -> c_int,
     ceph_readdir: unsafe extern "C" fn(Client, Listing) -> *mut libc::dirent64,
     ceph_closedir: unsafe extern "C" fn(Client, Listing) -> c_int,
@@ -152,6 +154,21 @@ impl Mounted {
         i64::from(unsafe { (self.library.ceph_unlink)(self.client, path.as_ptr()) })
     }
 
+    /// Both are paths; 0, or minus errno.
+    pub fn rename(&self, from: &CStr, to: &CStr) -> i64 {
+        // SAFETY: both texts live for the call.
+        i64::from(unsafe { (self.library.ceph_rename)(self.client, from.as_ptr(), to.as_ptr()) })
+    }
+
+    /// Asks for a file's attributes, which nobody looks at; 0, or minus errno.
+    pub fn look_at(&self, path: &CStr) -> i64 {
+        let mut facts = std::mem::MaybeUninit::<libc::stat64>::uninit();
+        // SAFETY: the text lives for the call, and `facts` is writable.
+        i64::from(unsafe {
+            (self.library.ceph_lstat)(self.client, path.as_ptr(), facts.as_mut_ptr())
+        })
+    }
+
     /// 0 where a directory can be listed, or minus errno.
     pub fn look_into(&self, path: &CStr) -> i64 {
         let mut listing: Listing = std::ptr::null_mut();
@@ -167,14 +184,31 @@ impl Mounted {
 
     /// Names in a directory, `.` and `..` left out, or the errno.
     pub fn names(&self, path: &CStr) -> Result<Vec<String>, i32> {
+        let mut names = Vec::new();
+        let listed = self.each_name(path, |name| {
+            if name != c"." && name != c".." {
+                names.push(name.to_string_lossy().into_owned());
+            }
+        });
+        match listed {
+            0 => Ok(names),
+            refused => Err(-refused as i32),
+        }
+    }
+
+    /// Opens a directory, lists it to its end and closes it; 0, or minus errno.
+    pub fn list(&self, path: &CStr) -> i64 {
+        self.each_name(path, |_| ())
+    }
+
+    fn each_name(&self, path: &CStr, mut visit: impl FnMut(&CStr)) -> i64 {
         let mut listing: Listing = std::ptr::null_mut();
         // SAFETY: the text and the out-pointer live for the call.
         let opened =
             unsafe { (self.library.ceph_opendir)(self.client, path.as_ptr(), &raw mut listing) };
         if opened < 0 {
-            return Err(-opened);
+            return i64::from(opened);
         }
-        let mut names = Vec::new();
         loop {
             // SAFETY: the listing is open and used by this thread alone.
             let entry = unsafe { (self.library.ceph_readdir)(self.client, listing) };
@@ -182,15 +216,10 @@ impl Mounted {
                 break;
             }
             // SAFETY: the entry is valid until the next call, its name ends with NUL.
-            let name = unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) };
-            let name = name.to_string_lossy().into_owned();
-            if name != "." && name != ".." {
-                names.push(name);
-            }
+            visit(unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) });
         }
         // SAFETY: the listing is open, and not used afterwards.
-        unsafe { (self.library.ceph_closedir)(self.client, listing) };
-        Ok(names)
+        i64::from(unsafe { (self.library.ceph_closedir)(self.client, listing) })
     }
 
     /// (total, free) bytes, or the errno.
@@ -216,10 +245,10 @@ impl Mounted {
         i64::from(unsafe { (self.library.ceph_open)(self.client, path.as_ptr(), flags, 0o644) })
     }
 
-    /// Closes a descriptor of `open`.
-    pub fn close(&self, descriptor: i32) {
+    /// Closes a descriptor of `open`; 0, or minus errno.
+    pub fn close(&self, descriptor: i32) -> i64 {
         // SAFETY: the library checks the number.
-        unsafe { (self.library.ceph_close)(self.client, descriptor) };
+        i64::from(unsafe { (self.library.ceph_close)(self.client, descriptor) })
     }
 
     /// Bytes read, or minus errno.

@@ -4,6 +4,8 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::cephfs_names::CephNames;
+use super::names::{Names, below};
 use super::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
 use crate::location::Location;
 use crate::sys::file::OpenHow;
@@ -43,17 +45,17 @@ impl Mount {
     }
 
     fn full(&self, path: &str) -> CString {
-        let path = path.trim_start_matches('/');
-        let whole = if self.base.is_empty() {
-            format!("/{path}")
-        } else {
-            format!("/{}/{path}", self.base)
-        };
-        let whole = match whole.trim_end_matches('/') {
-            "" => "/",
-            trimmed => trimmed,
-        };
-        CString::new(whole).unwrap_or_default()
+        below(&self.base, path)
+    }
+
+    /// True when more is left.
+    fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
+        if self.remove_files(directory, "", until)? {
+            return Ok(true);
+        }
+        let result = self.mounted.remove_directory(&self.full(directory));
+        self.done(result, "remove", directory)?;
+        Ok(false)
     }
 
     fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
@@ -90,7 +92,19 @@ fn refused(refusal: Refusal, location: &Location) -> VolumeError {
     }
 }
 
+/// What the library answers when a directory is to be unlinked.
+fn is_directory(result: i64) -> bool {
+    [libc::EISDIR, libc::EPERM]
+        .map(|errno| -i64::from(errno))
+        .contains(&result)
+}
+
 impl Volume for Mount {
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        let mounted = Arc::clone(&self.mounted);
+        Ok(Box::new(CephNames::new(mounted, self.base.clone())))
+    }
+
     fn make_directory(&self, path: &str) -> Outcome<()> {
         let result = self.mounted.make_directory(&self.full(path));
         self.done(result, "make the directory", path)
@@ -165,7 +179,14 @@ impl Volume for Mount {
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
-            self.done(self.mounted.unlink(&self.full(&path)), "remove", &path)?;
+            match self.mounted.unlink(&self.full(&path)) {
+                directory if is_directory(directory) => {
+                    if self.remove_tree(&path, until)? {
+                        return Ok(true);
+                    }
+                }
+                result => self.done(result, "remove", &path)?,
+            }
             if Instant::now() > until {
                 return Ok(true);
             }

@@ -2,8 +2,12 @@
 //! what the kernel mounts and for what a library reaches.
 
 mod cephfs;
+mod cephfs_names;
 mod local;
+mod local_names;
+pub mod names;
 mod rados;
+mod rados_names;
 
 use std::collections::HashMap;
 use std::io;
@@ -18,6 +22,8 @@ use crate::location::Location;
 use crate::sys::file::OpenHow;
 pub use cephfs::Mount;
 pub use local::Local;
+pub use local_names::LocalNames;
+use names::Names;
 pub use rados::{Pool, object_name};
 
 /// What failed, of what, and why; `errno` is the system's.
@@ -119,8 +125,17 @@ pub trait Volume: Send + Sync {
 
     fn space(&self) -> Outcome<Space>;
 
-    /// Removes the files in `directory` whose names begin with `prefix`, but none of `KEPT`, until `until`: true
-    /// when more is left.
+    /// One thread's hold on names, where the scheme lists metadata operations.
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        Err(VolumeError::new(
+            libc::ENOTSUP,
+            "work on names of",
+            "this storage",
+        ))
+    }
+
+    /// Removes what begins with `prefix` in `directory`, directories with all in them, but none of `KEPT`, until
+    /// `until`: true when more is left.
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool>;
 
     /// Removes the mark and the directory, in this order.

@@ -5,6 +5,8 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::names::Names;
+use super::rados_names::ObjectNames;
 use super::{Handle, Outcome, Space, Volume, VolumeError};
 use crate::location::Location;
 use crate::sys::file::OpenHow;
@@ -164,6 +166,10 @@ impl Pool {
 }
 
 impl Volume for Pool {
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        Ok(Box::new(ObjectNames::new(Arc::clone(&self.context))))
+    }
+
     fn make_directory(&self, path: &str) -> Outcome<()> {
         // Objects have no directories; the list stands for it.
         let list = format!("{path}/{LIST}");
