@@ -15,7 +15,9 @@ from typing import Any
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
 from leadline.plan_notes import notes_on_left_out, notes_on_works, unlike
+from leadline.plan_pairs import with_readers
 from leadline.spec.application import ApplicationJob, Look
+from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Job
 from leadline.spec.left_out import LeftOut
 from leadline.spec.metadata import AnyJob, MetadataJob, job_from_json
@@ -31,6 +33,7 @@ PLAN_FORMAT = "leadline.plan/1"
 # nothing is measured before the plan is shown.
 NOMINAL_BYTES_PER_S = 200 * units.MIB
 NOMINAL_OPERATIONS_PER_S = 5_000
+NOMINAL_QUESTION_S = 0.02  # one that is answered at once
 NOMINAL_PROGRAM_S = 10.0  # what an application is taken to compute
 TRIAL_OVERHEAD_S = 0.5  # starting a worker, opening files, storing the trial
 
@@ -234,6 +237,7 @@ def make_plan(
                 left_out.append(LeftOut(target.name, work.group or work.name, error.plain, target.url))
         lost = {f"{one.target}.{one.work}" for one in left_out}
         cells += _with_files_of_their_own([cell for cell in own if cell.group not in lost])
+    cells = with_readers(cells)
     if not cells:
         raise SpecError("no target can do any of the works", f"the first reason: {left_out[0].reason}")
     trials = order_trials(cells, study.blocks, seed)
@@ -310,7 +314,7 @@ def layout_of(job: AnyJob) -> Layout | None:
         return None
     if isinstance(job, MetadataJob):
         return layout_of(job.layout_job())
-    if isinstance(job, ReplayJob):
+    if isinstance(job, ReplayJob | CoherenceJob):
         return None
     if isinstance(job, ApplicationJob):
         return _input_of(job)
@@ -418,6 +422,8 @@ def trial_seconds(job: AnyJob) -> float:
         return job.ramp_time_ns / units.NS_PER_S + limit_s
     if isinstance(job, MetadataJob):
         return job.pass_operations / NOMINAL_OPERATIONS_PER_S
+    if isinstance(job, CoherenceJob):
+        return NOMINAL_QUESTION_S * job.repetitions * len(job.questions)
     if isinstance(job, ReplayJob):
         fast_s = max(job.calls / NOMINAL_OPERATIONS_PER_S, job.moved_bytes / NOMINAL_BYTES_PER_S)
         return max(limit_s, fast_s) if job.pace == "recorded" else fast_s

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.application import CopyTrace, account_of, application_metrics, copies_of
+from leadline.analysis.coherence import coherence_metrics
 from leadline.analysis.costs import add_costs
+from leadline.spec.coherence import LAGS, WORDS
 from leadline.spec.metadata import OPERATIONS
 from leadline.store.tables import LatencyRow, TrialRow
 
@@ -46,6 +48,11 @@ _COSTS = {
     "wire_per_operation": MetricKind("B", False, "bytes on the wire per operation"),
 }
 COST_METRICS = tuple(_COSTS)
+# What one way to a file system sees of another.
+_SEEN: dict[str, MetricKind] = {
+    **{f"seen_{name}": MetricKind("ns", False, f"time until seen: {WORDS[name]}") for name in LAGS},
+    "shared_bandwidth": MetricKind("B/s", True, "bandwidth of two writers in one file"),
+}
 
 
 # What stands before a metric's name: the direction of a mixed work, or a metadata operation.
@@ -81,7 +88,7 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
-    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name) or _COSTS.get(name)
+    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name) or (_COSTS | _SEEN).get(name)
     if of_program is not None:
         return of_program
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
@@ -111,6 +118,7 @@ def known_metrics() -> tuple[str, ...]:
         *plain,
         "cpu_per_operation",
         *COST_METRICS,
+        *_SEEN,
         *(f"{d}_{m}" for d in ("read", "write") for m in plain),
         "sync_latency_mean",
         *("run_time", "io_time", *(f"{d}_{m}" for d in ("meta", "sync") for m in latency)),
@@ -127,6 +135,8 @@ def primary_metric(job: Mapping[str, object]) -> str:
         return "io_time" if job["pace"] == "recorded" else "run_time"
     if "command" in job:
         return APPLICATION_COMPARED[0]
+    if "questions" in job:
+        return "shared_bandwidth"
     size = job["bs"]
     return "bandwidth" if isinstance(size, int) and size >= LARGE_BLOCK_BYTES else "iops"
 
@@ -139,6 +149,8 @@ def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
     if "script" in job:
         moved = [name for name in ("read", "write") if job[f"{name}_bytes"]]
         return (primary_metric(job), *(f"{name}_latency_p99" for name in moved))
+    if "questions" in job:
+        return ()  # a writer's readers are no alternatives to each other
     if "command" in job:
         return APPLICATION_COMPARED[: 1 if job.get("trace") == "off" else None]
     operations = job.get("operations")
@@ -170,6 +182,8 @@ def trial_metrics(
     if phases:
         return _operation_metrics(trial, phases, latency)
     summary = json.loads(trial.summary)
+    if "coherence" in summary:
+        return Measured(*coherence_metrics(trial))
     if "replay" in summary:
         return _replay_metrics(trial, summary["directions"], latency)
     values: dict[str, float] = {}

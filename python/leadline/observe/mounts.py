@@ -139,10 +139,12 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
         access = with_its_own_word(find_client(mount.mount_point) or CephAccess())
     access = replace(
         access,
-        **{
-            name: found.get(name) for name in ("pool", "namespace", "quota_bytes", "quota_files", "snapshots")
-        },
+        pool=found.get("pool"),
+        namespace=found.get("namespace"),
         layout=found.get("layout") or None,
+        quota_bytes=found.get("quota_bytes"),
+        quota_files=found.get("quota_files"),
+        snapshots=found.get("snapshots"),
     )
     if access.pool is None:
         return access

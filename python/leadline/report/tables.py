@@ -121,10 +121,11 @@ def mixed_latency(table: Table) -> bool:
 
 
 def by_target(findings: Findings) -> dict[str, tuple[Cell, ...]]:
-    """The cells of each target, targets in the order given."""
+    """The cells of each target, targets in the order given. Coherence is of two, and has tables of its own."""
+    own = [cell for cell in findings.cells if "questions" not in cell.job]
     names = [target.name for target in findings.targets]
-    names += [cell.target for cell in findings.cells if cell.target not in names]
-    grouped = {name: tuple(cell for cell in findings.cells if cell.target == name) for name in names}
+    names += [cell.target for cell in own if cell.target not in names]
+    grouped = {name: tuple(cell for cell in own if cell.target == name) for name in names}
     return {name: cells for name, cells in grouped.items() if cells}
 
 

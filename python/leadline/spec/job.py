@@ -22,6 +22,21 @@ MetadataOperation = Literal[
     "create", "open", "stat", "readdir", "rename", "unlink", "mkdir", "rmdir", "first_byte"
 ]
 
+Question = Literal[
+    "name",
+    "size_written",
+    "size_closed",
+    "bytes_written",
+    "bytes_closed",
+    "bytes_held",
+    "rename",
+    "unlink",
+    "link",
+    "lock_fcntl",
+    "lock_flock",
+    "shared_file",
+]
+
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")
 READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
 
@@ -213,6 +228,16 @@ class JobOptions(BaseModel):
     )
     trace: Literal["auto", "preload", "bpf", "off"] | None = Field(
         None, description="with command: how its I/O is followed; auto chooses by program"
+    )
+
+    questions: list[Question] | None = Field(
+        None, description="instead of rw: what a reader on another target is asked of what this one writes"
+    )
+    repetitions: Annotated[int, Whole(1, 1_000)] | None = Field(
+        None, description="with questions: times that each is asked in a trial; 5"
+    )
+    give_up: Duration | None = Field(
+        None, description="with questions: how long a reader looks for what it has not seen; 30s"
     )
 
     def over(self, other: JobOptions) -> JobOptions:

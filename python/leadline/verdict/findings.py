@@ -30,6 +30,7 @@ from leadline.verdict.application import application_view, places_of
 from leadline.verdict.application_words import application_statements, in_order
 from leadline.verdict.case import Case
 from leadline.verdict.chains import chains_of
+from leadline.verdict.coherence import coherence_statements, coherence_tables, pairs_of
 from leadline.verdict.comparisons import compare_beside, compare_targets
 from leadline.verdict.implausible import outrunning
 from leadline.verdict.model import (
@@ -155,7 +156,10 @@ def _absent(plan: Plan) -> bool:
 def _ways(
     read: _Material, targets: tuple[TargetView, ...], cells: tuple[Cell, ...], alpha: float
 ) -> tuple[tuple[ApplicationTable, ...], tuple[Statement, ...]]:
-    """The one table of all targets, where the study asks for it, and what it says."""
+    """The table of what one way sees of another, or that of all targets, and what they say."""
+    pairs = pairs_of(read.plan.cells, cells, read.tables)
+    if pairs:
+        return coherence_tables(pairs), coherence_statements(pairs, read.plan.left_out)
     if not read.study.compare.table:
         return (), ()
     left_out = read.plan.left_out

@@ -155,10 +155,10 @@ def ways_table(
         ("Figure", "Way"),
         tuple(column.heading for column in columns),
         tuple(rows),
-        f"Ratios are of the figure above, paired by block, with 95 % intervals not corrected for"
-        f" their number (the comparisons are). {_first_byte_note(columns)}Client CPU is that of the engine and"
-        " of the client's daemon; what the kernel's own threads or a gateway use is not in it. A metadata work"
-        " has one cost: the mean of its operations.",
+        f"Ratios are of the figure above, paired by block, with 95 % intervals not corrected for their number"
+        f" (the comparisons are). {_first_byte_note(columns)}Client CPU is that of engine and client"
+        " daemon; what the kernel's own threads or a gateway use is not in it. A metadata work has one cost:"
+        " the mean of its operations.",
     )
 
 
