@@ -68,6 +68,10 @@ class Volume:
         """Bytes in all, and free."""
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Removes files but the marks; True when time was over before all were gone."""
+    def rename(self, directory: str, name: str, new: str) -> None:
+        """Within a directory."""
+    def unlink(self, directory: str, name: str) -> None:
+        """Removes a file."""
     def remove_directory(self, directory: str, mark: str) -> None:
         """Removes the mark, then the directory."""
 

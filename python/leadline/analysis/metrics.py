@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.application import CopyTrace, account_of, application_metrics, copies_of
+from leadline.analysis.coherence import coherence_metrics
+from leadline.analysis.costs import add_costs
+from leadline.spec.coherence import LAGS, WORDS
 from leadline.spec.metadata import OPERATIONS
 from leadline.store.tables import LatencyRow, TrialRow
 
@@ -36,6 +39,20 @@ _OF_COPIES = {
     "memory_max": MetricKind("B", False, "largest memory"),
 }
 APPLICATION_COMPARED = ("run_time", "read_write_time", "agg_perf_by_slowest")  # the first is what is asked
+
+
+# What an operation, or a byte of it, costs the client besides time.
+_COSTS = {
+    "client_cpu_per_operation": MetricKind("ns", False, "CPU time of engine and client daemon per operation"),
+    "wire_per_byte": MetricKind("B/B", False, "bytes on the wire per byte of work"),
+    "wire_per_operation": MetricKind("B", False, "bytes on the wire per operation"),
+}
+COST_METRICS = tuple(_COSTS)
+# What one way to a file system sees of another.
+_SEEN: dict[str, MetricKind] = {
+    **{f"seen_{name}": MetricKind("ns", False, f"time until seen: {WORDS[name]}") for name in LAGS},
+    "shared_bandwidth": MetricKind("B/s", True, "bandwidth of two writers in one file"),
+}
 
 
 # What stands before a metric's name: the direction of a mixed work, or a metadata operation.
@@ -90,7 +107,8 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
-    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name) or _stage_kind(name)
+    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name) or (_COSTS | _SEEN).get(name)
+    of_program = of_program or _stage_kind(name)
     if of_program is not None:
         return of_program
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
@@ -119,6 +137,8 @@ def known_metrics() -> tuple[str, ...]:
     return (
         *plain,
         "cpu_per_operation",
+        *COST_METRICS,
+        *_SEEN,
         *(f"{d}_{m}" for d in ("read", "write") for m in plain),
         "sync_latency_mean",
         *("run_time", "io_time", *(f"{d}_{m}" for d in ("meta", "sync") for m in latency)),
@@ -135,6 +155,8 @@ def primary_metric(job: Mapping[str, object]) -> str:
         return "io_time" if job["pace"] == "recorded" else "run_time"
     if "command" in job:
         return APPLICATION_COMPARED[0]
+    if "questions" in job:
+        return "shared_bandwidth"
     size = job["bs"]
     return "bandwidth" if isinstance(size, int) and size >= LARGE_BLOCK_BYTES else "iops"
 
@@ -149,6 +171,8 @@ def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
         return (primary_metric(job), *(f"{name}_latency_p99" for name in moved))
     if "pipeline" in job:
         return (APPLICATION_COMPARED[0], *(f"{STAGE_TIME}{name}" for name in stage_names(job)))
+    if "questions" in job:
+        return ()  # a writer's readers are no alternatives to each other
     if "command" in job:
         return APPLICATION_COMPARED[: 1 if job.get("trace") == "off" else None]
     operations = job.get("operations")
@@ -181,6 +205,8 @@ def trial_metrics(
     if phases:
         return _operation_metrics(trial, phases, latency)
     summary = json.loads(trial.summary)
+    if "coherence" in summary:
+        return Measured(*coherence_metrics(trial))
     if "replay" in summary:
         return _replay_metrics(trial, summary["directions"], latency)
     values: dict[str, float] = {}
@@ -207,8 +233,10 @@ def trial_metrics(
         prefix = f"{name}_" if len(used) > 1 or name == "sync" else ""
         _add_latency(values, reasons, prefix, [row for row in latency if _is(row, name, clock)])
     cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
+    every = _all_operations(trial) or operations
     if cpu_ns > 0:
-        values["cpu_per_operation"] = cpu_ns / (_all_operations(trial) or operations)
+        values["cpu_per_operation"] = cpu_ns / every
+    add_costs(values, reasons, trial, every)
     return Measured(values, reasons)
 
 
@@ -242,6 +270,7 @@ def _operation_metrics(
     operations = sum(phase["operations"] for phase in phases.values())
     if cpu_ns > 0 and operations:
         values["cpu_per_operation"] = cpu_ns / operations
+        add_costs(values, reasons, trial, operations)
     return Measured(values, reasons)
 
 

@@ -47,6 +47,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("doctor", "Say what works here, what does not, and what to install"),
             ("watch", "Say what goes on on a mount in production"),
             ("mount", "Plan another way to mount CephFS, or check a mount"),
+            ("targets", "List what this host can reach, ready to paste"),
             ("engines", "List the ways to do I/O, and their options"),
             ("lab", "Start and stop a disposable real Ceph"),
             ("undo", "Remove what an interrupted run left below its targets"),

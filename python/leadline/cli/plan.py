@@ -37,6 +37,7 @@ def command(
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    lab: str | None,
     input_path: str | None,
     program: tuple[str, ...],
     like: Path | None,
@@ -48,7 +49,7 @@ def command(
     """
     from leadline.plan import check_space
 
-    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path)
+    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path, lab)
     if as_json:
         if like is not None:
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")

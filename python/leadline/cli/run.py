@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from leadline.spec.target import TargetFacts
     from leadline.verdict.gates import Gate
 
-# What `load_plan` takes: study, targets, sets, blocks, seed, command, input.
-_Asked = tuple[str, tuple[str, ...], tuple[str, ...], int | None, int | None, tuple[str, ...], str | None]
+_Words = tuple[str, ...]
+# What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab.
+_Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, str | None]
 
 
 @click.command(short_help="Run a study on one or more targets, or resume one")
@@ -76,6 +77,7 @@ def command(
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    lab: str | None,
     input_path: str | None,
     program: tuple[str, ...],
     out: Path | None,
@@ -100,23 +102,13 @@ def command(
     leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs
     leadline run media --target local=/var/tmp --target fuse=/mnt/cephfs --source FILM
     leadline run analysis --target a=/mnt/a --target b=/mnt/b --input DIR -- PROGRAM WORDS
+    leadline run reach --lab
     leadline run --resume leadline-quick-20260131-120000
     """
     gates = parse_gates(fail_if)
     if resume is not None:
-        if (
-            study
-            or targets
-            or sets
-            or blocks
-            or seed
-            or out
-            or until
-            or budget
-            or program
-            or input_path
-            or clients
-        ):
+        named = study or targets or lab is not None or sets or program or input_path or clients
+        if named or blocks or seed or out or until or budget:
             raise UsageError(
                 "--resume goes on with a result as it was planned: it takes no study, target or option",
                 f"write: leadline run --resume {resume}",
@@ -139,7 +131,7 @@ def command(
         "until": _until(until),
         "budget_s": _budget_s(budget),
     }
-    asked = (study, targets, sets, blocks, seed, program, input_path)
+    asked = (study, targets, sets, blocks, seed, program, input_path, lab)
     return run_and_conclude(
         path, gates, lambda stop: _start(asked, path, flags | {"gates": gates}, stop, quiet)
     )

@@ -79,7 +79,9 @@ def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
     url = found["url"]
     answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
     if answer.stuck_pid is not None:
-        raise TargetError(f"{printable(url)}: no answer within {deadline_s:g} s", _NO_ANSWER.get(found["engine"], _SERVER))
+        raise TargetError(
+            f"{printable(url)}: no answer within {deadline_s:g} s", _NO_ANSWER.get(found["engine"], _SERVER)
+        )
     facts = answer.lines[-1] if answer.lines else {}
     if "space" in facts:
         return facts
@@ -128,7 +130,9 @@ def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
     if scheme == "rados":
         return f"RADOS through librados{pool}{space}, objects of {units.format_size(found['object_bytes'])}"
     if scheme == "radosstriper":
-        layout = ", ".join(f"{name} {options[name]}" for name in ("stripe_unit", "stripe_count", "object_size"))
+        layout = ", ".join(
+            f"{name} {options[name]}" for name in ("stripe_unit", "stripe_count", "object_size")
+        )
         return f"RADOS through libradosstriper{pool}{space}, {layout}"
     if scheme == "smb":
         user, _, server = printable(found["container"]).rpartition("@")

@@ -216,7 +216,7 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "spread": fmt.ratio_spread,
         "panels": panels,
         "static": _static_charts((*panels.rates, *panels.copies, *panels.shares, *panels.stages)),
-        "application": printed_tables(findings.application) if findings.application else (),
+        "application": printed_tables(findings),
         "legend": _legend(findings),
         "chains": chains,
         "chain_headings": CHAIN_HEADINGS,

@@ -15,9 +15,11 @@ from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
 from leadline.plan import Layout, PlannedCell, Trial, with_block
+from leadline.plan_pairs import targets_of
 from leadline.run.application_job import deadline_s as application_deadline_s
 from leadline.run.application_job import worker_job
 from leadline.run.child import Answer, Worker
+from leadline.run.coherence import converse
 from leadline.run.group import Halt, Member, join_rows, run_jobs
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
 from leadline.run.probes import Probes
@@ -32,6 +34,7 @@ from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.run.watch import Watch, cluster_peaks
 from leadline.run.workspace import Place, workspace_of
 from leadline.spec.application import ApplicationJob
+from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
 from leadline.spec.replay import ReplayJob
@@ -122,9 +125,10 @@ class Executor:
 
     def _run_or_skip(self, slot: Sequence[Trial]) -> None:
         cells = [self._request.plan.cell(trial.cell) for trial in slot]
+        lost = next((name for cell in cells for name in targets_of(cell) if name in self._lost), None)
         target = slot[0].target
-        if target in self._lost:
-            self._skip(slot, self._lost[target])
+        if lost is not None:
+            self._skip(slot, self._lost[lost])
             return
         self._display.trial(slot[0], cells[0])
         halt = Halt(self._must_end)
@@ -176,11 +180,21 @@ class Executor:
         if cell.job.engine == "null":
             return None
         problem = self._ensure_workspace(worker, cell.target)
+        if problem is None and isinstance(cell.job, CoherenceJob) and cell.job.reader != cell.target:
+            problem = self._ensure_reader(cell.job.reader)
         if problem is None and cell.layout is not None:
             problem = self._ensure_layout(worker, cell, cell.layout)
         if problem is None and isinstance(cell.job, ReplayJob):
             job, total = self._engine_job(cell, trial, None), cell.job.data_set_bytes
             problem = self._lay_out(worker, cell.target, job, total, None)
+        return problem
+
+    def _ensure_reader(self, target: str) -> Answer | None:
+        """The same where the other side looks; a way that hangs is left alone, and not the writer's."""
+        with Worker(self._must_end) as worker:
+            problem = self._ensure_workspace(worker, target)
+        if problem is not None and problem.outcome != "interrupted":
+            self._lose_when_gone(target, problem)
         return problem
 
     def _ensure_workspace(self, worker: Worker, target: str) -> Answer | None:
@@ -264,6 +278,8 @@ class Executor:
         job = cell.job
         if isinstance(job, ApplicationJob):
             return application_deadline_s(job) + self._request.options.grace_s
+        if isinstance(job, CoherenceJob):
+            return job.seconds_max + self._request.options.grace_s
         planned_s = (job.ramp_time_ns + job.runtime_ns) / 1e9
         if isinstance(job, MetadataJob):
             planned_s += job.pass_operations / _SLOWEST_OPERATIONS_PER_S  # a pass is never cut
@@ -348,6 +364,8 @@ class Executor:
     def _call(self, member: Member, start_ns: int | None) -> Answer:
         """Run one job in its worker, to its end or until it is steady."""
         cell, record = member.cell, self._writer.record_path(member.trial.id)
+        if isinstance(cell.job, CoherenceJob):
+            return self._converse(member, cell.job)
         watch = None
         if cell.steady is not None and isinstance(cell.job, Job):
             watch = SteadyWatch(cell.steady, cell.job, record)
@@ -363,6 +381,15 @@ class Executor:
         if watch is None or self._must_end():
             return answer
         return watch.as_complete(answer, lambda: read_engine_record(record))
+
+    def _converse(self, member: Member, job: CoherenceJob) -> Answer:
+        """A coherence trial: the reader has a worker of its own."""
+        places = self._made[member.cell.target], self._made[job.reader]
+        prefix = _prefix(member.cell, member.trial, None)
+        answer, reader_gone = converse(member.worker, job, prefix, places, self._must_end)
+        if reader_gone:
+            self._lose(job.reader, answer.message)
+        return answer
 
     def _store(
         self, members: Sequence[Member], stored: Sequence[StoredTrial], answers: Sequence[Answer]

@@ -19,6 +19,7 @@ from typing import Any
 from leadline import _core
 from leadline.errors import LeadlineError
 from leadline.run import application, pipeline, volume_workspace, workspace
+from leadline.run.coherence_side import CoherenceSide
 
 _PR_SET_PDEATHSIG = 1
 
@@ -158,6 +159,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return  # the parent died before the line above took hold
+    _COMMANDS.update(CoherenceSide(_say).commands)
     _say(event="ready", pid=os.getpid())
     while line := sys.stdin.readline():
         try:

@@ -46,6 +46,21 @@ MetadataOperation = Literal[
     "create", "open", "stat", "readdir", "rename", "unlink", "mkdir", "rmdir", "first_byte"
 ]
 
+Question = Literal[
+    "name",
+    "size_written",
+    "size_closed",
+    "bytes_written",
+    "bytes_closed",
+    "bytes_held",
+    "rename",
+    "unlink",
+    "link",
+    "lock_fcntl",
+    "lock_flock",
+    "shared_file",
+]
+
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")
 READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
 
@@ -265,6 +280,16 @@ class JobOptions(BaseModel):
     duration: Duration | None = Field(None, description="of the film that is made; 10s")
     frame_rate: Annotated[int, Whole(1, 240)] | None = Field(
         None, description="of the film that is made, pictures a second; 25"
+    )
+
+    questions: list[Question] | None = Field(
+        None, description="instead of rw: what a reader on another target is asked of what this one writes"
+    )
+    repetitions: Annotated[int, Whole(1, 1_000)] | None = Field(
+        None, description="with questions: times that each is asked in a trial; 5"
+    )
+    give_up: Duration | None = Field(
+        None, description="with questions: how long a reader looks for what it has not seen; 30s"
     )
 
     def over(self, other: JobOptions) -> JobOptions:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.spec.application import ApplicationJob
+from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Engine, Job, MetadataOperation
 from leadline.spec.pipeline import PipelineJob
 from leadline.spec.replay import ReplayJob
@@ -128,7 +129,7 @@ def tree_directories(branch: int, depth: int) -> int:
     return total
 
 
-AnyJob = Job | MetadataJob | ReplayJob | ApplicationJob
+AnyJob = Job | MetadataJob | ReplayJob | ApplicationJob | CoherenceJob
 
 
 def job_from_json(value: dict[str, Any]) -> AnyJob:
@@ -137,6 +138,8 @@ def job_from_json(value: dict[str, Any]) -> AnyJob:
         return ReplayJob.model_validate(value)
     if "pipeline" in value:
         return PipelineJob.model_validate(value)
+    if "questions" in value:
+        return CoherenceJob.model_validate(value)
     if "command" in value:
         return ApplicationJob.model_validate(value)
     return MetadataJob.model_validate(value) if "operations" in value else Job.model_validate(value)

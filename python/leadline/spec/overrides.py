@@ -14,7 +14,7 @@ from leadline.spec.yaml_source import Document, Path, Place, read_yaml
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
-_LISTS = ("operations", "command", "pipeline")  # options whose value is a list
+_LISTS = ("operations", "command", "pipeline", "questions")  # options whose value is a list
 _SECTIONS = ("defaults", "factors", "compare", "observe", "limits")
 _EXAMPLES = (
     "write KEY=VALUE, for example --set size=64M, --set works.seqread_1m.bs=4M or --set factors.bs=[4k,64k]"

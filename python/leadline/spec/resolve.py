@@ -93,6 +93,10 @@ def resolve(
         from leadline.spec.resolve_pipeline import resolve_pipeline
 
         return resolve_pipeline(work, options, target, facts, around)
+    if options.questions is not None:
+        from leadline.spec.resolve_coherence import resolve_coherence
+
+        return resolve_coherence(work, options, target, facts)
     if options.operations is not None:
         return _resolve_metadata(work, options, target, facts)
     if options.rw is None:

@@ -72,6 +72,10 @@ def _metadata(own: WorkOptions, works: Sequence[Work]) -> _Found:
         for key, part in (("steady_state", work.steady), ("search", own.search)):
             if part is not None and work.options.operations is not None:
                 yield Problem(key, "is of reading and writing, not of operations", f"leave {key} out"), work
+            if part is not None and work.options.questions is not None:
+                yield Problem(key, "is of reading and writing, not of questions", f"leave {key} out"), work
+        if own.jobs is not None and work.options.questions is not None:
+            yield Problem("questions", "cannot be of one of several jobs", "give it a work of its own"), work
 
 
 def _application(own: WorkOptions, works: Sequence[Work]) -> _Found:

@@ -32,15 +32,18 @@ from leadline.verdict.application import application_view, places_of
 from leadline.verdict.application_words import application_statements, in_order
 from leadline.verdict.case import Case
 from leadline.verdict.chains import chains_of
+from leadline.verdict.coherence import coherence_statements, coherence_tables, pairs_of
 from leadline.verdict.comparisons import compare_beside, compare_targets
 from leadline.verdict.implausible import outrunning
 from leadline.verdict.model import (
+    ApplicationTable,
     Cell,
     Curve,
     Findings,
     Line,
     Origin,
     Quantity,
+    Statement,
     TargetView,
     Validity,
 )
@@ -52,6 +55,8 @@ from leadline.verdict.published import published_findings
 from leadline.verdict.replay import replay_statements
 from leadline.verdict.trace_findings import trace_findings
 from leadline.verdict.validity import is_shift, judge, worst
+from leadline.verdict.way_words import way_statements
+from leadline.verdict.ways import columns_of, ways_of, ways_table
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
@@ -117,8 +122,10 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
     )
     places = places_of(plan.cells, cells, tables, read.traces)
     lines = lines_of(plan.cells, cells, tables, _stages_of(result, plan))
+    ways, words_of_ways = _ways(read, targets, cells, alpha)
     statements = [
         *words.statements(targets, cells, comparisons, result.complete, beside),
+        *words_of_ways,
         *replay_statements(read.manifest),
         *application_statements(places, comparisons),
         *pipeline_statements(lines, comparisons),
@@ -130,7 +137,7 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         title=plan.title or plan.study,
         about=plan.about,
         created=str(read.manifest.get("created", "")),
-        state=worst([cell.validity.state for cell in cells]),
+        state=worst([*(cell.validity.state for cell in cells), *(("NOT_RUN",) if _absent(plan) else ())]),
         targets=targets,
         cells=cells,
         comparisons=comparisons + beside,
@@ -143,7 +150,29 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         version=str(read.manifest.get("version", "")),
         complete=result.complete,
         application=application_view(places) or pipeline_view(lines, comparisons),
+        ways=ways,
     )
+
+
+def _absent(plan: Plan) -> bool:
+    """True where a target that was asked for was not there at all."""
+    return any(one.work is None for one in plan.left_out)
+
+
+def _ways(
+    read: _Material, targets: tuple[TargetView, ...], cells: tuple[Cell, ...], alpha: float
+) -> tuple[tuple[ApplicationTable, ...], tuple[Statement, ...]]:
+    """The table of what one way sees of another, or that of all targets, and what they say."""
+    pairs = pairs_of(read.plan.cells, cells, read.tables)
+    if pairs:
+        return coherence_tables(pairs), coherence_statements(pairs, read.plan.left_out)
+    if not read.study.compare.table:
+        return (), ()
+    left_out = read.plan.left_out
+    ways = ways_of(targets, cells, left_out)
+    columns = columns_of(ways)
+    table = ways_table(ways, columns, read.tables, alpha)
+    return (table,) if table else (), way_statements(ways, columns, read.tables, alpha, left_out)
 
 
 def _validity(read: _Material, reasons: Mapping[str, str]) -> dict[str, Validity]:
