@@ -1,5 +1,6 @@
 //! The clock of all records: the CPU's counter where the launcher found it steady, else the kernel's.
 
+use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static TICKS_PER_SECOND: AtomicU64 = AtomicU64::new(0);
@@ -17,19 +18,60 @@ pub fn rate() -> u64 {
 /// Now.
 #[inline(always)]
 pub fn ticks() -> u64 {
-    if TICKS_PER_SECOND.load(Relaxed) == 0 {
+    if !is_counter() {
         return kernel_ns();
     }
+    counter()
+}
+
+/// Is it the CPU's counter? So it stays, once it is.
+#[inline(always)]
+pub fn is_counter() -> bool {
+    TICKS_PER_SECOND.load(Relaxed) != 0
+}
+
+/// How a call's clock is read: looking once whether it is the counter spares the second look.
+#[derive(Clone, Copy)]
+pub enum Clock {
+    Counter,
+    Either,
+}
+
+impl Clock {
+    /// Now.
+    #[inline(always)]
+    pub fn now(self) -> u64 {
+        match self {
+            Self::Counter => counter(),
+            Self::Either => ticks(),
+        }
+    }
+}
+
+#[inline(always)]
+fn counter() -> u64 {
+    let ticks: u64;
+    // As one value at once: the compiler would keep the halves apart, in registers that the caller needs.
     // SAFETY: every x86-64 CPU has the instruction, and it touches no memory.
-    unsafe { core::arch::x86_64::_rdtsc() }
+    unsafe {
+        asm!(
+            "rdtsc",
+            "shl rdx, 32",
+            "or rax, rdx",
+            out("rax") ticks,
+            out("rdx") _,
+            options(nomem, nostack),
+        );
+    }
+    ticks
 }
 
 #[cold]
 fn kernel_ns() -> u64 {
     // A call from the constructor of another library, before ours: one call must not be timed by two clocks.
     crate::process::start();
-    if TICKS_PER_SECOND.load(Relaxed) != 0 {
-        return ticks();
+    if is_counter() {
+        return counter();
     }
     let mut time = libc::timespec {
         tv_sec: 0,
