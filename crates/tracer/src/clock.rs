@@ -1,6 +1,5 @@
 //! The clock of all records: the CPU's counter where the launcher found it steady, else the kernel's.
 
-use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static TICKS_PER_SECOND: AtomicU64 = AtomicU64::new(0);
@@ -50,20 +49,8 @@ impl Clock {
 
 #[inline(always)]
 fn counter() -> u64 {
-    let ticks: u64;
-    // As one value at once: the compiler would keep the halves apart, in registers that the caller needs.
     // SAFETY: every x86-64 CPU has the instruction, and it touches no memory.
-    unsafe {
-        asm!(
-            "rdtsc",
-            "shl rdx, 32",
-            "or rax, rdx",
-            out("rax") ticks,
-            out("rdx") _,
-            options(nomem, nostack),
-        );
-    }
-    ticks
+    unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 #[cold]

@@ -149,9 +149,12 @@ pub fn enter() -> Option<Entered> {
 pub fn enter_idle() -> Option<Entered> {
     let current = current();
     // SAFETY: a state is never unmapped; in a child of a fork it is all zeros. The places of a thread without a
-    // state, and of the child of a vfork, have this one word.
-    let state = unsafe { &*(&raw const (*current).state) };
-    if state.load(Relaxed) == IDLE {
+    // state, and of the child of a vfork, have this one word. While it is IDLE only its thread writes it.
+    let (state, word) = unsafe {
+        let state = &*(&raw const (*current).state);
+        (state, state.as_ptr().read())
+    };
+    if word == IDLE {
         state.store(BUSY, Relaxed);
         compiler_fence(AcqRel);
         // SAFETY: the variable is never null.

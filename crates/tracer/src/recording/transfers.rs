@@ -256,8 +256,8 @@ fn add(
     // SAFETY: a bin is below SIZE_BINS by construction of its table, which a test goes through.
     unsafe { *side.sizes.get_unchecked_mut(size_bin(bytes)) += 1 };
     side.last_end = after;
-    if after > side.end_max && bytes > 0 {
-        side.end_max = after;
+    if after > side.end_max {
+        side.end_max = if bytes > 0 { after } else { side.end_max };
     }
     side.bytes += bytes;
     side.ticks += ticks;
