@@ -48,6 +48,8 @@ impl Source for [u8] {
 /// What the header says of a process.
 #[derive(Debug, Clone, Default)]
 pub struct Process {
+    /// Of the log's layout.
+    pub version: u32,
     pub pid: u32,
     pub parent_pid: u32,
     pub kernel_start: u64,
@@ -278,6 +280,7 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
         used: long(&page, used),
     };
     Ok(Process {
+        version,
         pid: word(&page, offset_of!(Header, pid)),
         parent_pid: word(&page, offset_of!(Header, parent_pid)),
         kernel_start: long(&page, offset_of!(Header, kernel_start)),
