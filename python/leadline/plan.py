@@ -198,7 +198,7 @@ def _cell_from_json(value: dict[str, Any]) -> PlannedCell:
     )
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913 - the last five have defaults, each for one kind of work
     study: Study,
     targets: dict[str, Target],
     facts: dict[str, TargetFacts],
