@@ -8,6 +8,7 @@ from typing import Any
 from leadline import _core, units
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
+from leadline.observe.patience import patient_s
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _CLUSTER_DEADLINE_S = 2.0
@@ -32,7 +33,7 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
         found = _core.parse_location(url)
     except ValueError as error:
         raise TargetError(printable(str(error)), "See: leadline engines.") from None
-    space = _ask_space(found, max(deadline_s, _CONNECT_DEADLINE_S))
+    space = _ask_space(found, patient_s(max(deadline_s, _CONNECT_DEADLINE_S)))
     options, pool = found["options"], found["container"] or None
     ceph = protection(
         CephAccess(

@@ -15,6 +15,7 @@ from leadline.observe.children import ask_child
 from leadline.observe.devices import backing_file, device_of_mount
 from leadline.observe.locations import inspect_location, pool_words, printable, protection
 from leadline.observe.mountinfo import Mount, mount_by_id, mount_of, read_mounts
+from leadline.observe.patience import patient_s
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _DEADLINE_S = 10.0
@@ -54,6 +55,7 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
 
 
 def _ask_path(path: str, deadline_s: float) -> dict[str, Any]:
+    deadline_s = patient_s(deadline_s)
     answer = ask_child("leadline.observe.probe", ["path", path], deadline_s)
     facts: dict[str, Any] = {}
     for line in answer.lines:
@@ -132,7 +134,11 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
     from leadline.observe.fuse_client import find_client
 
     if mount.file_system == "ceph":
-        access = CephAccess(name=f"client.{mount.option('name') or 'guest'}", conf=mount.option("conf"))
+        access = CephAccess(
+            name=f"client.{mount.option('name') or 'guest'}",
+            conf=mount.option("conf"),
+            kernel_client=found.get("kernel_client"),
+        )
     else:
         access = find_client(mount.mount_point) or CephAccess()
     access = replace(access, pool=found.get("pool"), layout=found.get("layout") or None)

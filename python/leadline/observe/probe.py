@@ -143,6 +143,15 @@ def _layout(path: str, writable: bool) -> dict[str, Any]:
     return {}
 
 
+def _kernel_client(path: str) -> dict[str, Any]:
+    """Which of the kernel's CephFS clients serves this directory, as /sys/kernel/debug/ceph names it."""
+    try:
+        words = [os.getxattr(path, f"ceph.{name}").decode() for name in ("cluster_fsid", "client_id")]
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {"kernel_client": ".".join(words)}
+
+
 def probe_path(path: str) -> None:
     """All steps for one path; ends early where a step shows that no directory is there."""
     resolved = _step("resolving the path", lambda: _resolve(path))["path"]
@@ -151,6 +160,7 @@ def probe_path(path: str) -> None:
         return
     space = _step("asking for free space", lambda: _space(resolved))
     _step("asking for the CephFS layout", lambda: _layout(resolved, space["writable"]))
+    _step("asking for the CephFS client", lambda: _kernel_client(resolved))
     if space["writable"]:
         _step("writing one block with O_DIRECT", lambda: _direct(resolved))
 

@@ -47,7 +47,8 @@ class CephAccess:
 
     `conf`, `name` and `keyring` are what the client uses (None: Ceph's own defaults).
     `protection` is `replicated` with `size`, or `erasure` with `k` and `m`. `lab` is true for a
-    disposable cluster that `leadline lab` started on this host.
+    disposable cluster that `leadline lab` started on this host. `kernel_client` is the kernel's client as
+    debugfs names it, FSID.clientN.
     """
 
     conf: str | None = None
@@ -62,6 +63,7 @@ class CephAccess:
     k: int | None = None
     m: int | None = None
     lab: bool = False
+    kernel_client: str | None = None
 
 
 @dataclass(frozen=True)
