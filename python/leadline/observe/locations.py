@@ -8,6 +8,7 @@ from typing import Any
 from leadline import _core, units
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
+from leadline.observe.patience import patient_s
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _CLUSTER_DEADLINE_S = 2.0
@@ -42,7 +43,7 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
         found = _core.parse_location(url)
     except ValueError as error:
         raise TargetError(printable(str(error)), "See: leadline engines.") from None
-    answer = _ask(found, max(deadline_s, _CONNECT_DEADLINE_S))
+    answer = _ask(found, patient_s(max(deadline_s, _CONNECT_DEADLINE_S)))
     total_bytes, free_bytes = answer["space"] or (None, None)
     address = answer.get("address")
     ceph = _ceph(found)

@@ -16,6 +16,7 @@ from leadline.observe.devices import device_of_mount
 from leadline.observe.locations import inspect_location, printable, protection
 from leadline.observe.mount_words import words_of
 from leadline.observe.mountinfo import Mount, mount_by_id, mount_of, read_mounts
+from leadline.observe.patience import patient_s
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _DEADLINE_S = 10.0
@@ -71,6 +72,7 @@ def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount
 
 
 def _ask_path(path: str, deadline_s: float, how: str) -> dict[str, Any]:
+    deadline_s = patient_s(deadline_s)
     answer = ask_child("leadline.observe.probe", [how, path], deadline_s)
     facts: dict[str, Any] = {}
     for line in answer.lines:
@@ -149,7 +151,11 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
     from leadline.observe.fuse_client import find_client, with_its_own_word
 
     if mount.file_system == "ceph":
-        access = CephAccess(name=f"client.{mount.option('name') or 'guest'}", conf=mount.option("conf"))
+        access = CephAccess(
+            name=f"client.{mount.option('name') or 'guest'}",
+            conf=mount.option("conf"),
+            kernel_client=found.get("kernel_client"),
+        )
     else:
         access = with_its_own_word(find_client(mount.mount_point) or CephAccess())
     access = replace(

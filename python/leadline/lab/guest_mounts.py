@@ -1,0 +1,90 @@
+"""What the guest's kernel mounts, from what the lab is: sources and options as mount(2) takes them.
+
+A key is among the options, which reach the guest through a line of its own: they are never printed,
+and no command line, file or result holds them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import LabError, UsageError
+from leadline.lab.cluster import FILE_SYSTEM
+from leadline.lab.guest_modules import CLIENTS
+from leadline.lab.lab import Lab
+from leadline.lab.record import LabRecord
+
+BASE = "/mnt/leadline"
+USER = "admin"
+
+
+@dataclass(frozen=True)
+class GuestMount:
+    """One mount in the guest. `reason` says why it cannot be there; then it is not tried."""
+
+    name: str
+    source: str = ""
+    kind: str = ""
+    options: str = field(default="", repr=False)
+    reason: str = ""
+
+    @property
+    def point(self) -> str:
+        """Where it is, in the guest."""
+        return f"{BASE}/{self.name}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For the guest's agent."""
+        return asdict(self) | {"point": self.point}
+
+
+def parse_clients(text: str) -> tuple[str, ...]:
+    """`ceph,nfs` as names. Raises UsageError for others."""
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    unknown = [name for name in names if name not in CLIENTS]
+    if unknown:
+        raise UsageError(
+            f"--kernel-mounts {text}: {', '.join(unknown)} is no client of the guest",
+            f"Choose of {', '.join(CLIENTS)}.",
+        )
+    return names
+
+
+def ceph_mount(record: LabRecord) -> GuestMount:
+    """CephFS by the kernel's client, as the lab's administrator."""
+    host = record.spec.address
+    host = f"[{host}]" if ":" in host else host
+    # The monitor speaks version 2 of the protocol only; checksums on the wire, as ceph-fuse has them.
+    options = [f"name={USER}", "ms_mode=prefer-crc", f"mds_namespace={FILE_SYSTEM}", "mount_timeout=30"]
+    if record.spec.auth == "cephx":
+        options.append(f"secret={secret(record.paths.keyring, f'client.{USER}')}")
+    return GuestMount("ceph", f"{host}:{record.mon_port}:/", "ceph", ",".join(options))
+
+
+def secret(keyring: Path, entity: str) -> str:
+    """An entity's key. Raises LabError, without any key, where the keyring has none."""
+    section = ""
+    try:
+        lines = keyring.read_text().splitlines()
+    except OSError as error:
+        raise LabError(
+            f"{keyring} cannot be read: {error.strerror}", "Use the account that started the lab."
+        ) from error
+    for line in map(str.strip, lines):
+        if line.startswith("["):
+            section = line.strip("[]")
+        name, _, value = line.partition("=")
+        if section == entity and name.strip() == "key":
+            return value.strip()
+    raise LabError(f"{keyring} has no key of {entity}", "Start the lab anew.")
+
+
+def mounts_of(lab: Lab, names: tuple[str, ...]) -> list[GuestMount]:
+    """The mounts with these names, each with its reason where the lab does not offer it."""
+    makers = {"ceph": lambda: ceph_mount(lab.record)}
+    absent = "the lab has no such gateway: start it with `leadline lab up --bridge --gateways {}`"
+    return [
+        makers[name]() if name in makers else GuestMount(name, reason=absent.format(name)) for name in names
+    ]
