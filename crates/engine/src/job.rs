@@ -59,6 +59,7 @@ pub enum EngineName {
     Rados,
     Libcephfs,
     Libnfs,
+    S3,
 }
 
 impl EngineName {
@@ -77,12 +78,16 @@ impl EngineName {
             Self::Rados => "rados",
             Self::Libcephfs => "libcephfs",
             Self::Libnfs => "libnfs",
+            Self::S3 => "s3",
         }
     }
 
     /// True for engines that reach storage by a library, not by the kernel.
     pub fn needs_location(self) -> bool {
-        matches!(self, Self::Rados | Self::Libcephfs | Self::Libnfs)
+        matches!(
+            self,
+            Self::Rados | Self::Libcephfs | Self::Libnfs | Self::S3
+        )
     }
 }
 

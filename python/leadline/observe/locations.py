@@ -12,10 +12,10 @@ from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _CLUSTER_DEADLINE_S = 2.0
 _CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
-_ACCESS: dict[str, Access] = {"rados": "rados", "libcephfs": "libcephfs", "libnfs": "libnfs"}
+_ACCESS: dict[str, Access] = {"rados": "rados", "libcephfs": "libcephfs", "libnfs": "libnfs", "s3": "s3"}
 _CLUSTER = "See whether the cluster is up, and whether conf= names its monitors."
 _SERVER = "See whether the server is up, and whether its name and port are right."
-_NO_ANSWER = {"rados": _CLUSTER, "libcephfs": _CLUSTER, "libnfs": _SERVER}
+_NO_ANSWER = {"rados": _CLUSTER, "libcephfs": _CLUSTER, "libnfs": _SERVER, "s3": _SERVER}
 _ALIGNMENT_BYTES = 512
 
 
@@ -120,6 +120,10 @@ def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
         size = units.format_size(int(found["object_bytes"]))
         space = f", namespace {printable(found['path'])}" if found["path"] else ""
         return f"RADOS through librados{pool_words(ceph)}{space}, objects of {size}"
+    if scheme == "s3":
+        size = units.format_size(int(found["object_bytes"]))
+        endpoint, bucket = printable(options["endpoint"]), printable(found["container"])
+        return f"S3 bucket {bucket} of {endpoint}, objects of {size}"
     if scheme == "nfs":
         return f"NFS version {options['version']} of {printable(found['container'])} through libnfs"
     name = options["fs"]

@@ -11,6 +11,7 @@ pub mod null;
 pub mod pooled;
 pub mod psync;
 pub mod rados;
+pub mod s3;
 
 use std::path::PathBuf;
 

@@ -10,6 +10,8 @@ mod nfs;
 mod nfs_names;
 mod rados;
 mod rados_names;
+mod s3;
+mod s3_names;
 
 use std::collections::HashMap;
 use std::io;
@@ -28,6 +30,7 @@ pub use local_names::LocalNames;
 use names::Names;
 pub use nfs::{Export, open_in as nfs_open, session as nfs_session};
 pub use rados::{Pool, object_name};
+pub use s3::{Bucket, store as s3_store};
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,6 +162,7 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
         EngineName::Rados => Arc::new(Pool::connect(location)?),
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
         EngineName::Libnfs => Arc::new(Export::connect(location)?),
+        EngineName::S3 => Arc::new(Bucket::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
