@@ -61,6 +61,7 @@ pub enum EngineName {
     Radosstriper,
     Libsmbclient,
     Libnfs,
+    S3,
 }
 
 impl EngineName {
@@ -81,6 +82,7 @@ impl EngineName {
             Self::Radosstriper => "radosstriper",
             Self::Libsmbclient => "libsmbclient",
             Self::Libnfs => "libnfs",
+            Self::S3 => "s3",
         }
     }
 

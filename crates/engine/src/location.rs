@@ -221,6 +221,60 @@ pub const SCHEMES: &[Scheme] = &[
         choices: NFS,
         operations: Operation::ALL,
     },
+    Scheme {
+        name: "s3",
+        engine: EngineName::S3,
+        example: "s3://bucket/prefix?endpoint=http://host:7480&object_size=4M",
+        words: "objects of an S3 bucket by HTTP, asynchronous: PUT, multi-part upload, ranged GET",
+        package: "",
+        choices: S3,
+        operations: &[
+            Operation::Create,
+            Operation::Stat,
+            Operation::Readdir,
+            Operation::Unlink,
+            Operation::FirstByte,
+        ],
+    },
+];
+
+const S3: &[Choice] = &[
+    Choice {
+        name: "endpoint",
+        kind: Kind::Text,
+        default: "",
+        words: "the service, http://host:port; the bucket follows in the path",
+    },
+    Choice {
+        name: "region",
+        kind: Kind::Text,
+        default: "us-east-1",
+        words: "the region that a signature names",
+    },
+    Choice {
+        name: "profile",
+        kind: Kind::Text,
+        default: "",
+        words: "of AWS's credentials file; empty: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the default one",
+    },
+    Choice {
+        name: "object_size",
+        kind: Kind::Size,
+        default: "4M",
+        words: "a file of the job is cut into objects of this size, which are written whole",
+    },
+    Choice {
+        name: "part_size",
+        kind: Kind::Size,
+        default: "",
+        words: "an object that is longer is uploaded in parts of this size; empty: in one",
+    },
+    Choice {
+        name: "timeout",
+        kind: Kind::Number,
+        default: "60",
+        words: "seconds after which a request without an answer is an error",
+    },
 ];
 
 const NFS: &[Choice] = &[
@@ -356,6 +410,14 @@ impl Location {
         size_of(self.text(name)).unwrap_or_default()
     }
 
+    /// Bytes of a part of an object; those of an object where it is not cut.
+    pub fn part_bytes(&self) -> u64 {
+        match self.text("part_size") {
+            "" => self.size("object_size"),
+            _ => self.size("part_size"),
+        }
+    }
+
     /// An option that is a number; `None` where it is empty.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.text(name).parse().ok()
@@ -375,6 +437,12 @@ impl Location {
     pub fn server_name(&self) -> Option<&str> {
         match self.scheme {
             "nfs" => self.server().map(|(server, _)| server),
+            "s3" => {
+                let place = self.text("endpoint").strip_prefix("http://")?;
+                let place = place.split('/').next()?;
+                let port_at = place.rfind(':').filter(|at| !place[*at..].contains(']'));
+                Some(&place[..port_at.unwrap_or(place.len())])
+            }
             _ => None,
         }
     }
@@ -395,6 +463,11 @@ impl Location {
 
     fn check(&self, scheme: &Scheme) -> Result<(), EngineError> {
         let example = scheme.example;
+        if scheme.name == "s3" && self.text("endpoint").contains('@') {
+            let words =
+                "endpoint= holds an @: credentials belong into the environment or a profile=";
+            return Err(EngineError::Job(words.to_owned()));
+        }
         let wrong = match scheme.name {
             "rados" | "radosstriper" if self.container.is_empty() => Some("the pool is missing"),
             "rados" | "radosstriper" if self.path.contains('/') => {
@@ -407,6 +480,7 @@ impl Location {
             "smb" if self.path.is_empty() => Some("the share is missing"),
             "cephfs" | "smb" if self.climbs() => Some("the path must not hold `.` or `..`"),
             "nfs" => self.wrong_with_nfs(),
+            "s3" => self.wrong_with_s3(),
             _ => None,
         };
         match wrong {
@@ -441,9 +515,35 @@ impl Location {
         }
     }
 
+    fn wrong_with_s3(&self) -> Option<&'static str> {
+        let endpoint = self.text("endpoint");
+        let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let (object, part) = (self.size("object_size"), self.part_bytes());
+        match endpoint.strip_prefix("http://") {
+            _ if self.container.is_empty() => Some("the bucket is missing"),
+            _ if !self.container.bytes().all(named) => Some("no bucket has such a name"),
+            _ if endpoint.is_empty() => Some("endpoint= is missing"),
+            _ if endpoint.starts_with("https://") => Some(
+                "https:// is not part of this version: name an http:// endpoint, or a proxy of your own",
+            ),
+            None | Some("") => Some("endpoint= is no http://host:port"),
+            Some(place) if place.contains('/') && !place.ends_with('/') => {
+                Some("endpoint= is a host and a port, without a path")
+            }
+            _ if self.climbs() => Some("the prefix must not hold `.` or `..`"),
+            _ if part > object || !object.is_multiple_of(part.max(1)) => {
+                Some("object_size is a multiple of part_size")
+            }
+            _ if !matches!(self.number("timeout"), Some(1..=3600)) => {
+                Some("timeout is from 1 to 3600 seconds")
+            }
+            _ => None,
+        }
+    }
+
     fn check_sizes(&self) -> Result<(), EngineError> {
         let wrong = match self.scheme {
-            "rados" => wrong_object_size(self.size("object_size")),
+            "rados" | "s3" => wrong_object_size(self.size("object_size")),
             "radosstriper" if !matches!(self.text("calls"), "aio" | "threads") => {
                 Some("calls must be aio or threads")
             }
@@ -501,7 +601,8 @@ fn options(scheme: &Scheme, query: &str) -> Result<BTreeMap<&'static str, String
             )));
         };
         let value = decoded(value)?;
-        if choice.kind == Kind::Size && size_of(&value).is_none() {
+        let may_be_empty = choice.default.is_empty() && value.is_empty();
+        if choice.kind == Kind::Size && size_of(&value).is_none() && !may_be_empty {
             return Err(EngineError::Job(format!(
                 "{name}: {value:?} is no size; write it like {}",
                 choice.default
@@ -608,6 +709,15 @@ mod tests {
             ("nfs://host/a?version=2", "3 or 4"),
             ("nfs://host/a?uid=me", "no number"),
             ("nfs://host/a?timeout=0", "3600"),
+            ("s3://?endpoint=http://h", "the bucket is missing"),
+            ("s3://b", "endpoint= is missing"),
+            ("s3://b?endpoint=https://h", "https"),
+            ("s3://b?endpoint=host:80", "http://host:port"),
+            ("s3://b?endpoint=http://key:secret@h", "profile="),
+            (
+                "s3://b?endpoint=http://h&object_size=1M&part_size=3M",
+                "multiple of part_size",
+            ),
             ("ftp://x", "no scheme"),
             ("nothing", "no URL"),
         ] {
@@ -629,6 +739,7 @@ mod tests {
             let _ = Location::parse(&format!("rados://{text}"));
             let _ = Location::parse(&format!("cephfs:///{text}"));
             let _ = Location::parse(&format!("nfs://{text}"));
+            let _ = Location::parse(&format!("s3://{text}?endpoint=http://{text}"));
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::io::pooled::Pooled;
 use crate::io::psync::Psync;
 use crate::io::rados::Rados;
 use crate::io::radosstriper::RadosStriper;
+use crate::io::s3::S3;
 use crate::job::{EngineName, Job};
 use crate::opening::{create_record, follow_parent, record_error};
 use crate::progress::Progress;
@@ -92,6 +93,7 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         EngineName::Libnfs => {
             |context, thread| worker::run::<Nfs>(context, thread, Worker::run_queued)
         }
+        EngineName::S3 => |context, thread| worker::run::<S3>(context, thread, Worker::run_queued),
     };
     for thread in 0..context.job.numjobs {
         let shared = Arc::clone(context);

@@ -20,6 +20,7 @@ _ACCESS: dict[str, Access] = {
     "libsmbclient": "libsmbclient",
     "xrootd": "xrootd",
     "libnfs": "libnfs",
+    "s3": "s3",
 }
 _CLUSTER = "See whether the cluster is up, and whether conf= names its monitors."
 _SERVER = "See whether the server is up, and whether its name and port are right."
@@ -140,6 +141,10 @@ def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
         return f"SMB through libsmbclient, {server} as {user or options['user'] or 'guest'}"
     if scheme == "root":
         return f"XRootD through its client, {printable(found['container'])}"
+    if scheme == "s3":
+        size = units.format_size(int(found["object_bytes"]))
+        endpoint, bucket = printable(options["endpoint"]), printable(found["container"])
+        return f"S3 bucket {bucket} of {endpoint}, objects of {size}"
     if scheme == "nfs":
         return f"NFS version {options['version']} of {printable(found['container'])} through libnfs"
     name = options["fs"]

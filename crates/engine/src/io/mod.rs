@@ -12,6 +12,7 @@ pub mod pooled;
 pub mod psync;
 pub mod rados;
 pub mod radosstriper;
+pub mod s3;
 
 use std::path::PathBuf;
 

@@ -13,6 +13,8 @@ mod rados_names;
 mod radosstriper;
 mod smb;
 mod smb_names;
+mod s3;
+mod s3_names;
 
 use std::collections::HashMap;
 use std::io;
@@ -33,6 +35,7 @@ pub use nfs::{Export, open_in as nfs_open, session as nfs_session};
 pub use rados::{Pool, object_name};
 pub use radosstriper::{StripedPool, striped_name};
 pub use smb::Share;
+pub use s3::{Bucket, store as s3_store};
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,6 +179,7 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
         EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
         EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
         EngineName::Libnfs => Arc::new(Export::connect(location)?),
+        EngineName::S3 => Arc::new(Bucket::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
