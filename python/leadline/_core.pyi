@@ -29,6 +29,7 @@ __all__ = [
     "run_trial",
     "schemes",
     "traced_calls",
+    "traced_counters",
     "version",
 ]
 
@@ -143,6 +144,9 @@ class BpfSession:
 
 def counter_ticks_per_second() -> int:
     """Ticks per second of a steady time-stamp counter, 0 where there is none. Takes 10 ms."""
+
+def traced_counters() -> tuple[list[str], list[str]]:
+    """What tracers count of a file, and its times: the names of their columns."""
 
 def traced_calls() -> list[str]:
     """The names of all functions that the tracer follows."""

@@ -1,8 +1,7 @@
 //! The shapes that the program in the kernel writes; `program/layout.h` says the same in C.
 
 use aya::Pod;
-
-use crate::vocabulary::{COUNTERS, TIMES};
+use leadline_record::trace::{COUNTERS, TIMES};
 
 pub const CALL_NUMBERS: usize = 512;
 pub const OPCODES: usize = 64;

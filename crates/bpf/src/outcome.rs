@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use leadline_record::trace::{COUNTERS, TIMES};
+
 use crate::calls::{CALLS, Kind};
 use crate::events::{Collected, Totals};
 use crate::layout::{
     EVENT_EXEC, EVENT_EXIT, EVENT_FORK, KINDS, ProcessEvent, Row, Segment, bucket_middle_ns,
 };
-use crate::vocabulary::{COUNTERS, LOST, TIMES};
+use crate::vocabulary::LOST;
 
 /// A process that was followed by its number, before its exec.
 #[derive(Debug, Clone, Copy)]

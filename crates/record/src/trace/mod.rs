@@ -3,6 +3,7 @@
 
 pub mod calls;
 mod columns;
+mod counters;
 mod error;
 mod files;
 pub mod layout;
@@ -10,7 +11,8 @@ mod reader;
 mod segments;
 
 pub use calls::{CALLS, Call, Kind};
-pub use columns::{COUNTERS, Columns, NONE, ProcessEntry, SegmentColumns, TIMES};
+pub use columns::{Columns, NONE, ProcessEntry, SegmentColumns};
+pub use counters::{COUNTERS, TIMES};
 pub use error::TraceError;
 pub use files::FileSums;
 pub use reader::{Log, Process, Source, read};
