@@ -8,7 +8,7 @@ from leadline.observe.reading import Counters, Request, Row, missing
 from leadline.observe.socket_table import EndedSockets, SocketBytes, sockets_of, tcp_sockets
 from leadline.observe.wire_reader import WIRE
 
-PERIOD_S = 0.5
+PERIOD_S = 0.2
 _LAST_WAIT_S = 0.05  # the kernel tells of a socket's end a moment after it
 
 

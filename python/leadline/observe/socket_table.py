@@ -1,4 +1,4 @@
-"""The kernel's table of TCP sockets by netlink (sock_diag(7)): bytes of each, and those of sockets that end."""
+"""The kernel's table of TCP sockets by netlink (sock_diag(7)): bytes of each, also of those that end."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class EndedSockets:
 
     def take(self, wait_s: float = 0.0) -> list[SocketBytes]:
         """Those that ended since the last call; waits for the first at most so long."""
-        found = []
+        found: list[SocketBytes] = []
         self._kernel.settimeout(wait_s or 0.0)
         while True:
             try:
