@@ -9,11 +9,11 @@ import sys
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError
-from leadline.lab import config, keys, logs, mounts, process
+from leadline.lab import bridge, config, gateway_xrootd, gateways, keys, logs, mounts, process
 from leadline.lab.command import CephCommand, ClusterState, parse_state
 from leadline.lab.journal import Journal
 from leadline.lab.ports import choose_port
@@ -22,8 +22,9 @@ from leadline.lab.wait import SYSTEM_CLOCK, Clock, poll
 
 MON, MGR, MDS, FUSE = "mon.a", "mgr.x", "mds.a", "client.admin"
 FILE_SYSTEM, META_POOL, DATA_POOL, ERASURE_POOL = "fs", "meta", "data", "ecdata"
+OBJECT_POOL, STRIPED_POOL = "objects", gateway_xrootd.POOL
 REPLICATED_DIRECTORY, ERASURE_DIRECTORY = "replicated", "erasure"
-META_PGS, DATA_PGS, ERASURE_PGS = 8, 32, 16
+META_PGS, DATA_PGS, ERASURE_PGS, OBJECT_PGS = 8, 32, 16, 8
 
 _PORT_ATTEMPTS = 4
 _MON_DEADLINE_S = 60.0
@@ -68,6 +69,8 @@ class Builder:
 def build(builder: Builder) -> None:
     """Brings the lab up from an empty directory. Raises LabError naming what failed and its log."""
     _make_directories(builder)
+    if builder.spec.bridge:
+        _make_bridge(builder)
     keys.make_keyring(builder.journal.record, builder.tool)
     _start_monitor(builder)
     builder.daemon(MGR, "ceph-mgr")
@@ -80,6 +83,23 @@ def build(builder: Builder) -> None:
     if builder.spec.mount:
         _mount(builder)
         _make_targets(builder)
+    _start_gateways(builder)
+
+
+def _make_bridge(builder: Builder) -> None:
+    journal = builder.journal
+    address = bridge.choose_address(builder.chance, journal.variables)
+    journal.update(bridge=bridge.name_for(journal.record.fsid), spec=replace(builder.spec, address=address))
+    bridge.make(journal.record.bridge, address, journal.variables)
+    builder.say(f"bridge {journal.record.bridge} has {address}")
+
+
+def _start_gateways(builder: Builder) -> None:
+    names = builder.spec.gateways
+    if not names:
+        return
+    gateways.start_all(gateways.Starter(builder.journal, builder.say, builder.chance), names)
+    _wait(builder, "the gateways' placement groups to be active+clean", "osd.0", _is_clean)
 
 
 def _make_directories(builder: Builder) -> None:
@@ -172,12 +192,15 @@ def _make_pools(builder: Builder) -> None:
     ceph.run("osd", "pool", "create", ERASURE_POOL, str(ERASURE_PGS), str(ERASURE_PGS), "erasure", profile)
     ceph.run("osd", "pool", "set", ERASURE_POOL, "allow_ec_overwrites", "true")
     ceph.run("fs", "add_data_pool", FILE_SYSTEM, ERASURE_POOL)
+    for pool in (OBJECT_POOL, STRIPED_POOL):
+        ceph.run("osd", "pool", "create", pool, str(OBJECT_PGS), "--size", str(REPLICAS))
+        ceph.run("osd", "pool", "application", "enable", pool, "leadline")
     builder.say(f"pools made: {REPLICAS} replicas, erasure-coded {spec.erasure_k}+{spec.erasure_m}")
 
 
 def _is_clean(state: ClusterState) -> bool:
     # Fewer groups than were made: the manager has not counted all pools yet.
-    return state.clean and sum(state.pgs.values()) >= META_PGS + DATA_PGS + ERASURE_PGS
+    return state.clean and sum(state.pgs.values()) >= META_PGS + DATA_PGS + ERASURE_PGS + 2 * OBJECT_PGS
 
 
 def _wait(builder: Builder, what: str, daemon: str, reached: Callable[[ClusterState], bool]) -> None:

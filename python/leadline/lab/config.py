@@ -12,8 +12,11 @@ _QUIET = (
     "asok auth bdev bluefs bluestore buffer client compressor context crush crypto filer finisher fuse "
     "heartbeatmap journal journaler kstore leveldb mds mds_balancer mds_locker mds_log mds_log_expire "
     "mds_migrator memdb mgr mgrc mon monc ms objclass objectcacher objecter optracker osd paxos perfcounter "
-    "prioritycache rados reserver rocksdb striper throttle timer tp"
+    "prioritycache rados reserver rgw rocksdb striper throttle timer tp"
 )
+
+
+_ONE_CLIENT = ("nfs", "rgw")
 
 
 def osd_ids(spec: LabSpec) -> range:
@@ -36,6 +39,7 @@ def conf_text(spec: LabSpec, paths: LabPaths, *, fsid: str, mon_port: int, uid: 
         ("osd", _daemon(paths, "osd") | _osd(spec)),
         ("mds", _daemon(paths, "mds") | {"mds_root_ino_uid": str(uid), "mds_root_ino_gid": str(gid)}),
         ("client", _client(uid)),
+        *((f"client.{name}", _gateway(paths, name)) for name in spec.gateways),
     ]
     return "".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()) + "\n"
@@ -108,6 +112,12 @@ def _client(uid: int) -> dict[str, str]:
         "fuse_allow_other": "false",
         "client_die_on_failed_dentry_invalidate": "false",
     }
+
+
+def _gateway(paths: LabPaths, name: str) -> dict[str, str]:
+    """A gateway's Ceph user. Where one process opens the cluster once, its admin socket has a known place."""
+    socket = str(paths.socket(name)) if name in _ONE_CLIENT else ""
+    return {"keyring": str(paths.gateway(name) / "keyring"), "admin_socket": socket}
 
 
 def fuse_command(paths: LabPaths) -> list[str]:

@@ -45,6 +45,10 @@ class LabPaths:
         """One log a process."""
         return self.directory / "log"
 
+    def gateway(self, name: str) -> Path:
+        """The directory of a gateway such as `nfs`."""
+        return self.directory / "gateways" / name
+
     def data(self, daemon: str) -> Path:
         """The data directory of a daemon such as `osd.3`."""
         return self.directory / "data" / daemon

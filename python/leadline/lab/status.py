@@ -12,7 +12,7 @@ from leadline.errors import LabError
 from leadline.lab import mounts, process
 from leadline.lab.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
 from leadline.lab.command import CephCommand, ClusterState, parse_state
-from leadline.lab.record import LabRecord
+from leadline.lab.record import GatewayRecord, LabRecord
 
 FORMAT = "leadline.lab-status/1"
 
@@ -27,6 +27,17 @@ class DaemonStatus:
     memory_bytes: int | None
     log: Path
     socket: Path
+
+
+@dataclass(frozen=True)
+class GatewayStatus:
+    """One gateway that was asked for. `reason` says why it does not serve; "" where it runs."""
+
+    name: str
+    address: str
+    running: bool
+    reason: str
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -51,13 +62,16 @@ class LabStatus:
     mount: Path
     mounted: bool
     targets: dict[str, Path]
+    gateways: tuple[GatewayStatus, ...]
+    bridge: str
     disk_bytes: int
     free_bytes: int
 
     @property
     def healthy(self) -> bool:
-        """True where every daemon runs, the cluster is clean and the mount is there if it was asked for."""
+        """True where every daemon runs, the cluster is clean, and mount and gateways asked for are there."""
         running = bool(self.daemons) and all(daemon.running for daemon in self.daemons)
+        running = running and all(gateway.running for gateway in self.gateways)
         lost_mount = not self.mounted and any(daemon.name == FUSE for daemon in self.daemons)
         clean = self.cluster is not None and self.cluster.clean
         return running and clean and self.state == "up" and not lost_mount
@@ -102,6 +116,8 @@ def inspect(lab: LabRecord, variables: Mapping[str, str]) -> LabStatus:
         targets={name: paths.mount / name for name in (REPLICATED_DIRECTORY, ERASURE_DIRECTORY)}
         if mounted
         else {},
+        gateways=tuple(_gateway(lab, item) for item in lab.gateways),
+        bridge=lab.bridge,
         disk_bytes=disk_bytes(lab.directory, skip=paths.mount),
         free_bytes=space.f_bavail * space.f_frsize,
     )
@@ -115,6 +131,14 @@ def _ask_cluster(lab: LabRecord, variables: Mapping[str, str]) -> tuple[ClusterS
         return parse_state(CephCommand(lab.paths.conf, variables).json("status", deadline_s=8.0)), ""
     except LabError as error:
         return None, error.message
+
+
+def _gateway(lab: LabRecord, item: GatewayRecord) -> GatewayStatus:
+    own = [found for found in lab.processes if found.name == item.name]
+    running = any(process.is_running(found) for found in own)
+    reason = item.reason or ("" if running else f"has ended; log: {lab.paths.log(item.name)}")
+    address = f"{lab.spec.address}:{item.port}" if item.port else ""
+    return GatewayStatus(item.name, address, running, reason, item.notes)
 
 
 def _daemon(lab: LabRecord, item: process.ProcessIdentity) -> DaemonStatus:

@@ -1,0 +1,72 @@
+"""XRootD with its Ceph plug-in: files striped over the objects of a pool by libradosstriper."""
+
+from __future__ import annotations
+
+import os
+
+from leadline.lab.gateway import Gateway, Launch, Place, require_program, write_private
+
+POOL = "striped"
+STRIPE_COUNT, STRIPE_UNIT_BYTES, OBJECT_BYTES = 1, 4 << 20, 4 << 20
+_NOBODY = "65534"
+_BUFFER_MEBIBYTES = 2  # its largest buffer unless told otherwise, and the least that it may be told
+
+_TEMPLATE = """\
+all.export /
+all.adminpath {sockets}
+all.pidpath {sockets}
+xrd.port {port}
+xrd.allow host *
+ofs.osslib libXrdCeph.so {user}@{pool},{count},{unit},{object}
+xrootd.async {asynchronous}
+{buffers}
+"""
+
+
+def _prepare(place: Place) -> Launch:
+    place.sockets.mkdir(mode=0o700, exist_ok=True)
+    mebibytes = int(place.spec.setting("xrootd.maxbsz").removesuffix("m"))
+    larger = mebibytes > _BUFFER_MEBIBYTES
+    # The server refuses to be told its own default.
+    buffers = f"xrd.buffers maxbsz {mebibytes}m" if larger else ""
+    text = _TEMPLATE.format(
+        sockets=place.sockets,
+        port=place.port,
+        user=place.name,
+        pool=POOL,
+        count=STRIPE_COUNT,
+        unit=STRIPE_UNIT_BYTES,
+        object=OBJECT_BYTES,
+        buffers=buffers,
+        asynchronous=place.spec.setting("xrootd.async"),
+    )
+    configuration = place.directory / "xrootd.cfg"
+    write_private(configuration, text)
+    version = "v6" if ":" in place.spec.address else "v4"
+    command = [require_program("xrootd"), "-c", str(configuration), "-I", version, "-n", "lab"]
+    notes = (_BUFFER_NOTE,) if larger else ()
+    return Launch([*_as_nobody(), *command], {"CEPH_CONF": str(place.paths.conf)}, notes)
+
+
+_BUFFER_NOTE = "xrootd 5.5.3 of Debian 12 aborts at the first read above 2 MiB where maxbsz is above 2m"
+
+
+def _as_nobody() -> list[str]:
+    """XRootD refuses to run as root; another account needs the capability to read the lab's directory."""
+    if os.geteuid() != 0:
+        return []
+    capability = "+dac_override"
+    return [
+        require_program("setpriv"), f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups",
+        f"--inh-caps={capability}", f"--ambient-caps={capability}",
+    ]  # fmt: skip
+
+
+GATEWAY = Gateway(
+    name="xrootd",
+    words="XRootD server",
+    programs={"xrootd": "xrootd-server", "setpriv": "util-linux"},
+    plugins={"libXrdCeph-5.so": "xrootd-ceph-plugins"},
+    capabilities={"mon": "allow r", "osd": f"allow rwx pool={POOL}"},
+    prepare=_prepare,
+)
