@@ -45,7 +45,7 @@ def schemes() -> list[dict[str, Any]]:
     """
 
 def parse_location(url: str) -> dict[str, Any]:
-    """A URL, checked: url, scheme, engine, container, path, options, object_bytes.
+    """A URL, checked: url, scheme, engine, container, path, server, options, object_bytes.
 
     ValueError says what is wrong.
     """

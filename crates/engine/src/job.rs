@@ -58,6 +58,8 @@ pub enum EngineName {
     Null,
     Rados,
     Libcephfs,
+    Libnfs,
+    S3,
 }
 
 impl EngineName {
@@ -75,12 +77,17 @@ impl EngineName {
             Self::Null => "null",
             Self::Rados => "rados",
             Self::Libcephfs => "libcephfs",
+            Self::Libnfs => "libnfs",
+            Self::S3 => "s3",
         }
     }
 
     /// True for engines that reach storage by a library, not by the kernel.
     pub fn needs_location(self) -> bool {
-        matches!(self, Self::Rados | Self::Libcephfs)
+        matches!(
+            self,
+            Self::Rados | Self::Libcephfs | Self::Libnfs | Self::S3
+        )
     }
 }
 

@@ -24,6 +24,7 @@ pub mod progress;
 pub mod random;
 pub mod replay;
 pub mod runner;
+mod s3;
 pub mod sizes;
 pub mod source;
 pub mod summary;

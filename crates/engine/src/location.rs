@@ -11,6 +11,7 @@ use crate::error::EngineError;
 use crate::job::EngineName;
 use crate::metadata::Operation;
 use crate::sys::libcephfs::Libcephfs;
+use crate::sys::libnfs::Libnfs;
 use crate::sys::librados::Librados;
 
 /// How an option is read.
@@ -20,6 +21,8 @@ pub enum Kind {
     Text,
     /// Bytes, with K, M or G (IEC) behind.
     Size,
+    /// A whole number; its default may be empty.
+    Number,
 }
 
 /// One option of a scheme, as `leadline engines NAME` prints it.
@@ -71,6 +74,7 @@ impl Scheme {
         let found = match self.engine {
             EngineName::Rados => Librados::get().map(|_| ()),
             EngineName::Libcephfs => Libcephfs::get().map(|_| ()),
+            EngineName::Libnfs => Libnfs::get().map(|_| ()),
             _ => Ok(()),
         };
         found
@@ -79,11 +83,8 @@ impl Scheme {
     }
 
     /// Its name as a list of one.
-    pub fn own_name(&self) -> &'static [&'static str] {
-        match self.engine {
-            EngineName::Rados => &["rados"],
-            _ => &["cephfs"],
-        }
+    pub fn own_name(&self) -> &[&'static str] {
+        std::slice::from_ref(&self.name)
     }
 }
 
@@ -126,6 +127,108 @@ pub const SCHEMES: &[Scheme] = &[
             },
         ],
         operations: Operation::ALL,
+    },
+    Scheme {
+        name: "nfs",
+        engine: EngineName::Libnfs,
+        example: "nfs://server:2049/export/directory?version=4",
+        words: "an NFS export through libnfs, asynchronous, without the kernel and its cache",
+        package: "libnfs13",
+        choices: NFS,
+        operations: Operation::ALL,
+    },
+    Scheme {
+        name: "s3",
+        engine: EngineName::S3,
+        example: "s3://bucket/prefix?endpoint=http://host:7480&object_size=4M",
+        words: "objects of an S3 bucket by HTTP, asynchronous: PUT, multi-part upload, ranged GET",
+        package: "",
+        choices: S3,
+        operations: &[
+            Operation::Create,
+            Operation::Stat,
+            Operation::Readdir,
+            Operation::Unlink,
+            Operation::FirstByte,
+        ],
+    },
+];
+
+const S3: &[Choice] = &[
+    Choice {
+        name: "endpoint",
+        kind: Kind::Text,
+        default: "",
+        words: "the service, http://host:port; the bucket follows in the path",
+    },
+    Choice {
+        name: "region",
+        kind: Kind::Text,
+        default: "us-east-1",
+        words: "the region that a signature names",
+    },
+    Choice {
+        name: "profile",
+        kind: Kind::Text,
+        default: "",
+        words: "of AWS's credentials file; empty: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the default one",
+    },
+    Choice {
+        name: "object_size",
+        kind: Kind::Size,
+        default: "4M",
+        words: "a file of the job is cut into objects of this size, which are written whole",
+    },
+    Choice {
+        name: "part_size",
+        kind: Kind::Size,
+        default: "",
+        words: "an object that is longer is uploaded in parts of this size; empty: in one",
+    },
+    Choice {
+        name: "timeout",
+        kind: Kind::Number,
+        default: "60",
+        words: "seconds after which a request without an answer is an error",
+    },
+];
+
+const NFS: &[Choice] = &[
+    Choice {
+        name: "version",
+        kind: Kind::Number,
+        default: "4",
+        words: "of the protocol: 4, or 3",
+    },
+    Choice {
+        name: "uid",
+        kind: Kind::Number,
+        default: "",
+        words: "the user's number that the server is told; empty: this process's",
+    },
+    Choice {
+        name: "gid",
+        kind: Kind::Number,
+        default: "",
+        words: "the group's number that the server is told; empty: this process's",
+    },
+    Choice {
+        name: "nfsport",
+        kind: Kind::Number,
+        default: "",
+        words: "the server's port, as behind its name; empty: 2049 (version 4), asked for (version 3)",
+    },
+    Choice {
+        name: "mountport",
+        kind: Kind::Number,
+        default: "",
+        words: "the port of the server's mount daemon (version 3); empty: asked for",
+    },
+    Choice {
+        name: "timeout",
+        kind: Kind::Number,
+        default: "60",
+        words: "seconds after which a request without an answer is an error",
     },
 ];
 
@@ -214,6 +317,43 @@ impl Location {
         size_of(self.text(name)).unwrap_or_default()
     }
 
+    /// Bytes of a part of an object; those of an object where it is not cut.
+    pub fn part_bytes(&self) -> u64 {
+        match self.text("part_size") {
+            "" => self.size("object_size"),
+            _ => self.size("part_size"),
+        }
+    }
+
+    /// An option that is a number; `None` where it is empty.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.text(name).parse().ok()
+    }
+
+    /// The server of a container `server:port`, and the port.
+    pub fn server(&self) -> Option<(&str, Option<u16>)> {
+        match self.container.rsplit_once(':') {
+            Some((server, port)) if !port.contains(']') => {
+                Some((server, Some(port.parse().ok().filter(|port| *port > 0)?)))
+            }
+            _ => Some((&self.container, None)),
+        }
+    }
+
+    /// The server that a URL names itself; `None` where something else names it.
+    pub fn server_name(&self) -> Option<&str> {
+        match self.scheme {
+            "nfs" => self.server().map(|(server, _)| server),
+            "s3" => {
+                let place = self.text("endpoint").strip_prefix("http://")?;
+                let place = place.split('/').next()?;
+                let port_at = place.rfind(':').filter(|at| !place[*at..].contains(']'));
+                Some(&place[..port_at.unwrap_or(place.len())])
+            }
+            _ => None,
+        }
+    }
+
     /// All options, those left out with their defaults.
     pub fn options(&self) -> BTreeMap<&'static str, String> {
         let choices = self.described().choices.iter();
@@ -224,15 +364,20 @@ impl Location {
 
     fn check(&self, scheme: &Scheme) -> Result<(), EngineError> {
         let example = scheme.example;
+        if scheme.name == "s3" && self.text("endpoint").contains('@') {
+            let words =
+                "endpoint= holds an @: credentials belong into the environment or a profile=";
+            return Err(EngineError::Job(words.to_owned()));
+        }
         let wrong = match scheme.name {
             "rados" if self.container.is_empty() => Some("the pool is missing"),
             "rados" if self.path.contains('/') => Some("a namespace has no `/` in it"),
             "cephfs" if !self.container.is_empty() => {
                 Some("a path of the file system follows, with three slashes")
             }
-            "cephfs" if self.path.split('/').any(|part| part == ".." || part == ".") => {
-                Some("the path must not hold `.` or `..`")
-            }
+            "cephfs" if self.climbs() => Some("the path must not hold `.` or `..`"),
+            "nfs" => self.wrong_with_nfs(),
+            "s3" => self.wrong_with_s3(),
             _ => None,
         };
         match wrong {
@@ -244,8 +389,57 @@ impl Location {
         }
     }
 
+    fn climbs(&self) -> bool {
+        self.path.split('/').any(|part| part == ".." || part == ".")
+    }
+
+    fn wrong_with_nfs(&self) -> Option<&'static str> {
+        let port_of = |name: &str| self.number(name).is_none_or(|port| port < 65_536);
+        match self.server() {
+            _ if self.container.is_empty() => Some("the server is missing"),
+            None => Some("the port is no number from 1 to 65535"),
+            Some((server, _)) if server.contains('@') => Some("a user is given by uid="),
+            Some((_, Some(_))) if !self.text("nfsport").is_empty() => {
+                Some("the port is given twice")
+            }
+            _ if self.climbs() => Some("the path must not hold `.` or `..`"),
+            _ if !matches!(self.text("version"), "3" | "4") => Some("version is 3 or 4"),
+            _ if !port_of("nfsport") || !port_of("mountport") => Some("a port is at most 65535"),
+            _ if !matches!(self.number("timeout"), Some(1..=3600)) => {
+                Some("timeout is from 1 to 3600 seconds")
+            }
+            _ => None,
+        }
+    }
+
+    fn wrong_with_s3(&self) -> Option<&'static str> {
+        let endpoint = self.text("endpoint");
+        let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let (object, part) = (self.size("object_size"), self.part_bytes());
+        match endpoint.strip_prefix("http://") {
+            _ if self.container.is_empty() => Some("the bucket is missing"),
+            _ if !self.container.bytes().all(named) => Some("no bucket has such a name"),
+            _ if endpoint.is_empty() => Some("endpoint= is missing"),
+            _ if endpoint.starts_with("https://") => Some(
+                "https:// is not part of this version: name an http:// endpoint, or a proxy of your own",
+            ),
+            None | Some("") => Some("endpoint= is no http://host:port"),
+            Some(place) if place.contains('/') && !place.ends_with('/') => {
+                Some("endpoint= is a host and a port, without a path")
+            }
+            _ if self.climbs() => Some("the prefix must not hold `.` or `..`"),
+            _ if part > object || !object.is_multiple_of(part.max(1)) => {
+                Some("object_size is a multiple of part_size")
+            }
+            _ if !matches!(self.number("timeout"), Some(1..=3600)) => {
+                Some("timeout is from 1 to 3600 seconds")
+            }
+            _ => None,
+        }
+    }
+
     fn check_sizes(&self) -> Result<(), EngineError> {
-        if self.scheme != "rados" {
+        if !matches!(self.scheme, "rados" | "s3") {
             return Ok(());
         }
         let bytes = self.size("object_size");
@@ -272,11 +466,15 @@ fn options(scheme: &Scheme, query: &str) -> Result<BTreeMap<&'static str, String
             )));
         };
         let value = decoded(value)?;
-        if choice.kind == Kind::Size && size_of(&value).is_none() {
+        let may_be_empty = choice.default.is_empty() && value.is_empty();
+        if choice.kind == Kind::Size && size_of(&value).is_none() && !may_be_empty {
             return Err(EngineError::Job(format!(
                 "{name}: {value:?} is no size; write it like {}",
                 choice.default
             )));
+        }
+        if choice.kind == Kind::Number && !value.is_empty() && value.parse::<u32>().is_err() {
+            return Err(EngineError::Job(format!("{name}: {value:?} is no number")));
         }
         if found.insert(choice.name, value).is_some() {
             return Err(EngineError::Job(format!("{name} is given twice")));
@@ -358,6 +556,22 @@ mod tests {
             ("rados://p%zz", "hexadecimal"),
             ("cephfs://pool/a", "three slashes"),
             ("cephfs:///a/../b", ".."),
+            ("nfs:///export", "the server is missing"),
+            ("nfs://host:port/export", "the port"),
+            ("nfs://host:1/export?nfsport=2", "twice"),
+            ("nfs://host/a/../b", ".."),
+            ("nfs://host/a?version=2", "3 or 4"),
+            ("nfs://host/a?uid=me", "no number"),
+            ("nfs://host/a?timeout=0", "3600"),
+            ("s3://?endpoint=http://h", "the bucket is missing"),
+            ("s3://b", "endpoint= is missing"),
+            ("s3://b?endpoint=https://h", "https"),
+            ("s3://b?endpoint=host:80", "http://host:port"),
+            ("s3://b?endpoint=http://key:secret@h", "profile="),
+            (
+                "s3://b?endpoint=http://h&object_size=1M&part_size=3M",
+                "multiple of part_size",
+            ),
             ("ftp://x", "no scheme"),
             ("nothing", "no URL"),
         ] {
@@ -371,6 +585,8 @@ mod tests {
             let _ = Location::parse(&text);
             let _ = Location::parse(&format!("rados://{text}"));
             let _ = Location::parse(&format!("cephfs:///{text}"));
+            let _ = Location::parse(&format!("nfs://{text}"));
+            let _ = Location::parse(&format!("s3://{text}?endpoint=http://{text}"));
         }
     }
 }

@@ -15,10 +15,12 @@ use crate::context::{Context, ThreadEnd, lock};
 use crate::error::EngineError;
 use crate::io::io_uring::Ring;
 use crate::io::mmap::Mmap;
+use crate::io::nfs::Nfs;
 use crate::io::null::Null;
 use crate::io::pooled::Pooled;
 use crate::io::psync::Psync;
 use crate::io::rados::Rados;
+use crate::io::s3::S3;
 use crate::job::{EngineName, Job};
 use crate::progress::Progress;
 use crate::summary::Ending;
@@ -119,6 +121,10 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         EngineName::Libcephfs => {
             |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
         }
+        EngineName::Libnfs => {
+            |context, thread| worker::run::<Nfs>(context, thread, Worker::run_queued)
+        }
+        EngineName::S3 => |context, thread| worker::run::<S3>(context, thread, Worker::run_queued),
     };
     for thread in 0..context.job.numjobs {
         let shared = Arc::clone(context);

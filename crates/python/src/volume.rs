@@ -37,6 +37,7 @@ pub fn parse_location<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, Py
     found.set_item("engine", location.engine().name())?;
     found.set_item("container", &location.container)?;
     found.set_item("path", &location.path)?;
+    found.set_item("server", location.server_name())?;
     found.set_item("options", location.options())?;
     found.set_item("object_bytes", location.size("object_size"))?;
     Ok(found)

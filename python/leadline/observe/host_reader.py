@@ -34,6 +34,8 @@ _NO_DEVICE: Mapping[str, str] = {
     "rados": "the objects lie on a cluster: see the OSDs' bytes",
     "libcephfs": "the files lie on a cluster: see the OSDs' bytes",
     "nfs": "the device belongs to the server",
+    "libnfs": "the device belongs to the server",
+    "s3": "the device belongs to the server",
     "smb": "the device belongs to the server",
 }
 

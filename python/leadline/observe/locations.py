@@ -12,7 +12,10 @@ from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _CLUSTER_DEADLINE_S = 2.0
 _CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
-_ACCESS: dict[str, Access] = {"rados": "rados", "libcephfs": "libcephfs"}
+_ACCESS: dict[str, Access] = {"rados": "rados", "libcephfs": "libcephfs", "libnfs": "libnfs", "s3": "s3"}
+_CLUSTER = "See whether the cluster is up, and whether conf= names its monitors."
+_SERVER = "See whether the server is up, and whether its name and port are right."
+_NO_ANSWER = {"rados": _CLUSTER, "libcephfs": _CLUSTER, "libnfs": _SERVER, "s3": _SERVER}
 _ALIGNMENT_BYTES = 512
 
 
@@ -32,41 +35,47 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
         found = _core.parse_location(url)
     except ValueError as error:
         raise TargetError(printable(str(error)), "See: leadline engines.") from None
-    space = _ask_space(found, max(deadline_s, _CONNECT_DEADLINE_S))
-    options, pool = found["options"], found["container"] or None
-    ceph = protection(
-        CephAccess(
-            conf=options["conf"] or None,
-            name=f"client.{options['user']}",
-            keyring=options["keyring"] or None,
-            pool=pool,
-        )
-    )
+    answer = _ask(found, max(deadline_s, _CONNECT_DEADLINE_S))
+    total_bytes, free_bytes = answer["space"] or (None, None)
+    address = answer.get("address")
+    ceph = _ceph(found)
     return TargetFacts(
         access=_ACCESS[found["engine"]],
         file_system=found["scheme"],
         words=_words(found, ceph),
         source=url,
+        options=() if address is None else (f"addr={address}",),
         direct_io=True,
         direct_alignment_bytes=_ALIGNMENT_BYTES,
-        total_bytes=space[0],
-        free_bytes=space[1],
+        total_bytes=total_bytes,
+        free_bytes=free_bytes,
         ceph=ceph,
     )
 
 
-def _ask_space(found: dict[str, Any], deadline_s: float) -> tuple[int, int]:
+def _ceph(found: dict[str, Any]) -> CephAccess | None:
+    """The cluster behind a URL of Ceph's own schemes; None behind a gateway, which does not say."""
+    options = found["options"]
+    if "conf" not in options:
+        return None
+    return protection(
+        CephAccess(
+            conf=options["conf"] or None,
+            name=f"client.{options['user']}",
+            keyring=options["keyring"] or None,
+            pool=found["container"] or None,
+        )
+    )
+
+
+def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
     url = found["url"]
     answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
     if answer.stuck_pid is not None:
-        raise TargetError(
-            f"{printable(url)}: no answer within {deadline_s:g} s",
-            "See whether the cluster is up, and whether conf= names its monitors.",
-        )
+        raise TargetError(f"{printable(url)}: no answer within {deadline_s:g} s", _NO_ANSWER[found["engine"]])
     facts = answer.lines[-1] if answer.lines else {}
     if "space" in facts:
-        total_bytes, free_bytes = facts["space"]
-        return int(total_bytes), int(free_bytes)
+        return facts
     last = answer.stderr.splitlines()[-1] if answer.stderr else f"exit code {answer.exit_code}"
     why = facts.get("why") or last
     remedy = f"Its options: leadline engines {found['scheme']}."
@@ -105,10 +114,17 @@ def pool_words(ceph: CephAccess) -> str:
     return f", pool {printable(ceph.pool)}{how}"
 
 
-def _words(found: dict[str, Any], ceph: CephAccess) -> str:
-    if found["scheme"] == "rados":
-        size = units.format_size(int(_core.parse_location(found["url"])["object_bytes"]))
+def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
+    scheme, options = found["scheme"], found["options"]
+    if scheme == "rados" and ceph is not None:
+        size = units.format_size(int(found["object_bytes"]))
         space = f", namespace {printable(found['path'])}" if found["path"] else ""
         return f"RADOS through librados{pool_words(ceph)}{space}, objects of {size}"
-    name = found["options"]["fs"]
+    if scheme == "s3":
+        size = units.format_size(int(found["object_bytes"]))
+        endpoint, bucket = printable(options["endpoint"]), printable(found["container"])
+        return f"S3 bucket {bucket} of {endpoint}, objects of {size}"
+    if scheme == "nfs":
+        return f"NFS version {options['version']} of {printable(found['container'])} through libnfs"
+    name = options["fs"]
     return "CephFS through libcephfs" + (f", file system {printable(name)}" if name else "")

@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import secrets
+import socket
 import stat
 import sys
 from collections.abc import Callable
@@ -180,14 +181,33 @@ def probe_path(path: str, *, writes: bool) -> None:
 
 
 def probe_volume(url: str) -> None:
-    """Connects to a URL's storage and asks for its space: `space` (total, free), or `why` not."""
+    """Connects to a URL's storage and asks: `space` (total, free; null where it does not say), or
+    `why` not. `address` is its server's, where it has one.
+    """
     from leadline import _core
 
     try:
-        _say({"space": _core.Volume(url).space()})
+        volume = _core.Volume(url)
+        address = _address(_core.parse_location(url)["server"])
+        try:
+            _say({"space": volume.space(), "address": address})
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise
+            _say({"space": None, "address": address})
     except OSError as error:
         subject = f" ({error.filename})" if error.filename and error.filename != url else ""
         _say({"why": f"{error.strerror}{subject}"})
+
+
+def _address(server: str | None) -> str | None:
+    """The first address of a server that has just answered."""
+    if server is None:
+        return None
+    try:
+        return str(socket.getaddrinfo(server.strip("[]"), None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        return None
 
 
 def main(arguments: list[str]) -> int:

@@ -226,7 +226,8 @@ class Executor:
         if free.outcome != "done":
             return free
         reserve = self._request.options.reserve_bytes.get(target, 0)
-        if free.value["free_bytes"] - total_bytes < reserve:
+        free_bytes = free.value["free_bytes"]
+        if free_bytes is not None and free_bytes - total_bytes < reserve:
             return Answer(
                 "failed",
                 message=f"laying out {units.format_size(total_bytes)} would leave less than the"

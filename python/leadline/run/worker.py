@@ -7,6 +7,7 @@ It ends when its input ends or its parent dies.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -99,7 +100,13 @@ def _remove_files(command: dict[str, Any]) -> dict[str, Any]:
 
 def _space(command: dict[str, Any]) -> dict[str, Any]:
     if command.get("location") is not None:
-        total_bytes, free_bytes = _core.Volume(command["location"]).space()
+        volume = _core.Volume(command["location"])
+        try:
+            total_bytes, free_bytes = volume.space()
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise
+            return {"free_bytes": None, "total_bytes": None}
         return {"free_bytes": free_bytes, "total_bytes": total_bytes}
     found = os.statvfs(command["directory"])
     return {"free_bytes": found.f_bavail * found.f_frsize, "total_bytes": found.f_blocks * found.f_frsize}

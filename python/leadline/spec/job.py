@@ -14,7 +14,7 @@ from leadline.spec.fields import Command, Duration, Iops, Rate, Size, SizeOrAuto
 from leadline.spec.sizes import BlockSize, SizeSplit, Split
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
-Engine = Literal["io_uring", "psync", "mmap", "null", "rados", "libcephfs"]
+Engine = Literal["io_uring", "psync", "mmap", "null", "rados", "libcephfs", "libnfs", "s3"]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from leadline import units
+from leadline import _core, units
 from leadline.errors import SpecError
 from leadline.spec.application import Look
 from leadline.spec.distribution import MAP
@@ -29,7 +29,13 @@ AUTO_SIZE_FREE_SHARE = 10
 RWMIXREAD_DEFAULT = 50  # fio's default
 FILES_DEFAULT = 1000
 # The engine of each way that needs no mount.
-ENGINE_OF: Mapping[str, Engine] = {"null": "null", "rados": "rados", "libcephfs": "libcephfs"}
+ENGINE_OF: Mapping[str, Engine] = {
+    "null": "null",
+    "rados": "rados",
+    "libcephfs": "libcephfs",
+    "libnfs": "libnfs",
+    "s3": "s3",
+}
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,25 @@ def resolve(
     job = job.model_copy(update={"rate_bytes_per_s": rate})
     _check_memory(work, target, job, around)
     _check_offset(work, target, job)
+    if engine == "s3" and writes:
+        _check_objects(work, target, sizes)
     return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
+
+
+def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
+    """Objects of S3 never change: what is written is one or more of them, whole."""
+    object_bytes = int(_core.parse_location(target.url)["object_bytes"])
+    small = next((size for size in sizes if size % object_bytes), None)
+    if small is not None:
+        wanted = units.exact_size(small)
+        fail(
+            work,
+            target,
+            "bs",
+            f"a write of {wanted} would change a part of an object of {units.exact_size(object_bytes)},"
+            " which S3 cannot",
+            f"write object_size={wanted} in the target's URL, or a bs of its multiples",
+        )
 
 
 def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:

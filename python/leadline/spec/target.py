@@ -14,6 +14,7 @@ Access = Literal[
     "ceph-kernel",
     "libcephfs",
     "nfs",
+    "libnfs",
     "smb",
     "xrootd",
     "radosstriper",

@@ -6,10 +6,12 @@
 pub mod files;
 pub mod io_uring;
 pub mod mmap;
+pub mod nfs;
 pub mod null;
 pub mod pooled;
 pub mod psync;
 pub mod rados;
+pub mod s3;
 
 use std::path::PathBuf;
 

@@ -6,8 +6,12 @@ mod cephfs_names;
 mod local;
 mod local_names;
 pub mod names;
+mod nfs;
+mod nfs_names;
 mod rados;
 mod rados_names;
+mod s3;
+mod s3_names;
 
 use std::collections::HashMap;
 use std::io;
@@ -24,7 +28,9 @@ pub use cephfs::Mount;
 pub use local::Local;
 pub use local_names::LocalNames;
 use names::Names;
+pub use nfs::{Export, open_in as nfs_open, session as nfs_session};
 pub use rados::{Pool, object_name};
+pub use s3::{Bucket, store as s3_store};
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +161,8 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
     let volume: Arc<dyn Volume> = match location.engine() {
         EngineName::Rados => Arc::new(Pool::connect(location)?),
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
+        EngineName::Libnfs => Arc::new(Export::connect(location)?),
+        EngineName::S3 => Arc::new(Bucket::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
@@ -183,14 +191,19 @@ pub fn open_checked(volume: &dyn Volume, name: &str, setup: &Setup) -> Outcome<A
     if found < 0 {
         return Err(VolumeError::new(-found as i32, "look at", name));
     }
-    if (found as u64) < setup.file_bytes {
+    check_size(name, found as u64, setup.file_bytes)?;
+    Ok(file)
+}
+
+/// A file with fewer bytes than a job needs is refused.
+pub fn check_size(name: &str, found_bytes: u64, file_bytes: u64) -> Outcome<()> {
+    if found_bytes < file_bytes {
         let remedy = format!(
-            "the file has {found} bytes and the job needs {}: lay it out first",
-            setup.file_bytes
+            "the file has {found_bytes} bytes and the job needs {file_bytes}: lay it out first"
         );
         return Err(VolumeError::new(libc::ENODATA, "open", name).with_remedy(&remedy));
     }
-    Ok(file)
+    Ok(())
 }
 
 /// A path as volumes take it: our own names, which are UTF-8.
