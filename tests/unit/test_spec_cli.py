@@ -15,6 +15,7 @@ from leadline.errors import SpecError, UsageError
 from leadline.plan import Plan
 from leadline.spec.job import JOB_OPTIONS
 from leadline.spec.rules_application import OWN as APPLICATION_OPTIONS
+from leadline.spec.rules_coherence import OWN as COHERENCE_OPTIONS
 from leadline.spec.rules_metadata import OWN as METADATA_OPTIONS
 
 
@@ -35,9 +36,8 @@ def test_plan_prints_every_trial_and_every_option() -> None:
     for order in range(1, 13):
         assert f"t{order:04d} n." in text
     for option in JOB_OPTIONS:
-        assert (f" {option}=" in text) == (
-            option not in (*METADATA_OPTIONS, *APPLICATION_OPTIONS, *PIPELINE_OPTIONS)
-        )
+        others = (*METADATA_OPTIONS, *APPLICATION_OPTIONS, *COHERENCE_OPTIONS, *PIPELINE_OPTIONS)
+        assert (f" {option}=" in text) == (option not in others)
 
 
 def test_plan_says_what_is_written_where(tmp_path: object) -> None:

@@ -20,10 +20,13 @@ def add_costs(values: dict[str, float], reasons: dict[str, str], trial: TrialRow
         return
     values["client_cpu_per_operation"] = (cpu_ns + (trial.client_cpu_ns or 0)) / operations
     moved = trial.total_read_bytes + trial.total_write_bytes
+    by_socket = "TCP sockets of process" in str(json.loads(trial.sources).get(_WIRE[0], ""))
     name = "wire_per_byte" if moved else "wire_per_operation"
     wire, reason = wire_bytes(trial)
     if wire is None:
         reasons[name] = reason
+    elif wire == 0 and by_socket:
+        reasons[name] = "the trial was over before its connections were seen"
     else:
         values[name] = wire / (moved or operations)
 

@@ -26,6 +26,8 @@ from leadline.observe.model import ClusterState
 from leadline.observe.process_reader import ProcessReader
 from leadline.observe.process_table import EXPLAINED, OWN, ProcessTable
 from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
+from leadline.observe.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
+from leadline.observe.socket_reader import SocketReader
 from leadline.observe.wire_reader import (
     INTERFACE,
     WIRE,
@@ -38,6 +40,7 @@ from leadline.observe.wire_reader import (
 from leadline.spec.target import TargetFacts
 
 _PR_SET_PDEATHSIG = 1
+_LIBRARIES = ("rados", "libcephfs", "radosstriper", "nfs", "smb", "xrootd", "s3")
 _CLUSTER_PERIOD_S = 5.0  # perf dumps of OSDs are the observers' largest cost
 _MARK_DEADLINE_S = 2.0
 _ALL = (
@@ -121,6 +124,7 @@ class Agent:
         self._threads = [*always, *(threads[-1] for threads in self._of_target.values())]
         if config.get("ceph", True):
             self._add_clusters(targets)
+        self._add_sockets(targets)
 
     def _thread(self, reader: Reader, period_s: float | None = None) -> SourceThread:
         return SourceThread(reader, period_s or self._interval_s, self._speaker.sample)
@@ -154,6 +158,16 @@ class Agent:
                 clients[path] = self._thread(ClientReader(path, facts.ceph.client_pid))
                 self._threads.append(clients[path])
             self._of_target[name].append(clients[path])
+
+    def _add_sockets(self, targets: Mapping[str, TargetFacts]) -> None:
+        """What a library reaches is counted at the worker's own sockets, better than at any interface."""
+        reached = [
+            name for name, facts in targets.items() if facts.access in _LIBRARIES and not facts.mount_point
+        ]
+        if reached:
+            self._threads.append(self._thread(SocketReader(), SOCKETS_PERIOD_S))
+        for name in reached:
+            self._of_target[name].append(self._threads[-1])
 
     def start(self) -> None:
         """Begin to sample."""

@@ -121,7 +121,7 @@ def mixed_latency(table: Table) -> bool:
 
 
 def by_target(findings: Findings) -> dict[str, tuple[Cell, ...]]:
-    """The cells of each target, targets in the order given. Coherence is of two targets, and apart."""
+    """The cells of each target, targets in the order given; what is of two of them has tables of its own."""
     own = [cell for cell in findings.cells if "questions" not in cell.job]
     names = [target.name for target in findings.targets]
     names += [cell.target for cell in own if cell.target not in names]
