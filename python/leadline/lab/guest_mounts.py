@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import LabError, UsageError
+from leadline.lab import gateway_nfs, gateway_smb
 from leadline.lab.cluster import FILE_SYSTEM
+from leadline.lab.gateway import url_host
 from leadline.lab.guest_modules import CLIENTS
 from leadline.lab.lab import Lab
 from leadline.lab.record import LabRecord
@@ -54,8 +56,7 @@ def parse_clients(text: str) -> tuple[str, ...]:
 
 def ceph_mount(record: LabRecord) -> GuestMount:
     """CephFS by the kernel's client, as the lab's administrator."""
-    host = record.spec.address
-    host = f"[{host}]" if ":" in host else host
+    host = url_host(record.spec.address)
     # The monitor speaks version 2 of the protocol only; checksums on the wire, as ceph-fuse has them.
     options = [f"name={USER}", "ms_mode=prefer-crc", f"mds_namespace={FILE_SYSTEM}", "mount_timeout=30"]
     if record.spec.auth == "cephx":
@@ -81,10 +82,30 @@ def secret(keyring: Path, entity: str) -> str:
     raise LabError(f"{keyring} has no key of {entity}", "Start the lab anew.")
 
 
+def nfs_mount(host: str, port: int) -> GuestMount:
+    """The lab's NFS export by the kernel's client."""
+    options = f"vers=4.2,addr={host},port={port},proto=tcp,sec=sys,hard,timeo=100,retrans=2"
+    return GuestMount("nfs", f"{url_host(host)}:{gateway_nfs.EXPORT}", "nfs", options)
+
+
+def smb_mount(host: str, port: int) -> GuestMount:
+    """The lab's SMB share by the kernel's client, as its guest, who has neither name nor password."""
+    options = f"vers=3.1.1,ip={host},port={port},sec=none,noserverino"
+    return GuestMount("smb", f"//{host}/{gateway_smb.SHARE}", "cifs", options)
+
+
+_GATEWAYS = {"nfs": nfs_mount, "smb": smb_mount}
+
+
 def mounts_of(lab: Lab, names: tuple[str, ...]) -> list[GuestMount]:
     """The mounts with these names, each with its reason where the lab does not offer it."""
-    makers = {"ceph": lambda: ceph_mount(lab.record)}
-    absent = "the lab has no such gateway: start it with `leadline lab up --bridge --gateways {}`"
-    return [
-        makers[name]() if name in makers else GuestMount(name, reason=absent.format(name)) for name in names
-    ]
+    return [ceph_mount(lab.record) if name == "ceph" else _of_gateway(lab.record, name) for name in names]
+
+
+def _of_gateway(record: LabRecord, name: str) -> GuestMount:
+    found = next((item for item in record.gateways if item.name == name), None)
+    if found is None:
+        return GuestMount(name, reason=f"the lab was started without --gateways {name}")
+    if found.reason:
+        return GuestMount(name, reason=f"its gateway does not run: {found.reason}")
+    return _GATEWAYS[name](record.spec.address, found.port)

@@ -39,7 +39,7 @@ class Bridge:
         network = ipaddress.ip_interface(f"{self.address}/{self.prefix_bits}").network
         last = network.broadcast_address - 1
         chosen = last if str(last) != self.address else last - 1
-        if chosen == network.network_address:
+        if chosen not in network or chosen == network.network_address:
             raise LabError(f"{network} on {self.name} has no address left for a guest", "Use a /24 network.")
         return Network(str(chosen), self.prefix_bits)
 
