@@ -9,7 +9,7 @@ pub mod layout;
 mod reader;
 mod segments;
 
-pub use calls::{CALLS, Call, Kind};
+pub use calls::{CALLS, CALLS_CHECKSUM, Call, Kind};
 pub use columns::{COUNTERS, Columns, NONE, ProcessEntry, SegmentColumns, TIMES};
 pub use error::TraceError;
 pub use files::FileSums;
