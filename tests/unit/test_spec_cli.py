@@ -17,6 +17,7 @@ from leadline.spec.job import JOB_OPTIONS
 from leadline.spec.rules_application import OWN as APPLICATION_OPTIONS
 from leadline.spec.rules_coherence import OWN as COHERENCE_OPTIONS
 from leadline.spec.rules_metadata import OWN as METADATA_OPTIONS
+from leadline.spec.rules_pipeline import OWN as PIPELINE_OPTIONS
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ use crate::chunks::{self, Wanted};
 use crate::process::{Process, lost};
 use crate::thread::Thread;
 
-const PAGES_MAX: u16 = 64;
+const PAGES_MAX: u16 = 8;
 
 /// Where the thread's next segment goes.
 #[repr(C)]

@@ -11,7 +11,8 @@
 
 /// The first bytes of a trace log; the line ends and the DOS end-of-file show a file that was converted.
 pub const MAGIC: [u8; 8] = *b"LLTRC\r\n\x1a";
-/// The version that this crate lays out; it reads every version up to this one.
+/// The version that this crate lays out; it reads every version up to this one. Since 2 the header names the list
+/// of calls, and segments are aligned and tell themselves whether they were written.
 pub const VERSION: u32 = 2;
 /// Chunks start at, and consist of, pages.
 pub const PAGE_BYTES: usize = 4096;
@@ -101,6 +102,9 @@ pub struct Header {
     pub command: [u8; COMMAND_BYTES],
     /// Lines of text.
     pub note: [u8; NOTE_BYTES],
+    /// How long the writer's list of calls was, and its checksum; since version 2.
+    pub calls: u64,
+    pub calls_checksum: u64,
 }
 
 pub const CHUNK_THREAD: u16 = 1;
