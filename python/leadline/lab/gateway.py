@@ -146,7 +146,7 @@ def has_session(ceph: CephCommand, user: str) -> bool:
 
 
 def evict(ceph: CephCommand, user: str) -> None:
-    """Takes from `client.USER` what it holds of the file system; another process of its name may come again."""
+    """Takes from `client.USER` what it holds of the file system; its next process may come again."""
     for number in _sessions(ceph, user):
         ceph.run("tell", "mds.a", "session", "evict", f"id={number}", deadline_s=_MDS_DEADLINE_S)
 
