@@ -19,6 +19,7 @@ from leadline.lab.spec import LabSpec
 # An ordinary user's PATH lacks them, though their programs may be run by anybody.
 _SYSTEM_PROGRAMS = "/usr/sbin:/sbin"
 _CONNECT_DEADLINE_S = 2.0
+_MDS_DEADLINE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,15 @@ def url_host(address: str) -> str:
 
 def has_session(ceph: CephCommand, user: str) -> bool:
     """True where `client.USER` has the file system open, which the metadata server knows."""
-    sessions = ceph.json("tell", "mds.a", "session", "ls", deadline_s=10.0)
-    return any(
-        item.get("entity", {}).get("name", {}).get("type") == "client"
-        and item.get("client_metadata", {}).get("entity_id") == user
-        for item in sessions
-    )
+    return bool(_sessions(ceph, user))
+
+
+def evict(ceph: CephCommand, user: str) -> None:
+    """Takes from `client.USER` what it holds of the file system; its next process may come again."""
+    for number in _sessions(ceph, user):
+        ceph.run("tell", "mds.a", "session", "evict", f"id={number}", deadline_s=_MDS_DEADLINE_S)
+
+
+def _sessions(ceph: CephCommand, user: str) -> list[int]:
+    found = ceph.json("tell", "mds.a", "session", "ls", deadline_s=_MDS_DEADLINE_S)
+    return [int(item["id"]) for item in found if item.get("client_metadata", {}).get("entity_id") == user]

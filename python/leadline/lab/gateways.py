@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from leadline.errors import LabError
 from leadline.lab import gateway_nfs, gateway_rgw, gateway_smb, gateway_xrootd, logs, process
 from leadline.lab.command import CephCommand
-from leadline.lab.gateway import Gateway, Place, answers
+from leadline.lab.gateway import Gateway, Place, answers, evict
 from leadline.lab.journal import Journal
 from leadline.lab.ports import choose_port
 from leadline.lab.record import GatewayRecord
@@ -118,6 +118,18 @@ def start(starter: Starter, gateway: Gateway, port: int = 0) -> GatewayRecord:
             what = f"does not serve within {_START_DEADLINE_S:.0f} s" if running else "has ended"
             raise LabError(f"it {what}: {words}", f"See {place.paths.log(gateway.name)}.")
     raise LabError("no port stayed free for it", "See `ss -ltn` for what holds them.")
+
+
+def restart(starter: Starter, name: str) -> None:
+    """Ends a gateway where it runs, and starts it on the port that it had. Raises LabError where it fails.
+
+    What a dead one held of the file system is taken from it first: others would wait minutes for it.
+    """
+    gateway = KINDS[name]
+    before = [item for item in starter.journal.record.gateways if item.name == name]
+    _end(starter, gateway)
+    evict(starter.ceph, name)
+    enter(starter.journal, start(starter, gateway, before[0].port if before else 0))
 
 
 def _serves(starter: Starter, gateway: Gateway, place: Place, identity: process.ProcessIdentity) -> bool:

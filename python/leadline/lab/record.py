@@ -46,7 +46,8 @@ class GatewayRecord:
 class LabRecord:
     """One lab. `state` is starting, up, failed or stopping; `starting_process` is about to be started.
 
-    `bridge` is the network device that was made for it, "" where there is none.
+    `bridge` is the network device that was made for it, `subvolume_path` the subvolume's directory in the
+    file system; "" where there is none.
 
     `made_directory` is False where the user's own empty directory was taken: it is emptied, not removed.
     """
@@ -65,6 +66,7 @@ class LabRecord:
     processes: tuple[ProcessIdentity, ...] = ()
     gateways: tuple[GatewayRecord, ...] = ()
     bridge: str = ""
+    subvolume_path: str = ""
 
     @property
     def paths(self) -> LabPaths:

@@ -11,7 +11,7 @@ from leadline.lab.gateway import url_host
 from leadline.lab.record import GatewayRecord, LabRecord
 
 FORMAT = "leadline.lab-targets/1"
-CEPHFS, STRIPED, RADOS, S3 = "cephfs", "rados-striped", "rados", "s3"
+CEPHFS, SUBVOLUME, STRIPED, RADOS, S3 = "cephfs", "subvolume", "rados-striped", "rados", "s3"
 _KERNEL_WAYS = {"kernel-ceph": "ceph", "kernel-nfs": "nfs", "kernel-smb": "smb"}
 
 
@@ -37,13 +37,21 @@ class LabTarget:
 
 def targets_of(lab: LabRecord) -> list[LabTarget]:
     """Every way to this lab, there or not."""
-    return [_mounted(lab), *_libraries(lab), *_gateways(lab), *_kernel()]
+    return [_mounted(lab), *_subvolume(lab), *_libraries(lab), *_gateways(lab), *_kernel()]
 
 
 def _mounted(lab: LabRecord) -> LabTarget:
     reason = "" if mounts.is_mounted(lab.paths.mount) else "the lab is not mounted"
     where = str(lab.paths.mount / REPLICATED_DIRECTORY)
     return LabTarget("ceph-fuse", "ceph-fuse", where, CEPHFS, reason=reason)
+
+
+def _subvolume(lab: LabRecord) -> list[LabTarget]:
+    if not lab.spec.subvolume:
+        return []
+    point = lab.paths.subvolume_mount
+    reason = "" if mounts.is_mounted(point) else "the subvolume is not mounted"
+    return [LabTarget("ceph-fuse", "subvolume", str(point), SUBVOLUME, reason=reason)]
 
 
 def _libraries(lab: LabRecord) -> list[LabTarget]:
