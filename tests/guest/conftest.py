@@ -46,7 +46,7 @@ def why_no_guest() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Labs of the tests are entered here, not among the user's; the kernel is fetched into the user's cache."""
+    """Labs of the tests are entered here, not among the user's; the kernel stays in the user's cache."""
     reason = why_no_guest()
     if reason:
         pytest.skip(f"NO GUEST TEST RUNS: {reason}")

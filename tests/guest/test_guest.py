@@ -1,4 +1,4 @@
-"""A real guest: the command's words and end are its own, what it mounts is the lab's, and nothing of it stays."""
+"""A real guest: its command's words and end are its own, its mounts the lab's, and nothing of it stays."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_no_key_is_in_a_command_line_or_a_file_of_the_guest(
     guest: Guest, lab: leadline_lab.Lab, tmp_path: Path
 ) -> None:
     keys = [line.split()[-1] for line in lab.record.paths.keyring.read_text().splitlines() if "key =" in line]
-    look = "cat /proc/self/mountinfo /proc/cmdline; cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' '\\n'"
+    look = "cat /proc/self/mountinfo /proc/cmdline /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' '\\n'"
     done = guest("sh", "-c", look)
     assert done.returncode == 0, done.stderr
     logs = "".join(path.read_text(errors="replace") for path in lab.record.paths.logs.glob("guest*.log"))
@@ -87,15 +87,12 @@ def test_a_study_in_the_guest_is_marked_as_emulated_and_has_the_kernel_clients_c
 ) -> None:
     study = tmp_path / "tiny.yaml"
     study.write_text(
-        "study: tiny\n"
-        "defaults: {size: 4m, bs: 1m, direct: true, runtime: 4s, ramp_time: 0s}\n"
-        "blocks: 1\n"
-        "work:\n  write: {rw: write}\n"
+        "format: leadline.study/1\nname: tiny\ntitle: Tiny\nblocks: 1\n"
+        "defaults: {size: 8M, bs: 1M, direct: true, time_based: true, runtime: 4s, ramp_time: 0s}\n"
+        "works:\n  write: {rw: write}\n"
     )
-    done = guest(
-        "leadline", "run", str(study), "--target", "kernel=/mnt/leadline/ceph", "--out", str(tmp_path / "result"),
-        options=("--kernel-mounts", "ceph"),
-    )  # fmt: skip
+    words = ("--target", "kernel=/mnt/leadline/ceph/replicated", "--out", str(tmp_path / "result"))
+    done = guest("leadline", "run", str(study), *words, options=("--kernel-mounts", "ceph"))
     assert done.returncode in (0, 3), done.stderr
     found = show(leadline, tmp_path / "result")
     codes = {code["code"] for cell in found["cells"] for code in cell["codes"]}
@@ -128,7 +125,8 @@ def test_a_panic_of_the_guests_kernel_is_an_error_with_its_words(guest: Guest, l
 def test_a_signal_reaches_the_command_and_ends_the_guest(
     number: signal.Signals, guest_process: Start, lab: leadline_lab.Lab, tmp_path: Path
 ) -> None:
-    trap = f"trap 'echo heard > heard; exit 0' {number.name[3:]}; echo ready > ready; while true; do sleep 0.2; done"
+    heard = f"trap 'echo heard > heard; exit 0' {number.name[3:]}"
+    trap = f"{heard}; echo ready > ready; while true; do sleep 0.2; done"
     started = guest_process("sh", "-c", trap, options=("--kernel-mounts", "ceph"))
     assert poll((tmp_path / "ready").exists, 240.0)
     started.send_signal(number)
