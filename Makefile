@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-quick check format bench lock clean wheel-test
+.PHONY: help setup packages demo test test-guest test-quick check format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -41,6 +41,9 @@ test: setup ## All tests: Rust, Python units, integration, browser, real Ceph
 	$(BIN)/pytest tests/unit
 	$(BIN)/pytest tests/integration tests/browser -n 4 --dist loadfile
 	$(BIN)/pytest tests/ceph
+
+test-guest: setup ## Guests with the kernel's own clients: emulated where KVM does not work, so minutes each
+	$(BIN)/pytest tests/guest --timeout=600
 
 test-quick: .venv/.built ## Rust and Python unit tests only
 	cargo test --workspace --quiet --locked

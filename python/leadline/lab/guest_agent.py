@@ -24,6 +24,7 @@ _PORTS = Path("/sys/class/virtio-ports")
 _MESSAGES = Path("/dev/kmsg")
 _READ_BYTES = 1 << 16
 _PIPE_GRACE_S = 3.0
+_OTHERS_GRACE_S = 1.0
 _UNMOUNT_DEADLINE_S = 30.0
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV = 1, 2, 4
@@ -152,11 +153,20 @@ def main() -> int:
     control.say(reached="command", uptime_s=time.clock_gettime(time.CLOCK_BOOTTIME))
     code, why = run_command(job, control)
     control.say(reached="end", uptime_s=time.clock_gettime(time.CLOCK_BOOTTIME))
+    end_all_others()
     left = [f"{point}: {reason}" for point in reversed(mounted) if (reason := unmount(point))]
     if share and (reason := unmount(share["point"])):
         left.append(f"{share['point']}: {reason}")
     control.say(exit=code, why=why, left=left)
     return 0
+
+
+def end_all_others() -> None:
+    """Ends what the command left running: it would keep the mounts busy. The first process is not reached."""
+    for number, grace_s in ((signal.SIGTERM, _OTHERS_GRACE_S), (signal.SIGKILL, 0.2)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, number)  # kill(2): every process but the first and this one
+            time.sleep(grace_s)
 
 
 def unmount(point: str) -> str:

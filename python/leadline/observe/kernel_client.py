@@ -78,8 +78,12 @@ def parse_data_in_flight(text: str) -> int | None:
 
 
 def parse_metadata_in_flight(text: str) -> int:
-    """Requests to metadata servers that wait for their answer, from `mdsc`: one a line."""
-    return sum(1 for line in text.splitlines() if line.split("\t")[0].strip().isdigit())
+    """Requests to metadata servers that wait for their answer, from `mdsc`: one a line.
+
+    One that is `(unsafe)` has been answered, and waits only for the journal of the metadata server.
+    """
+    lines = (line.split("\t") for line in text.splitlines())
+    return sum(1 for words in lines if words[0].strip().isdigit() and "(unsafe)" not in "".join(words))
 
 
 def read_dump(directory: Path) -> KernelDump:
