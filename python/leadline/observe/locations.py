@@ -125,11 +125,14 @@ def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
     if scheme == "rados":
         return f"RADOS through librados{pool}{space}, objects of {units.format_size(found['object_bytes'])}"
     if scheme == "radosstriper":
-        layout = ", ".join(f"{name} {options[name]}" for name in ("stripe_unit", "stripe_count", "object_size"))
+        layout = ", ".join(
+            f"{name} {options[name]}" for name in ("stripe_unit", "stripe_count", "object_size")
+        )
         return f"RADOS through libradosstriper{pool}{space}, {layout}"
     if scheme == "smb":
         user, _, server = printable(found["container"]).rpartition("@")
-        return f"SMB through libsmbclient, {server} as {user or options['user'] or 'guest'}"
+        who = user or ("its credentials" if options["credentials"] else "guest")
+        return f"SMB through libsmbclient, {server} as {who}"
     if scheme == "root":
         return f"XRootD through its client, {printable(found['container'])}"
     name = options["fs"]
