@@ -138,7 +138,8 @@ def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
         return f"RADOS through libradosstriper{pool}{space}, {layout}"
     if scheme == "smb":
         user, _, server = printable(found["container"]).rpartition("@")
-        return f"SMB through libsmbclient, {server} as {user or options['user'] or 'guest'}"
+        who = user or ("its credentials" if options["credentials"] else "guest")
+        return f"SMB through libsmbclient, {server} as {who}"
     if scheme == "root":
         return f"XRootD through its client, {printable(found['container'])}"
     if scheme == "s3":

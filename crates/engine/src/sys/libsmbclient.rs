@@ -1,8 +1,8 @@
 //! libsmbclient by dlopen: a client of SMB with calls that block. Its header: libsmbclient.h of Samba 4.
 //!
 //! The library keeps one connection for each context, and a context serves one call at a time. What is global in it
-//! (its settings, its table of contexts) is touched only while contexts are made and freed, which `SETTING_UP`
-//! keeps apart; `smbc_thread_posix` does the same where the library still has it (Debian 12's has not).
+//! is either kept for each thread (`samba_threads`) or touched only while contexts are made and freed, which
+//! `SETTING_UP` keeps apart.
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::fs;
@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sys::library::{Missing, functions};
+use crate::sys::samba_threads;
 
 type Context = *mut c_void;
 type File = *mut c_void;
@@ -254,6 +255,9 @@ impl Client {
     pub fn new(login: Login, manner: &Manner) -> Result<Self, Refusal> {
         let library = Libsmbclient::get().map_err(Refusal::Library)?;
         let mut ready = setting_up();
+        if !*ready {
+            samba_threads::tell().map_err(Refusal::Library)?;
+        }
         // SAFETY: nobody else makes or frees a context now.
         let context = unsafe { (library.smbc_new_context)() };
         if context.is_null() {

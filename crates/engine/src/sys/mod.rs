@@ -14,4 +14,5 @@ pub mod map;
 pub mod metadata;
 pub mod process;
 pub mod rados_queue;
+pub mod samba_threads;
 pub mod signal;

@@ -130,9 +130,12 @@ impl Share {
             libc::ENOENT => {
                 "check the share and the directory: one of them is not there".to_owned()
             }
-            libc::ENODEV | libc::EINVAL => {
-                format!("{server} has no share {share}, or none of this kind")
-            }
+            // The library has EINVAL for a login that failed, and for much else.
+            libc::EINVAL => format!(
+                "{server} refuses the login of {who}, or has no share {share} of this kind: check the user and the \
+                 password ({PASSWORD_VARIABLE} or credentials=)"
+            ),
+            libc::ENODEV => format!("{server} has no share {share}"),
             libc::ETIMEDOUT | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH => {
                 format!(
                     "{server} does not answer: check the host and the port, and that the server runs"
