@@ -76,6 +76,7 @@ pub struct Thread {
     pub copied_in_bytes: u64,
     pub copied_out_bytes: u64,
     pub faults: u64,
+    last_path: [u64; 5],
     cache: [Cached; CACHED],
     pub calls: [Tally; SLOTS],
     pub histograms: [[u64; HISTOGRAM_BUCKETS]; KINDS],
