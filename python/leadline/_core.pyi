@@ -29,6 +29,7 @@ __all__ = [
     "run_trial",
     "schemes",
     "traced_calls",
+    "traced_counters",
     "version",
 ]
 
@@ -131,6 +132,9 @@ class BpfSession:
     def follow(self, pid: int, copy: int) -> None:
         """Follow a process that waits before its exec, and all its descendants."""
 
+    def attach(self, pid: int) -> bool:
+        """Follow a process that runs already, and all that it starts; False where it has ended."""
+
     def finish(self, started_monotonic_ns: int) -> dict[str, Any]:
         """Detach. Returns images (dicts), files and segments (columns as bytes of the machine's integers and
         floats), lost (kind -> count) and rings (whether io_uring could be followed)."""
@@ -140,6 +144,9 @@ class BpfSession:
 
 def counter_ticks_per_second() -> int:
     """Ticks per second of a steady time-stamp counter, 0 where there is none. Takes 10 ms."""
+
+def traced_counters() -> tuple[list[str], list[str]]:
+    """What tracers count of a file, and its times: the names of their columns."""
 
 def traced_calls() -> list[str]:
     """The names of all functions that the tracer follows."""

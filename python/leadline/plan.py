@@ -21,6 +21,7 @@ from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Job
 from leadline.spec.left_out import LeftOut
 from leadline.spec.metadata import AnyJob, MetadataJob, job_from_json
+from leadline.spec.pipeline import Scout
 from leadline.spec.problems import suggest
 from leadline.spec.replay import ReplayJob
 from leadline.spec.resolve import Surroundings, auto_data_set_bytes, resolve
@@ -197,7 +198,7 @@ def _cell_from_json(value: dict[str, Any]) -> PlannedCell:
     )
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913 - the last five have defaults, each for one kind of work
     study: Study,
     targets: dict[str, Target],
     facts: dict[str, TargetFacts],
@@ -206,12 +207,13 @@ def make_plan(
     *,
     unavailable: Mapping[str, str] | None = None,
     look: Look | None = None,
+    scout: Scout | None = None,
     absent: Sequence[LeftOut] = (),
 ) -> Plan:
     """Every trial of a study, in an order that depends on `seed` alone.
 
     `unavailable` names engines that do not work on this host, with the reason; `look` finds out about a
-    command. Raises SpecError for a job that a target cannot do.
+    command, `scout` about a pipeline's source and programs. Raises SpecError for what a target cannot do.
     """
     if not targets:
         raise SpecError("no target", "add --target NAME=PATH, for example --target local=/var/tmp")
@@ -222,7 +224,12 @@ def make_plan(
         fact.free_bytes for name, fact in facts.items() if name in targets and fact.free_bytes is not None
     ]
     around = Surroundings(
-        memory_bytes, auto_data_set_bytes(memory_bytes, free), study.limits.max_rate, unavailable or {}, look
+        memory_bytes,
+        auto_data_set_bytes(memory_bytes, free),
+        study.limits.max_rate,
+        unavailable or {},
+        look,
+        scout,
     )
     works = expand(study)
     cells, left_out = [], list(absent)

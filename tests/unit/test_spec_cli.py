@@ -17,6 +17,7 @@ from leadline.spec.job import JOB_OPTIONS
 from leadline.spec.rules_application import OWN as APPLICATION_OPTIONS
 from leadline.spec.rules_coherence import OWN as COHERENCE_OPTIONS
 from leadline.spec.rules_metadata import OWN as METADATA_OPTIONS
+from leadline.spec.rules_pipeline import OWN as PIPELINE_OPTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def test_plan_prints_every_trial_and_every_option() -> None:
     for order in range(1, 13):
         assert f"t{order:04d} n." in text
     for option in JOB_OPTIONS:
-        others = (*METADATA_OPTIONS, *APPLICATION_OPTIONS, *COHERENCE_OPTIONS)
+        others = (*METADATA_OPTIONS, *APPLICATION_OPTIONS, *COHERENCE_OPTIONS, *PIPELINE_OPTIONS)
         assert (f" {option}=" in text) == (option not in others)
 
 

@@ -1,8 +1,7 @@
 //! The shapes that the program in the kernel writes; `program/layout.h` says the same in C.
 
 use aya::Pod;
-
-use crate::vocabulary::{COUNTERS, TIMES};
+use leadline_record::trace::{COUNTERS, TIMES};
 
 pub const CALL_NUMBERS: usize = 512;
 pub const OPCODES: usize = 64;
@@ -156,6 +155,14 @@ impl Thread {
         thread.image = image;
         thread.tgid = pid;
         thread.tid = pid;
+        thread
+    }
+
+    /// A thread of a process that runs already. Others may use its files at the same time.
+    pub fn running(image: u32, pid: u32, tid: u32) -> Box<Self> {
+        let mut thread = Self::waiting(image, pid);
+        thread.tid = tid;
+        thread.concurrent = 1;
         thread
     }
 }

@@ -58,6 +58,8 @@ pub enum EngineName {
     Null,
     Rados,
     Libcephfs,
+    Radosstriper,
+    Libsmbclient,
     Libnfs,
     S3,
 }
@@ -77,6 +79,8 @@ impl EngineName {
             Self::Null => "null",
             Self::Rados => "rados",
             Self::Libcephfs => "libcephfs",
+            Self::Radosstriper => "radosstriper",
+            Self::Libsmbclient => "libsmbclient",
             Self::Libnfs => "libnfs",
             Self::S3 => "s3",
         }
@@ -84,10 +88,7 @@ impl EngineName {
 
     /// True for engines that reach storage by a library, not by the kernel.
     pub fn needs_location(self) -> bool {
-        matches!(
-            self,
-            Self::Rados | Self::Libcephfs | Self::Libnfs | Self::S3
-        )
+        !matches!(self, Self::IoUring | Self::Psync | Self::Mmap | Self::Null)
     }
 }
 

@@ -18,7 +18,9 @@ pub mod layout;
 pub mod location;
 pub mod metadata;
 pub mod offsets;
+mod opening;
 pub mod pacer;
+mod parts;
 pub mod pattern;
 pub mod progress;
 pub mod random;
@@ -31,6 +33,7 @@ pub mod summary;
 pub mod sys;
 pub mod varied;
 pub mod volume;
+pub mod watch;
 pub mod worker;
 
 pub use error::{EngineError, Failure, FailureKind};

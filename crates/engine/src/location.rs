@@ -13,6 +13,8 @@ use crate::metadata::Operation;
 use crate::sys::libcephfs::Libcephfs;
 use crate::sys::libnfs::Libnfs;
 use crate::sys::librados::Librados;
+use crate::sys::libradosstriper::Libradosstriper;
+use crate::sys::libsmbclient::Libsmbclient;
 
 /// How an option is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -68,23 +70,27 @@ const KEYRING: Choice = Choice {
     words: "the file with the user's key; empty: what the configuration says",
 };
 
+const TIMEOUT: Choice = Choice {
+    name: "timeout",
+    kind: Kind::Number,
+    default: "20",
+    words: "seconds that a request waits for its answer",
+};
+
 impl Scheme {
     /// Why this host cannot use it; `None` where its library is there.
     pub fn missing(&self) -> Option<String> {
         let found = match self.engine {
             EngineName::Rados => Librados::get().map(|_| ()),
             EngineName::Libcephfs => Libcephfs::get().map(|_| ()),
+            EngineName::Libsmbclient => Libsmbclient::get().map(|_| ()),
+            EngineName::Radosstriper => Librados::get().and(Libradosstriper::get().map(|_| ())),
             EngineName::Libnfs => Libnfs::get().map(|_| ()),
             _ => Ok(()),
         };
         found
             .err()
             .map(|missing| format!("{}; {}", missing.words, missing.remedy))
-    }
-
-    /// Its name as a list of one.
-    pub fn own_name(&self) -> &[&'static str] {
-        std::slice::from_ref(&self.name)
     }
 }
 
@@ -110,6 +116,43 @@ pub const SCHEMES: &[Scheme] = &[
         operations: &[Operation::FirstByte],
     },
     Scheme {
+        name: "radosstriper",
+        engine: EngineName::Radosstriper,
+        example: "radosstriper://pool?stripe_unit=1M&stripe_count=4&object_size=4M&user=bench",
+        words: "files striped over a Ceph pool's objects through libradosstriper, as XRootD's Ceph plug-in keeps them",
+        package: "libradosstriper1",
+        choices: &[
+            CONF,
+            USER,
+            KEYRING,
+            Choice {
+                name: "stripe_unit",
+                kind: Kind::Size,
+                default: "4M",
+                words: "bytes that go to one object before the next one's turn, a multiple of 64K",
+            },
+            Choice {
+                name: "stripe_count",
+                kind: Kind::Number,
+                default: "1",
+                words: "objects that a file is spread over at a time",
+            },
+            Choice {
+                name: "object_size",
+                kind: Kind::Size,
+                default: "4M",
+                words: "an object's size, a multiple of stripe_unit",
+            },
+            Choice {
+                name: "calls",
+                kind: Kind::Text,
+                default: "aio",
+                words: "aio: the library's asynchronous calls; threads: its blocking ones, a thread for each in flight",
+            },
+        ],
+        operations: &[Operation::FirstByte],
+    },
+    Scheme {
         name: "cephfs",
         engine: EngineName::Libcephfs,
         example: "cephfs:///projects?user=bench&fs=cephfs",
@@ -124,6 +167,47 @@ pub const SCHEMES: &[Scheme] = &[
                 kind: Kind::Text,
                 default: "",
                 words: "the file system's name; empty: the cluster's default",
+            },
+        ],
+        operations: Operation::ALL,
+    },
+    Scheme {
+        name: "smb",
+        engine: EngineName::Libsmbclient,
+        example: "smb://user@host:445/share/directory?credentials=/root/.smbcredentials",
+        words: "a share of an SMB server through libsmbclient: a connection and a thread for each operation in flight",
+        package: "libsmbclient",
+        choices: &[
+            Choice {
+                name: "credentials",
+                kind: Kind::Text,
+                default: "",
+                words: "a file with username=, password= and domain= lines; empty: LEADLINE_SMB_PASSWORD has the password",
+            },
+            Choice {
+                name: "domain",
+                kind: Kind::Text,
+                default: "",
+                words: "the user's domain or workgroup",
+            },
+            Choice {
+                name: "protocol",
+                kind: Kind::Text,
+                default: "",
+                words: "the highest dialect, for example SMB2_10 or SMB3_11; empty: the library's highest",
+            },
+            Choice {
+                name: "encrypt",
+                kind: Kind::Text,
+                default: "no",
+                words: "yes: nothing goes over the wire in clear",
+            },
+            TIMEOUT,
+            Choice {
+                name: "smb_conf",
+                kind: Kind::Text,
+                default: "",
+                words: "a smb.conf to follow; empty: none is read",
             },
         ],
         operations: Operation::ALL,
@@ -272,6 +356,15 @@ impl Location {
             return Err(refuse(format!("{url:?} holds a control character")));
         }
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let authority = place.split('/').next().unwrap_or_default();
+        if authority
+            .rsplit_once('@')
+            .is_some_and(|(user, _)| user.contains(':'))
+        {
+            return Err(refuse(format!(
+                "{name}://…: a password has no place in a URL; see `leadline engines {name}` for where it has one"
+            )));
+        }
         let (container, path) = place.split_once('/').unwrap_or((place, ""));
         let location = Self {
             url: url.to_owned(),
@@ -362,6 +455,12 @@ impl Location {
             .collect()
     }
 
+    /// The user of `user@host:port`, if any, and the rest.
+    pub fn user_and_host(&self) -> (&str, &str) {
+        let found = self.container.rsplit_once('@');
+        found.unwrap_or(("", &self.container))
+    }
+
     fn check(&self, scheme: &Scheme) -> Result<(), EngineError> {
         let example = scheme.example;
         if scheme.name == "s3" && self.text("endpoint").contains('@') {
@@ -370,12 +469,16 @@ impl Location {
             return Err(EngineError::Job(words.to_owned()));
         }
         let wrong = match scheme.name {
-            "rados" if self.container.is_empty() => Some("the pool is missing"),
-            "rados" if self.path.contains('/') => Some("a namespace has no `/` in it"),
+            "rados" | "radosstriper" if self.container.is_empty() => Some("the pool is missing"),
+            "rados" | "radosstriper" if self.path.contains('/') => {
+                Some("a namespace has no `/` in it")
+            }
             "cephfs" if !self.container.is_empty() => {
                 Some("a path of the file system follows, with three slashes")
             }
-            "cephfs" if self.climbs() => Some("the path must not hold `.` or `..`"),
+            "smb" if self.user_and_host().1.is_empty() => Some("the host is missing"),
+            "smb" if self.path.is_empty() => Some("the share is missing"),
+            "cephfs" | "smb" if self.climbs() => Some("the path must not hold `.` or `..`"),
             "nfs" => self.wrong_with_nfs(),
             "s3" => self.wrong_with_s3(),
             _ => None,
@@ -439,17 +542,49 @@ impl Location {
     }
 
     fn check_sizes(&self) -> Result<(), EngineError> {
-        if !matches!(self.scheme, "rados" | "s3") {
-            return Ok(());
+        let wrong = match self.scheme {
+            "rados" | "s3" => wrong_object_size(self.size("object_size")),
+            "radosstriper" if !matches!(self.text("calls"), "aio" | "threads") => {
+                Some("calls must be aio or threads")
+            }
+            "smb" if !matches!(self.text("encrypt"), "yes" | "no") => {
+                Some("encrypt must be yes or no")
+            }
+            "smb" => wrong_timeout(self.number("timeout")),
+            "radosstriper" => wrong_stripes(
+                self.size("stripe_unit"),
+                u64::from(self.number("stripe_count").unwrap_or_default()),
+                self.size("object_size"),
+            ),
+            _ => None,
+        };
+        match wrong {
+            Some(words) => Err(EngineError::Job(format!("{}: {words}", self.url))),
+            None => Ok(()),
         }
-        let bytes = self.size("object_size");
-        if (4096..=1 << 30).contains(&bytes) && bytes.is_multiple_of(4096) {
-            return Ok(());
-        }
-        Err(EngineError::Job(format!(
-            "{}: object_size must be a multiple of 4K, from 4K to 1G",
-            self.url
-        )))
+    }
+}
+
+fn wrong_object_size(bytes: u64) -> Option<&'static str> {
+    let right = (4096..=1 << 30).contains(&bytes) && bytes.is_multiple_of(4096);
+    (!right).then_some("object_size must be a multiple of 4K, from 4K to 1G")
+}
+
+fn wrong_timeout(seconds: Option<u32>) -> Option<&'static str> {
+    let right = matches!(seconds, Some(1..=3600));
+    (!right).then_some("timeout is from 1 to 3600 seconds")
+}
+
+/// What libradosstriper demands of a layout (file_layout_t::is_valid of Ceph).
+fn wrong_stripes(unit: u64, count: u64, object: u64) -> Option<&'static str> {
+    if !(65536..=1 << 30).contains(&unit) || !unit.is_multiple_of(65536) {
+        Some("stripe_unit must be a multiple of 64K, from 64K to 1G")
+    } else if !(unit..=1 << 30).contains(&object) || !object.is_multiple_of(unit) {
+        Some("object_size must be a multiple of stripe_unit, up to 1G")
+    } else if !(1..=1024).contains(&count) {
+        Some("stripe_count must be from 1 to 1024")
+    } else {
+        None
     }
 }
 
@@ -554,8 +689,19 @@ mod tests {
             ("rados://p?object_size=5", "multiple of 4K"),
             ("rados://p?user=a&user=b", "twice"),
             ("rados://p%zz", "hexadecimal"),
+            ("radosstriper://", "the pool is missing"),
+            ("radosstriper://p?stripe_unit=100K", "multiple of 64K"),
+            ("radosstriper://p?stripe_unit=3M", "multiple of stripe_unit"),
+            ("radosstriper://p?calls=io", "aio or threads"),
+            ("radosstriper://p?stripe_count=0", "from 1 to"),
+            ("radosstriper://p?stripe_count=4K", "no number"),
             ("cephfs://pool/a", "three slashes"),
             ("cephfs:///a/../b", ".."),
+            ("smb://", "the host is missing"),
+            ("smb://host", "the share is missing"),
+            ("smb://host/share/../x", ".."),
+            ("smb://host/share?timeout=0", "3600"),
+            ("smb://host/share?encrypt=maybe", "yes or no"),
             ("nfs:///export", "the server is missing"),
             ("nfs://host:port/export", "the port"),
             ("nfs://host:1/export?nfsport=2", "twice"),
@@ -577,6 +723,13 @@ mod tests {
         ] {
             assert!(refusal(url).contains(words), "{url}: {}", refusal(url));
         }
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_refused_and_not_repeated() {
+        let words = refusal("smb://ann:secret@host/share");
+        assert!(words.contains("no place"), "{words}");
+        assert!(!words.contains("secret"), "{words}");
     }
 
     proptest! {

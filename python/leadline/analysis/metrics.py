@@ -81,6 +81,25 @@ def metric_operation(name: str) -> str | None:
     return next((operation for operation in OPERATIONS if name.startswith(f"{operation}_")), None)
 
 
+STAGE_TIME = "stage_time_"
+
+
+def metric_stage(name: str) -> str | None:
+    """The stage of a pipeline that a metric is the time of; None for every other metric."""
+    return name.removeprefix(STAGE_TIME) if name.startswith(STAGE_TIME) else None
+
+
+def _stage_kind(name: str) -> MetricKind | None:
+    stage = metric_stage(name)
+    return None if stage is None else MetricKind("s", False, f"time of stage {stage}")
+
+
+def stage_names(job: Mapping[str, object]) -> tuple[str, ...]:
+    """The stages of a pipeline's JSON, in order; none for every other job."""
+    found = job.get("pipeline")
+    return tuple(str(stage["stage"]) for stage in found) if isinstance(found, list | tuple) else ()
+
+
 def operation_label(work: str, operation: str) -> str:
     """How one operation of a metadata work is named where each has a line."""
     return work if work == operation else f"{work} {operation}"
@@ -89,6 +108,7 @@ def operation_label(work: str, operation: str) -> str:
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
     of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name) or (_COSTS | _SEEN).get(name)
+    of_program = of_program or _stage_kind(name)
     if of_program is not None:
         return of_program
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
@@ -149,6 +169,8 @@ def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
     if "script" in job:
         moved = [name for name in ("read", "write") if job[f"{name}_bytes"]]
         return (primary_metric(job), *(f"{name}_latency_p99" for name in moved))
+    if "pipeline" in job:
+        return (APPLICATION_COMPARED[0], *(f"{STAGE_TIME}{name}" for name in stage_names(job)))
     if "questions" in job:
         return ()  # a writer's readers are no alternatives to each other
     if "command" in job:
@@ -177,7 +199,8 @@ def trial_metrics(
 ) -> Measured:
     """Every metric of one trial. `latency` are this trial's rows, `traces` those of its copies."""
     if account_of(trial):
-        return Measured(*application_metrics(copies_of(trial, traces or {})))
+        of_copies, lacking = application_metrics(copies_of(trial, traces or {}))
+        return Measured({**of_copies, **_stage_times(trial)}, lacking)
     phases = operation_phases(trial)
     if phases:
         return _operation_metrics(trial, phases, latency)
@@ -215,6 +238,14 @@ def trial_metrics(
         values["cpu_per_operation"] = cpu_ns / every
     add_costs(values, reasons, trial, every)
     return Measured(values, reasons)
+
+
+def _stage_times(trial: TrialRow) -> dict[str, float]:
+    """How long each stage of a pipeline took, the mean over the clients."""
+    seconds: dict[str, list[float]] = {}
+    for stage in json.loads(trial.summary).get("stages") or ():
+        seconds.setdefault(str(stage["stage"]), []).append(float(stage["seconds"]))
+    return {f"{STAGE_TIME}{name}": sum(found) / len(found) for name, found in seconds.items()}
 
 
 def operation_phases(trial: TrialRow) -> dict[str, dict[str, int]]:

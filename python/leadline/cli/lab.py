@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli import lab_guest
 from leadline.errors import LabError, LeadlineError, UsageError
 
 if TYPE_CHECKING:
@@ -282,6 +283,9 @@ def _cluster_rows(found: LabStatus) -> list[tuple[str, str]]:
 
 def _gibibytes(value_bytes: int) -> str:
     return f"{value_bytes / 2**30:.2f} GiB"
+
+
+command.add_command(lab_guest.command)
 
 
 @contextmanager

@@ -135,7 +135,17 @@ def job_words(job: AnyJob) -> dict[str, str]:
     from leadline import units
     from leadline.spec.job import Job
 
-    sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes")
+    sizes = (
+        "bs",
+        "size",
+        "rate_bytes_per_s",
+        "offset",
+        "offset_increment",
+        "file_size",
+        "input_bytes",
+        "buffer",
+        "source_bytes",
+    )
     split = job.bssplit if isinstance(job, Job) else None
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
@@ -145,9 +155,11 @@ def job_words(job: AnyJob) -> dict[str, str]:
             text = split.as_text()
         elif name == "command":
             text = shlex.join(value)
+        elif name == "pipeline":
+            text = ",".join(stage["stage"] for stage in value)
         elif isinstance(value, list):
-            text = ",".join(value)
-        elif name in sizes:
+            text = ",".join(str(part) for part in value)
+        elif name in (*sizes, "buffer", "source_bytes"):
             text = units.exact_size(value)
         else:
             text = units.exact_duration(value) if name.endswith("_ns") else str(value).lower()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import make_console
+from leadline.cli.films import make_films
 from leadline.cli.gate_options import fail_if_option, gate_code, judge_gates, parse_gates, say_gates
 from leadline.cli.growth import make_growth
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
@@ -43,6 +44,9 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
     "--drop-caches",
     is_flag=True,
     help="Drop this host's caches before each trial: needs root, and slows every program on it down.",
+)
+@click.option(
+    "--clients", type=click.IntRange(1, 128), help="With a pipeline: how many go through it at once."
 )
 @click.option("--max-rate", metavar="RATE", help="Most bytes per second, for example 100M.")
 @click.option(
@@ -79,6 +83,7 @@ def command(
     out: Path | None,
     resume: Path | None,
     drop_caches: bool,
+    clients: int | None,
     max_rate: str | None,
     grace: str,
     ignore_health: bool,
@@ -95,13 +100,14 @@ def command(
 
     \b
     leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs
+    leadline run media --target local=/var/tmp --target fuse=/mnt/cephfs --source FILM
     leadline run analysis --target a=/mnt/a --target b=/mnt/b --input DIR -- PROGRAM WORDS
     leadline run reach --lab
     leadline run --resume leadline-quick-20260131-120000
     """
     gates = parse_gates(fail_if)
     if resume is not None:
-        named = study or targets or lab is not None or sets or program or input_path
+        named = study or targets or lab is not None or sets or program or input_path or clients
         if named or blocks or seed or out or until or budget:
             raise UsageError(
                 "--resume goes on with a result as it was planned: it takes no study, target or option",
@@ -112,6 +118,8 @@ def command(
         raise UsageError(
             "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
         )
+    if clients is not None:
+        sets = (*sets, f"clients={clients}")
     if max_rate is not None:
         sets = (*sets, f"limits.max_rate={max_rate}")
     path = out or Path(f"leadline-{Path(study).stem}-{datetime.now():%Y%m%d-%H%M%S}")
@@ -170,6 +178,8 @@ def _start(
     if out.exists():
         raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
     study, plan, facts = load_plan(*asked)
+    if make_films(plan, stop, quiet):
+        study, plan, facts = load_plan(*asked)  # sizes are known now
     check_space(plan, study, facts)
     _check_budget(plan, flags["budget_s"])
     if flags["gates"]:

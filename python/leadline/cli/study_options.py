@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from leadline.plan import Plan
     from leadline.spec.application import ApplicationFacts, Tracer
     from leadline.spec.left_out import LeftOut
+    from leadline.spec.pipeline import Film, ProgramVersion, SourceFacts
     from leadline.spec.study import Study
     from leadline.spec.target import Target, TargetFacts
 
@@ -52,9 +53,10 @@ def application_options(command: _Command) -> _Command:
     """Adds --input and the words after `--` (parameters `input_path`, `program`)."""
     staged = click.option(
         "--input",
+        "--source",
         "input_path",
         metavar="PATH",
-        help="Directory or file that a study's command reads: it is copied to each target once.",
+        help="Directory or file that a study's command or pipeline reads; it is copied to each target.",
     )
     words = click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
     return words(staged(command))
@@ -77,6 +79,7 @@ def load_plan(
     from leadline.observe.host import memory_bytes
     from leadline.plan import make_plan
     from leadline.spec.library import load_study
+    from leadline.spec.pipeline import Scout
     from leadline.spec.target import Target
     from leadline.spec.targets import parse_targets
 
@@ -106,9 +109,30 @@ def load_plan(
         study.seed,
         unavailable=_unavailable_engines(),
         look=functools.cache(_look),
+        scout=Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
         absent=(*absent, *lost),
     )
     return study, plan, facts
+
+
+def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceFacts:
+    """What is known of a pipeline's source: a file, or a film that was made before or is still to be made."""
+    from leadline.observe.video import film_path, look_at_file
+    from leadline.spec.pipeline import SourceFacts
+    from leadline.spec.resolve_pipeline import film_bytes
+
+    if path is not None or film is None:
+        return look_at_file(path or "", video)
+    place = film_path(film, os.environ)
+    if place.is_file():
+        return SourceFacts(str(place), place.stat().st_size, width=film.width)
+    return SourceFacts(str(place), film_bytes(film), made=False, width=film.width)
+
+
+def _look_at_version(program: str) -> ProgramVersion:
+    from leadline.observe.commands import program_version
+
+    return program_version(program)
 
 
 def _inspected(
@@ -160,11 +184,12 @@ def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
 
 def _check_metrics(study: Study) -> None:
     """`compare.metrics` are names that only the analysis knows."""
-    from leadline.analysis.metrics import known_metrics
+    from leadline.analysis.metrics import STAGE_TIME, known_metrics
     from leadline.errors import SpecError
 
     searched = (work.search.metric for work in study.works.values() if work.search)
-    known = (*known_metrics(), *dict.fromkeys(searched))
+    stages = (f"{STAGE_TIME}{stage.stage}" for work in study.works.values() for stage in work.pipeline or ())
+    known = (*known_metrics(), *dict.fromkeys(searched), *dict.fromkeys(stages))
     for name in study.compare.metrics:
         if name not in known:
             raise SpecError(

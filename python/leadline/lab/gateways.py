@@ -49,7 +49,13 @@ class Starter:
     def place(self, name: str, port: int) -> Place:
         """Where a gateway runs."""
         record = self.journal.record
-        return Place(name, record.spec, record.paths, port, self.ceph, self.tool)
+        return Place(
+            name, record.spec, record.paths, port, self.ceph, self.tool, self.journal.start, self.free_port
+        )
+
+    def free_port(self) -> int:
+        """A port of the lab's address that nothing listens on."""
+        return choose_port(self.journal.record.spec.address, self.chance)
 
 
 def start_all(starter: Starter, names: Sequence[str]) -> None:
@@ -87,7 +93,7 @@ def _start_or_say_why(starter: Starter, gateway: Gateway) -> GatewayRecord:
     try:
         return start(starter, gateway)
     except (LabError, OSError, ValueError, KeyError) as error:
-        _end(starter, gateway.name)
+        _end(starter, gateway)
         why = f"{error.message}. {error.remedy}" if isinstance(error, LabError) else repr(error)
         return GatewayRecord(gateway.name, reason=why)
 
@@ -100,13 +106,14 @@ def start(starter: Starter, gateway: Gateway, port: int = 0) -> GatewayRecord:
             gateway.name, port or choose_port(starter.journal.record.spec.address, starter.chance)
         )
         launch = gateway.prepare(place)
+        _forget_ended(starter, gateway)
         identity = starter.journal.start(gateway.name, launch.command, launch.variables)
         if _serves(starter, gateway, place, identity):
             gateway.finish(place)
-            return GatewayRecord(gateway.name, place.port, notes=launch.notes)
+            return GatewayRecord(gateway.name, place.port, "", launch.notes, launch.mount_port)
         words = _last_words(starter, gateway.name)
         running = process.is_running(identity)
-        _end(starter, gateway.name)
+        _end(starter, gateway)
         if running or not any(part in words.lower() for part in _PORT_TAKEN):
             what = f"does not serve within {_START_DEADLINE_S:.0f} s" if running else "has ended"
             raise LabError(f"it {what}: {words}", f"See {place.paths.log(gateway.name)}.")
@@ -133,11 +140,18 @@ def _make_user(starter: Starter, gateway: Gateway) -> None:
     )
 
 
-def _end(starter: Starter, name: str) -> None:
+def _end(starter: Starter, gateway: Gateway) -> None:
     """Ends what was started of a gateway that does not serve: a dead process would count as a dead lab."""
-    own = [item for item in starter.journal.record.processes if item.name == name]
-    process.end(own, grace_s=_END_GRACE_S)
-    starter.journal.forget([name])
+    names = (gateway.name, *gateway.helpers)
+    process.end(
+        [item for item in starter.journal.record.processes if item.name in names], grace_s=_END_GRACE_S
+    )
+    starter.journal.forget(names)
+
+
+def _forget_ended(starter: Starter, gateway: Gateway) -> None:
+    """A helper that could not run is done without, as `prepare` has noted."""
+    starter.journal.forget([item.name for item in starter.journal.ended() if item.name in gateway.helpers])
 
 
 def _last_words(starter: Starter, name: str) -> str:

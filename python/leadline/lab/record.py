@@ -31,13 +31,15 @@ _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 class GatewayRecord:
     """A server asked for. `reason` says why it is not there; "" where it was started and answered.
 
-    `notes` are what a user of it should know: what it could not be given here, for example.
+    `notes` are what a user of it should know: what it could not be given here, for example. `mount_port` is
+    that of NFSv3's mount protocol, 0 where there is none.
     """
 
     name: str
     port: int = 0
     reason: str = ""
     notes: tuple[str, ...] = ()
+    mount_port: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,7 @@ class LabRecord:
             for item in value["processes"]
         )
         known["gateways"] = tuple(
-            GatewayRecord(str(item["name"]), int(item["port"]), str(item["reason"]), tuple(item["notes"]))
-            for item in value.get("gateways", ())
+            GatewayRecord(**(item | {"notes": tuple(item["notes"])})) for item in value.get("gateways", ())
         )
         return cls(**known)
 

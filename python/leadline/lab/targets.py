@@ -82,12 +82,24 @@ def _gateways(lab: LabRecord) -> list[LabTarget]:
 
     return [
         target("nfs", "nfs", f"nfs://{{endpoint}}{gateway_nfs.EXPORT}/{{directory}}", CEPHFS, {}),
+        _nfs3(lab, found.get("nfs"), directory),
         target("smb", "smb", f"smb://{{endpoint}}/{gateway_smb.SHARE}/{{directory}}", CEPHFS, {}),
         target("xrootd", "xrootd", "root://{endpoint}//", STRIPED, {}),
         target(
             "s3", "rgw", f"s3://{gateway_rgw.BUCKET}?endpoint=http://{{endpoint}}", S3, gateway_variables(lab)
         ),
     ]
+
+
+def _nfs3(lab: LabRecord, nfs: GatewayRecord | None, directory: str) -> LabTarget:
+    if nfs is None or nfs.reason:
+        reason = "started without --gateways nfs" if nfs is None else nfs.reason
+        return LabTarget("nfs", "nfs3", "", CEPHFS, reason=reason)
+    if not nfs.mount_port:
+        return LabTarget("nfs", "nfs3", "", CEPHFS, reason="; ".join(nfs.notes))
+    endpoint = f"{url_host(lab.spec.address)}:{nfs.port}"
+    url = f"nfs://{endpoint}{gateway_nfs.EXPORT}/{directory}?version=3&mountport={nfs.mount_port}"
+    return LabTarget("nfs", "nfs3", url, CEPHFS)
 
 
 def _kernel() -> list[LabTarget]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from leadline.observe.ceph import CLIENT_CACHE, ClientReader, ClusterReader, MdsReader, key_of
 from leadline.observe.host_reader import HostReader
+from leadline.observe.kernel_client import KernelClientReader
 from leadline.observe.limits import DEVICE_LIMITS, WIRE_LIMIT
 from leadline.observe.model import ClusterState
 from leadline.observe.process_reader import ProcessReader
@@ -143,6 +144,12 @@ class Agent:
                 clusters[key] = self._thread(ClusterReader(key, coded), self._cluster_period_s)
                 self._threads += [clusters[key], self._thread(MdsReader(key), self._cluster_period_s)]
             self._of_target[name].append(clusters[key])
+            identity = facts.ceph.kernel_client
+            if identity is not None and identity not in clients:
+                clients[identity] = self._thread(KernelClientReader(identity))
+                self._threads.append(clients[identity])
+            if identity is not None:
+                self._of_target[name].append(clients[identity])
             path = facts.ceph.client_socket
             if path is None:
                 continue

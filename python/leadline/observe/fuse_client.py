@@ -51,6 +51,8 @@ class ClientArguments:
     name: str | None = None
     keyring: str | None = None
     socket: str | None = None
+    root: str | None = None
+    fs: str | None = None
 
 
 def parse_arguments(arguments: Sequence[str]) -> ClientArguments:
@@ -73,6 +75,8 @@ def parse_arguments(arguments: Sequence[str]) -> ClientArguments:
         name=name,
         keyring=values.get("keyring"),
         socket=socket if socket and "$" not in socket else None,
+        root=values.get("root"),
+        fs=values.get("fs"),
     )
 
 
@@ -96,6 +100,11 @@ def find_client(mount_point: str, proc: Path = Path("/proc")) -> CephAccess | No
     if len(candidates) == 1:
         return _access(*candidates[0], proc)
     return None
+
+
+def arguments_of(pid: int, proc: Path = Path("/proc")) -> ClientArguments:
+    """What the command line of a ceph-fuse says; nothing of one that has ended."""
+    return next((arguments for number, arguments in _clients(proc) if number == pid), ClientArguments(()))
 
 
 def with_its_own_word(access: CephAccess) -> CephAccess:

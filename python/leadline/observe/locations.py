@@ -8,14 +8,23 @@ from typing import Any
 from leadline import _core, units
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
+from leadline.observe.patience import patient_s
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _CLUSTER_DEADLINE_S = 2.0
 _CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
-_ACCESS: dict[str, Access] = {"rados": "rados", "libcephfs": "libcephfs", "libnfs": "libnfs", "s3": "s3"}
+_ACCESS: dict[str, Access] = {
+    "rados": "rados",
+    "libcephfs": "libcephfs",
+    "radosstriper": "radosstriper",
+    "libsmbclient": "libsmbclient",
+    "xrootd": "xrootd",
+    "libnfs": "libnfs",
+    "s3": "s3",
+}
 _CLUSTER = "See whether the cluster is up, and whether conf= names its monitors."
 _SERVER = "See whether the server is up, and whether its name and port are right."
-_NO_ANSWER = {"rados": _CLUSTER, "libcephfs": _CLUSTER, "libnfs": _SERVER, "s3": _SERVER}
+_NO_ANSWER = {"rados": _CLUSTER, "libcephfs": _CLUSTER, "radosstriper": _CLUSTER}
 _ALIGNMENT_BYTES = 512
 
 
@@ -35,7 +44,7 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
         found = _core.parse_location(url)
     except ValueError as error:
         raise TargetError(printable(str(error)), "See: leadline engines.") from None
-    answer = _ask(found, max(deadline_s, _CONNECT_DEADLINE_S))
+    answer = _ask(found, patient_s(max(deadline_s, _CONNECT_DEADLINE_S)))
     total_bytes, free_bytes = answer["space"] or (None, None)
     address = answer.get("address")
     ceph = _ceph(found)
@@ -72,7 +81,9 @@ def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
     url = found["url"]
     answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
     if answer.stuck_pid is not None:
-        raise TargetError(f"{printable(url)}: no answer within {deadline_s:g} s", _NO_ANSWER[found["engine"]])
+        raise TargetError(
+            f"{printable(url)}: no answer within {deadline_s:g} s", _NO_ANSWER.get(found["engine"], _SERVER)
+        )
     facts = answer.lines[-1] if answer.lines else {}
     if "space" in facts:
         return facts
@@ -115,11 +126,21 @@ def pool_words(ceph: CephAccess) -> str:
 
 
 def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
-    scheme, options = found["scheme"], found["options"]
-    if scheme == "rados" and ceph is not None:
-        size = units.format_size(int(found["object_bytes"]))
-        space = f", namespace {printable(found['path'])}" if found["path"] else ""
-        return f"RADOS through librados{pool_words(ceph)}{space}, objects of {size}"
+    options, scheme = found["options"], found["scheme"]
+    pool = "" if ceph is None else pool_words(ceph)
+    space = f", namespace {printable(found['path'])}" if found["path"] else ""
+    if scheme == "rados":
+        return f"RADOS through librados{pool}{space}, objects of {units.format_size(found['object_bytes'])}"
+    if scheme == "radosstriper":
+        layout = ", ".join(
+            f"{name} {options[name]}" for name in ("stripe_unit", "stripe_count", "object_size")
+        )
+        return f"RADOS through libradosstriper{pool}{space}, {layout}"
+    if scheme == "smb":
+        user, _, server = printable(found["container"]).rpartition("@")
+        return f"SMB through libsmbclient, {server} as {user or options['user'] or 'guest'}"
+    if scheme == "root":
+        return f"XRootD through its client, {printable(found['container'])}"
     if scheme == "s3":
         size = units.format_size(int(found["object_bytes"]))
         endpoint, bucket = printable(options["endpoint"]), printable(found["container"])

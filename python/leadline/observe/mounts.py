@@ -16,6 +16,7 @@ from leadline.observe.devices import device_of_mount
 from leadline.observe.locations import inspect_location, printable, protection
 from leadline.observe.mount_words import words_of
 from leadline.observe.mountinfo import Mount, mount_by_id, mount_of, read_mounts
+from leadline.observe.patience import patient_s
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _DEADLINE_S = 10.0
@@ -55,7 +56,23 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -
     return _facts(mount, mounts, facts)
 
 
+def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount]:
+    """What a path lies on, found out without writing: any mounted file system, used in production.
+
+    Raises TargetError for a path that is missing or does not answer within `deadline_s`.
+    """
+    facts = _ask_path(os.path.abspath(path), deadline_s, "look")  # noqa: PTH100
+    if facts["kind"] == "missing":
+        raise TargetError(f"{printable(path)}: {facts['why']}", "Name a path on the mounted file system.")
+    mounts = read_mounts()
+    mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
+    if mount is None:
+        raise TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
+    return _facts(mount, mounts, {"total_bytes": None, "free_bytes": None, **facts}), mount
+
+
 def _ask_path(path: str, deadline_s: float, how: str) -> dict[str, Any]:
+    deadline_s = patient_s(deadline_s)
     answer = ask_child("leadline.observe.probe", [how, path], deadline_s)
     facts: dict[str, Any] = {}
     for line in answer.lines:
@@ -134,7 +151,11 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
     from leadline.observe.fuse_client import find_client, with_its_own_word
 
     if mount.file_system == "ceph":
-        access = CephAccess(name=f"client.{mount.option('name') or 'guest'}", conf=mount.option("conf"))
+        access = CephAccess(
+            name=f"client.{mount.option('name') or 'guest'}",
+            conf=mount.option("conf"),
+            kernel_client=found.get("kernel_client"),
+        )
     else:
         access = with_its_own_word(find_client(mount.mount_point) or CephAccess())
     access = replace(

@@ -166,6 +166,15 @@ def _snapshots(path: str) -> dict[str, Any]:
     return {}
 
 
+def _kernel_client(path: str) -> dict[str, Any]:
+    """Which of the kernel's CephFS clients serves this directory, as /sys/kernel/debug/ceph names it."""
+    try:
+        words = [os.getxattr(path, f"ceph.{name}").decode() for name in ("cluster_fsid", "client_id")]
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {"kernel_client": ".".join(words)}
+
+
 def probe_path(path: str, *, writes: bool) -> None:
     """All steps for one path; ends early where a step shows that no directory is there."""
     resolved = _step("resolving the path", lambda: _resolve(path))["path"]
@@ -176,6 +185,7 @@ def probe_path(path: str, *, writes: bool) -> None:
     if _step("asking for the CephFS layout", lambda: _layout(resolved, writes and space["writable"])):
         _step("asking for the CephFS quota", lambda: _quota(resolved))
         _step("listing snapshots", lambda: _snapshots(resolved))
+        _step("asking for the CephFS client", lambda: _kernel_client(resolved))
     if writes and space["writable"]:
         _step("writing one block with O_DIRECT", lambda: _direct(resolved))
 

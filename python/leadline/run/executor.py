@@ -14,6 +14,7 @@ from leadline import units
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
+from leadline.observe.patience import patient_s
 from leadline.plan import Layout, PlannedCell, Trial, with_block
 from leadline.plan_pairs import targets_of
 from leadline.run.application_job import deadline_s as application_deadline_s
@@ -201,7 +202,9 @@ class Executor:
         described = next(t for t in self._request.plan.targets if t.name == target)
         place = workspace_of(described, self._request.id)
         self._writer.journal("workspace_intended", target=target, **place._asdict())
-        answer = worker.call("make_workspace", _SMALL_DEADLINE_S, id=self._request.id, **place._asdict())
+        answer = worker.call(
+            "make_workspace", patient_s(_SMALL_DEADLINE_S), id=self._request.id, **place._asdict()
+        )
         if answer.outcome != "done":
             return answer
         self._made[target] = place
@@ -220,7 +223,7 @@ class Executor:
         self, worker: Worker, target: str, job: dict[str, Any], total_bytes: int, key: str | None
     ) -> Answer | None:
         """Have a job's files written; `key` is that of a layout which other cells share."""
-        free = worker.call("space", _SMALL_DEADLINE_S, **self._made[target]._asdict())
+        free = worker.call("space", patient_s(_SMALL_DEADLINE_S), **self._made[target]._asdict())
         if free.outcome != "done":
             return free
         reserve = self._request.options.reserve_bytes.get(target, 0)
@@ -319,16 +322,16 @@ class Executor:
         dropped = self._drop_caches(first.worker)
         self._watch.begin()
         trial, pid = first.trial, first.worker.pid
-        before = self._observer.mark(f"{trial.id}:start", trial.target, pid, _MARK_DEADLINE_S)
+        before = self._observer.mark(f"{trial.id}:start", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         self._watch.check(before.state)
         self._stop_when_in_trouble(trial)
         for member in members:
             self._writer.journal(
                 "trial_started", trial=member.trial.id, cell=member.cell.id, worker=member.worker.pid
             )
-        found = run_jobs(members, self._call, halt, _SMALL_DEADLINE_S)
+        found = run_jobs(members, self._call, halt, patient_s(_SMALL_DEADLINE_S))
         halt.clear()
-        after = self._observer.mark(f"{trial.id}:end", trial.target, pid, _MARK_DEADLINE_S)
+        after = self._observer.mark(f"{trial.id}:end", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         states = [trial_state(answer) for answer in found]
         if "interrupted" in states and (self._must_end() or not {"error", "hung"} & set(states)):
             return []

@@ -19,14 +19,14 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError
-from leadline.run import application, volume_workspace, workspace
+from leadline.run import application, pipeline, volume_workspace, workspace
 from leadline.run.coherence_side import CoherenceSide
 
 _PR_SET_PDEATHSIG = 1
 
 
 def _layout(command: dict[str, Any]) -> dict[str, Any]:
-    if application.is_application(command["job"]):
+    if application.is_application(command["job"]) or pipeline.is_pipeline(command["job"]):
         return application.stage(command["job"], _say_staged)
     answer: dict[str, Any] = _core.layout(json.dumps(command["job"]))
     return answer
@@ -34,7 +34,7 @@ def _layout(command: dict[str, Any]) -> dict[str, Any]:
 
 def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
     job = command["job"]
-    if application.is_application(job):
+    if application.is_application(job) or pipeline.is_pipeline(job):
         application.forget_input(job)
         return {}
     # Without an engine it is a job of metadata: opening its files here would warm them.
@@ -53,6 +53,8 @@ def _trial(command: dict[str, Any]) -> dict[str, Any]:
         time.sleep(max(0, start_at_ns - time.monotonic_ns()) / 1e9)
     if application.is_application(job):
         return application.run_trial(job)
+    if pipeline.is_pipeline(job):
+        return pipeline.run_trial(job)
     before = _own_io()
     summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
     after = _own_io()

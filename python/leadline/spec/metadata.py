@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from leadline.spec.application import ApplicationJob
 from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Engine, Job, MetadataOperation
+from leadline.spec.pipeline import PipelineJob
 from leadline.spec.replay import ReplayJob
 
 Operation = MetadataOperation
@@ -135,6 +136,8 @@ def job_from_json(value: dict[str, Any]) -> AnyJob:
     """The inverse of `as_json` of any kind of job. Raises ValueError."""
     if "script" in value:
         return ReplayJob.model_validate(value)
+    if "pipeline" in value:
+        return PipelineJob.model_validate(value)
     if "questions" in value:
         return CoherenceJob.model_validate(value)
     if "command" in value:

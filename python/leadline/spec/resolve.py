@@ -16,6 +16,7 @@ from leadline.spec.distribution import MAP
 from leadline.spec.fields import AUTO
 from leadline.spec.job import MIXED, READ_ONLY, Engine, Job, JobOptions
 from leadline.spec.metadata import FIRST_BYTE, NEEDS_FILES, AnyJob, MetadataJob
+from leadline.spec.pipeline import Scout
 from leadline.spec.rule import BS_DEFAULT_BYTES
 from leadline.spec.rules_data import sizes_of
 from leadline.spec.sizes import as_split, common_step
@@ -33,9 +34,14 @@ ENGINE_OF: Mapping[str, Engine] = {
     "null": "null",
     "rados": "rados",
     "libcephfs": "libcephfs",
+    "radosstriper": "radosstriper",
+    "libsmbclient": "libsmbclient",
+    "xrootd": "xrootd",
     "libnfs": "libnfs",
     "s3": "s3",
 }
+# Engines whose library has no call that syncs a file.
+WITHOUT_SYNC = ("libsmbclient",)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class Surroundings:
     """What a job is resolved against, besides the target: this host and the limits of the study.
 
     `auto_bytes` is the data set that `size: auto` stands for; `unavailable` gives the reason for each
-    engine that does not work on this host; `look` finds out about a command.
+    engine that does not work on this host; `look` finds out about a command, `scout` about what a pipeline
+    begins with and the programs that it needs.
     """
 
     memory_bytes: int
@@ -51,6 +58,7 @@ class Surroundings:
     max_rate_bytes_per_s: int | None
     unavailable: Mapping[str, str]
     look: Look | None = None
+    scout: Scout | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,10 @@ def resolve(
         from leadline.spec.resolve_application import resolve_application
 
         return resolve_application(work, options, target, facts, around)
+    if options.pipeline is not None:
+        from leadline.spec.resolve_pipeline import resolve_pipeline
+
+        return resolve_pipeline(work, options, target, facts, around)
     if options.questions is not None:
         from leadline.spec.resolve_coherence import resolve_coherence
 
@@ -100,10 +112,12 @@ def resolve(
     writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
     end_fsync = options.end_fsync
     if end_fsync is None:
-        end_fsync = writes and not direct and not facts.in_memory and facts.access != "null"
+        cached = not direct and not facts.in_memory and facts.access not in ("null", *WITHOUT_SYNC)
+        end_fsync = writes and cached
         if end_fsync:
             notes.append("end_fsync true: buffered writes are not done before they are on storage")
     engine = _engine(work, options, target, facts, direct, around, notes)
+    _check_sync(work, options, target, facts)
     job = Job(
         rw=options.rw,
         rwmixread=_read_share(options),
@@ -202,6 +216,13 @@ def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: Tar
         runtime_ns=options.runtime or 0,
     )
     return Resolved(job, False, tuple(notes))
+
+
+def _check_sync(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> None:
+    asked = next((key for key in ("fsync", "fdatasync", "end_fsync") if getattr(options, key)), None)
+    if asked is not None and facts.access in WITHOUT_SYNC:
+        words = f"{facts.access} has no call that syncs a file"
+        fail(work, target, asked, words, "leave it out, or mount the share and give the path")
 
 
 def _check_operations(work: str, options: JobOptions, target: Target, scheme: Mapping[str, Any]) -> None:

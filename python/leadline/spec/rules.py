@@ -22,6 +22,7 @@ from leadline.spec.rules_data import (
     sync_rules,
 )
 from leadline.spec.rules_metadata import metadata_rules, without_operations
+from leadline.spec.rules_pipeline import pipeline_rules, without_pipeline
 from leadline.spec.sizes import common_step
 
 
@@ -32,6 +33,8 @@ def problem_of(options: JobOptions) -> Problem | None:
         rules = (application_rules,)
     elif options.questions is not None:
         rules = (coherence_rules,)
+    elif options.pipeline is not None:
+        rules = (pipeline_rules,)
     return next((problem for rule in rules for problem in rule(options)), None)
 
 
@@ -41,7 +44,7 @@ def _pattern(options: JobOptions) -> Iterator[Problem]:
             "rw",
             "the work does not say what it does",
             "add rw: read, write, randread, randwrite, rw or randrw; or operations: [create, stat, unlink];"
-            " or command: [program, word]; or questions: [name, bytes_closed]",
+            " or command: [program, word]; or questions: [name, bytes_closed]; or pipeline: [{stage: …}]",
         )
     elif options.rwmixread is not None and options.rw not in MIXED:
         other = "randrw" if options.rw.startswith("rand") else "rw"
@@ -139,6 +142,7 @@ _RULES: tuple[Callable[[JobOptions], Iterator[Problem]], ...] = (
     _engine,
     without_operations,
     without_command,
+    without_pipeline,
     without_questions,
     block_rules,
     _sizes,

@@ -41,8 +41,8 @@ STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000
 _WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
-_SIZE_OPTIONS = ("bs", "size", "rate", "offset", "offset_increment", "file_size")
-_DURATION_OPTIONS = ("runtime", "ramp_time", "thinktime")
+_SIZE_OPTIONS = ("bs", "size", "rate", "offset", "offset_increment", "file_size", "buffer")
+_DURATION_OPTIONS = ("runtime", "ramp_time", "thinktime", "duration")
 
 
 def _parse_reserve(value: object) -> str:

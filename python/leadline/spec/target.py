@@ -16,6 +16,7 @@ Access = Literal[
     "nfs",
     "libnfs",
     "smb",
+    "libsmbclient",
     "xrootd",
     "radosstriper",
     "rados",
@@ -49,7 +50,8 @@ class CephAccess:
     `conf`, `name` and `keyring` are what the client uses (None: Ceph's own defaults).
     `protection` is `replicated` with `size`, or `erasure` with `k` and `m`. `lab` is true for a
     disposable cluster that `leadline lab` started on this host. A quota of 0 is none, None is not known.
-    `settings` are options that the client's process has in force.
+    `settings` are options that the client's process has in force. `kernel_client` is the kernel's client as
+    debugfs names it, FSID.clientN.
     """
 
     conf: str | None = None
@@ -70,6 +72,7 @@ class CephAccess:
     quota_files: int | None = None
     snapshots: int | None = None
     settings: dict[str, str] | None = None
+    kernel_client: str | None = None
 
 
 @dataclass(frozen=True)

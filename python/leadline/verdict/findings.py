@@ -20,10 +20,12 @@ from leadline.plan import Plan, PlannedCell
 from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job
 from leadline.spec.metadata import OPERATIONS
+from leadline.spec.pipeline import PipelineJob
 from leadline.spec.study import Study
 from leadline.spec.target import TargetFacts
 from leadline.spec.work import Search
 from leadline.store.reader import Result
+from leadline.store.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
 from leadline.verdict.application import application_view, places_of
@@ -47,6 +49,8 @@ from leadline.verdict.model import (
 )
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
+from leadline.verdict.pipeline import lines_of, pipeline_view
+from leadline.verdict.pipeline_words import pipeline_statements
 from leadline.verdict.published import published_findings
 from leadline.verdict.replay import replay_statements
 from leadline.verdict.trace_findings import trace_findings
@@ -117,12 +121,14 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         for t, facts in ((t, read.facts[t.name]) for t in plan.targets)
     )
     places = places_of(plan.cells, cells, tables, read.traces)
+    lines = lines_of(plan.cells, cells, tables, _stages_of(result, plan))
     ways, words_of_ways = _ways(read, targets, cells, alpha)
     statements = [
         *words.statements(targets, cells, comparisons, result.complete, beside),
         *words_of_ways,
         *replay_statements(read.manifest),
         *application_statements(places, comparisons),
+        *pipeline_statements(lines, comparisons),
         *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
     ]
     return Findings(
@@ -135,7 +141,7 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         targets=targets,
         cells=cells,
         comparisons=comparisons + beside,
-        statements=in_order(statements, bool(places)),
+        statements=in_order(statements, bool(places or lines)),
         host={str(k): str(v) for k, v in read.manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
         itself=_itself(result, tables),
@@ -143,7 +149,7 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         reproduce=_reproduce(read.manifest, plan),
         version=str(read.manifest.get("version", "")),
         complete=result.complete,
-        application=application_view(places),
+        application=application_view(places) or pipeline_view(lines, comparisons),
         ways=ways,
     )
 
@@ -228,6 +234,11 @@ def traces_of(result: Result, plan: Plan) -> dict[str, dict[int, CopyTrace]]:
     from leadline.store.traces import read_trace_without_segments, traced_trials
 
     return {trial: copy_traces(read_trace_without_segments(result, trial)) for trial in traced_trials(result)}
+
+
+def _stages_of(result: Result, plan: Plan) -> list[StageRow]:
+    """The stages of pipelines' trials."""
+    return read_stages(result) if any(isinstance(cell.job, PipelineJob) for cell in plan.cells) else []
 
 
 def _searches_of(plan: Plan) -> dict[str, Search]:

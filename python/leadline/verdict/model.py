@@ -322,12 +322,29 @@ class ApplicationModel:
 
 
 @dataclass(frozen=True)
+class StageSpan:
+    """One stage of one trial on a chart of time: seconds since the trial's start."""
+
+    series: str
+    target: str
+    trial: str
+    block: int
+    client: int
+    stage: str
+    start_s: float
+    end_s: float
+    state: State
+    words: str = ""
+
+
+@dataclass(frozen=True)
 class ApplicationView:
     """What a study of applications shows besides cells and comparisons."""
 
     tables: tuple[ApplicationTable, ...]
     points: tuple[ApplicationPoint, ...]
     models: tuple[ApplicationModel, ...]
+    stages: tuple[StageSpan, ...] = ()
 
 
 @dataclass(frozen=True)

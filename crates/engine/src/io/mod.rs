@@ -11,6 +11,7 @@ pub mod null;
 pub mod pooled;
 pub mod psync;
 pub mod rados;
+pub mod radosstriper;
 pub mod s3;
 
 use std::path::PathBuf;
@@ -176,7 +177,7 @@ pub fn capabilities() -> Vec<Capability> {
         Capability {
             name: scheme.engine.name(),
             blocking: false,
-            schemes: scheme.own_name(),
+            schemes: std::slice::from_ref(&scheme.name),
             available: missing.is_none(),
             reason: missing,
             words: scheme.words,

@@ -4,6 +4,7 @@
 //! back keeps only what is its own.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,8 @@ use crate::error::Failure;
 use crate::io::rados::{location_of, refused};
 use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup};
 use crate::sys::buffer::AlignedBuffer;
-use crate::volume::{self, Handle};
+use crate::sys::file::OpenHow;
+use crate::volume::{self, Handle, Volume};
 
 struct Task {
     slot: u32,
@@ -48,12 +50,7 @@ impl Engine for Pooled {
     fn start(setup: &Setup) -> Result<Self, Failure> {
         let location = location_of(setup)?;
         let volume = volume::connect(location).map_err(refused)?;
-        let mut files = Vec::with_capacity(setup.files.len());
-        for path in &setup.files {
-            let name = volume::name_of(path).map_err(refused)?;
-            files.push(volume::open_checked(volume.as_ref(), name, setup).map_err(refused)?);
-        }
-        let files: Arc<[Arc<dyn Handle>]> = files.into();
+        let files = open_all(volume.as_ref(), setup)?;
         let shared = Arc::new(Shared::default());
         let mut buffers = Vec::with_capacity(setup.depth as usize);
         for number in 0..setup.depth {
@@ -62,16 +59,20 @@ impl Engine for Pooled {
                 Failure::system(errno, "allocation of buffers", "memory".as_ref(), 0)
             })?;
             buffers.push(Some(buffer));
-            start_thread(number, &shared, &files)?;
+            match volume.lane().map_err(refused)? {
+                Some(own) => start_thread(number, &shared, &open_again(own.as_ref(), setup)?)?,
+                None => start_thread(number, &shared, &files)?,
+            }
         }
         let (name, depth) = (location.scheme, setup.depth);
+        let calls = format!(
+            "{name}: its calls block, so {depth} thread(s) keep {depth} operation(s) in flight"
+        );
         Ok(Self {
             shared,
             buffers,
             queued: Vec::with_capacity(setup.depth as usize),
-            notes: vec![format!(
-                "{name}: its calls block, so {depth} thread(s) keep {depth} operation(s) in flight"
-            )],
+            notes: std::iter::once(calls).chain(volume.notes()).collect(),
         })
     }
 
@@ -88,11 +89,31 @@ impl Engine for Pooled {
     }
 }
 
-fn start_thread(
-    number: u32,
-    shared: &Arc<Shared>,
-    files: &Arc<[Arc<dyn Handle>]>,
-) -> Result<(), Failure> {
+type Files = Arc<[Arc<dyn Handle>]>;
+
+fn open_all(volume: &dyn Volume, setup: &Setup) -> Result<Files, Failure> {
+    let open = |path: &PathBuf| {
+        let name = volume::name_of(path).map_err(refused)?;
+        volume::open_checked(volume, name, setup).map_err(refused)
+    };
+    setup.files.iter().map(open).collect()
+}
+
+/// Files that `open_all` has made already.
+fn open_again(volume: &dyn Volume, setup: &Setup) -> Result<Files, Failure> {
+    let how = OpenHow {
+        fresh: false,
+        ..setup.how
+    };
+    let open = |path: &PathBuf| {
+        let name = volume::name_of(path).map_err(refused)?;
+        let opened = volume.open(name, how, setup.file_bytes);
+        opened.map_err(refused)
+    };
+    setup.files.iter().map(open).collect()
+}
+
+fn start_thread(number: u32, shared: &Arc<Shared>, files: &Files) -> Result<(), Failure> {
     let (shared, files) = (Arc::clone(shared), Arc::clone(files));
     // The handle is dropped: a thread stuck in the library must not be joined.
     std::thread::Builder::new()

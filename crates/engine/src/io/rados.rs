@@ -7,16 +7,17 @@ use std::time::Duration;
 use crate::error::Failure;
 use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup};
 use crate::location::Location;
-use crate::sys::librados::{Action, Queue};
+use crate::sys::librados::Context;
+use crate::sys::rados_queue::{Action, Queue};
 use crate::volume::{self, Pool, VolumeError, object_name};
 
 /// An operation in pieces, one for each object that it meets.
 #[derive(Debug, Clone, Copy, Default)]
-struct Progress {
+pub struct Progress {
     /// Pieces that have not ended.
-    left: u32,
+    pub left: u32,
     /// Bytes moved, or the first error.
-    result: i64,
+    pub result: i64,
     direction: Option<Direction>,
     length: u32,
 }
@@ -69,7 +70,7 @@ impl Engine for Rados {
         }
         let pieces = (setup.block_bytes as u64).div_ceil(object_bytes) as u32 + 1;
         let queue = Queue::new(
-            Arc::clone(pool.context()),
+            Arc::<Context>::clone(pool.context()),
             setup.depth,
             setup.block_bytes,
             pieces,
@@ -134,15 +135,7 @@ impl Queueing for Rados {
         });
         let progress = &mut self.progress;
         self.queue.reap(span, |slot, _, result| {
-            let state = &mut progress[slot as usize];
-            state.left -= 1;
-            if result < 0 {
-                state.result = state.result.min(result);
-            } else if state.result >= 0 && state.direction == Some(Direction::Read) {
-                state.result += result;
-            }
-            if state.left == 0 {
-                let result = state.outcome();
+            if let Some(result) = progress[slot as usize].settle(result) {
                 completions.push(Completion { slot, result });
             }
         });
@@ -151,8 +144,28 @@ impl Queueing for Rados {
 }
 
 impl Progress {
+    /// Of an operation without a piece yet.
+    pub fn of(operation: Operation) -> Self {
+        Self {
+            direction: Some(operation.direction),
+            length: operation.length,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a piece's result; the operation's, when this was its last piece.
+    pub fn settle(&mut self, result: i64) -> Option<i64> {
+        self.left -= 1;
+        if result < 0 {
+            self.result = self.result.min(result);
+        } else if self.result >= 0 && self.direction == Some(Direction::Read) {
+            self.result += result;
+        }
+        (self.left == 0).then(|| self.outcome())
+    }
+
     /// A write that ended well moved all; reads add up what they found.
-    fn outcome(&self) -> i64 {
+    pub fn outcome(&self) -> i64 {
         match self.direction {
             Some(Direction::Write) if self.result >= 0 => i64::from(self.length),
             _ => self.result,
@@ -172,11 +185,7 @@ impl Rados {
             }
         };
         let file = &self.files[operation.file as usize];
-        let mut state = Progress {
-            direction: Some(operation.direction),
-            length: operation.length,
-            ..Progress::default()
-        };
+        let mut state = Progress::of(operation);
         let (mut offset, mut start) = (operation.offset, operation.start as usize);
         let end = start + operation.length as usize;
         while start < end {

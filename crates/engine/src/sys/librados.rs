@@ -1,17 +1,14 @@
-//! librados by dlopen: one connection, its synchronous calls, and a queue of asynchronous ones.
+//! librados by dlopen: one connection and its synchronous calls. Asynchronous ones: `rados_queue`.
 //!
 //! Its header: /usr/include/rados/librados.h of Ceph 16 and later.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use crate::sys::buffer::{ALIGNMENT_BYTES, AlignedBuffer};
 use crate::sys::library::{Missing, functions};
+use crate::sys::rados_queue::{Aio, Callback};
 
-type Handle = *mut c_void;
-type Callback = extern "C" fn(completion: Handle, argument: *mut c_void);
+pub type Handle = *mut c_void;
 
 /// What `rados_cluster_stat` fills: KiB and objects.
 #[repr(C)]
@@ -22,6 +19,9 @@ pub struct ClusterStat {
     pub free_kib: u64,
     pub objects: u64,
 }
+
+/// What a list of a lock's holders may take.
+const HOLDERS_BYTES_MAX: usize = 64 << 10;
 
 functions! {
     /// The functions that are used.
@@ -43,6 +43,13 @@ functions! {
     rados_append: unsafe extern "C" fn(Handle, *const c_char, *const c_char, usize) -> c_int,
     rados_remove: unsafe extern "C" fn(Handle, *const c_char) -> c_int,
     rados_stat: unsafe extern "C" fn(Handle, *const c_char, *mut u64, *mut libc::time_t) -> c_int,
+    rados_list_lockers: unsafe extern "C" fn(
+        Handle, *const c_char, *const c_char, *mut c_int, *mut c_char, *mut usize,
+        *mut c_char, *mut usize, *mut c_char, *mut usize, *mut c_char, *mut usize,
+    ) -> isize,
+    rados_break_lock: unsafe extern "C" fn(
+        Handle, *const c_char, *const c_char, *const c_char, *const c_char,
+    ) -> c_int,
     rados_aio_create_completion2: unsafe extern "C" fn(*mut c_void, Callback, *mut Handle) -> c_int,
     rados_aio_read: unsafe extern "C" fn(Handle, *const c_char, Handle, *mut c_char, usize, u64) -> c_int,
     rados_aio_write: unsafe extern "C" fn(Handle, *const c_char, Handle, *const c_char, usize, u64) -> c_int,
@@ -281,230 +288,134 @@ impl Context {
     }
 }
 
+impl Context {
+    /// Takes `lock` on an object away from whoever holds it: 0, or minus errno.
+    pub fn break_lock(&self, object: &CStr, lock: &CStr) -> i64 {
+        let holders = match self.holders(object, lock) {
+            Ok(holders) => holders,
+            Err(result) => return result,
+        };
+        for (client, cookie) in holders {
+            // SAFETY: all four texts live for the call.
+            let result = unsafe {
+                (self.cluster.library.rados_break_lock)(
+                    self.handle,
+                    object.as_ptr(),
+                    lock.as_ptr(),
+                    client.as_ptr(),
+                    cookie.as_ptr(),
+                )
+            };
+            if result < 0 && result != -libc::ENOENT {
+                return i64::from(result);
+            }
+        }
+        0
+    }
+
+    /// Client and cookie of each holder of a lock.
+    fn holders(&self, object: &CStr, lock: &CStr) -> Result<Vec<(CString, CString)>, i64> {
+        let mut exclusive = 0;
+        let mut texts = [(); 4].map(|()| vec![0_u8; HOLDERS_BYTES_MAX]);
+        let mut sizes = [HOLDERS_BYTES_MAX; 4];
+        let [tag, clients, cookies, addresses] = &mut texts;
+        let [tag_bytes, client_bytes, cookie_bytes, address_bytes] = &mut sizes;
+        // SAFETY: each buffer is ours and as large as the size beside it says.
+        let count = unsafe {
+            (self.cluster.library.rados_list_lockers)(
+                self.handle,
+                object.as_ptr(),
+                lock.as_ptr(),
+                &raw mut exclusive,
+                tag.as_mut_ptr().cast(),
+                tag_bytes,
+                clients.as_mut_ptr().cast(),
+                client_bytes,
+                cookies.as_mut_ptr().cast(),
+                cookie_bytes,
+                addresses.as_mut_ptr().cast(),
+                address_bytes,
+            )
+        };
+        if count < 0 {
+            return Err(count as i64);
+        }
+        let listed = |bytes: &[u8]| -> Vec<CString> {
+            let parts = bytes.split(|byte| *byte == 0).take(count as usize);
+            parts
+                .map(|part| CString::new(part).unwrap_or_default())
+                .collect()
+        };
+        Ok(listed(&texts[1])
+            .into_iter()
+            .zip(listed(&texts[2]))
+            .collect())
+    }
+
+    /// The library's own handle, which lives as long as this context.
+    pub fn handle(&self) -> Handle {
+        self.handle
+    }
+}
+
+impl Aio for Context {
+    fn completions(&self) -> &'static Librados {
+        self.cluster.library
+    }
+
+    unsafe fn start_read(
+        &self,
+        object: &CStr,
+        completion: Handle,
+        memory: (*mut u8, usize),
+        offset: u64,
+    ) -> i64 {
+        let (start, length) = memory;
+        // SAFETY: the caller keeps the memory until the completion has ended; the library copies the name.
+        i64::from(unsafe {
+            (self.cluster.library.rados_aio_read)(
+                self.handle,
+                object.as_ptr(),
+                completion,
+                start.cast(),
+                length,
+                offset,
+            )
+        })
+    }
+
+    unsafe fn start_write(
+        &self,
+        object: &CStr,
+        completion: Handle,
+        memory: (*mut u8, usize),
+        offset: u64,
+    ) -> i64 {
+        let (start, length) = memory;
+        // SAFETY: as of `start_read`.
+        i64::from(unsafe {
+            (self.cluster.library.rados_aio_write)(
+                self.handle,
+                object.as_ptr(),
+                completion,
+                start.cast(),
+                length,
+                offset,
+            )
+        })
+    }
+
+    unsafe fn start_remove(&self, object: &CStr, completion: Handle) -> i64 {
+        // SAFETY: the completion is the caller's; the library copies the name.
+        i64::from(unsafe {
+            (self.cluster.library.rados_aio_remove)(self.handle, object.as_ptr(), completion)
+        })
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: the context is ours alone; operations in flight hold references of the library's own.
         unsafe { (self.cluster.library.rados_ioctx_destroy)(self.handle) };
-    }
-}
-
-/// What one piece of an operation does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    Read,
-    Write,
-    Remove,
-}
-
-/// Where ended pieces wait to be fetched: (ticket, the library's completion).
-#[derive(Default)]
-struct Inbox {
-    ended: Mutex<Vec<u32>>,
-    filled: Condvar,
-}
-
-/// What the library is given with a piece. Its address must not change while it is in flight.
-struct Ticket {
-    number: u32,
-    inbox: Arc<Inbox>,
-    completion: AtomicPtr<c_void>,
-}
-
-/// Called by a thread of the library.
-extern "C" fn ended(_completion: Handle, argument: *mut c_void) {
-    // SAFETY: the argument is a ticket of a queue, which lives until all its pieces have ended (or for ever).
-    let ticket = unsafe { &*argument.cast::<Ticket>() };
-    let mut list = ticket
-        .inbox
-        .ended
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    list.push(ticket.number);
-    drop(list);
-    ticket.inbox.filled.notify_one();
-}
-
-/// Buffers of slots, and asynchronous pieces of operations on them.
-pub struct Queue {
-    context: Arc<Context>,
-    inbox: Arc<Inbox>,
-    /// Leaked with the tickets when the library may still write to it.
-    buffer: Option<AlignedBuffer>,
-    tickets: Option<Box<[Ticket]>>,
-    stride_bytes: usize,
-    pieces: u32,
-    in_flight: Vec<bool>,
-    fetched: Vec<u32>,
-}
-
-impl Queue {
-    /// `slots` buffers of `slot_bytes`, and at most `pieces` pieces of each in flight.
-    pub fn new(
-        context: Arc<Context>,
-        slots: u32,
-        slot_bytes: usize,
-        pieces: u32,
-    ) -> std::io::Result<Self> {
-        let stride_bytes = slot_bytes.next_multiple_of(ALIGNMENT_BYTES);
-        let inbox = Arc::new(Inbox::default());
-        let count = slots * pieces;
-        let tickets = (0..count)
-            .map(|number| Ticket {
-                number,
-                inbox: Arc::clone(&inbox),
-                completion: AtomicPtr::new(std::ptr::null_mut()),
-            })
-            .collect();
-        inbox
-            .ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .reserve(count as usize);
-        Ok(Self {
-            context,
-            inbox,
-            buffer: Some(AlignedBuffer::new(stride_bytes * slots as usize)?),
-            tickets: Some(tickets),
-            stride_bytes,
-            pieces,
-            in_flight: vec![false; count as usize],
-            fetched: Vec::with_capacity(count as usize),
-        })
-    }
-
-    /// The buffer of a slot without a piece in flight.
-    #[inline]
-    pub fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        let first = (slot * self.pieces) as usize;
-        assert!(
-            !self.in_flight[first..first + self.pieces as usize].contains(&true),
-            "librados still uses the buffer of slot {slot}"
-        );
-        let buffer = self.buffer.as_mut().expect("it is taken only by drop");
-        let start = slot as usize * self.stride_bytes;
-        &mut buffer.as_mut_slice()[start..start + self.stride_bytes]
-    }
-
-    /// Starts piece `piece` of a slot: `length` bytes at `start` of its buffer, at `offset` of the object.
-    /// 0, or minus errno, and then nothing was started.
-    pub fn start(
-        &mut self,
-        (slot, piece): (u32, u32),
-        action: Action,
-        object: &CStr,
-        (offset, start, length): (u64, usize, usize),
-    ) -> i64 {
-        let number = slot * self.pieces + piece;
-        assert!(
-            piece < self.pieces && !self.in_flight[number as usize],
-            "a piece is started once"
-        );
-        assert!(
-            start + length <= self.stride_bytes,
-            "a piece beyond its slot"
-        );
-        let library = self.context.cluster.library;
-        let tickets = self.tickets.as_ref().expect("they are taken only by drop");
-        let ticket = &tickets[number as usize];
-        let mut completion: Handle = std::ptr::null_mut();
-        let argument = std::ptr::from_ref(ticket).cast_mut().cast();
-        // SAFETY: the ticket lives until the piece has ended: `drop` leaks it otherwise.
-        let made =
-            unsafe { (library.rados_aio_create_completion2)(argument, ended, &raw mut completion) };
-        if made < 0 {
-            return i64::from(made);
-        }
-        ticket.completion.store(completion, Ordering::Release);
-        let buffer = self.buffer.as_ref().expect("it is taken only by drop");
-        let memory = buffer
-            .as_ptr()
-            .wrapping_add(slot as usize * self.stride_bytes + start);
-        let (handle, name) = (self.context.handle, object.as_ptr());
-        // SAFETY: `memory` and `length` lie within the slot (asserted), which nobody touches while a piece is
-        // in flight (`buffer` asserts it) and which is leaked by `drop` where one still is; the library copies
-        // the name before it returns.
-        let result = unsafe {
-            match action {
-                Action::Read => (library.rados_aio_read)(
-                    handle,
-                    name,
-                    completion,
-                    memory.cast(),
-                    length,
-                    offset,
-                ),
-                Action::Write => (library.rados_aio_write)(
-                    handle,
-                    name,
-                    completion,
-                    memory.cast(),
-                    length,
-                    offset,
-                ),
-                Action::Remove => (library.rados_aio_remove)(handle, name, completion),
-            }
-        };
-        if result < 0 {
-            // SAFETY: the completion was made above and is in no operation.
-            unsafe { (library.rados_aio_release)(completion) };
-            return i64::from(result);
-        }
-        self.in_flight[number as usize] = true;
-        0
-    }
-
-    /// Calls `settle` with (slot, piece, result) of every piece that has ended, after waiting for one at most
-    /// `timeout`.
-    pub fn reap(&mut self, timeout: Duration, mut settle: impl FnMut(u32, u32, i64)) {
-        self.wait(timeout);
-        let library = self.context.cluster.library;
-        let tickets = self.tickets.as_ref().expect("they are taken only by drop");
-        for number in self.fetched.drain(..) {
-            let completion = tickets[number as usize].completion.load(Ordering::Acquire);
-            // SAFETY: the completion is of an operation that has ended, and is released once.
-            let result = unsafe {
-                let result = (library.rados_aio_get_return_value)(completion);
-                (library.rados_aio_release)(completion);
-                result
-            };
-            self.in_flight[number as usize] = false;
-            settle(
-                number / self.pieces,
-                number % self.pieces,
-                i64::from(result),
-            );
-        }
-    }
-
-    fn wait(&mut self, timeout: Duration) {
-        let end = Instant::now() + timeout;
-        let mut list = self
-            .inbox
-            .ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        while list.is_empty() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            (list, _) = self
-                .inbox
-                .filled
-                .wait_timeout(list, left)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        std::mem::swap(&mut *list, &mut self.fetched);
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        if self.in_flight.contains(&true) {
-            // Operations that the cluster never ended may yet write there, and call back.
-            std::mem::forget(self.buffer.take());
-            std::mem::forget(self.tickets.take());
-            std::mem::forget(Arc::clone(&self.context));
-        }
     }
 }

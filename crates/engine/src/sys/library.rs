@@ -54,7 +54,7 @@ macro_rules! functions {
     ($(#[$about:meta])* $table:ident from $names:expr, $package:expr; $($name:ident: $type:ty,)+) => {
         $(#[$about])*
         pub struct $table {
-            $($name: $type,)+
+            $(pub(super) $name: $type,)+
             _library: libloading::Library,
         }
 

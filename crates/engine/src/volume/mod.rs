@@ -10,6 +10,9 @@ mod nfs;
 mod nfs_names;
 mod rados;
 mod rados_names;
+mod radosstriper;
+mod smb;
+mod smb_names;
 mod s3;
 mod s3_names;
 
@@ -30,6 +33,8 @@ pub use local_names::LocalNames;
 use names::Names;
 pub use nfs::{Export, open_in as nfs_open, session as nfs_session};
 pub use rados::{Pool, object_name};
+pub use radosstriper::{StripedPool, striped_name};
+pub use smb::Share;
 pub use s3::{Bucket, store as s3_store};
 
 /// What failed, of what, and why; `errno` is the system's.
@@ -146,6 +151,16 @@ pub trait Volume: Send + Sync {
 
     /// Removes the mark and the directory, in this order.
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()>;
+
+    /// A connection of its own for one thread, where one connection serves one call at a time.
+    fn lane(&self) -> Outcome<Option<Arc<dyn Volume>>> {
+        Ok(None)
+    }
+
+    /// What a reader of the result should know of this storage.
+    fn notes(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The connections of this process: one for all threads and trials that use one location.
@@ -161,6 +176,8 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
     let volume: Arc<dyn Volume> = match location.engine() {
         EngineName::Rados => Arc::new(Pool::connect(location)?),
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
+        EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
+        EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
         EngineName::Libnfs => Arc::new(Export::connect(location)?),
         EngineName::S3 => Arc::new(Bucket::connect(location)?),
         engine => {

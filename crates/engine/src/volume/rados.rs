@@ -10,7 +10,8 @@ use super::rados_names::ObjectNames;
 use super::{Handle, Outcome, Space, Volume, VolumeError};
 use crate::location::Location;
 use crate::sys::file::OpenHow;
-use crate::sys::librados::{Access, Action, Cluster, Context, Queue, Refusal};
+use crate::sys::librados::{Access, Cluster, Context, Refusal};
+use crate::sys::rados_queue::{Action, Queue};
 
 /// The object with a line for every file: size of its objects, of the file, and its name.
 const LIST: &str = ".leadline-files";
@@ -88,7 +89,7 @@ impl Pool {
         Ok(Self {
             context: Arc::new(context),
             object_bytes: location.size("object_size"),
-            shown: format!("rados://{pool}"),
+            shown: format!("{}://{pool}", location.scheme),
         })
     }
 
@@ -101,11 +102,11 @@ impl Pool {
         CString::new(path.trim_start_matches('/')).unwrap_or_default()
     }
 
-    fn failed(&self, result: i64, operation: &'static str, path: &str) -> VolumeError {
+    pub(super) fn failed(&self, result: i64, operation: &'static str, path: &str) -> VolumeError {
         VolumeError::new(-result as i32, operation, &format!("{}{path}", self.shown))
     }
 
-    fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
+    pub(super) fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
         if result < 0 {
             Err(self.failed(result, operation, path))
         } else {
@@ -113,8 +114,23 @@ impl Pool {
         }
     }
 
+    /// Enters a file in the list of its directory, before it is made.
+    pub(super) fn note(&self, path: &str, file_bytes: u64) -> Outcome<()> {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let line = format!("{} {file_bytes} {path}\n", self.object_bytes);
+        let list = self.plain(&format!("{directory}/{LIST}"));
+        let result = self.context.append(&list, line.as_bytes());
+        self.done(result, "note a file in", directory)
+    }
+
+    /// Replaces the list of a directory by what is left.
+    pub(super) fn relist(&self, directory: &str, kept: &[(String, u64)]) -> Outcome<()> {
+        let list = format!("{directory}/{LIST}");
+        self.put(&list, &lines(self.object_bytes, kept))
+    }
+
     /// The files that were made in `directory`: name and number of objects, each once.
-    fn listed(&self, directory: &str) -> Outcome<Vec<(String, u64)>> {
+    pub(super) fn listed(&self, directory: &str) -> Outcome<Vec<(String, u64)>> {
         let list = format!("{directory}/{LIST}");
         let bytes = self.get(&list, LIST_BYTES_MAX)?.unwrap_or_default();
         let mut files: Vec<(String, u64)> = Vec::new();
@@ -138,7 +154,7 @@ impl Pool {
     /// Removes the first `objects` objects of a file, the last of them first; true when time is over before.
     fn remove_objects(&self, name: &str, objects: u64, until: Instant) -> Outcome<bool> {
         let failed = |errno: i32| self.failed(-i64::from(errno), "remove", name);
-        let mut queue = Queue::new(Arc::clone(&self.context), REMOVALS, 1, 1)
+        let mut queue = Queue::new(Arc::<Context>::clone(&self.context), REMOVALS, 1, 1)
             .map_err(|error| failed(error.raw_os_error().unwrap_or(libc::ENOMEM)))?;
         let mut free: Vec<u32> = (0..REMOVALS).collect();
         let mut left = objects;
@@ -202,11 +218,7 @@ impl Volume for Pool {
 
     fn open(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         if how.write {
-            let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-            let line = format!("{} {file_bytes} {path}\n", self.object_bytes);
-            let list = self.plain(&format!("{directory}/{LIST}"));
-            let result = self.context.append(&list, line.as_bytes());
-            self.done(result, "note a file in", directory)?;
+            self.note(path, file_bytes)?;
         }
         if how.fresh {
             let objects = file_bytes.div_ceil(self.object_bytes);
@@ -244,10 +256,7 @@ impl Volume for Pool {
             }
         }
         if !gone.is_empty() {
-            self.put(
-                &format!("{directory}/{LIST}"),
-                &lines(self.object_bytes, &kept),
-            )?;
+            self.relist(directory, &kept)?;
         }
         Ok(false)
     }
