@@ -47,7 +47,7 @@ def test_sockets_that_ended_between_two_marks_are_counted_to_their_last_byte() -
             server.recv(_AMOUNT_BYTES // 30, socket.MSG_WAITALL)
     after = reader.counters(request).values
     change = [(after[name] or 0) - (before[name] or 0) for name in WIRE]
-    # Both ends are this process's: what one sends the other receives. Its end counts as a byte.
+    # What one end sends the other receives, both of this process; a connection's end counts as a byte.
     assert all(_AMOUNT_BYTES <= one <= _AMOUNT_BYTES + 4 for one in change)
 
 

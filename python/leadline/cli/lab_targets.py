@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leadline.cli.guest_rows import KERNEL_WAYS, NOT_DONE
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ def ways_to_lab(name: str) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:
     ways: dict[str, Target] = {}
     absent: list[LeftOut] = []
     for item in targets_of_lab(name):
+        if item.way in KERNEL_WAYS:
+            absent.append(LeftOut(item.name, None, NOT_DONE))
+            continue
         try:
             reason, url = item.reason, check_url(item.where) if not item.reason else item.where
         except SpecError as error:

@@ -17,6 +17,7 @@ from leadline.cli.console import make_console
 from leadline.cli.films import make_films
 from leadline.cli.gate_options import fail_if_option, gate_code, judge_gates, parse_gates, say_gates
 from leadline.cli.growth import make_growth
+from leadline.cli.guest_rows import check_guest, with_guest
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
 from leadline.cli.signals import StopRequest
 from leadline.cli.study_options import application_options, load_plan, study_options
@@ -69,6 +70,9 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
 @click.option(
     "--budget", metavar="TIME", help="Add blocks where intervals are widest, for this long, for example 30m."
 )
+@click.option(
+    "--guest", is_flag=True, help="With --lab: run it on the kernel's clients too, in an emulated guest."
+)
 @fail_if_option
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
@@ -78,6 +82,7 @@ def command(
     blocks: int | None,
     seed: int | None,
     lab: str | None,
+    guest: bool,
     input_path: str | None,
     program: tuple[str, ...],
     out: Path | None,
@@ -131,10 +136,17 @@ def command(
         "until": _until(until),
         "budget_s": _budget_s(budget),
     }
+    check_guest(lab, wanted=guest)
+    in_guest = [f"--seed={seed}"] if seed is not None else []
+    in_guest += [f"--blocks={blocks}"] if blocks is not None else []
+    in_guest += [word for text in sets for word in ("--set", text)]
     asked = (study, targets, sets, blocks, seed, program, input_path, lab)
-    return run_and_conclude(
-        path, gates, lambda stop: _start(asked, path, flags | {"gates": gates}, stop, quiet)
-    )
+
+    def execute(stop: StopRequest) -> Outcome:
+        outcome = _start(asked, path, flags | {"gates": gates}, stop, quiet)
+        return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
+
+    return run_and_conclude(path, gates, execute)
 
 
 def _until(text: str | None) -> float | None:

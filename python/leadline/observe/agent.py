@@ -40,7 +40,6 @@ from leadline.observe.wire_reader import (
 from leadline.spec.target import TargetFacts
 
 _PR_SET_PDEATHSIG = 1
-_LIBRARIES = ("rados", "libcephfs", "radosstriper", "nfs", "smb", "xrootd", "s3")
 _CLUSTER_PERIOD_S = 5.0  # perf dumps of OSDs are the observers' largest cost
 _MARK_DEADLINE_S = 2.0
 _ALL = (
@@ -161,8 +160,9 @@ class Agent:
 
     def _add_sockets(self, targets: Mapping[str, TargetFacts]) -> None:
         """What a library reaches is counted at the worker's own sockets, better than at any interface."""
+        by_kernel = ("local", "null")
         reached = [
-            name for name, facts in targets.items() if facts.access in _LIBRARIES and not facts.mount_point
+            n for n, facts in targets.items() if not facts.mount_point and facts.access not in by_kernel
         ]
         if reached:
             self._threads.append(self._thread(SocketReader(), SOCKETS_PERIOD_S))

@@ -57,9 +57,18 @@ class PrintedTable:
 
 
 def printed_tables(findings: Findings) -> tuple[PrintedTable, ...]:
-    """Every table that has a number, or a word in the place of one, in it."""
-    own = findings.application.tables if findings.application else ()
-    return tuple(_printed(table) for table in (*own, *findings.ways) if _has_numbers(table))
+    """Every table of applications and of ways."""
+    return (*printed_view(findings.application), *printed_ways(findings))
+
+
+def printed_view(view: ApplicationView | None) -> tuple[PrintedTable, ...]:
+    """The tables of applications that have a number in them."""
+    return tuple(_printed(table) for table in (view.tables if view else ()) if _has_numbers(table))
+
+
+def printed_ways(findings: Findings) -> tuple[PrintedTable, ...]:
+    """The tables of ways to a storage that have a number, or a word in the place of one, in them."""
+    return tuple(_printed(table) for table in findings.ways if _has_numbers(table))
 
 
 def _has_numbers(table: ApplicationTable) -> bool:

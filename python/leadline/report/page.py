@@ -20,7 +20,7 @@ from typing import Any
 from leadline import units
 from leadline.report import chart_parts, charts, metrics, tables, trace_page
 from leadline.report import format as fmt
-from leadline.report.application import printed_tables
+from leadline.report.application import printed_view, printed_ways
 from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.chart_chain import chain_legend
 from leadline.report.published import claim_words
@@ -216,7 +216,8 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "spread": fmt.ratio_spread,
         "panels": panels,
         "static": _static_charts((*panels.rates, *panels.copies, *panels.shares, *panels.stages)),
-        "application": printed_tables(findings),
+        "application": printed_view(findings.application),
+        "ways": printed_ways(findings),
         "legend": _legend(findings),
         "chains": chains,
         "chain_headings": CHAIN_HEADINGS,

@@ -22,7 +22,7 @@ from leadline.run.application_job import worker_job
 from leadline.run.child import Answer, Worker
 from leadline.run.coherence import converse
 from leadline.run.group import Halt, Member, join_rows, run_jobs
-from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
+from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth, no_progress
 from leadline.run.probes import Probes
 from leadline.run.rows import (
     build_latency_rows,
@@ -47,8 +47,6 @@ _SLOWEST_OPERATIONS_PER_S = 20.0  # of metadata; below, a pass counts as hung
 _MARK_DEADLINE_S = 4.0
 _LAYOUT_GENERATION = 0
 _SHORTEST_INTERVAL_NS = 100_000_000
-
-
 _REMOVE_SLICE_S = 10.0
 _REMOVE_DEADLINE_S = _REMOVE_SLICE_S + _SMALL_DEADLINE_S
 
@@ -376,7 +374,7 @@ class Executor:
         answer = member.worker.call(
             "trial",
             self._deadline_s(cell) + 5.0,
-            self._display.progress if member.shown else _no_progress,
+            self._display.progress if member.shown else no_progress,
             (lambda: False) if watch is None else watch.reached,
             job=member.job,
             record=str(record),
@@ -445,10 +443,6 @@ class Executor:
         left = [place.words for target, place in self._made.items() if target in self._lost]
         left += remove_workspaces(self._request.id, places, self._writer)
         return tuple(left)
-
-
-def _no_progress(_message: Mapping[str, Any]) -> None:
-    """Of several jobs at the same time one is shown."""
 
 
 def _interval_ns(cell: PlannedCell, interval_s: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline import units
+from leadline import _core, units
 from leadline.spec.coherence import (
     FILE_BYTES,
     GIVE_UP_DEFAULT_NS,
@@ -14,14 +14,22 @@ from leadline.spec.coherence import (
 )
 from leadline.spec.job import JobOptions
 from leadline.spec.resolve import Resolved, fail
-from leadline.spec.target import Access, Target, TargetFacts
+from leadline.spec.target import Target, TargetFacts
 
-_LIBRARIES: tuple[Access, ...] = ("libcephfs", "nfs", "smb", "xrootd")  # that reach files by their names
+_OF_FILES = {"create", "rename", "unlink"}  # what a scheme of a file system can do by name
+
+
+def _has_files(target: Target) -> bool:
+    if target.location is None:
+        return False
+    scheme = _core.parse_location(target.url)["scheme"]
+    operations: list[str] = next((one["operations"] for one in _core.schemes() if one["name"] == scheme), [])
+    return set(operations) >= _OF_FILES
 
 
 def resolve_coherence(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
     """The job of a target as the writer; its readers are added by the plan. Raises SpecError."""
-    if not target.is_path and facts.access not in _LIBRARIES:
+    if not target.is_path and not _has_files(target):
         words = f"{facts.words}: no file system that another way could look at"
         fail(work, target, "questions", words, "leave this target out")
     notes = [

@@ -17,6 +17,9 @@ KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
 _TRACED = ("processes", "files")  # the tables that a trial of a trace cannot do without
 
 
+GUEST = "guest"  # directory of a result: the same study, run in a guest of the same lab
+
+
 @dataclass(frozen=True)
 class Result:
     """A result directory that was found sound. Tables are read when they are asked for."""
@@ -40,6 +43,13 @@ class Result:
     def traced(self) -> bool:
         """True for a trace by itself: there is no plan, and its tables are those of `store.traces`."""
         return bool(self.manifest["kind"] == KIND_TRACE)
+
+    def guest(self) -> Result | None:
+        """What a guest measured of the same study; None where there is nothing sound of it."""
+        try:
+            return open_result(self.path / GUEST) if (self.path / GUEST).is_dir() else None
+        except ResultError:
+            return None
 
     def trials(self) -> list[TrialRow]:
         """Every stored trial in the order of execution."""

@@ -19,6 +19,7 @@ from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
 from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job
+from leadline.spec.left_out import LeftOut
 from leadline.spec.metadata import OPERATIONS
 from leadline.spec.pipeline import PipelineJob
 from leadline.spec.study import Study
@@ -56,7 +57,7 @@ from leadline.verdict.replay import replay_statements
 from leadline.verdict.trace_findings import trace_findings
 from leadline.verdict.validity import is_shift, judge, worst
 from leadline.verdict.way_words import way_statements
-from leadline.verdict.ways import columns_of, ways_of, ways_table
+from leadline.verdict.ways import EMULATED, columns_of, ways_of, ways_table
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
@@ -87,11 +88,14 @@ class _Material:
     traces: dict[str, dict[int, CopyTrace]]
     tables: Mapping[str, CellTable]
     shifts: Mapping[str, TrialShift]
+    guest: Findings | None
+    left_out: tuple[LeftOut, ...]
 
 
 def _read(result: Result) -> _Material:
-    manifest = result.manifest
+    manifest, in_guest = result.manifest, result.guest()
     plan = Plan.from_json(manifest["plan"])
+    guest = build_findings(in_guest, with_charts=False) if in_guest else None
     latency = rows_by_trial(result.latency())
     traces = traces_of(result, plan)
     return _Material(
@@ -102,6 +106,8 @@ def _read(result: Result) -> _Material:
         latency=latency,
         traces=traces,
         tables=tables_of(result, plan, latency, traces),
+        guest=guest,
+        left_out=_left_out(plan, in_guest, guest),
         shifts={trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))},
     )
 
@@ -137,7 +143,7 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         title=plan.title or plan.study,
         about=plan.about,
         created=str(read.manifest.get("created", "")),
-        state=worst([*(cell.validity.state for cell in cells), *(("NOT_RUN",) if _absent(plan) else ())]),
+        state=worst([*(cell.validity.state for cell in cells), *(("NOT_RUN",) if _absent(read) else ())]),
         targets=targets,
         cells=cells,
         comparisons=comparisons + beside,
@@ -154,9 +160,21 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
     )
 
 
-def _absent(plan: Plan) -> bool:
+def _absent(read: _Material) -> bool:
     """True where a target that was asked for was not there at all."""
-    return any(one.work is None for one in plan.left_out)
+    return any(one.work is None for one in read.left_out)
+
+
+def _left_out(plan: Plan, in_guest: Result | None, guest: Findings | None) -> tuple[LeftOut, ...]:
+    """What was left out here and not measured in a guest either; a guest's own reasons count there."""
+    if guest is None or in_guest is None:
+        return plan.left_out
+    measured = {target.name for target in guest.targets}
+    reasons = {one.target: one for one in Plan.from_json(in_guest.manifest["plan"]).left_out}
+    whole = [one for one in plan.left_out if one.work is None and one.target not in measured]
+    parts = [one for one in plan.left_out if one.work is not None]
+    parts += [one for one in reasons.values() if one.target in measured]
+    return (*(reasons.get(one.target, one) for one in whole), *parts)
 
 
 def _ways(
@@ -165,11 +183,15 @@ def _ways(
     """The table of what one way sees of another, or that of all targets, and what they say."""
     pairs = pairs_of(read.plan.cells, cells, read.tables)
     if pairs:
-        return coherence_tables(pairs), coherence_statements(pairs, read.plan.left_out)
+        own = tuple(
+            replace(table, title=f"{table.title} (in a guest, {EMULATED})")
+            for table in (read.guest.ways if read.guest else ())
+        )
+        return (*coherence_tables(pairs), *own), coherence_statements(pairs, read.left_out)
     if not read.study.compare.table:
         return (), ()
-    left_out = read.plan.left_out
-    ways = ways_of(targets, cells, left_out)
+    left_out, guest = read.left_out, read.guest
+    ways = ways_of(targets, cells, left_out, (guest.targets, guest.cells) if guest else ((), ()))
     columns = columns_of(ways)
     table = ways_table(ways, columns, read.tables, alpha)
     return (table,) if table else (), way_statements(ways, columns, read.tables, alpha, left_out)
