@@ -36,8 +36,8 @@ def test_plan_prints_every_trial_and_every_option() -> None:
     assert "12 trials: 6 cells x 2 blocks, seed 5" in text
     for order in range(1, 13):
         assert f"t{order:04d} n." in text
+    others = (*METADATA_OPTIONS, *APPLICATION_OPTIONS, *COHERENCE_OPTIONS, *PIPELINE_OPTIONS)
     for option in JOB_OPTIONS:
-        others = (*METADATA_OPTIONS, *APPLICATION_OPTIONS, *COHERENCE_OPTIONS, *PIPELINE_OPTIONS)
         assert (f" {option}=" in text) == (option not in others)
 
 

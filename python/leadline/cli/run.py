@@ -6,7 +6,7 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,21 +112,14 @@ def command(
     """
     gates = parse_gates(fail_if)
     if resume is not None:
-        named = study or targets or lab is not None or sets or program or input_path or clients
-        if named or blocks or seed or out or until or budget:
-            raise UsageError(
-                "--resume goes on with a result as it was planned: it takes no study, target or option",
-                f"write: leadline run --resume {resume}",
-            )
+        others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
+        _refuse_beside_resume(resume, (*others, input_path, clients))
         return run_and_conclude(resume, gates, lambda stop: _resume(resume, stop, quiet))
     if not study:
         raise UsageError(
             "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
         )
-    if clients is not None:
-        sets = (*sets, f"clients={clients}")
-    if max_rate is not None:
-        sets = (*sets, f"limits.max_rate={max_rate}")
+    sets = (*sets, *_changes({"clients": clients, "limits.max_rate": max_rate}))
     path = out or Path(f"leadline-{Path(study).stem}-{datetime.now():%Y%m%d-%H%M%S}")
     flags = {
         "drop_caches": drop_caches,
@@ -147,6 +140,19 @@ def command(
         return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
 
     return run_and_conclude(path, gates, execute)
+
+
+def _refuse_beside_resume(resume: Path, others: Iterable[object]) -> None:
+    if any(others):
+        raise UsageError(
+            "--resume goes on with a result as it was planned: it takes no study, target or option",
+            f"write: leadline run --resume {resume}",
+        )
+
+
+def _changes(options: Mapping[str, object]) -> Iterator[str]:
+    """Options that stand for a change of the study."""
+    return (f"{key}={value}" for key, value in options.items() if value is not None)
 
 
 def _until(text: str | None) -> float | None:

@@ -78,7 +78,9 @@ class StageOptions(ActionOptions):
         """What it does, one after the other."""
         if self.do is not None:
             return tuple(self.do)
-        return (ActionOptions(**{name: getattr(self, name) for name in ActionOptions.model_fields}),)
+        # They were read already: reading them again would take nanoseconds for seconds.
+        own = {name: getattr(self, name) for name in ActionOptions.model_fields}
+        return (ActionOptions.model_construct(**own),)
 
 
 class Action(_Part):

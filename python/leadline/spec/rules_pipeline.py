@@ -11,8 +11,8 @@ from leadline.spec.pipeline import SOURCE, STEPS_OF_ONE_FILE, ActionOptions, Sta
 from leadline.spec.rule import Problem
 
 FILM = ("resolution", "duration", "frame_rate")
-_OWN = ("pipeline", "clients", "buffer", "variant", "expects", "needs", *FILM)
-_ALLOWED = (*_OWN, "input", "cache", "trace", "runtime")
+OWN = ("pipeline", "clients", "buffer", "variant", "expects", "needs", *FILM)
+_ALLOWED = (*OWN, "input", "cache", "trace", "runtime")
 _PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
 _NEAR = 0.75
 _BESIDE = ("workspace", "output", "input", "client", SOURCE)
@@ -29,7 +29,7 @@ _OF_STEPS: dict[str, tuple[str, ...]] = {
 
 def without_pipeline(options: JobOptions) -> Iterator[Problem]:
     """Options that mean something only with a pipeline."""
-    for key in _OWN:
+    for key in OWN:
         if getattr(options, key) is not None:
             yield Problem(
                 key, "means nothing without pipeline", "add pipeline: [{stage: …}], or leave it out"

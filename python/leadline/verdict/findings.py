@@ -58,6 +58,7 @@ from leadline.verdict.trace_findings import trace_findings
 from leadline.verdict.validity import is_shift, judge, worst
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import EMULATED, columns_of, ways_of, ways_table
+from leadline.verdict.workflows import workflow_findings
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
@@ -71,6 +72,8 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         if base is not None:
             raise UsageError("published figures have no base to compare with", "leave --base out")
         return published_findings(result)
+    if result.workflows:
+        return workflow_findings(result)
     if result.traced:
         return trace_findings(result, with_charts=with_charts, base=base)
     return _study_findings(result, _read(result), with_charts, base)
