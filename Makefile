@@ -65,6 +65,7 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 	gcc -O2 -Wall -Wextra -o target/bench/uring_loop bench/floors/uring_loop.c
 	gcc -O2 -Wall -Wextra -pthread -o target/bench/trace_loop bench/floors/trace_loop.c
 	gcc -O2 -Wall -Wextra -fPIC -shared -o target/bench/trace_shim.so bench/floors/trace_shim.c
+	gcc -O2 -Wall -Wextra -fPIC -shared -o target/bench/trace_shim_programs.so bench/floors/trace_shim_programs.c
 	gcc -O2 -Wall -Wextra -o target/bench/call_loop bench/floors/call_loop.c
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick --output target/bench/quick.md)
 
