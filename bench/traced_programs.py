@@ -65,8 +65,8 @@ def table(places: Places, environment: Environment) -> list[str]:
         "### Whole programs",
         "",
         "Time with counters and histograms over that without a tracer, in turns, all files in memory;",
-        f"at most {LIMIT_S:.0f} s a program. The floor is a library that passes the same calls on and reads the",
-        f"clock twice. The goal is a median of at most {GOAL} of the elapsed time alone.",
+        f"at most {LIMIT_S:.0f} s a program. The floor is a library that passes the same calls on and reads",
+        f"the clock twice. The goal is a median of at most {GOAL} of the elapsed time alone.",
         "",
         "| program | rounds | alone, ms | floor / alone | traced / alone | traced / floor "
         "| CPU: floor / alone | CPU: traced / alone | verdict |",

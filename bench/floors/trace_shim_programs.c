@@ -71,8 +71,10 @@ FORWARD(int, fstatat64, (int at, const char *path, void *into, int flags), (at, 
 FORWARD(int, access, (const char *path, int mode), (path, mode))
 FORWARD(int, unlink, (const char *path), (path))
 FORWARD(int, mkdir, (const char *path, mode_t mode), (path, mode))
-FORWARD(void *, mmap, (void *at, size_t bytes, int how, int flags, int fd, off_t from), (at, bytes, how, flags, fd, from))
-FORWARD(void *, mmap64, (void *at, size_t bytes, int how, int flags, int fd, off_t from), (at, bytes, how, flags, fd, from))
+FORWARD(void *, mmap, (void *at, size_t bytes, int how, int flags, int fd, off_t from),
+        (at, bytes, how, flags, fd, from))
+FORWARD(void *, mmap64, (void *at, size_t bytes, int how, int flags, int fd, off_t from),
+        (at, bytes, how, flags, fd, from))
 FORWARD(void *, opendir, (const char *path), (path))
 FORWARD(void *, fdopendir, (int fd), (fd))
 FORWARD(int, closedir, (void *directory), (directory))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from leadline import _core
 from leadline.store.trace_tables import ProcessRow, TraceTables
 from leadline.tracing import preload
 
@@ -267,6 +268,63 @@ def test_a_static_program_cannot_be_followed() -> None:
     assert reason is not None
     assert "static" in reason
     assert preload.cannot_follow(Path("/bin/cat")) is None
+
+
+SPELLINGS = """
+import ctypes, itertools, json, os, sys
+libc, buffer = ctypes.CDLL(None), ctypes.create_string_buffer(400)
+parts = ["a", ".", "..", "", ".b", "..c", "a-name-of-15-by", "a-name-of-16-byt", "a" * 60]
+said = []
+for count in (1, 2, 3):
+    for words in itertools.product(parts, repeat=count):
+        for start in ("", "/", "./", os.getcwd() + "/"):
+            text = start + "/".join(words)
+            buffer.value = text.encode()
+            if text:
+                said += [text, text]
+                libc.access(buffer, 0)
+                libc.access(buffer, 0)
+print(json.dumps(said))
+"""
+
+
+def test_a_file_has_one_name_however_the_program_spells_it(trace: Trace, work: Path) -> None:
+    ended, tables = trace("/usr/bin/python3", "-c", SPELLINGS, segments_bytes=SEGMENTS_BYTES)
+
+    def name(text: str) -> str:
+        whole = text if text.startswith("/") else f"{work}/{text}"
+        return "/" + "/".join(part for part in whole.split("/") if part not in ("", "."))
+
+    expected = Counter(name(text) for text in json.loads(ended.stdout))
+    paths = {row["file"]: row["path"] for row in tables.files.to_pylist()}
+    assert tables.segments is not None
+    found = Counter(paths[row["file"]] for row in tables.segments.to_pylist() if row["call"] == "access")
+    assert {path: found[path] for path in expected} == dict(expected)
+
+
+def test_a_program_of_more_files_than_the_first_table_holds_has_each_of_them_once(trace: Trace) -> None:
+    code = "import os\nfor turn in range(2):\n for n in range(20000): os.access(f'f{n}', 0)"
+    _, tables = trace("/usr/bin/python3", "-c", code, segments_bytes=SEGMENTS_BYTES)
+    paths = {row["file"]: row["path"] for row in tables.files.to_pylist()}
+    assert tables.segments is not None
+    asked = Counter(paths[row["file"]] for row in tables.segments.to_pylist() if row["call"] == "access")
+    ours = {path: count for path, count in asked.items() if "/work/f" in path}
+    assert (len(ours), set(ours.values())) == (20_000, {2})
+
+
+def test_a_log_of_another_list_of_calls_is_a_warning_that_says_what_to_do(
+    trace: Trace, tmp_path: Path
+) -> None:
+    trace("/bin/true")
+    (log,) = (tmp_path / "logs").iterdir()
+    content = bytearray(log.read_bytes())
+    count = len(_core.traced_calls())
+    at = content.rindex(count.to_bytes(8, "little"), 0, 4096)
+    content[at : at + 8] = (count + 1).to_bytes(8, "little")
+    log.write_bytes(content)
+    tables = preload.read_logs(log.parent, started_unix_ns=0)
+    assert "install leadline anew" in tables.warnings[0]
+    assert not tables.processes
 
 
 def test_a_log_of_garbage_is_a_warning_with_its_name(tmp_path: Path) -> None:

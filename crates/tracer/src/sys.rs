@@ -56,7 +56,7 @@ pub fn open(path: &[u8], flags: i32) -> isize {
     )
 }
 
-/// Reads until `into` is full or the file ends; how much.
+/// Reads until `into` is full or the file of the kernel's ends; how much.
 pub fn read_file(path: &[u8], into: &mut [u8]) -> usize {
     let fd = open(path, libc::O_RDONLY);
     if fd < 0 {

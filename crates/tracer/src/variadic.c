@@ -1,5 +1,5 @@
 // What stable Rust cannot define: variables of a thread in the static TLS block, which are safe to use in signal
-// handlers, and functions with variable arguments. They only collect arguments; Rust does the work.
+// handlers, functions with variable arguments, which only collect these for Rust, and an end without an unwinder.
 
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
 #define STATIC_TLS __attribute__((tls_model("initial-exec")))
@@ -19,6 +20,26 @@ __thread void *leadline_vfork_return STATIC_TLS;
 
 void **leadline_slot_thread(void) { return &leadline_thread; }
 void **leadline_slot_before_vfork(void) { return &leadline_thread_before_vfork; }
+
+// Nothing here unwinds, but Rust's library names the functions of an unwinder. Without these, every traced process
+// would load libgcc_s for them. They are hidden: the program's own exceptions are not theirs.
+#define NO_UNWINDER(name)                    \
+  void leadline_no##name(void) __asm__(#name); \
+  void leadline_no##name(void) { abort(); }
+NO_UNWINDER(_Unwind_Backtrace)
+NO_UNWINDER(_Unwind_DeleteException)
+NO_UNWINDER(_Unwind_FindEnclosingFunction)
+NO_UNWINDER(_Unwind_GetCFA)
+NO_UNWINDER(_Unwind_GetDataRelBase)
+NO_UNWINDER(_Unwind_GetIP)
+NO_UNWINDER(_Unwind_GetIPInfo)
+NO_UNWINDER(_Unwind_GetLanguageSpecificData)
+NO_UNWINDER(_Unwind_GetRegionStart)
+NO_UNWINDER(_Unwind_GetTextRelBase)
+NO_UNWINDER(_Unwind_RaiseException)
+NO_UNWINDER(_Unwind_Resume)
+NO_UNWINDER(_Unwind_SetGR)
+NO_UNWINDER(_Unwind_SetIP)
 
 int leadline_open(const char *path, int flags, mode_t mode);
 int leadline_open64(const char *path, int flags, mode_t mode);

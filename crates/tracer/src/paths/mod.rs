@@ -3,6 +3,7 @@
 //! A path is what the program said, made absolute; `//` and `/./` are taken out, `..` and links are left alone.
 //! Numbers are found in a hash table beside the log; the names themselves are in the log.
 
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
@@ -30,15 +31,26 @@ const MEMORY_BYTES_PER_FILE: usize = 512;
 /// After so many calls a record could overflow before long.
 pub const OPERATIONS_MAX: u32 = 1 << 31;
 
-/// The table of paths of one process.
+/// Files that are in the first table. It is small, so that programs of few files stay in the CPU's caches, and
+/// a short one meets few pages that are new.
+const NEAR_FILES: usize = 1 << 13;
+
+/// The tables of paths of one process.
 #[repr(C)]
 pub struct Index {
-    slots: AtomicPtr<AtomicU32>,
-    mask: AtomicUsize,
+    /// The first files, then all others.
+    tables: [Table; 2],
     files: AtomicPtr<File>,
     files_max: AtomicUsize,
     bytes: AtomicUsize,
     next: AtomicU32,
+}
+
+/// A hash table of files' numbers; 0 is an empty slot.
+#[repr(C)]
+struct Table {
+    slots: AtomicPtr<AtomicU32>,
+    mask: AtomicUsize,
 }
 
 /// One file: where its name is, and the records that threads have of it.
@@ -47,13 +59,16 @@ struct File {
     hash: AtomicU64,
     name: AtomicPtr<NameHead>,
     records: AtomicPtr<FileRecord>,
+    /// It is in a table: of two threads that begin the same file, one leaves a number that is in none.
+    in_table: AtomicU32,
 }
 
 impl Index {
-    /// What the table takes beside the log.
+    /// What the tables take beside the log.
     pub const fn bytes(memory_bytes: usize) -> usize {
         let files = Self::files_max(memory_bytes);
-        Self::slots(files) * size_of::<AtomicU32>() + files * size_of::<File>()
+        let slots = Self::slots(NEAR_FILES) + Self::slots(files);
+        slots * size_of::<AtomicU32>() + files * size_of::<File>()
     }
 
     const fn files_max(memory_bytes: usize) -> usize {
@@ -64,36 +79,26 @@ impl Index {
         (files * 2).next_power_of_two()
     }
 
-    /// Lays the table into fresh memory.
-    pub fn begin(&self, memory: *mut u8, memory_bytes: usize) {
+    /// Lays the tables into fresh memory.
+    pub fn begin(&self, mut memory: *mut u8, memory_bytes: usize) {
         let files = Self::files_max(memory_bytes);
-        let slots = Self::slots(files);
-        self.slots.store(memory.cast(), Relaxed);
-        self.mask.store(slots - 1, Relaxed);
-        self.files.store(
-            memory.wrapping_add(slots * size_of::<AtomicU32>()).cast(),
-            Relaxed,
-        );
+        let sizes = [Self::slots(NEAR_FILES), Self::slots(files)];
+        for (table, slots) in self.tables.iter().zip(sizes) {
+            table.slots.store(memory.cast(), Relaxed);
+            table.mask.store(slots - 1, Relaxed);
+            memory = memory.wrapping_add(slots * size_of::<AtomicU32>());
+        }
+        self.files.store(memory.cast(), Relaxed);
         self.files_max.store(files, Relaxed);
         self.bytes.store(Self::bytes(memory_bytes), Relaxed);
         self.next.store(FILE_OTHERS + 1, Release);
     }
 
-    /// Empties the table by hand, where the kernel did not at a fork.
+    /// Empties the tables by hand, where the kernel did not at a fork.
     pub fn empty(&self) {
-        let memory = self.slots.load(Relaxed);
+        let memory = self.tables[0].slots.load(Relaxed);
         if !memory.is_null() {
             sys::advise(memory.cast(), self.bytes.load(Relaxed), libc::MADV_DONTNEED);
-        }
-    }
-
-    fn slot(&self, place: usize) -> &AtomicU32 {
-        // SAFETY: masked to the table's size; the arena is never unmapped.
-        unsafe {
-            &*self
-                .slots
-                .load(Relaxed)
-                .wrapping_add(place & self.mask.load(Relaxed))
         }
     }
 
@@ -101,6 +106,54 @@ impl Index {
         let within = (number as usize) < self.files_max.load(Relaxed);
         // SAFETY: within the table; zeros are a valid file.
         within.then(|| unsafe { &*self.files.load(Relaxed).wrapping_add(number as usize) })
+    }
+
+    /// The number of a file that is in a table.
+    fn find(&self, hash: u64, text: &[u8], module: u16) -> Option<u32> {
+        let is_far = self.next.load(Relaxed) as usize > NEAR_FILES;
+        let tables = self.tables.iter().take(1 + usize::from(is_far));
+        tables
+            .filter_map(|table| table.find(self, hash, text, module))
+            .next()
+    }
+}
+
+impl Table {
+    fn slot(&self, place: usize) -> &AtomicU32 {
+        let place = place & self.mask.load(Relaxed);
+        // SAFETY: masked to the table's size; the arena is never unmapped.
+        unsafe { &*self.slots.load(Relaxed).wrapping_add(place) }
+    }
+
+    fn find(&self, index: &Index, hash: u64, text: &[u8], module: u16) -> Option<u32> {
+        let mut place = hash as usize;
+        loop {
+            let number = self.slot(place).load(Acquire);
+            let file = index.file(number);
+            if number == 0 {
+                return None;
+            }
+            if file.is_some_and(|file| is_named(file, hash, text, module)) {
+                return Some(number);
+            }
+            place = place.wrapping_add(1);
+        }
+    }
+
+    /// Puts a number into the first empty slot of its hash, unless the file is there by now; the number that is.
+    fn insert(&self, index: &Index, number: u32, hash: u64, text: &[u8], module: u16) -> u32 {
+        let mut place = hash as usize;
+        loop {
+            let slot = self.slot(place);
+            let Err(other) = slot.compare_exchange(0, number, AcqRel, Acquire) else {
+                return number;
+            };
+            let file = index.file(other);
+            if file.is_some_and(|file| is_named(file, hash, text, module)) {
+                return other;
+            }
+            place = place.wrapping_add(1);
+        }
     }
 }
 
@@ -224,30 +277,16 @@ pub fn number_of_text(thread: &mut Thread, length: usize, module: u16) -> u32 {
     let hash = hash_of(text, module);
     // Programs go over their files more than once in one order, and call more than once on one file.
     for guess in [thread.last_file, thread.last_file + 1] {
-        if index
-            .file(guess)
-            .is_some_and(|file| is_named(file, hash, text, module))
-        {
+        let file = index.file(guess);
+        if file.is_some_and(|file| {
+            file.in_table.load(Acquire) != 0 && is_named(file, hash, text, module)
+        }) {
             thread.last_file = guess;
             return guess;
         }
     }
-    let mut place = hash as usize;
-    loop {
-        let number = index.slot(place).load(Acquire);
-        if number == 0 {
-            break;
-        }
-        if index
-            .file(number)
-            .is_some_and(|file| is_named(file, hash, text, module))
-        {
-            thread.last_file = number;
-            return number;
-        }
-        place = place.wrapping_add(1);
-    }
-    thread.last_file = insert(thread, length, module, hash, place);
+    let found = index.find(hash, text, module);
+    thread.last_file = found.unwrap_or_else(|| insert(thread, length, module, hash));
     thread.last_file
 }
 
@@ -255,40 +294,40 @@ fn is_named(file: &File, hash: u64, text: &[u8], module: u16) -> bool {
     if file.hash.load(Relaxed) != hash {
         return false;
     }
+    // Wanted next, and as far away as the name.
+    let records = file.records.load(Relaxed);
+    // SAFETY: a hint, of any address. All x86-64 CPUs have the instruction.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(records.cast()) };
     let name = file.name.load(Acquire);
     // SAFETY: a number is in the table only after its name is written.
     !name.is_null() && unsafe { (*name).module == module && text_of(name) == text }
 }
 
+/// Two threads that begin a file each at the very moment when the first table is full may give it two numbers: its
+/// calls are then in two rows of one name.
 #[cold]
-fn insert(thread: &mut Thread, length: usize, module: u16, hash: u64, mut place: usize) -> u32 {
+fn insert(thread: &mut Thread, length: usize, module: u16, hash: u64) -> u32 {
     let process = thread.process();
     let index = &process.index;
-    let next = index.next.fetch_add(1, AcqRel);
-    let Some(file) = index.file(next) else {
+    let number = index.next.fetch_add(1, AcqRel);
+    let Some(file) = index.file(number) else {
         index.next.fetch_sub(1, AcqRel);
         thread.lost(lost::FILES);
         return FILE_OTHERS;
     };
-    let Some(name) = write_name(thread, next, length, module) else {
+    let Some(name) = write_name(thread, number, length, module) else {
         thread.lost(lost::FILES);
         return FILE_OTHERS;
     };
     file.hash.store(hash, Relaxed);
     file.name.store(name, Release);
-    loop {
-        match index.slot(place).compare_exchange(0, next, AcqRel, Acquire) {
-            Ok(_) => return next,
-            Err(other) => {
-                let text = thread.path.get(..length).unwrap_or(&[]);
-                let same = index.file(other);
-                if same.is_some_and(|file| is_named(file, hash, text, module)) {
-                    return other;
-                }
-                place = place.wrapping_add(1);
-            }
-        }
+    let text = thread.path.get(..length).unwrap_or(&[]);
+    let table = &index.tables[usize::from(number as usize >= NEAR_FILES)];
+    let kept = table.insert(index, number, hash, text, module);
+    if kept == number {
+        file.in_table.store(1, Release);
     }
+    kept
 }
 
 fn write_name(thread: &mut Thread, file: u32, length: usize, module: u16) -> Option<*mut NameHead> {
