@@ -156,9 +156,13 @@ def _sized(
 
 
 def _variables(found: Lab) -> dict[str, str]:
-    """The command's environment: the user's, this lab's cluster, and leadline on the PATH."""
+    """The command's environment: the user's, this lab's cluster, and leadline on the PATH.
+
+    What Python compiles goes to the guest's memory: an emulated processor must not do it for each process.
+    """
     paths, own = found.record.paths, os.environ.get("PATH", os.defpath)
-    return dict(os.environ) | {
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {
         "CEPH_CONF": str(paths.conf),
         "CEPH_KEYRING": str(paths.keyring),
         "PATH": f"{own}:{Path(sys.executable).parent}",
