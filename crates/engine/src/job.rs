@@ -60,6 +60,7 @@ pub enum EngineName {
     Libcephfs,
     Radosstriper,
     Libsmbclient,
+    Xrootd,
 }
 
 impl EngineName {
@@ -79,6 +80,7 @@ impl EngineName {
             Self::Libcephfs => "libcephfs",
             Self::Radosstriper => "radosstriper",
             Self::Libsmbclient => "libsmbclient",
+            Self::Xrootd => "xrootd",
         }
     }
 

@@ -14,6 +14,7 @@ use crate::sys::libcephfs::Libcephfs;
 use crate::sys::librados::Librados;
 use crate::sys::libradosstriper::Libradosstriper;
 use crate::sys::libsmbclient::Libsmbclient;
+use crate::sys::xrootd::Xrootd;
 
 /// How an option is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -82,6 +83,7 @@ impl Scheme {
         let found = match self.engine {
             EngineName::Rados => Librados::get().map(|_| ()),
             EngineName::Libcephfs => Libcephfs::get().map(|_| ()),
+            EngineName::Xrootd => Xrootd::get().map(|_| ()),
             EngineName::Libsmbclient => Libsmbclient::get().map(|_| ()),
             EngineName::Radosstriper => Librados::get().and(Libradosstriper::get().map(|_| ())),
             _ => Ok(()),
@@ -206,6 +208,40 @@ pub const SCHEMES: &[Scheme] = &[
                 kind: Kind::Text,
                 default: "",
                 words: "a smb.conf to follow; empty: none is read",
+            },
+        ],
+        operations: Operation::ALL,
+    },
+    Scheme {
+        name: "root",
+        engine: EngineName::Xrootd,
+        example: "root://host:1094//directory?timeout=60",
+        words: "files of an XRootD server through its own client, asynchronous, with vector reads",
+        package: "libxrdcl3",
+        choices: &[
+            Choice {
+                name: "timeout",
+                kind: Kind::Number,
+                default: "60",
+                words: "seconds that a request waits for its answer",
+            },
+            Choice {
+                name: "connect_timeout",
+                kind: Kind::Number,
+                default: "10",
+                words: "seconds that a connection may take",
+            },
+            Choice {
+                name: "streams",
+                kind: Kind::Number,
+                default: "1",
+                words: "TCP connections to the server, from 1 to 16",
+            },
+            Choice {
+                name: "readv",
+                kind: Kind::Number,
+                default: "1",
+                words: "reads handed over together that go as one vector read; 1: none do, 1024 at most",
             },
         ],
         operations: Operation::ALL,
@@ -335,9 +371,13 @@ impl Location {
             "cephfs" if !self.container.is_empty() => {
                 Some("a path of the file system follows, with three slashes")
             }
+            "root" if self.user_and_host().1.is_empty() => Some("the host is missing"),
+            "root" if self.path.contains(['?', '&']) => Some("the path must not hold `?` or `&`"),
             "smb" if self.user_and_host().1.is_empty() => Some("the host is missing"),
             "smb" if self.path.is_empty() => Some("the share is missing"),
-            "cephfs" | "smb" if self.path.split('/').any(|part| part == ".." || part == ".") => {
+            "cephfs" | "smb" | "root"
+                if self.path.split('/').any(|part| part == ".." || part == ".") =>
+            {
                 Some("the path must not hold `.` or `..`")
             }
             _ => None,
@@ -360,6 +400,14 @@ impl Location {
             "smb" if !matches!(self.text("encrypt"), "yes" | "no") => {
                 Some("encrypt must be yes or no")
             }
+            "root" if !matches!(self.number("streams"), Some(1..=16)) => {
+                Some("streams is from 1 to 16")
+            }
+            "root" if !matches!(self.number("readv"), Some(1..=1024)) => {
+                Some("readv is from 1 to 1024")
+            }
+            "root" => wrong_timeout(self.number("timeout"))
+                .or_else(|| wrong_timeout(self.number("connect_timeout"))),
             "smb" => wrong_timeout(self.number("timeout")),
             "radosstriper" => wrong_stripes(
                 self.size("stripe_unit"),
@@ -506,6 +554,10 @@ mod tests {
             ("radosstriper://p?stripe_count=4K", "no number"),
             ("cephfs://pool/a", "three slashes"),
             ("cephfs:///a/../b", ".."),
+            ("root:////x", "the host is missing"),
+            ("root://host//x?readv=0", "from 1 to 1024"),
+            ("root://host//x?streams=99", "from 1 to 16"),
+            ("root://host//../x", ".."),
             ("smb://", "the host is missing"),
             ("smb://host", "the share is missing"),
             ("smb://host/share/../x", ".."),

@@ -20,6 +20,7 @@ use crate::io::pooled::Pooled;
 use crate::io::psync::Psync;
 use crate::io::rados::Rados;
 use crate::io::radosstriper::RadosStriper;
+use crate::io::xrootd::Xrootd;
 use crate::job::{EngineName, Job};
 use crate::progress::Progress;
 use crate::summary::Ending;
@@ -116,6 +117,9 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         }
         EngineName::Rados => {
             |context, thread| worker::run::<Rados>(context, thread, Worker::run_queued)
+        }
+        EngineName::Xrootd => {
+            |context, thread| worker::run::<Xrootd>(context, thread, Worker::run_queued)
         }
         EngineName::Radosstriper => {
             |context, thread| worker::run::<RadosStriper>(context, thread, Worker::run_queued)

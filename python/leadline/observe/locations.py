@@ -134,6 +134,7 @@ def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
         who = user or ("its credentials" if options["credentials"] else "guest")
         return f"SMB through libsmbclient, {server} as {who}"
     if scheme == "root":
-        return f"XRootD through its client, {printable(found['container'])}"
+        vectors = f", vector reads of up to {options['readv']}" if options["readv"] != "1" else ""
+        return f"XRootD through its client, {printable(found['container'])}{vectors}"
     name = options["fs"]
     return "CephFS through libcephfs" + (f", file system {printable(name)}" if name else "")

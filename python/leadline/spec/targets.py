@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 NULL_URL = "null://"
 # Schemes that leadline has words for, whose engines are not part of this version.
-SCHEMES_TO_COME = ("nfs", "root", "s3")
+SCHEMES_TO_COME = ("nfs", "s3")
 _EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados://POOL, or NAME=null://"
 
 

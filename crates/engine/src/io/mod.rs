@@ -11,6 +11,7 @@ pub mod pooled;
 pub mod psync;
 pub mod rados;
 pub mod radosstriper;
+pub mod xrootd;
 
 use std::path::PathBuf;
 

@@ -11,6 +11,7 @@ mod rados_names;
 mod radosstriper;
 mod smb;
 mod smb_names;
+mod xrootd;
 
 use std::collections::HashMap;
 use std::io;
@@ -30,6 +31,7 @@ use names::Names;
 pub use rados::{Pool, object_name};
 pub use radosstriper::{StripedPool, striped_name};
 pub use smb::Share;
+pub use xrootd::Server;
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,6 +174,7 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
         EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
         EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
+        EngineName::Xrootd => Arc::new(Server::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
