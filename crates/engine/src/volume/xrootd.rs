@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::names::{Names, WholePath, below};
@@ -17,6 +17,30 @@ pub struct Server {
     system: Arc<System>,
     location: Location,
     timeout_s: u16,
+    list: Mutex<List>,
+}
+
+/// Storage without directories (XRootD's Ceph plug-in) lists nothing: there a file of ours has a line for each file
+/// that was made, of this client alone, because several may write at once.
+#[derive(Default)]
+enum List {
+    #[default]
+    Unknown,
+    NotNeeded,
+    Kept {
+        file: File,
+        bytes: u64,
+    },
+}
+
+const LIST: &str = ".leadline-files";
+const LISTS_MAX: u32 = 4096;
+const LIST_BYTES_MAX: usize = 64 << 20;
+
+fn is_flat(errno: i64) -> bool {
+    [libc::ENOENT, libc::EINVAL, libc::ENOTSUP]
+        .iter()
+        .any(|known| errno == -i64::from(*known))
 }
 
 fn seconds(location: &Location, name: &str) -> u16 {
@@ -40,6 +64,7 @@ impl Server {
             system: Arc::new(system),
             location: location.clone(),
             timeout_s: manner.timeout_s,
+            list: Mutex::default(),
         };
         match this.system.is_directory(&this.full("")) {
             Ok(true) => Ok(this),
@@ -114,6 +139,9 @@ impl Server {
 
     /// One of a job's files; one that is not fresh must have its full size.
     pub fn open_checked(&self, path: &str, setup: &Setup) -> Outcome<File> {
+        if setup.how.write {
+            self.note(path)?;
+        }
         let file = self.open_file(path, setup.how)?;
         let found = file.size();
         self.done(found, "look at", path)?;
@@ -127,6 +155,73 @@ impl Server {
                 .with_remedy(&remedy));
         }
         Ok(file)
+    }
+
+    /// Enters a file where nobody else could list it, before it is made.
+    fn note(&self, path: &str) -> Outcome<()> {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*list, List::Unknown) {
+            *list = match self.system.names(&self.full(directory)) {
+                Err(errno) if is_flat(errno) => self.new_list(directory)?,
+                _ => List::NotNeeded,
+            };
+        }
+        if let List::Kept { file, bytes } = &mut *list {
+            let line = format!("{path}\n");
+            self.done(
+                file.write(line.as_bytes(), *bytes),
+                "note a file in",
+                directory,
+            )?;
+            *bytes += line.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn new_list(&self, directory: &str) -> Outcome<List> {
+        for number in 0..LISTS_MAX {
+            let path = format!("{directory}/{LIST}.{number}");
+            match File::open(&self.url(&path), How::New, self.timeout_s) {
+                Ok(file) => return Ok(List::Kept { file, bytes: 0 }),
+                Err(errno) if errno == -i64::from(libc::EEXIST) => {}
+                Err(errno) => return Err(self.failed(errno, "make a list in", directory)),
+            }
+        }
+        Err(self.failed(-i64::from(libc::EMFILE), "make a list in", directory))
+    }
+
+    /// Removes what the lists of a directory name.
+    fn remove_listed(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
+        let begin = format!("{directory}/{prefix}");
+        for number in 0..LISTS_MAX {
+            let Some(bytes) = self.get(&format!("{directory}/{LIST}.{number}"), LIST_BYTES_MAX)?
+            else {
+                break;
+            };
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            for path in text.lines().filter(|path| path.starts_with(&begin)) {
+                match self.system.remove(&self.full(path)) {
+                    missing if missing == -i64::from(libc::ENOENT) => {}
+                    result => self.done(result, "remove", path)?,
+                }
+                if Instant::now() > until {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn remove_lists(&self, directory: &str) -> Outcome<()> {
+        for number in 0..LISTS_MAX {
+            let path = format!("{directory}/{LIST}.{number}");
+            match self.system.remove(&self.full(&path)) {
+                missing if missing == -i64::from(libc::ENOENT) => break,
+                result => self.done(result, "remove", &path)?,
+            }
+        }
+        Ok(())
     }
 
     fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
@@ -151,9 +246,9 @@ impl Volume for Server {
             fresh: true,
             direct: false,
         };
-        let file = self.open(path, how, bytes.len() as u64)?;
-        self.done(file.write_at(bytes, 0), "write", path)?;
-        self.done(file.sync(false), "sync", path)
+        let file = self.open_file(path, how)?;
+        self.done(file.write(bytes, 0), "write", path)?;
+        self.done(file.sync(), "sync", path)
     }
 
     fn get(&self, path: &str, limit: usize) -> Outcome<Option<Vec<u8>>> {
@@ -172,6 +267,9 @@ impl Volume for Server {
     }
 
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
+        if how.write {
+            self.note(path)?;
+        }
         Ok(Arc::new(self.open_file(path, how)?))
     }
 
@@ -198,8 +296,11 @@ impl Volume for Server {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let names = self.system.names(&self.full(directory));
-        let names = names.map_err(|errno| self.failed(errno, "list", directory))?;
+        let names = match self.system.names(&self.full(directory)) {
+            Ok(names) => names,
+            Err(errno) if is_flat(errno) => return self.remove_listed(directory, prefix, until),
+            Err(errno) => return Err(self.failed(errno, "list", directory)),
+        };
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
@@ -219,6 +320,7 @@ impl Volume for Server {
     }
 
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
+        self.remove_lists(directory)?;
         let path = format!("{directory}/{mark}");
         match self.system.remove(&self.full(&path)) {
             missing if missing == -i64::from(libc::ENOENT) => {}
