@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-quick check format bench lock clean wheel-test
+.PHONY: help setup packages demo test test-guest test-quick check format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -43,6 +43,9 @@ test: setup ## All tests: Rust, Python units, integration, browser, real Ceph
 	$(BIN)/pytest tests/integration tests/browser -n 4 --dist loadfile
 	$(BIN)/pytest tests/ceph
 
+test-guest: setup ## Guests with the kernel's own clients: emulated where KVM does not work, so minutes each
+	$(BIN)/pytest tests/guest --timeout=600
+
 test-quick: .venv/.built ## Rust and Python unit tests only
 	cargo test --workspace --quiet --locked
 	$(BIN)/pytest tests/unit
@@ -63,6 +66,7 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 	gcc -O2 -Wall -Wextra -o target/bench/uring_loop bench/floors/uring_loop.c
 	gcc -O2 -Wall -Wextra -pthread -o target/bench/trace_loop bench/floors/trace_loop.c
 	gcc -O2 -Wall -Wextra -fPIC -shared -o target/bench/trace_shim.so bench/floors/trace_shim.c
+	gcc -O2 -Wall -Wextra -fPIC -shared -o target/bench/trace_shim_programs.so bench/floors/trace_shim_programs.c
 	gcc -O2 -Wall -Wextra -o target/bench/call_loop bench/floors/call_loop.c
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick --output target/bench/quick.md)
 

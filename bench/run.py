@@ -18,6 +18,7 @@ from pathlib import Path
 import accuracy
 import bpf
 import cost
+import engine_cpu
 import figures
 import metadata
 import tracing
@@ -34,6 +35,7 @@ SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
     tracing.tracing,
     accuracy.accuracy,
     bpf.bpf,
+    engine_cpu.engine_cpu,
 )
 ABOUT = """# What leadline costs, and whether it agrees with fio
 

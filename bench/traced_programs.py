@@ -1,12 +1,15 @@
 """Whole programs with leadline's tracer and without: how much longer a user waits for what is traced.
 
-All of their files are in memory, where storage hides nothing of what the tracer adds.
+All of their files are in memory, where storage hides nothing of what the tracer adds. Beside it stands
+the floor, `floors/trace_shim_programs.c`: a library that only passes these programs' calls on and reads
+the clock twice.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cost import Places
-from ratios import spread
+from ratios import Spread, spread
 
 FILES, FILE_BYTES = 5_000, 4096
 ARRAY_BYTES, BLOCK_BYTES = 256 << 20, 64 << 10
@@ -25,7 +28,8 @@ GOAL = 1.02
 ROUNDS, ROUNDS_MIN = 41, 6
 LIMIT_S = 20.0
 PROGRAM_LIMIT_S = 120.0
-Environment = Callable[[Path], dict[str, str]]
+SIDES = ("alone", "floor", "traced")
+Environment = Callable[[str, Path], dict[str, str]]
 READER = """
 import sys, numpy
 with open(sys.argv[1], "rb", buffering=0) as file:
@@ -44,22 +48,35 @@ class Program:
     output: Path
 
 
-def table(places: Places, traced: Environment) -> list[str]:
-    """A row for each program that is installed; `traced` gives the environment of a traced run."""
+@dataclass(frozen=True)
+class Run:
+    """What one run took; CPU time is that of all its processes."""
+
+    elapsed_s: float
+    cpu_s: float
+
+
+Round = dict[str, Run]
+
+
+def table(places: Places, environment: Environment) -> list[str]:
+    """A row for each program that is installed; `environment` is that of a side, with its logs."""
     lines = [
         "### Whole programs",
         "",
-        "Elapsed time with counters and histograms over that without a tracer, in turns, all files",
-        f"in memory; at most {LIMIT_S:.0f} s a program. The goal is a median of at most {GOAL}.",
+        "Time with counters and histograms over that without a tracer, in turns, all files in memory;",
+        f"at most {LIMIT_S:.0f} s a program. The floor is a library that passes the same calls on and reads the",
+        f"clock twice. The goal is a median of at most {GOAL} of the elapsed time alone.",
         "",
-        "| program | rounds | alone, ms | traced / alone | verdict |",
-        "|---|--:|--:|--:|---|",
+        "| program | rounds | alone, ms | floor / alone | traced / alone | traced / floor "
+        "| CPU: floor / alone | CPU: traced / alone | verdict |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     place = places.memory / "programs"
     place.mkdir()
     for program, missing in _programs(place):
-        row = f"| {program.name} | not measured: {missing} | | | |" if missing else None
-        lines.append(row or _row(program, places, traced))
+        row = f"| {program.name} | not measured: {missing} | | | | | | | |" if missing else None
+        lines.append(row or _row(program, places, environment))
     shutil.rmtree(place)
     return [*lines, ""]
 
@@ -119,40 +136,60 @@ def _repository(tree: Path, repository: Path) -> None:
         _run((*git, "-C", str(repository), *words), dict(os.environ))
 
 
-def _row(program: Program, places: Places, traced: Environment) -> str:
-    pairs = _rounds(program, places, traced)
-    found = spread([with_tracer / alone for alone, with_tracer in pairs])
-    alone_ms = spread([alone * 1e3 for alone, _ in pairs]).median
-    verdict = "met" if found.median <= GOAL else f"**missed** (goal {GOAL})"
-    return f"| {program.name} | {len(pairs)} | {alone_ms:.0f} | {found.words(3)} | {verdict} |"
+def _row(program: Program, places: Places, environment: Environment) -> str:
+    rounds = _rounds(program, places, environment)
+
+    def ratio(side: str, to: str, what: Callable[[Run], float]) -> Spread:
+        return spread([what(one[side]) / what(one[to]) for one in rounds])
+
+    elapsed, cpu = (lambda run: run.elapsed_s), (lambda run: run.cpu_s)
+    traced = ratio("traced", "alone", elapsed)
+    cells = [
+        program.name,
+        str(len(rounds)),
+        f"{spread([one['alone'].elapsed_s * 1e3 for one in rounds]).median:.0f}",
+        ratio("floor", "alone", elapsed).words(3),
+        traced.words(3),
+        ratio("traced", "floor", elapsed).words(3),
+        ratio("floor", "alone", cpu).words(3),
+        ratio("traced", "alone", cpu).words(3),
+        "met" if traced.median <= GOAL else f"**missed** (goal {GOAL})",
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
-def _rounds(program: Program, places: Places, traced: Environment) -> list[tuple[float, float]]:
-    """Elapsed seconds alone and traced, another one first each time, until the time is over."""
-    begun, pairs = time.monotonic(), []
+def _rounds(program: Program, places: Places, environment: Environment) -> list[Round]:
+    """All sides, another one first each time, until the time is over."""
+    begun, rounds = time.monotonic(), list[Round]()
     logs = places.memory / "logs"
-    _elapsed_s(program, dict(os.environ))  # what the first run alone waits for
-    while len(pairs) < places.rounds(ROUNDS):
-        order = (False, True) if len(pairs) % 2 == 0 else (True, False)
-        elapsed_s = {}
-        for is_traced in order:
+    _once(program, dict(os.environ))  # what the first run alone waits for
+    while len(rounds) < places.rounds(ROUNDS):
+        first = len(rounds) % len(SIDES)
+        found = {}
+        for side in (*SIDES[first:], *SIDES[:first]):
             shutil.rmtree(logs, ignore_errors=True)
             logs.mkdir()
-            elapsed_s[is_traced] = _elapsed_s(program, traced(logs) if is_traced else dict(os.environ))
-        pairs.append((elapsed_s[False], elapsed_s[True]))
-        if len(pairs) >= ROUNDS_MIN and time.monotonic() - begun > LIMIT_S:
+            found[side] = _once(program, environment(side, logs))
+        rounds.append(found)
+        if len(rounds) >= ROUNDS_MIN and time.monotonic() - begun > LIMIT_S:
             break
-    return pairs
+    return rounds
 
 
-def _elapsed_s(program: Program, environment: dict[str, str]) -> float:
+def _once(program: Program, environment: dict[str, str]) -> Run:
     if program.output.is_dir():
         shutil.rmtree(program.output)
     else:
         program.output.unlink(missing_ok=True)
-    begun = time.perf_counter()
+    cpu_s, begun = _children_cpu_s(), time.perf_counter()
     _run(program.command, environment)
-    return time.perf_counter() - begun
+    elapsed_s = time.perf_counter() - begun
+    return Run(elapsed_s, _children_cpu_s() - cpu_s)
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> None:

@@ -12,7 +12,6 @@ import shutil
 import statistics
 import subprocess
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import traced_programs
@@ -52,7 +51,7 @@ def tracing(places: Places) -> list[str]:
     for loop in (*(Loop(operation, 1) for operation in OPERATIONS), Loop("pread", 8)):
         lines.append(_row(loop, rounds, places.memory))
     goals = ", ".join(f"{name} {limit}" for name, limit in GOALS.items())
-    programs = traced_programs.table(places, partial(_environment, "counters"))
+    programs = traced_programs.table(places, _program_environment)
     return [*lines, "", f"Goals for one thread, at most: {goals}.", "", *programs]
 
 
@@ -93,6 +92,12 @@ def _once(loop: Loop, side: str, memory: Path) -> float:
         timeout=120,
     )
     return float(run.stdout)
+
+
+def _program_environment(side: str, logs: Path) -> dict[str, str]:
+    if side == "floor":
+        return {**os.environ, "LD_PRELOAD": str(BARE / "trace_shim_programs.so")}
+    return _environment("bare" if side == "alone" else "counters", logs)
 
 
 def _environment(side: str, logs: Path) -> dict[str, str]:

@@ -61,12 +61,15 @@ def build(directory: Path) -> Path:
 
 
 @contextmanager
-def mounted(program: Path, directory: Path) -> Iterator[SlowMount]:
-    """Mounts below `directory`; unmounted and ended at the end."""
+def mounted(program: Path, directory: Path, believed_s: int = 1) -> Iterator[SlowMount]:
+    """Mounts below `directory`; unmounted and ended at the end.
+
+    The kernel believes names and attributes for `believed_s`.
+    """
     mount = SlowMount(directory / "slow", directory / "backing")
     mount.path.mkdir()
     mount.backing.mkdir()
-    process = subprocess.Popen([program, mount.backing, mount.path])
+    process = subprocess.Popen([program, mount.backing, mount.path, str(believed_s)])
     try:
         end = time.monotonic() + _MOUNT_DEADLINE_S
         while not mount.path.is_mount():

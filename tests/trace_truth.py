@@ -171,12 +171,12 @@ def differences(truth: Counts, seen: Counts, *, fileless: bool = False) -> list[
     return found
 
 
-def compiled_c(directory: Path, *flags: str) -> Path:
+def compiled_c(directory: Path, *flags: str, subject: str = "calls") -> Path:
     """The subject in C."""
-    program = directory / "calls"
+    program = directory / subject
     warnings = ("-Wall", "-Wextra", "-Werror")
     subprocess.run(
-        ["gcc", "-O2", *warnings, *flags, "-o", program, PROGRAMS / "calls.c", "-lpthread"], check=True
+        ["gcc", "-O2", *warnings, *flags, "-o", program, PROGRAMS / f"{subject}.c", "-lpthread"], check=True
     )
     return program
 

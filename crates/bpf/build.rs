@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use leadline_record::trace::{COUNTERS, TIMES};
+
 mod vocabulary {
     include!("src/vocabulary.rs");
 }
@@ -58,10 +60,10 @@ fn compile(out: &Path, object: &Path) -> Result<(), String> {
 
 /// C constants of the words.
 fn names() -> String {
-    let mut lines = vec!["// Made by build.rs from vocabulary.rs.".to_owned()];
+    let mut lines = vec!["// Made by build.rs.".to_owned()];
     for (prefix, words) in [
-        ("COUNTER", &vocabulary::COUNTERS[..]),
-        ("TIME", &vocabulary::TIMES[..]),
+        ("COUNTER", &COUNTERS[..]),
+        ("TIME", &TIMES[..]),
         ("KIND", &vocabulary::KINDS[..]),
     ] {
         enumerate(

@@ -29,6 +29,7 @@ __all__ = [
     "run_trial",
     "schemes",
     "traced_calls",
+    "traced_counters",
     "version",
 ]
 
@@ -45,7 +46,7 @@ def schemes() -> list[dict[str, Any]]:
     """
 
 def parse_location(url: str) -> dict[str, Any]:
-    """A URL, checked: url, scheme, engine, container, path, options, object_bytes.
+    """A URL, checked: url, scheme, engine, container, path, server, options, object_bytes.
 
     ValueError says what is wrong.
     """
@@ -68,6 +69,10 @@ class Volume:
         """Bytes in all, and free."""
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Removes files but the marks; True when time was over before all were gone."""
+    def rename(self, directory: str, name: str, new: str) -> None:
+        """Within a directory."""
+    def unlink(self, directory: str, name: str) -> None:
+        """Removes a file."""
     def remove_directory(self, directory: str, mark: str) -> None:
         """Removes the mark, then the directory."""
 
@@ -127,6 +132,9 @@ class BpfSession:
     def follow(self, pid: int, copy: int) -> None:
         """Follow a process that waits before its exec, and all its descendants."""
 
+    def attach(self, pid: int) -> bool:
+        """Follow a process that runs already, and all that it starts; False where it has ended."""
+
     def finish(self, started_monotonic_ns: int) -> dict[str, Any]:
         """Detach. Returns images (dicts), files and segments (columns as bytes of the machine's integers and
         floats), lost (kind -> count) and rings (whether io_uring could be followed)."""
@@ -136,6 +144,9 @@ class BpfSession:
 
 def counter_ticks_per_second() -> int:
     """Ticks per second of a steady time-stamp counter, 0 where there is none. Takes 10 ms."""
+
+def traced_counters() -> tuple[list[str], list[str]]:
+    """What tracers count of a file, and its times: the names of their columns."""
 
 def traced_calls() -> list[str]:
     """The names of all functions that the tracer follows."""

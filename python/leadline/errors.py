@@ -44,6 +44,7 @@ class SpecError(UsageError):
         prefix = ": ".join(part for part in (where, key) if part)
         super().__init__(f"{prefix}: {message}" if prefix else message, remedy)
         self.source, self.line, self.key = source, line, key
+        self.plain = message  # without the place, for whoever says the place in words of their own
 
 
 class TargetError(UsageError):

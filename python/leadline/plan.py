@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
+from leadline.plan_notes import notes_on_left_out, notes_on_works, unlike
+from leadline.plan_pairs import with_readers
 from leadline.spec.application import ApplicationJob, Look
+from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Job
+from leadline.spec.left_out import LeftOut
 from leadline.spec.metadata import AnyJob, MetadataJob, job_from_json
+from leadline.spec.pipeline import Scout
 from leadline.spec.problems import suggest
 from leadline.spec.replay import ReplayJob
 from leadline.spec.resolve import Surroundings, auto_data_set_bytes, resolve
@@ -29,6 +34,7 @@ PLAN_FORMAT = "leadline.plan/1"
 # nothing is measured before the plan is shown.
 NOMINAL_BYTES_PER_S = 200 * units.MIB
 NOMINAL_OPERATIONS_PER_S = 5_000
+NOMINAL_QUESTION_S = 0.02  # one that is answered at once
 NOMINAL_PROGRAM_S = 10.0  # what an application is taken to compute
 TRIAL_OVERHEAD_S = 0.5  # starting a worker, opening files, storing the trial
 
@@ -107,6 +113,7 @@ class Plan:
     seconds: float
     bytes_needed: dict[str, int]
     notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def cell(self, cell_id: str) -> PlannedCell:
         """The cell of that id; KeyError where there is none."""
@@ -149,6 +156,7 @@ class Plan:
             "seconds": self.seconds,
             "bytes_needed": dict(self.bytes_needed),
             "notes": list(self.notes),
+            "left_out": [vars(one).copy() for one in self.left_out],
         }
 
     @classmethod
@@ -168,6 +176,7 @@ class Plan:
                 trials=tuple(Trial(**trial) for trial in value["trials"]),
                 bytes_needed=dict(value["bytes_needed"]),
                 notes=tuple(value["notes"]),
+                left_out=tuple(LeftOut(**one) for one in value.get("left_out", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ResultError(
@@ -189,7 +198,7 @@ def _cell_from_json(value: dict[str, Any]) -> PlannedCell:
     )
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913 - the last five have defaults, each for one kind of work
     study: Study,
     targets: dict[str, Target],
     facts: dict[str, TargetFacts],
@@ -198,11 +207,13 @@ def make_plan(
     *,
     unavailable: Mapping[str, str] | None = None,
     look: Look | None = None,
+    scout: Scout | None = None,
+    absent: Sequence[LeftOut] = (),
 ) -> Plan:
     """Every trial of a study, in an order that depends on `seed` alone.
 
     `unavailable` names engines that do not work on this host, with the reason; `look` finds out about a
-    command. Raises SpecError for a job that a target cannot do.
+    command, `scout` about a pipeline's source and programs. Raises SpecError for what a target cannot do.
     """
     if not targets:
         raise SpecError("no target", "add --target NAME=PATH, for example --target local=/var/tmp")
@@ -213,13 +224,29 @@ def make_plan(
         fact.free_bytes for name, fact in facts.items() if name in targets and fact.free_bytes is not None
     ]
     around = Surroundings(
-        memory_bytes, auto_data_set_bytes(memory_bytes, free), study.limits.max_rate, unavailable or {}, look
+        memory_bytes,
+        auto_data_set_bytes(memory_bytes, free),
+        study.limits.max_rate,
+        unavailable or {},
+        look,
+        scout,
     )
     works = expand(study)
-    cells = []
+    cells, left_out = [], list(absent)
     for target in targets.values():
-        own = [_planned_cell(work, target, facts[target.name], around) for work in works]
-        cells += _with_files_of_their_own(own)
+        own = []
+        for work in works:
+            try:
+                own.append(_planned_cell(work, target, facts[target.name], around))
+            except SpecError as error:
+                if not study.where_possible:
+                    raise
+                left_out.append(LeftOut(target.name, work.group or work.name, error.plain, target.url))
+        lost = {f"{one.target}.{one.work}" for one in left_out}
+        cells += _with_files_of_their_own([cell for cell in own if cell.group not in lost])
+    cells = with_readers(cells)
+    if not cells:
+        raise SpecError("no target can do any of the works", f"the first reason: {left_out[0].reason}")
     trials = order_trials(cells, study.blocks, seed)
     plan = Plan(
         study.name,
@@ -234,6 +261,7 @@ def make_plan(
         bytes_needed={
             name: _bytes_needed([cell for cell in cells if cell.target == name]) for name in targets
         },
+        left_out=tuple(left_out),
     )
     return replace(plan, seconds=_total_seconds(plan, study), notes=_notes(plan, facts, study))
 
@@ -293,7 +321,7 @@ def layout_of(job: AnyJob) -> Layout | None:
         return None
     if isinstance(job, MetadataJob):
         return layout_of(job.layout_job())
-    if isinstance(job, ReplayJob):
+    if isinstance(job, ReplayJob | CoherenceJob):
         return None
     if isinstance(job, ApplicationJob):
         return _input_of(job)
@@ -401,6 +429,8 @@ def trial_seconds(job: AnyJob) -> float:
         return job.ramp_time_ns / units.NS_PER_S + limit_s
     if isinstance(job, MetadataJob):
         return job.pass_operations / NOMINAL_OPERATIONS_PER_S
+    if isinstance(job, CoherenceJob):
+        return NOMINAL_QUESTION_S * job.repetitions * len(job.questions)
     if isinstance(job, ReplayJob):
         fast_s = max(job.calls / NOMINAL_OPERATIONS_PER_S, job.moved_bytes / NOMINAL_BYTES_PER_S)
         return max(limit_s, fast_s) if job.pace == "recorded" else fast_s
@@ -452,40 +482,13 @@ def _notes(plan: Plan, facts: dict[str, TargetFacts], study: Study) -> tuple[str
     if cached:
         notes.append(f"measures caches: {', '.join(cached)}")
     for work in dict.fromkeys(cell.work for cell in plan.cells):
-        note = _unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].access != "null"])
+        note = unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].access != "null"])
         if note:
             notes.append(note)
-    notes += _notes_on_works(plan.cells)
+    notes += notes_on_works(plan.cells)
+    notes += notes_on_left_out(plan.left_out)
     if plan.blocks < 2:
         notes.append("one block gives no interval: nothing can be compared")
     if any(cell.job.reads_only and cell.job.verify for cell in plan.cells):
         notes.append("verify: the processor's time for checking each block is part of what is measured")
     return tuple(notes)
-
-
-def _notes_on_works(cells: Sequence[PlannedCell]) -> Iterator[str]:
-    for group in dict.fromkeys(cell.group for cell in cells if cell.group):
-        own = [cell for cell in cells if cell.group == group]
-        how = "at the same time, in a process each" if own[0].order == "together" else "one after the other"
-        yield f"{group}: {len(own)} jobs {how}, on files of their own"
-    steady = [cell.id for cell in cells if cell.steady]
-    if steady:
-        yield f"end once they are steady, so the time is the longest: {', '.join(steady)}"
-    for cell in cells:
-        if cell.search:
-            bound = units.exact_duration(cell.search.bound)
-            yield (
-                f"{cell.id}: {cell.search.trials} probes in each block for the highest rate with"
-                f" {cell.search.latency} under {bound}; a probe's rate follows from those before it"
-            )
-
-
-def _unlike(work: str, cells: list[PlannedCell]) -> str | None:
-    """Direct and buffered I/O are never one figure; where targets force it, it is said."""
-    direct = [cell.target for cell in cells if cell.job.direct]
-    buffered = [cell.target for cell in cells if not cell.job.direct]
-    if not direct or not buffered:
-        return None
-    return (
-        f"{work}: direct on {', '.join(direct)} but buffered on {', '.join(buffered)}, so not the same thing"
-    )

@@ -112,7 +112,7 @@ def xrootd_conf(place: Path, shared: Path, *more: str) -> str:
 
 @contextlib.contextmanager
 def xrootd_server(place: Path, conf: str, **variables: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """xrootd on a port of its own; its port and process. It refuses to run as root, so nobody owns its files."""
+    """xrootd on a port of its own; its port and process. It refuses to run as root: `nobody` owns its files."""
     need("xrootd")
     port = free_port()
     file = place / "xrootd.cfg"

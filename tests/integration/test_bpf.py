@@ -198,3 +198,16 @@ def test_files_named_by_path_have_rows_of_their_own(tmp_path: Path) -> None:
     assert total("new", "RENAME_TARGETS") == 1
     assert total("link", "links") == 1
     assert total("new", "unlinks") == 1
+
+
+def test_paths_that_begin_alike_are_told_apart_whatever_came_before_them(tmp_path: Path) -> None:
+    """Lengths around every word's end, longest first; once several times in a row, once in turns."""
+    names = ["n" * length for length in range(40, 0, -1)]
+    for name in names:
+        (tmp_path / name).touch()
+    code = f"import os\nfor name in {names}: os.stat(name); os.stat(name)\nfor name in {names}: os.stat(name)"
+
+    tables = trace([PYTHON, "-I", "-S", "-c", code], cwd=tmp_path)
+
+    found = {name: sum(row["STATS"] for row in rows_of(tables, tmp_path / name)) for name in names}
+    assert found == dict.fromkeys(names, 3)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="no strac
 
 SCENARIOS = (
     *("data", "opens", "descriptors", "names", "directory", "sizes", "copies", "buffered", "asynchronous"),
-    *("libaio", "threads", "forks", "spawns", "replaced", "killed"),
+    *("reopened", "lists", "libaio", "threads", "forks", "spawns", "replaced", "killed"),
 )
 VARIANTS = {
     "plain": (),

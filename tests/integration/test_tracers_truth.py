@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 
 SCENARIOS = (
     *("data", "opens", "descriptors", "names", "directory", "sizes", "copies", "buffered", "asynchronous"),
-    *("libaio", "threads", "forks", "spawns", "replaced", "killed"),
+    *("reopened", "lists", "libaio", "threads", "forks", "spawns", "replaced", "killed"),
 )
 # Variants of symbols that a compiler chooses: shown by the scenarios that have most of them.
 VARIANTS = {"fortified": ("-D_FORTIFY_SOURCE=2",), "large": ("-D_FILE_OFFSET_BITS=64",)}
@@ -75,6 +75,15 @@ def test_the_library_sees_the_variants_of_a_symbol(
 ) -> None:
     require("preload")
     assert library_differences(compiled_c(tmp_path, *VARIANTS[variant]), scenario, place) == []
+
+
+def test_the_library_sees_the_functions_of_programs_linked_long_ago(tmp_path: Path, place: Path) -> None:
+    require("preload")
+    said, tables = under_leadline([str(compiled_c(tmp_path, subject="old"))], place, "preload")
+    truth, seen = printed(said), within(tables, place)
+    assert differences(truth, seen, fileless=True) == []
+    stats = sum(row["STATS"] for row in tables.files.to_pylist() if row["path"] == str(place / "file"))
+    assert stats == sum(count for name, count in truth.calls.items() if "xstat" in name) - 1  # one failed
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

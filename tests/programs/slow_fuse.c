@@ -205,15 +205,20 @@ static const struct fuse_operations operations = {
 
 int main(int argc, char **argv)
 {
-	if (argc != 3) {
-		fprintf(stderr, "usage: slow_fuse BACKING MOUNTPOINT\n");
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: slow_fuse BACKING MOUNTPOINT [SECONDS]\n");
 		return 2;
 	}
+	/* How long the kernel may believe names and attributes that it was told; libfuse's default is 1 s. */
+	char options[128];
+	const char *believed = argc == 4 ? argv[3] : "1";
+	snprintf(options, sizeof options, "-omax_threads=64,fsname=slow_fuse,entry_timeout=%s,attr_timeout=%s",
+		 believed, believed);
 	backing = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (backing < 0) {
 		perror(argv[1]);
 		return 1;
 	}
-	char *words[] = {argv[0], "-f", "-omax_threads=64,fsname=slow_fuse", argv[2], NULL};
+	char *words[] = {argv[0], "-f", options, argv[2], NULL};
 	return fuse_main(4, words, &operations, NULL);
 }

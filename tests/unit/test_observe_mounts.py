@@ -14,7 +14,8 @@ from leadline.errors import TargetError
 from leadline.observe import mounts
 from leadline.observe.children import ChildAnswer, ask_child
 from leadline.observe.fuse_client import parse_arguments
-from leadline.observe.mountinfo import Mount
+from leadline.observe.mount_words import words_of
+from leadline.observe.mountinfo import Mount, parse_mountinfo
 from leadline.observe.probe import parse_layout
 from leadline.spec.target import CephAccess, TargetFacts
 
@@ -134,12 +135,64 @@ def _mount(file_system: str, source: str, *options: str) -> Mount:
             CephAccess(pool="ec", protection="erasure", size=9, k=6, m=3),
             "CephFS through the kernel client, pool ec (erasure-coded 6+3)",
         ),
+        (
+            _mount("fuse.ceph-fuse", "ceph-fuse"),
+            CephAccess(
+                pool="data",
+                client_version="16.2.15",
+                namespace="team",
+                layout={"object_size": 4 << 20, "stripe_unit": 4 << 20, "stripe_count": 1},
+                quota_bytes=10 << 30,
+                quota_files=5000,
+                snapshots=2,
+            ),
+            "CephFS through ceph-fuse 16.2.15, pool data, namespace team, objects of 4 MiB,"
+            " quota 10 GiB and 5,000 files, 2 snapshots",
+        ),
+        (
+            _mount("fuse.ceph-fuse", "ceph-fuse"),
+            CephAccess(
+                layout={"object_size": 4 << 20, "stripe_unit": 65536, "stripe_count": 4},
+                quota_bytes=0,
+                quota_files=0,
+                snapshots=0,
+            ),
+            "CephFS through ceph-fuse, objects of 4 MiB striped 64 KiB x 4, no quota",
+        ),
     ],
 )
 def test_words_say_what_a_target_is(mount: Mount, ceph: CephAccess | None, words: str) -> None:
     access = mounts._ACCESS.get(mount.file_system, "local")
     facts = TargetFacts(access=access, file_system=mount.file_system, words="", ceph=ceph)
-    assert mounts._words(facts, mount) == words
+    assert words_of(facts, mount) == words
+
+
+_KERNEL_MOUNTS = [
+    (
+        "41 30 0:52 / /mnt/c rw,relatime - ceph 10.0.0.1:6789:/ rw,name=admin,secret=<hidden>,"
+        "ms_mode=prefer-crc,acl,wsync",
+        "CephFS through the kernel client, ms_mode prefer-crc, wsync",
+    ),
+    (
+        "42 30 0:53 / /mnt/n rw,relatime - nfs4 10.0.0.1:/ceph rw,vers=4.2,rsize=1048576,wsize=524288,"
+        "namlen=255,hard,proto=tcp,port=2049,timeo=600,sec=sys,clientaddr=10.0.0.2,local_lock=none,addr=10.0.0.1",
+        "NFS 4.2 from 10.0.0.1:/ceph, rsize 1 MiB, wsize 512 KiB, sec sys, local_lock none",
+    ),
+    (
+        "43 30 0:54 / /mnt/s rw,relatime - cifs //10.0.0.1/ceph rw,vers=3.1.1,cache=strict,username=u,"
+        "rsize=4194304,wsize=4194304,actimeo=1,nobrl",
+        "SMB 3.1.1 from //10.0.0.1/ceph, cache strict, rsize 4 MiB, wsize 4 MiB, actimeo 1, nobrl",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), _KERNEL_MOUNTS)
+def test_words_of_a_kernel_mount_give_the_options_in_force(line: str, words: str) -> None:
+    (mount,) = parse_mountinfo(line)
+    access = mounts._ACCESS[mount.file_system]
+    ceph = CephAccess() if access == "ceph-kernel" else None
+    facts = TargetFacts(access=access, file_system=mount.file_system, words="", ceph=ceph)
+    assert words_of(facts, mount) == words
 
 
 def test_secrets_of_mount_options_are_left_out() -> None:
@@ -151,6 +204,7 @@ def test_layout_of_a_directory() -> None:
     text = "stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=cephfs data pool_namespace=n"
     assert parse_layout(text) == {
         "pool": "cephfs data",
+        "namespace": "n",
         "layout": {"stripe_unit": 4194304, "stripe_count": 1, "object_size": 4194304},
     }
 

@@ -15,7 +15,9 @@ from leadline.errors import SpecError, UsageError
 from leadline.plan import Plan
 from leadline.spec.job import JOB_OPTIONS
 from leadline.spec.rules_application import OWN as APPLICATION_OPTIONS
+from leadline.spec.rules_coherence import OWN as COHERENCE_OPTIONS
 from leadline.spec.rules_metadata import OWN as METADATA_OPTIONS
+from leadline.spec.rules_pipeline import OWN as PIPELINE_OPTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +36,9 @@ def test_plan_prints_every_trial_and_every_option() -> None:
     assert "12 trials: 6 cells x 2 blocks, seed 5" in text
     for order in range(1, 13):
         assert f"t{order:04d} n." in text
+    others = (*METADATA_OPTIONS, *APPLICATION_OPTIONS, *COHERENCE_OPTIONS, *PIPELINE_OPTIONS)
     for option in JOB_OPTIONS:
-        assert (f" {option}=" in text) == (option not in (*METADATA_OPTIONS, *APPLICATION_OPTIONS))
+        assert (f" {option}=" in text) == (option not in others)
 
 
 def test_plan_says_what_is_written_where(tmp_path: object) -> None:

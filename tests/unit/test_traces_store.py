@@ -8,10 +8,11 @@ import pytest
 from builders import clock, manifest, trial_row
 from trace_tables import SECOND, file_row, files_table, process, segment, segments_table, tables
 
+from leadline import _core
 from leadline.errors import ResultError, UsageError
 from leadline.store import traces
 from leadline.store.reader import open_result
-from leadline.store.trace_tables import TraceTables
+from leadline.store.trace_tables import COUNTERS, OWN_COUNTERS, TIMES, TraceTables
 from leadline.store.writer import create_result
 
 
@@ -94,3 +95,9 @@ def test_a_full_disk_leaves_no_half_result(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(UsageError, match="No space left"):
         store(tmp_path / "r", tables())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_tables_have_a_column_for_everything_that_tracers_count() -> None:
+    counters, times = _core.traced_counters()
+    assert sorted(counters) == sorted((*COUNTERS, *OWN_COUNTERS))
+    assert tuple(times) == TIMES

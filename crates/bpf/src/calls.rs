@@ -1,6 +1,8 @@
 //! Every call that the tracer counts, listed once: its name, what its time counts as, how it names files.
 
-use crate::vocabulary::{COUNTERS, KINDS, SHAPES};
+use leadline_record::trace::COUNTERS;
+
+use crate::vocabulary::{KINDS, SHAPES};
 use Kind::{Meta, None, Read, Sync, Write};
 
 /// What the time of a call counts as.

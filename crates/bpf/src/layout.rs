@@ -1,8 +1,7 @@
 //! The shapes that the program in the kernel writes; `program/layout.h` says the same in C.
 
 use aya::Pod;
-
-use crate::vocabulary::{COUNTERS, TIMES};
+use leadline_record::trace::{COUNTERS, TIMES};
 
 pub const CALL_NUMBERS: usize = 512;
 pub const OPCODES: usize = 64;
@@ -77,6 +76,7 @@ pub struct Thread {
     pub copied_in_bytes: u64,
     pub copied_out_bytes: u64,
     pub faults: u64,
+    last_path: [u64; 5],
     cache: [Cached; CACHED],
     pub calls: [Tally; SLOTS],
     pub histograms: [[u64; HISTOGRAM_BUCKETS]; KINDS],
@@ -156,6 +156,14 @@ impl Thread {
         thread.image = image;
         thread.tgid = pid;
         thread.tid = pid;
+        thread
+    }
+
+    /// A thread of a process that runs already. Others may use its files at the same time.
+    pub fn running(image: u32, pid: u32, tid: u32) -> Box<Self> {
+        let mut thread = Self::waiting(image, pid);
+        thread.tid = tid;
+        thread.concurrent = 1;
         thread
     }
 }

@@ -14,7 +14,7 @@ mod vocabulary;
 pub use calls::CALLS;
 pub use error::BpfError;
 pub use layout::Segment;
+pub use leadline_record::trace::{COUNTERS, TIMES};
 pub use outcome::{Call, FileRow, Image, Latencies, Trace};
 pub use session::{Options, Session};
 pub use support::unavailable;
-pub use vocabulary::{COUNTERS, TIMES};

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use leadline_record::trace::{COUNTERS, TIMES};
+
 use crate::calls::{CALLS, Kind};
 use crate::events::{Collected, Totals};
 use crate::layout::{
     EVENT_EXEC, EVENT_EXIT, EVENT_FORK, KINDS, ProcessEvent, Row, Segment, bucket_middle_ns,
 };
-use crate::vocabulary::{COUNTERS, LOST, TIMES};
+use crate::vocabulary::LOST;
 
 /// A process that was followed by its number, before its exec.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +17,8 @@ pub struct Root {
     pub image: u32,
     pub pid: u32,
     pub copy: i32,
+    /// It ran already when it was followed, so that what it did since is its own.
+    pub running: bool,
 }
 
 /// Latencies of one kind: (ns, count), and which of read, write, meta and sync it is.
@@ -170,6 +174,7 @@ impl Sources {
                 pid: root.pid,
                 copy: root.copy,
                 end: "running",
+                started_ns: self.started_ns,
                 ..Known::default()
             };
             known.insert(root.image, waiting);
@@ -189,7 +194,7 @@ impl Sources {
                 ..Known::default()
             });
         }
-        for root in &self.roots {
+        for root in self.roots.iter().filter(|root| !root.running) {
             known.remove(&root.image);
         }
         known

@@ -1,5 +1,6 @@
 //! From the first process that is followed to the counts of all: load, follow, finish.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,19 +98,60 @@ impl Session {
 
     /// Follows a process that waits before its exec, and all its descendants.
     pub fn follow(&mut self, pid: u32, copy: i32) -> Result<(), BpfError> {
+        let image = self.next_root()?;
+        self.insert(pid, &Thread::waiting(image, pid))?;
+        self.roots.push(Root {
+            image,
+            pid,
+            copy,
+            running: false,
+        });
+        Ok(())
+    }
+
+    /// Follows a process that runs already, with its threads, and all that it starts from now on. False where
+    /// it has ended meanwhile. Its CPU time is not known: the counts begin in the middle of its life.
+    pub fn attach(&mut self, pid: u32) -> Result<bool, BpfError> {
+        let image = self.next_root()?;
+        let mut seen = BTreeSet::new();
+        // A thread that starts while the list is read is met in the next round, or followed from its parent.
+        loop {
+            let new: Vec<u32> = tasks(pid).filter(|tid| !seen.contains(tid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for tid in new {
+                self.insert(tid, &Thread::running(image, pid, tid))?;
+                seen.insert(tid);
+            }
+        }
+        if seen.is_empty() {
+            return Ok(false);
+        }
+        self.roots.push(Root {
+            image,
+            pid,
+            copy: 0,
+            running: true,
+        });
+        Ok(true)
+    }
+
+    fn next_root(&self) -> Result<u32, BpfError> {
         let image = self.roots.len() as u32 + 1;
         if image >= ROOTS_MAX {
             return Err(BpfError::new(
-                "more than 4,095 copies",
-                "ask for fewer copies",
+                "more than 4,095 processes to follow",
+                "follow fewer of them",
             ));
         }
-        let thread = Thread::waiting(image, pid);
-        self.threads.insert(pid, *thread, 0).map_err(|error| {
-            BpfError::failed(&format!("process {pid} cannot be followed"), &error)
-        })?;
-        self.roots.push(Root { image, pid, copy });
-        Ok(())
+        Ok(image)
+    }
+
+    fn insert(&mut self, tid: u32, thread: &Thread) -> Result<(), BpfError> {
+        self.threads.insert(tid, thread, 0).map_err(|error| {
+            BpfError::failed(&format!("process {tid} cannot be followed"), &error)
+        })
     }
 
     /// Detaches, and gives what was counted. Times count from `started_monotonic_ns`.
@@ -169,6 +211,14 @@ impl Drop for Session {
             let _ = reader.join();
         }
     }
+}
+
+/// The threads of a process, none where it has ended.
+fn tasks(pid: u32) -> impl Iterator<Item = u32> {
+    std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 fn take(program: &mut Ebpf, name: &str) -> Result<Map, BpfError> {

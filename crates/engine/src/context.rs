@@ -2,14 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use crate::error::Failure;
 use crate::interval::{IntervalSet, Schedule};
 use crate::job::Job;
 use crate::pattern::Pattern;
 use crate::sys::clock::Clock;
 use crate::sys::process::CpuTime;
+use crate::watch::Alarm;
 
 /// How a thread ended.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,16 +52,13 @@ pub struct Context {
     pub clock: Clock,
     pub pattern: Pattern,
     pub schedule: Schedule,
-    /// Begin nothing new.
-    pub stop: AtomicBool,
+    /// Rung when the collector has something to do.
+    pub alarm: Alarm,
     /// Do not even wait for what is in flight.
     pub abandon: AtomicBool,
     pub hands: Vec<Hand>,
-    failure: Mutex<Option<Failure>>,
     origin: Mutex<Option<u64>>,
     started: Condvar,
-    rung: Mutex<bool>,
-    bell: Condvar,
 }
 
 /// A panic elsewhere is reported elsewhere; the data behind these locks is plain.
@@ -81,50 +77,15 @@ impl Context {
             pattern,
             schedule,
             hands,
-            stop: AtomicBool::new(false),
+            alarm: Alarm::default(),
             abandon: AtomicBool::new(false),
-            failure: Mutex::new(None),
             origin: Mutex::new(None),
             started: Condvar::new(),
-            rung: Mutex::new(false),
-            bell: Condvar::new(),
         }
-    }
-
-    /// Ends the trial with `failure`; the first one counts.
-    pub fn fail(&self, failure: Failure) {
-        lock(&self.failure).get_or_insert(failure);
-        self.stop.store(true, Ordering::Relaxed);
-        self.ring();
-    }
-
-    pub fn failure(&self) -> Option<Failure> {
-        lock(&self.failure).clone()
-    }
-
-    #[inline(always)]
-    pub fn is_stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
     }
 
     pub fn is_abandoned(&self) -> bool {
         self.abandon.load(Ordering::Relaxed)
-    }
-
-    /// Wakes the collector.
-    pub fn ring(&self) {
-        *lock(&self.rung) = true;
-        self.bell.notify_one();
-    }
-
-    /// Waits until someone rings, at most `timeout`.
-    pub fn wait_for_bell(&self, timeout: Duration) {
-        let rung = lock(&self.rung);
-        let (mut rung, _) = self
-            .bell
-            .wait_timeout_while(rung, timeout, |rung| !*rung)
-            .unwrap_or_else(PoisonError::into_inner);
-        *rung = false;
     }
 
     /// Starts all threads at once; returns the start on the trial's clock.

@@ -61,6 +61,8 @@ pub enum EngineName {
     Radosstriper,
     Libsmbclient,
     Xrootd,
+    Libnfs,
+    S3,
 }
 
 impl EngineName {
@@ -81,6 +83,8 @@ impl EngineName {
             Self::Radosstriper => "radosstriper",
             Self::Libsmbclient => "libsmbclient",
             Self::Xrootd => "xrootd",
+            Self::Libnfs => "libnfs",
+            Self::S3 => "s3",
         }
     }
 

@@ -9,244 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::EngineError;
 use crate::job::EngineName;
-use crate::metadata::Operation;
-use crate::sys::libcephfs::Libcephfs;
-use crate::sys::librados::Librados;
-use crate::sys::libradosstriper::Libradosstriper;
-use crate::sys::libsmbclient::Libsmbclient;
-use crate::sys::xrootd::Xrootd;
-
-/// How an option is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    Text,
-    /// Bytes, with K, M or G (IEC) behind.
-    Size,
-    /// A whole number; its default may be empty.
-    Number,
-}
-
-/// One option of a scheme, as `leadline engines NAME` prints it.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Choice {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub default: &'static str,
-    pub words: &'static str,
-}
-
-/// One way to reach storage without a mount.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Scheme {
-    pub name: &'static str,
-    #[serde(skip)]
-    pub engine: EngineName,
-    pub example: &'static str,
-    pub words: &'static str,
-    /// Debian's package with its library.
-    pub package: &'static str,
-    pub choices: &'static [Choice],
-    /// What a metadata job can do there.
-    pub operations: &'static [Operation],
-}
-
-const CONF: Choice = Choice {
-    name: "conf",
-    kind: Kind::Text,
-    default: "",
-    words: "Ceph's configuration file; empty: CEPH_CONF, or /etc/ceph/ceph.conf",
-};
-const USER: Choice = Choice {
-    name: "user",
-    kind: Kind::Text,
-    default: "admin",
-    words: "the part of the Ceph user's name behind `client.`",
-};
-const KEYRING: Choice = Choice {
-    name: "keyring",
-    kind: Kind::Text,
-    default: "",
-    words: "the file with the user's key; empty: what the configuration says",
-};
-
-const TIMEOUT: Choice = Choice {
-    name: "timeout",
-    kind: Kind::Number,
-    default: "20",
-    words: "seconds that a request waits for its answer",
-};
-
-impl Scheme {
-    /// Why this host cannot use it; `None` where its library is there.
-    pub fn missing(&self) -> Option<String> {
-        let found = match self.engine {
-            EngineName::Rados => Librados::get().map(|_| ()),
-            EngineName::Libcephfs => Libcephfs::get().map(|_| ()),
-            EngineName::Xrootd => Xrootd::get().map(|_| ()),
-            EngineName::Libsmbclient => Libsmbclient::get().map(|_| ()),
-            EngineName::Radosstriper => Librados::get().and(Libradosstriper::get().map(|_| ())),
-            _ => Ok(()),
-        };
-        found
-            .err()
-            .map(|missing| format!("{}; {}", missing.words, missing.remedy))
-    }
-}
-
-/// All schemes.
-pub const SCHEMES: &[Scheme] = &[
-    Scheme {
-        name: "rados",
-        engine: EngineName::Rados,
-        example: "rados://pool/namespace?object_size=4M&user=bench",
-        words: "objects of a Ceph pool through librados, asynchronous: no file system, no cache",
-        package: "librados2",
-        choices: &[
-            CONF,
-            USER,
-            KEYRING,
-            Choice {
-                name: "object_size",
-                kind: Kind::Size,
-                default: "4M",
-                words: "a file of the job is cut into objects of this size",
-            },
-        ],
-        operations: &[Operation::FirstByte],
-    },
-    Scheme {
-        name: "radosstriper",
-        engine: EngineName::Radosstriper,
-        example: "radosstriper://pool?stripe_unit=1M&stripe_count=4&object_size=4M&user=bench",
-        words: "files striped over a Ceph pool's objects through libradosstriper, as XRootD's Ceph plug-in keeps them",
-        package: "libradosstriper1",
-        choices: &[
-            CONF,
-            USER,
-            KEYRING,
-            Choice {
-                name: "stripe_unit",
-                kind: Kind::Size,
-                default: "4M",
-                words: "bytes that go to one object before the next one's turn, a multiple of 64K",
-            },
-            Choice {
-                name: "stripe_count",
-                kind: Kind::Number,
-                default: "1",
-                words: "objects that a file is spread over at a time",
-            },
-            Choice {
-                name: "object_size",
-                kind: Kind::Size,
-                default: "4M",
-                words: "an object's size, a multiple of stripe_unit",
-            },
-            Choice {
-                name: "calls",
-                kind: Kind::Text,
-                default: "aio",
-                words: "aio: the library's asynchronous calls; threads: its blocking ones, a thread for each in flight",
-            },
-        ],
-        operations: &[Operation::FirstByte],
-    },
-    Scheme {
-        name: "cephfs",
-        engine: EngineName::Libcephfs,
-        example: "cephfs:///projects?user=bench&fs=cephfs",
-        words: "CephFS through libcephfs, without the kernel: as many threads as operations in flight",
-        package: "libcephfs2",
-        choices: &[
-            CONF,
-            USER,
-            KEYRING,
-            Choice {
-                name: "fs",
-                kind: Kind::Text,
-                default: "",
-                words: "the file system's name; empty: the cluster's default",
-            },
-        ],
-        operations: Operation::ALL,
-    },
-    Scheme {
-        name: "smb",
-        engine: EngineName::Libsmbclient,
-        example: "smb://user@host:445/share/directory?credentials=/root/.smbcredentials",
-        words: "a share of an SMB server through libsmbclient: a connection and a thread for each operation in flight",
-        package: "libsmbclient",
-        choices: &[
-            Choice {
-                name: "credentials",
-                kind: Kind::Text,
-                default: "",
-                words: "a file with username=, password= and domain= lines; empty: LEADLINE_SMB_PASSWORD has the password",
-            },
-            Choice {
-                name: "domain",
-                kind: Kind::Text,
-                default: "",
-                words: "the user's domain or workgroup",
-            },
-            Choice {
-                name: "protocol",
-                kind: Kind::Text,
-                default: "",
-                words: "the highest dialect, for example SMB2_10 or SMB3_11; empty: the library's highest",
-            },
-            Choice {
-                name: "encrypt",
-                kind: Kind::Text,
-                default: "no",
-                words: "yes: nothing goes over the wire in clear",
-            },
-            TIMEOUT,
-            Choice {
-                name: "smb_conf",
-                kind: Kind::Text,
-                default: "",
-                words: "a smb.conf to follow; empty: none is read",
-            },
-        ],
-        operations: Operation::ALL,
-    },
-    Scheme {
-        name: "root",
-        engine: EngineName::Xrootd,
-        example: "root://host:1094//directory?timeout=60",
-        words: "files of an XRootD server through its own client, asynchronous, with vector reads",
-        package: "libxrdcl3",
-        choices: &[
-            Choice {
-                name: "timeout",
-                kind: Kind::Number,
-                default: "60",
-                words: "seconds that a request waits for its answer",
-            },
-            Choice {
-                name: "connect_timeout",
-                kind: Kind::Number,
-                default: "10",
-                words: "seconds that a connection may take",
-            },
-            Choice {
-                name: "streams",
-                kind: Kind::Number,
-                default: "1",
-                words: "TCP connections to the server, from 1 to 16",
-            },
-            Choice {
-                name: "readv",
-                kind: Kind::Number,
-                default: "1",
-                words: "reads handed over together that go as one vector read; 1: none do, 1024 at most",
-            },
-        ],
-        operations: Operation::ALL,
-    },
-];
+pub use crate::schemes::{Choice, Kind, SCHEMES, Scheme};
 
 /// A URL that was read: `container` is the pool (`rados`), `path` what follows it, without `/` at either end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -284,11 +47,7 @@ impl Location {
                 known.join(", ")
             )));
         };
-        if url.chars().any(char::is_control) {
-            return Err(refuse(format!("{url:?} holds a control character")));
-        }
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let authority = place.split('/').next().unwrap_or_default();
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
         if authority
             .rsplit_once('@')
             .is_some_and(|(user, _)| user.contains(':'))
@@ -297,6 +56,10 @@ impl Location {
                 "{name}://…: a password has no place in a URL; see `leadline engines {name}` for where it has one"
             )));
         }
+        if url.chars().any(char::is_control) {
+            return Err(refuse(format!("{url:?} holds a control character")));
+        }
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (container, path) = place.split_once('/').unwrap_or((place, ""));
         let location = Self {
             url: url.to_owned(),
@@ -342,9 +105,41 @@ impl Location {
         size_of(self.text(name)).unwrap_or_default()
     }
 
+    /// Bytes of a part of an object; those of an object where it is not cut.
+    pub fn part_bytes(&self) -> u64 {
+        match self.text("part_size") {
+            "" => self.size("object_size"),
+            _ => self.size("part_size"),
+        }
+    }
+
     /// An option that is a number; `None` where it is empty.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.text(name).parse().ok()
+    }
+
+    /// The server of a container `server:port`, and the port.
+    pub fn server(&self) -> Option<(&str, Option<u16>)> {
+        match self.container.rsplit_once(':') {
+            Some((server, port)) if !port.contains(']') => {
+                Some((server, Some(port.parse().ok().filter(|port| *port > 0)?)))
+            }
+            _ => Some((&self.container, None)),
+        }
+    }
+
+    /// The server that a URL names itself; `None` where something else names it.
+    pub fn server_name(&self) -> Option<&str> {
+        match self.scheme {
+            "nfs" => self.server().map(|(server, _)| server),
+            "s3" => {
+                let place = self.text("endpoint").strip_prefix("http://")?;
+                let place = place.split('/').next()?;
+                let port_at = place.rfind(':').filter(|at| !place[*at..].contains(']'));
+                Some(&place[..port_at.unwrap_or(place.len())])
+            }
+            _ => None,
+        }
     }
 
     /// All options, those left out with their defaults.
@@ -363,6 +158,11 @@ impl Location {
 
     fn check(&self, scheme: &Scheme) -> Result<(), EngineError> {
         let example = scheme.example;
+        if scheme.name == "s3" && self.text("endpoint").contains('@') {
+            let words =
+                "endpoint= holds an @: credentials belong into the environment or a profile=";
+            return Err(EngineError::Job(words.to_owned()));
+        }
         let wrong = match scheme.name {
             "rados" | "radosstriper" if self.container.is_empty() => Some("the pool is missing"),
             "rados" | "radosstriper" if self.path.contains('/') => {
@@ -375,11 +175,11 @@ impl Location {
             "root" if self.path.contains(['?', '&']) => Some("the path must not hold `?` or `&`"),
             "smb" if self.user_and_host().1.is_empty() => Some("the host is missing"),
             "smb" if self.path.is_empty() => Some("the share is missing"),
-            "cephfs" | "smb" | "root"
-                if self.path.split('/').any(|part| part == ".." || part == ".") =>
-            {
+            "cephfs" | "smb" | "root" if self.climbs() => {
                 Some("the path must not hold `.` or `..`")
             }
+            "nfs" => self.wrong_with_nfs(),
+            "s3" => self.wrong_with_s3(),
             _ => None,
         };
         match wrong {
@@ -391,9 +191,58 @@ impl Location {
         }
     }
 
+    fn climbs(&self) -> bool {
+        self.path.split('/').any(|part| part == ".." || part == ".")
+    }
+
+    fn wrong_with_nfs(&self) -> Option<&'static str> {
+        let port_of = |name: &str| self.number(name).is_none_or(|port| port < 65_536);
+        match self.server() {
+            _ if self.container.is_empty() => Some("the server is missing"),
+            None => Some("the port is no number from 1 to 65535"),
+            Some((server, _)) if server.contains('@') => Some("a user is given by uid="),
+            Some((_, Some(_))) if !self.text("nfsport").is_empty() => {
+                Some("the port is given twice")
+            }
+            _ if self.climbs() => Some("the path must not hold `.` or `..`"),
+            _ if !matches!(self.text("version"), "3" | "4") => Some("version is 3 or 4"),
+            _ if !port_of("nfsport") || !port_of("mountport") => Some("a port is at most 65535"),
+            _ if !matches!(self.number("timeout"), Some(1..=3600)) => {
+                Some("timeout is from 1 to 3600 seconds")
+            }
+            _ => None,
+        }
+    }
+
+    fn wrong_with_s3(&self) -> Option<&'static str> {
+        let endpoint = self.text("endpoint");
+        let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let (object, part) = (self.size("object_size"), self.part_bytes());
+        match endpoint.strip_prefix("http://") {
+            _ if self.container.is_empty() => Some("the bucket is missing"),
+            _ if !self.container.bytes().all(named) => Some("no bucket has such a name"),
+            _ if endpoint.is_empty() => Some("endpoint= is missing"),
+            _ if endpoint.starts_with("https://") => Some(
+                "https:// is not part of this version: name an http:// endpoint, or a proxy of your own",
+            ),
+            None | Some("") => Some("endpoint= is no http://host:port"),
+            Some(place) if place.contains('/') && !place.ends_with('/') => {
+                Some("endpoint= is a host and a port, without a path")
+            }
+            _ if self.climbs() => Some("the prefix must not hold `.` or `..`"),
+            _ if part > object || !object.is_multiple_of(part.max(1)) => {
+                Some("object_size is a multiple of part_size")
+            }
+            _ if !matches!(self.number("timeout"), Some(1..=3600)) => {
+                Some("timeout is from 1 to 3600 seconds")
+            }
+            _ => None,
+        }
+    }
+
     fn check_sizes(&self) -> Result<(), EngineError> {
         let wrong = match self.scheme {
-            "rados" => wrong_object_size(self.size("object_size")),
+            "rados" | "s3" => wrong_object_size(self.size("object_size")),
             "radosstriper" if !matches!(self.text("calls"), "aio" | "threads") => {
                 Some("calls must be aio or threads")
             }
@@ -459,7 +308,8 @@ fn options(scheme: &Scheme, query: &str) -> Result<BTreeMap<&'static str, String
             )));
         };
         let value = decoded(value)?;
-        if choice.kind == Kind::Size && size_of(&value).is_none() {
+        let may_be_empty = choice.default.is_empty() && value.is_empty();
+        if choice.kind == Kind::Size && size_of(&value).is_none() && !may_be_empty {
             return Err(EngineError::Job(format!(
                 "{name}: {value:?} is no size; write it like {}",
                 choice.default
@@ -563,6 +413,22 @@ mod tests {
             ("smb://host/share/../x", ".."),
             ("smb://host/share?timeout=0", "3600"),
             ("smb://host/share?encrypt=maybe", "yes or no"),
+            ("nfs:///export", "the server is missing"),
+            ("nfs://host:port/export", "the port"),
+            ("nfs://host:1/export?nfsport=2", "twice"),
+            ("nfs://host/a/../b", ".."),
+            ("nfs://host/a?version=2", "3 or 4"),
+            ("nfs://host/a?uid=me", "no number"),
+            ("nfs://host/a?timeout=0", "3600"),
+            ("s3://?endpoint=http://h", "the bucket is missing"),
+            ("s3://b", "endpoint= is missing"),
+            ("s3://b?endpoint=https://h", "https"),
+            ("s3://b?endpoint=host:80", "http://host:port"),
+            ("s3://b?endpoint=http://key:secret@h", "profile="),
+            (
+                "s3://b?endpoint=http://h&object_size=1M&part_size=3M",
+                "multiple of part_size",
+            ),
             ("ftp://x", "no scheme"),
             ("nothing", "no URL"),
         ] {
@@ -583,6 +449,8 @@ mod tests {
             let _ = Location::parse(&text);
             let _ = Location::parse(&format!("rados://{text}"));
             let _ = Location::parse(&format!("cephfs:///{text}"));
+            let _ = Location::parse(&format!("nfs://{text}"));
+            let _ = Location::parse(&format!("s3://{text}?endpoint=http://{text}"));
         }
     }
 }

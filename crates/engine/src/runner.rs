@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use leadline_record::{RecordError, Writer};
-use serde_json::{Value, json};
+use leadline_record::RecordError;
+use serde_json::Value;
 
 use crate::Interrupts;
 use crate::collector::Collector;
@@ -15,70 +15,44 @@ use crate::context::{Context, ThreadEnd, lock};
 use crate::error::EngineError;
 use crate::io::io_uring::Ring;
 use crate::io::mmap::Mmap;
+use crate::io::nfs::Nfs;
 use crate::io::null::Null;
 use crate::io::pooled::Pooled;
 use crate::io::psync::Psync;
 use crate::io::rados::Rados;
 use crate::io::radosstriper::RadosStriper;
+use crate::io::s3::S3;
 use crate::io::xrootd::Xrootd;
 use crate::job::{EngineName, Job};
+use crate::opening::{create_record, follow_parent, record_error};
 use crate::progress::Progress;
 use crate::summary::Ending;
 use crate::sys::clock::unix_ns;
-use crate::sys::process::{CpuTime, die_with_parent, process_cpu};
+use crate::sys::process::{CpuTime, process_cpu};
+use crate::watch::{Cause, Watch, notes_on_stuck};
 use crate::worker::{self, Worker};
 
-/// How often signals and the deadline are looked at.
-const LOOK: Duration = Duration::from_millis(50);
 /// What operations in flight get to end after a stop; then threads give up waiting for them.
 const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(500);
-const DRAIN_AFTER_SIGNAL: Duration = Duration::from_secs(5);
 /// What a thread gets to notice that it should give up.
 const GIVE_UP: Duration = Duration::from_millis(500);
-
-/// Why a trial was stopped before its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Signal,
-    Deadline,
-    Failure,
-}
-
-struct Stop {
-    cause: Cause,
-    at: Instant,
-    abandoned: Option<Instant>,
-}
 
 /// Runs `job`, writing its record to `record_path` as it goes; returns the summary.
 ///
 /// Errors: a job that cannot be run, a record that cannot be written. Failures of the trial's own I/O are
 /// in the summary.
 pub fn run(job: Job, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
-    if let Some(parent) = job.parent_pid {
-        die_with_parent(parent).map_err(|_| {
-            EngineError::Other(format!(
-                "the program that asked for this trial (pid {parent}) is gone"
-            ))
-        })?;
-    }
+    follow_parent(job.parent_pid)?;
     let begun = Instant::now();
     let context = Arc::new(Context::new(job));
-    let header = json!({
-        "format": "leadline.record/1",
-        "version": env!("CARGO_PKG_VERSION"),
-        "clock": context.clock.name(),
-        "created_unix_ns": unix_ns(),
-        "job": serde_json::to_value(&context.job).unwrap_or(Value::Null),
-    });
-    let record = |error: RecordError| record_error(error, record_path);
-    let writer = Writer::create(record_path, &header).map_err(record)?;
+    let record = |error| record_error(error, record_path);
+    let writer = create_record(record_path, &context.clock, &context.job)?;
+    let deadline = begun + Duration::from_nanos(context.job.deadline_ns);
     let mut runner = Runner {
         context: &context,
         collector: Collector::new(&context, writer),
-        signal,
-        deadline: begun + Duration::from_nanos(context.job.deadline_ns),
-        stop: None,
+        watch: Watch::new(&context.alarm, signal, deadline, DRAIN_AFTER_DEADLINE),
+        abandoned: None,
         progress: Progress::default(),
     };
     spawn(&context)?;
@@ -92,13 +66,6 @@ pub fn run(job: Job, record_path: &Path, signal: Interrupts) -> Result<Value, En
     runner
         .finish(origin_ns, started_unix_ns, cpu)
         .map_err(record)
-}
-
-fn record_error(error: RecordError, path: &Path) -> EngineError {
-    match error {
-        RecordError::Io(error) => EngineError::system(&error, "write the trial record", path),
-        other => EngineError::Other(other.to_string()),
-    }
 }
 
 fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
@@ -127,6 +94,10 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         EngineName::Libcephfs | EngineName::Libsmbclient => {
             |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
         }
+        EngineName::Libnfs => {
+            |context, thread| worker::run::<Nfs>(context, thread, Worker::run_queued)
+        }
+        EngineName::S3 => |context, thread| worker::run::<S3>(context, thread, Worker::run_queued),
     };
     for thread in 0..context.job.numjobs {
         let shared = Arc::clone(context);
@@ -135,7 +106,7 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
             .name(format!("load-{thread}"))
             .spawn(move || body(&shared, thread));
         if let Err(error) = spawned {
-            context.stop.store(true, Ordering::Relaxed);
+            context.alarm.stop();
             context.start();
             return Err(EngineError::Other(format!(
                 "cannot start thread {thread} of numjobs={}: {error}",
@@ -149,9 +120,9 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
 struct Runner<'a> {
     context: &'a Context,
     collector: Collector<'a>,
-    signal: Interrupts<'a>,
-    deadline: Instant,
-    stop: Option<Stop>,
+    watch: Watch<'a>,
+    /// When threads were told to wait for nothing any more.
+    abandoned: Option<Instant>,
     progress: Progress,
 }
 
@@ -159,8 +130,7 @@ impl Runner<'_> {
     fn wait_until_ready(&mut self) {
         let ready = |context: &Context| context.hands.iter().all(|hand| lock(&hand.tray).ready);
         while !ready(self.context) && !self.has_given_up() {
-            self.context.wait_for_bell(LOOK);
-            self.look();
+            self.wait();
         }
     }
 
@@ -170,14 +140,13 @@ impl Runner<'_> {
             let now_ns = self.context.clock.now_ns().saturating_sub(origin_ns);
             let collected = self.collector.collect(now_ns);
             if collected.is_err() {
-                self.halt(Cause::Failure);
+                self.watch.halt(Cause::Failure);
             }
             if done || self.has_given_up() {
                 return collected;
             }
             self.report(now_ns);
-            self.context.wait_for_bell(LOOK);
-            self.look();
+            self.wait();
         }
     }
 
@@ -189,42 +158,17 @@ impl Runner<'_> {
             .collect()
     }
 
-    /// Looks at signals, failures and the deadline; gives up on threads that had their time.
-    fn look(&mut self) {
-        if self.context.failure().is_some() {
-            self.halt(Cause::Failure);
+    /// Waits for the bell, and looks; tells threads to give up that had their time.
+    fn wait(&mut self) {
+        self.watch.wait();
+        if self.abandoned.is_none() && self.watch.has_drained() {
+            self.context.abandon.store(true, Ordering::Relaxed);
+            self.abandoned = Some(Instant::now());
         }
-        if (self.signal)().is_some() {
-            self.halt(Cause::Signal);
-        }
-        if Instant::now() >= self.deadline {
-            self.halt(Cause::Deadline);
-        }
-        if let Some(stop) = &mut self.stop {
-            let patience = match stop.cause {
-                Cause::Deadline => DRAIN_AFTER_DEADLINE,
-                Cause::Signal | Cause::Failure => DRAIN_AFTER_SIGNAL,
-            };
-            if stop.abandoned.is_none() && stop.at.elapsed() >= patience {
-                self.context.abandon.store(true, Ordering::Relaxed);
-                stop.abandoned = Some(Instant::now());
-            }
-        }
-    }
-
-    fn halt(&mut self, cause: Cause) {
-        self.context.stop.store(true, Ordering::Relaxed);
-        let at = Instant::now();
-        self.stop.get_or_insert(Stop {
-            cause,
-            at,
-            abandoned: None,
-        });
     }
 
     fn has_given_up(&self) -> bool {
-        let abandoned = self.stop.as_ref().and_then(|stop| stop.abandoned);
-        abandoned.is_some_and(|at| at.elapsed() >= GIVE_UP)
+        self.abandoned.is_some_and(|at| at.elapsed() >= GIVE_UP)
     }
 
     fn report(&mut self, now_ns: u64) {
@@ -280,36 +224,11 @@ impl Runner<'_> {
         } else {
             ended_ns
         };
-        let state = match (&self.stop, context.failure()) {
-            (_, Some(_)) => "error",
-            (
-                None
-                | Some(Stop {
-                    cause: Cause::Failure,
-                    ..
-                }),
-                None,
-            ) => "complete",
-            (
-                Some(Stop {
-                    cause: Cause::Signal,
-                    ..
-                }),
-                None,
-            ) => "interrupted",
-            (
-                Some(Stop {
-                    cause: Cause::Deadline,
-                    ..
-                }),
-                None,
-            ) => "deadline",
-        };
         let notes = notes(context, &stuck_threads, &ends, done_ns);
         let (mut writer, totals, threads) = self.collector.finish(done_ns)?;
         let summary = Ending {
             context,
-            state,
+            state: self.watch.state(),
             started_unix_ns,
             ended_ns,
             totals,
@@ -339,9 +258,7 @@ fn notes(
             }
         }
     }
-    for thread in stuck {
-        notes.push(format!("thread {thread} did not come back from the kernel"));
-    }
+    notes.extend(notes_on_stuck(stuck));
     let abandoned: u32 = ends.iter().flatten().map(|end| end.abandoned).sum();
     if abandoned > 0 {
         notes.push(format!(

@@ -39,7 +39,7 @@ impl Ending<'_> {
         let bytes: u64 = self.totals.all.iter().map(|sums| sums.bytes).sum();
         json!({
             "state": self.state,
-            "error": self.context.failure(),
+            "error": self.context.alarm.failure(),
             "started_unix_ns": self.started_unix_ns,
             "ramp_ns": job.ramp_time_ns.min(last_done_ns),
             "measured_ns": last_done_ns.saturating_sub(job.ramp_time_ns),

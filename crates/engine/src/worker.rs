@@ -91,7 +91,7 @@ pub fn run<'a, E: Engine>(context: &'a Context, thread: u32, body: fn(&mut Worke
     }));
     let end = outcome.unwrap_or_else(|_| {
         let what = "the engine itself failed (a bug in leadline: please report it)";
-        context.fail(Failure::found(
+        context.alarm.fail(Failure::found(
             FailureKind::Io,
             "run",
             "engine".as_ref(),
@@ -101,7 +101,7 @@ pub fn run<'a, E: Engine>(context: &'a Context, thread: u32, body: fn(&mut Worke
         ThreadEnd::default()
     });
     lock(&hand.tray).end = Some(end);
-    context.ring();
+    context.alarm.ring();
 }
 
 fn run_guarded<'a, E: Engine>(
@@ -120,11 +120,11 @@ fn run_guarded<'a, E: Engine>(
             tray.notes = worker.engine.notes();
         }
     }
-    context.ring();
+    context.alarm.ring();
     match prepared {
         Ok(mut worker) => worker.run(body),
         Err(failure) => {
-            context.fail(failure);
+            context.alarm.fail(failure);
             ThreadEnd::default()
         }
     }
@@ -205,7 +205,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         if let Some(file) = self.engine.vanished() {
             let path = self.context.job.file_path(self.thread, file as u32);
             let what = "the file was deleted while the trial used it";
-            self.context.fail(Failure::found(
+            self.context.alarm.fail(Failure::found(
                 FailureKind::Vanished,
                 "close",
                 &path,
@@ -274,7 +274,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         }
         // A sync covers only writes that have ended.
         if self.phase == Phase::Draining && self.total_in_flight() == 0 {
-            let wanted = job.end_fsync && self.context.failure().is_none();
+            let wanted = job.end_fsync && self.context.alarm.failure().is_none();
             self.phase = if wanted {
                 Phase::Syncing(0)
             } else {
@@ -297,10 +297,11 @@ impl<'a, E: Engine> Worker<'a, E> {
     /// The end of an interval, of the runtime, or of the trial.
     #[cold]
     fn pause(&mut self, now: u64) {
-        if self.phase == Phase::Running && (now >= self.end_ns || self.context.is_stopping()) {
+        if self.phase == Phase::Running && (now >= self.end_ns || self.context.alarm.is_stopping())
+        {
             self.phase = Phase::Draining;
         }
-        if self.context.failure().is_some() && self.phase != Phase::Done {
+        if self.context.alarm.failure().is_some() && self.phase != Phase::Done {
             self.phase = Phase::Draining;
         }
         let index = self.context.schedule.index_at(now);
@@ -346,7 +347,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             tray.full = Some(full);
             tray.passed = index;
         }
-        self.context.ring();
+        self.context.alarm.ring();
     }
 
     fn hand_over_rest(&mut self) {
@@ -388,6 +389,7 @@ impl<'a, E: Engine> Worker<'a, E> {
     fn fail_engine(&self, errno: i32) {
         let path = self.context.job.file_path(self.thread, 0);
         self.context
+            .alarm
             .fail(Failure::system(errno, "submission", &path, 0));
     }
 }

@@ -59,6 +59,16 @@ impl BpfSession {
             .map_err(failed)
     }
 
+    /// Follow a process that runs already, and all that it starts; false where it has ended.
+    fn attach(&self, pid: u32) -> PyResult<bool> {
+        let mut session = self.session.lock().map_err(|_| ended())?;
+        session
+            .as_mut()
+            .ok_or_else(ended)?
+            .attach(pid)
+            .map_err(failed)
+    }
+
     /// Detach, and give what was counted.
     fn finish<'py>(
         &self,

@@ -21,7 +21,7 @@ mod _core {
     #[pymodule_export]
     use super::bpf::{BpfSession, bpf_calls, bpf_unavailable};
     #[pymodule_export]
-    use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls};
+    use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls, traced_counters};
     #[pymodule_export]
     use super::volume::{Volume, parse_location, schemes};
     #[pymodule_export]

@@ -24,6 +24,12 @@ pub fn traced_calls() -> Vec<&'static str> {
     CALLS.iter().map(|(name, _, _)| *name).collect()
 }
 
+/// The names of what is counted of a file, and of its times, in seconds.
+#[pyfunction]
+pub fn traced_counters() -> (Vec<&'static str>, Vec<&'static str>) {
+    (COUNTERS.to_vec(), TIMES.to_vec())
+}
+
 /// All logs of one trial as columns; a log that cannot be read is named in `unreadable`.
 #[pyfunction]
 pub fn read_trace_logs<'py>(

@@ -1,11 +1,14 @@
 //! Storage behind a URL, for what Python does there outside trials: workspaces, marks, space.
 
+use std::ffi::{CStr, CString};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leadline_engine::location::{Location, SCHEMES};
+use leadline_engine::volume::names::Names;
 use leadline_engine::volume::{self, Outcome, VolumeError};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
@@ -34,6 +37,7 @@ pub fn parse_location<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, Py
     found.set_item("engine", location.engine().name())?;
     found.set_item("container", &location.container)?;
     found.set_item("path", &location.path)?;
+    found.set_item("server", location.server_name())?;
     found.set_item("options", location.options())?;
     found.set_item("object_bytes", location.size("object_size"))?;
     Ok(found)
@@ -58,6 +62,36 @@ fn refused(error: VolumeError) -> PyErr {
 
 fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> PyResult<T> {
     py.detach(work).map_err(refused)
+}
+
+fn file_name(name: &str) -> PyResult<CString> {
+    CString::new(name).map_err(|_| PyValueError::new_err("a name holds a zero byte"))
+}
+
+impl Volume {
+    /// One operation on a name in a directory, by a hold on names that ends with it.
+    fn named(
+        &self,
+        py: Python<'_>,
+        operation: &'static str,
+        directory: &str,
+        name: &str,
+        act: impl FnOnce(&mut dyn Names, &CStr) -> i32 + Send,
+    ) -> PyResult<()> {
+        let file = file_name(name)?;
+        detached(py, || {
+            let mut names = self.inner.names()?;
+            let mut code = names.enter(Path::new(directory));
+            if code >= 0 {
+                code = act(&mut *names, &file);
+                names.leave();
+            }
+            if code < 0 {
+                return Err(VolumeError::new(-code, operation, name));
+            }
+            Ok(())
+        })
+    }
 }
 
 #[pymethods]
@@ -102,6 +136,18 @@ impl Volume {
     ) -> PyResult<bool> {
         let until = Instant::now() + Duration::from_secs_f64(slice_s.clamp(0.0, 86_400.0));
         detached(py, || self.inner.remove_files(directory, prefix, until))
+    }
+
+    /// Both names lie in `directory`.
+    fn rename(&self, py: Python<'_>, directory: &str, name: &str, new: &str) -> PyResult<()> {
+        let new = file_name(new)?;
+        self.named(py, "rename", directory, name, |names, name| {
+            names.rename(name, &new)
+        })
+    }
+
+    fn unlink(&self, py: Python<'_>, directory: &str, name: &str) -> PyResult<()> {
+        self.named(py, "unlink", directory, name, |names, name| names.unlink(name))
     }
 
     fn remove_directory(&self, py: Python<'_>, directory: &str, mark: &str) -> PyResult<()> {

@@ -2,12 +2,13 @@
 
 use std::mem::offset_of;
 
+use leadline_record::trace::calls::checksum;
 use leadline_record::trace::layout::{
     CHUNK_FILES, CHUNK_HISTOGRAM, CHUNK_NAMES, CHUNK_SEGMENTS, CHUNK_THREAD, ChunkHead, FileRecord,
-    Header, MAGIC, NameHead, PAGE_BYTES, SegmentRecord, SideRecord, TAG_FILE, TAG_READ, VERSION,
-    chunk_check,
+    Header, MAGIC, NameHead, PAGE_BYTES, SEGMENT_WRITTEN, SEGMENTS_AT, SegmentRecord, SideRecord,
+    TAG_FILE, TAG_READ, VERSION, chunk_check,
 };
-use leadline_record::trace::{Call, Columns, TraceError, read};
+use leadline_record::trace::{CALLS, CALLS_CHECKSUM, Call, Columns, TraceError, read};
 use proptest::prelude::*;
 
 const START_TICKS: u64 = 1_000_000;
@@ -18,6 +19,10 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 
 /// A log of these chunks (kind, extra, payload), each of one page; segments are the last `segments` chunks.
 fn log(chunks: &[(u16, u64, Vec<u8>)], segments: usize) -> Vec<u8> {
+    log_of(VERSION, chunks, segments)
+}
+
+fn log_of(version: u32, chunks: &[(u16, u64, Vec<u8>)], segments: usize) -> Vec<u8> {
     let main_bytes = ((chunks.len() - segments) * PAGE_BYTES) as u64;
     let segments_bytes = (segments * PAGE_BYTES) as u64;
     let mut bytes = vec![0; PAGE_BYTES];
@@ -25,7 +30,7 @@ fn log(chunks: &[(u16, u64, Vec<u8>)], segments: usize) -> Vec<u8> {
     put(
         &mut bytes,
         offset_of!(Header, version),
-        &VERSION.to_le_bytes(),
+        &version.to_le_bytes(),
     );
     for (at, value) in [
         (offset_of!(Header, ticks_per_second), 1_000_000_000),
@@ -39,6 +44,8 @@ fn log(chunks: &[(u16, u64, Vec<u8>)], segments: usize) -> Vec<u8> {
         ),
         (offset_of!(Header, segments_bytes), segments_bytes),
         (offset_of!(Header, segments_used), segments_bytes),
+        (offset_of!(Header, calls), CALLS.len() as u64),
+        (offset_of!(Header, calls_checksum), CALLS_CHECKSUM),
     ] {
         put(&mut bytes, at, &u64::to_le_bytes(value));
     }
@@ -150,14 +157,41 @@ fn segment(start: u32, call: Call) -> Vec<u8> {
         offset_of!(SegmentRecord, call),
         &(call as u16).to_le_bytes(),
     );
+    put(
+        &mut bytes,
+        offset_of!(SegmentRecord, flags),
+        &SEGMENT_WRITTEN.to_le_bytes(),
+    );
     bytes
 }
 
 fn whole() -> Vec<u8> {
+    let room = vec![0; SEGMENTS_AT - size_of::<ChunkHead>()];
+    let unwritten = vec![0; 3 * size_of::<SegmentRecord>()];
+    let segments = [
+        room,
+        segment(5, Call::read),
+        segment(6, Call::read),
+        unwritten,
+    ];
+    whole_of(VERSION, segments.concat())
+}
+
+/// As version 1 had it: segments begin after the chunk's head, and all that it counts were written.
+fn whole_of_version_1() -> Vec<u8> {
+    let unmarked = |start| {
+        let mut bytes = segment(start, Call::read);
+        put(&mut bytes, offset_of!(SegmentRecord, flags), &[0, 0]);
+        bytes
+    };
+    let mut bytes = whole_of(1, [unmarked(5), unmarked(6)].concat());
+    put(&mut bytes, offset_of!(Header, calls), &[0; 16]);
+    bytes
+}
+
+fn whole_of(version: u32, segments: Vec<u8>) -> Vec<u8> {
     let mut histogram = vec![0; 8 * 100];
     put(&mut histogram, 8 * 10, &2_u64.to_le_bytes());
-    let mut segments = segment(5, Call::read);
-    segments.extend(segment(6, Call::read));
     let chunks = [
         (CHUNK_THREAD, 0, vec![0; 8 * 448]),
         (CHUNK_NAMES, 0, name(7, b"/a/file")),
@@ -165,7 +199,7 @@ fn whole() -> Vec<u8> {
         (CHUNK_HISTOGRAM, 0, histogram),
         (CHUNK_SEGMENTS, START_TICKS, segments),
     ];
-    log(&chunks, 1)
+    log_of(version, &chunks, 1)
 }
 
 fn read_counts(bytes: &[u8]) -> Result<(u64, u64, bool), TraceError> {
@@ -177,13 +211,52 @@ fn read_counts(bytes: &[u8]) -> Result<(u64, u64, bool), TraceError> {
 
 #[test]
 fn a_whole_log_is_read_with_names_counts_and_segments() {
+    holds_all(&whole());
+}
+
+#[test]
+fn a_log_of_version_1_is_read_as_ever() {
+    holds_all(&whole_of_version_1());
+}
+
+fn holds_all(bytes: &[u8]) {
     let mut columns = Columns::new(0);
-    columns.add(whole().as_slice()).expect("it is whole");
+    columns.add(bytes).expect("it is whole");
     assert_eq!(columns.paths, [b"/a/file"]);
     assert_eq!(columns.segments.start_ns, [5, 11]);
     assert_eq!(columns.segments.file, [0, 0]);
-    let (reads, bytes, _) = read_counts(&whole()).expect("it is whole");
+    let (reads, bytes, _) = read_counts(bytes).expect("it is whole");
     assert_eq!((reads, bytes), (2, 300));
+}
+
+/// The header of a log whose writer had a list of this length and checksum.
+fn of_calls(count: u64, checksum: u64) -> Vec<u8> {
+    let mut bytes = whole();
+    put(&mut bytes, offset_of!(Header, calls), &count.to_le_bytes());
+    let at = offset_of!(Header, calls_checksum);
+    put(&mut bytes, at, &checksum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_log_of_another_list_of_calls_is_refused_and_says_what_to_do() {
+    let longer = CALLS.len() as u64 + 1;
+    for (count, checksum) in [(longer, CALLS_CHECKSUM), (CALLS.len() as u64, 1), (2, 3)] {
+        let error =
+            read(of_calls(count, checksum).as_slice()).expect_err("its names would be wrong");
+        assert!(matches!(error, TraceError::OtherCalls { .. }), "{error}");
+        assert!(
+            error.to_string().contains("install leadline anew"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_log_of_the_beginning_of_the_list_is_read() {
+    let earlier = checksum(CALLS.len() - 3);
+    assert_ne!(earlier, CALLS_CHECKSUM);
+    holds_all(&of_calls(CALLS.len() as u64 - 3, earlier));
 }
 
 #[test]

@@ -17,9 +17,38 @@ pub fn rate() -> u64 {
 /// Now.
 #[inline(always)]
 pub fn ticks() -> u64 {
-    if TICKS_PER_SECOND.load(Relaxed) == 0 {
+    if !is_counter() {
         return kernel_ns();
     }
+    counter()
+}
+
+/// Is it the CPU's counter? So it stays, once it is.
+#[inline(always)]
+pub fn is_counter() -> bool {
+    TICKS_PER_SECOND.load(Relaxed) != 0
+}
+
+/// How a call's clock is read: looking once whether it is the counter spares the second look.
+#[derive(Clone, Copy)]
+pub enum Clock {
+    Counter,
+    Either,
+}
+
+impl Clock {
+    /// Now.
+    #[inline(always)]
+    pub fn now(self) -> u64 {
+        match self {
+            Self::Counter => counter(),
+            Self::Either => ticks(),
+        }
+    }
+}
+
+#[inline(always)]
+fn counter() -> u64 {
     // SAFETY: every x86-64 CPU has the instruction, and it touches no memory.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
@@ -28,8 +57,8 @@ pub fn ticks() -> u64 {
 fn kernel_ns() -> u64 {
     // A call from the constructor of another library, before ours: one call must not be timed by two clocks.
     crate::process::start();
-    if TICKS_PER_SECOND.load(Relaxed) != 0 {
-        return ticks();
+    if is_counter() {
+        return counter();
     }
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -3,7 +3,9 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use leadline_record::trace::layout::{FileRecord, MODULE_POSIX, MODULE_STDIO, NOTE_OTHER};
+use leadline_record::trace::layout::{
+    FileRecord, MODULE_POSIX, MODULE_STDIO, NOTE_OTHER, SideRecord,
+};
 
 use crate::process::{self, Process, lost};
 use crate::thread::{CACHED, Thread};
@@ -37,13 +39,20 @@ pub struct Description {
     pub stream_position: AtomicU64,
 }
 
-/// What a thread found behind a descriptor the last time.
-#[repr(C, align(32))]
+/// What a thread found behind a descriptor the last time, in one cache line. Zeros hold for what is not known.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
 pub struct Cached {
-    /// All bits the other way round: zeros are what no descriptor has.
-    key_inverted: u64,
-    description: *const Description,
-    record: *mut FileRecord,
+    key: u64,
+    /// Null for what is no file.
+    pub record: *mut FileRecord,
+    /// The record's; null where it has none yet.
+    pub sides: [*mut SideRecord; 2],
+    /// Bits of an offset that is not aligned to the file's blocks.
+    pub misaligned: u64,
+    pub description: *const Description,
+    /// The kernel is to be asked for the position after each call.
+    pub asks_position: bool,
 }
 
 /// An open file, and the calling thread's record of it.
@@ -66,12 +75,6 @@ fn description(process: &'static Process, place: usize) -> &'static Description 
     unsafe { &*table.wrapping_add(place) }
 }
 
-/// The two modules of one descriptor do not take each other's place.
-#[inline(always)]
-fn cache_slot(index: usize, module: u16) -> usize {
-    (index ^ (usize::from(module) * (CACHED / 2))) % CACHED
-}
-
 fn checked(fd: i32) -> Option<usize> {
     usize::try_from(fd).ok().filter(|fd| *fd < DESCRIPTORS_MAX)
 }
@@ -79,28 +82,62 @@ fn checked(fd: i32) -> Option<usize> {
 /// What is behind `fd`, if it is a file; the thread's record of it.
 #[inline(always)]
 pub fn place(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
-    let index = fd as u32 as usize;
-    if index < DESCRIPTORS_MAX {
-        let key = entry(thread.process(), index).load(Relaxed) ^ (u64::from(module) << 63);
-        let cached = &thread.cached[cache_slot(index, module)];
-        if cached.key_inverted == !key {
-            if cached.record.is_null() {
-                return None;
-            }
-            // SAFETY: descriptions and records are never unmapped while the state is valid.
-            let description = unsafe { &*cached.description };
-            return Some(Place {
-                description,
-                record: cached.record,
-            });
-        }
+    match known(thread, fd, module) {
+        Some(cached) if !cached.record.is_null() => Some(Place {
+            // SAFETY: set where the record is, and descriptions are never unmapped.
+            description: unsafe { &*cached.description },
+            record: cached.record,
+        }),
+        _ => find(thread, fd, module),
     }
-    find(thread, fd, module)
+}
+
+/// What the thread found behind `fd`, if that is still so; without a record it is nothing or no file.
+#[inline(always)]
+pub fn known(thread: &Thread, fd: i32, module: u16) -> Option<&Cached> {
+    let index = fd as u32 as usize;
+    if index >= DESCRIPTORS_MAX {
+        return None;
+    }
+    // SAFETY: within the table, which is never unmapped.
+    let key = unsafe { &*thread.descriptors.wrapping_add(index) }.load(Relaxed);
+    let cached = &thread.cached[usize::from(module)][index % CACHED];
+    (cached.key == key).then_some(cached)
+}
+
+/// A side of the record has just been begun.
+pub fn keep_side(
+    thread: &mut Thread,
+    (fd, module): (i32, u16),
+    record: *mut FileRecord,
+    direction: usize,
+) {
+    let cached = &mut thread.cached[usize::from(module)][fd as u32 as usize % CACHED];
+    if cached.record == record && !record.is_null() {
+        // SAFETY: records are never unmapped, and this one is the thread's.
+        cached.sides[direction] = unsafe { side_of(record, direction) };
+    }
+}
+
+/// A record's side, null where it has none yet.
+#[inline(always)]
+pub unsafe fn side_of(record: *const FileRecord, direction: usize) -> *mut SideRecord {
+    // SAFETY: promised by the caller.
+    core::ptr::with_exposed_provenance_mut(unsafe { (*record).sides[direction] } as usize)
+}
+
+#[inline(never)]
+fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
+    // Programs write to pipes and sockets, too, and wait for these.
+    if known(thread, fd, module).is_some_and(|cached| cached.key != 0 && cached.record.is_null()) {
+        return None;
+    }
+    look_up(thread, fd, module)
 }
 
 #[cold]
 #[inline(never)]
-fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
+fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
     let process = thread.process();
     let Some(index) = checked(fd) else {
         if fd >= 0 {
@@ -119,10 +156,22 @@ fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
         process::flag(thread.header(), NOTE_OTHER);
         core::ptr::null_mut()
     };
-    thread.cached[cache_slot(index, module)] = Cached {
-        key_inverted: !(key ^ (u64::from(module) << 63)),
-        description,
+    let side = |direction| {
+        if record.is_null() {
+            return core::ptr::null_mut();
+        }
+        // SAFETY: records are never unmapped, and this one is the thread's.
+        unsafe { side_of(record, direction) }
+    };
+    // Block sizes are powers of two; an unknown one (0) aligns everything.
+    let alignment = description.alignment.load(Relaxed);
+    thread.cached[usize::from(module)][index % CACHED] = Cached {
+        key,
         record,
+        sides: [side(0), side(1)],
+        misaligned: u64::from(alignment.saturating_sub(1)),
+        description,
+        asks_position: description.flags.load(Relaxed) & ASK_POSITION != 0,
     };
     (!record.is_null()).then_some(Place {
         description,
@@ -167,6 +216,18 @@ fn learn(description: &Description, status: &libc::stat) {
         .alignment
         .store(status.st_blksize as u32, Relaxed);
     description.kind.store(kind, Relaxed);
+}
+
+/// The program has asked the kernel what is behind a descriptor.
+pub fn told(thread: &Thread, fd: i32, status: &libc::stat) {
+    let process = thread.process();
+    let key = checked(fd).map_or(0, |index| entry(process, index).load(Acquire));
+    if key != 0 {
+        let description = description(process, (key as u32 - 1) as usize);
+        if description.kind.load(Relaxed) == UNKNOWN {
+            learn(description, status);
+        }
+    }
 }
 
 /// A descriptor that was open before us, or was opened by a way that we do not see.

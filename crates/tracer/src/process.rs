@@ -12,6 +12,7 @@ use leadline_record::trace::layout::{
     CLOCK_COUNTER, CLOCK_MONOTONIC, COMMAND_BYTES, END_EXIT, END_NONE, EXECUTABLE_BYTES, Header,
     MAGIC, NOTE_BYTES, NOTE_CUT, PAGE_BYTES, VERSION,
 };
+use leadline_record::trace::{CALLS, CALLS_CHECKSUM};
 
 use crate::descriptors::DESCRIPTORS_BYTES;
 use crate::environment::{self, Settings};
@@ -273,6 +274,8 @@ fn fill(header: &mut Header, pid: u32, unix_ns: u64, main_bytes: u64, segments_b
     header.ticks_per_second = if rate == 0 { 1_000_000_000 } else { rate };
     header.start_ticks = clock::ticks();
     header.start_unix_ns = unix_ns;
+    header.calls = CALLS.len() as u64;
+    header.calls_checksum = CALLS_CHECKSUM;
     header.pid = pid;
     header.parent_pid = sys::parent_id();
     header.kernel_start = kernel_start();

@@ -1,29 +1,28 @@
 //! Segments: one record a call, in chunks of the thread's own.
 
-use core::sync::atomic::compiler_fence;
+use core::mem::offset_of;
+use core::sync::atomic::{Ordering::Release, compiler_fence};
 
 use leadline_record::trace::Call;
 use leadline_record::trace::layout::{
     CALL_EXTENSION, CHUNK_SEGMENTS, ChunkHead, PAGE_BYTES, SEGMENT_EXTENDED, SEGMENT_NO_LENGTH,
-    SEGMENT_NO_OFFSET, SegmentRecord,
+    SEGMENT_NO_OFFSET, SEGMENT_WRITTEN, SEGMENTS_AT, SegmentRecord,
 };
 
 use crate::chunks::{self, Wanted};
 use crate::process::{Process, lost};
 use crate::thread::Thread;
 
-const PAGES_MAX: u16 = 64;
-const RECORD_BYTES: u32 = size_of::<SegmentRecord>() as u32;
+const PAGES_MAX: u16 = 8;
 
 /// Where the thread's next segment goes.
 #[repr(C)]
 pub struct SegmentCursor {
-    pub wanted: bool,
-    pages: u16,
-    used: u32,
-    room: u32,
-    chunk: *mut ChunkHead,
+    next: *mut SegmentRecord,
+    end: *mut SegmentRecord,
     last_start: u64,
+    pages: u16,
+    pub wanted: bool,
 }
 
 /// One call, as a segment tells it.
@@ -31,7 +30,7 @@ pub struct SegmentCursor {
 pub struct Segment {
     pub call: Call,
     pub start: u64,
-    pub end: u64,
+    pub ticks: u64,
     pub file: u32,
     pub offset: Option<u64>,
     pub length: Option<u64>,
@@ -41,8 +40,8 @@ pub struct Segment {
 impl SegmentCursor {
     /// Another thread goes on with this state: its segments are a chunk of their own.
     pub fn leave(&mut self) {
-        self.used = 0;
-        self.room = 0;
+        self.next = core::ptr::null_mut();
+        self.end = core::ptr::null_mut();
         self.pages = 0;
     }
 
@@ -58,60 +57,110 @@ impl SegmentCursor {
         if chunk.is_null() {
             return false;
         }
-        self.chunk = chunk;
+        let bytes = usize::from(pages) * PAGE_BYTES;
+        let payload_bytes = (bytes - size_of::<ChunkHead>()) as u32;
+        // SAFETY: the chunk's pages are resident and ours. Each record tells itself whether it was written.
+        unsafe { (&raw mut (*chunk).used).write_volatile(payload_bytes) };
+        self.next = chunk.wrapping_byte_add(SEGMENTS_AT).cast();
+        // Where only one record has room: an extension needs another.
+        self.end = chunk
+            .wrapping_byte_add(bytes)
+            .cast::<SegmentRecord>()
+            .wrapping_sub(1);
         self.pages = pages;
-        self.used = 0;
-        self.room = u32::from(pages) * PAGE_BYTES as u32 - size_of::<ChunkHead>() as u32;
         self.last_start = start;
         true
     }
 
+    /// A segment that is not the first of its chunk and fits into one record; else false.
     #[inline(always)]
-    fn push(&mut self, record: SegmentRecord) {
-        let place = self
-            .chunk
-            .wrapping_add(1)
-            .wrapping_byte_add(self.used as usize);
+    pub fn append_again(&mut self, segment: &Segment) -> bool {
+        if self.next >= self.end || !self.is_narrow(segment) {
+            return false;
+        }
+        let start = segment.start.wrapping_sub(self.last_start) as u32;
+        self.last_start = segment.start;
+        self.push(segment, start, flags(segment));
+        true
+    }
+
+    /// A call that began before the one that was recorded last (a signal handler's) wraps, and is not.
+    #[inline(always)]
+    fn is_narrow(&self, segment: &Segment) -> bool {
+        let delta = segment.start.wrapping_sub(self.last_start);
+        let result = segment.result.wrapping_add(1 << 31) as u64;
+        (delta | segment.ticks | segment.length.unwrap_or(0) | result) >> 32 == 0
+    }
+
+    #[inline(always)]
+    fn push(&mut self, segment: &Segment, start: u32, flags: u16) {
+        let place = self.next;
+        self.next = place.wrapping_add(1);
         // SAFETY: callers have made room; the chunk's pages are resident and this thread's.
-        unsafe { place.cast::<SegmentRecord>().write(record) };
-        self.used += RECORD_BYTES;
-        compiler_fence(core::sync::atomic::Ordering::Release);
-        // SAFETY: as above.
-        unsafe { (&raw mut (*self.chunk).used).write_volatile(self.used) };
+        unsafe {
+            (*place).start = start;
+            (*place).duration = segment.ticks as u32;
+            (*place).file = segment.file;
+            (*place).offset = segment.offset.unwrap_or(0);
+            (*place).length = segment.length.unwrap_or(0) as u32;
+            (*place).result = segment.result as u32;
+            finish(place, segment.call as u16, flags);
+        }
+    }
+
+    /// What does not fit into the record that follows: the start, the upper halves of length, duration and result.
+    fn push_extension(&mut self, segment: &Segment) {
+        let place = self.next;
+        self.next = place.wrapping_add(1);
+        // SAFETY: as in `push`.
+        unsafe {
+            (*place).start = (segment.length.unwrap_or(0) >> 32) as u32;
+            (*place).duration = (segment.ticks >> 32) as u32;
+            (*place).file = segment.file;
+            (*place).offset = segment.start;
+            (*place).result = (segment.result >> 32) as u32;
+            finish(place, CALL_EXTENSION, SEGMENT_WRITTEN);
+        }
     }
 }
 
-/// Writes a segment down, or counts it as lost.
+/// A record is there once its flags are: last, and in one go with the call.
 #[inline(always)]
+unsafe fn finish(place: *mut SegmentRecord, call: u16, flags: u16) {
+    const { assert!(offset_of!(SegmentRecord, call) + 2 == offset_of!(SegmentRecord, flags)) };
+    let both = u32::from(call) | u32::from(flags) << 16;
+    compiler_fence(Release);
+    // SAFETY: promised by the caller; both fields are four aligned bytes.
+    unsafe { (&raw mut (*place).call).cast::<u32>().write_volatile(both) };
+}
+
+/// Writes a segment down, or counts it as lost.
 pub fn append(thread: &mut Thread, segment: &Segment) {
+    if thread.segments.append_again(segment) {
+        return;
+    }
     let cursor = &thread.segments;
-    if cursor.used + 2 * RECORD_BYTES > cursor.room && !renew(thread, segment.start) {
+    if cursor.next >= cursor.end && !renew(thread, segment.start) {
         thread.lost(lost::SEGMENTS);
         return;
     }
     let cursor = &mut thread.segments;
-    // A call that began before the one that was recorded last (a signal handler's) wraps, and gets an extension.
-    let delta = segment.start.wrapping_sub(cursor.last_start);
-    let duration = segment.end.wrapping_sub(segment.start);
-    let length = segment.length.unwrap_or(0);
-    let wide = (delta | duration | length) >> 32 != 0
-        || i64::from(segment.result as i32) != segment.result;
-    if wide {
-        extend(cursor, segment, duration, length);
+    let (mut start, mut flags) = (0, flags(segment));
+    if cursor.is_narrow(segment) {
+        start = segment.start.wrapping_sub(cursor.last_start) as u32;
+    } else {
+        cursor.push_extension(segment);
+        flags |= SEGMENT_EXTENDED;
     }
     cursor.last_start = segment.start;
-    cursor.push(SegmentRecord {
-        start: if wide { 0 } else { delta as u32 },
-        duration: duration as u32,
-        file: segment.file,
-        call: segment.call as u16,
-        flags: flag(segment.offset.is_none(), SEGMENT_NO_OFFSET)
-            | flag(segment.length.is_none(), SEGMENT_NO_LENGTH)
-            | flag(wide, SEGMENT_EXTENDED),
-        offset: segment.offset.unwrap_or(0),
-        length: length as u32,
-        result: segment.result as u32,
-    });
+    cursor.push(segment, start, flags);
+}
+
+#[inline(always)]
+fn flags(segment: &Segment) -> u16 {
+    SEGMENT_WRITTEN
+        | flag(segment.offset.is_none(), SEGMENT_NO_OFFSET)
+        | flag(segment.length.is_none(), SEGMENT_NO_LENGTH)
 }
 
 #[inline(always)]
@@ -123,18 +172,4 @@ fn flag(set: bool, bit: u16) -> u16 {
 fn renew(thread: &mut Thread, start: u64) -> bool {
     let (process, id) = (thread.process(), thread.id);
     thread.segments.renew(process, id, start)
-}
-
-#[cold]
-fn extend(cursor: &mut SegmentCursor, segment: &Segment, duration: u64, length: u64) {
-    cursor.push(SegmentRecord {
-        start: (length >> 32) as u32,
-        duration: (duration >> 32) as u32,
-        file: segment.file,
-        call: CALL_EXTENSION,
-        flags: 0,
-        offset: segment.start,
-        length: 0,
-        result: (segment.result >> 32) as u32,
-    });
 }

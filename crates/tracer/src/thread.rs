@@ -6,17 +6,18 @@ use core::arch::asm;
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, compiler_fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
 
 use leadline_record::trace::Kind;
 use leadline_record::trace::layout::{
     CHUNK_FILES, CHUNK_HISTOGRAM, CHUNK_THREAD, ChunkHead, FILE_OTHERS, FileRecord,
-    HISTOGRAM_BUCKETS, Header, PAGE_BYTES, SideRecord, TAG_FILE, TAG_READ, TAG_WRITE, ThreadRecord,
+    HISTOGRAM_BUCKETS, HISTOGRAM_TICKS, Header, PAGE_BYTES, SideRecord, TAG_FILE, TAG_READ,
+    TAG_WRITE, ThreadRecord,
 };
 
 use crate::chunks::{self, Cursor, Wanted};
 use crate::descriptors::Cached;
-use crate::paths::CachedPath;
+use crate::paths::Recent;
 use crate::process::{self, Process, lost};
 use crate::segments::SegmentCursor;
 use crate::sys;
@@ -30,33 +31,45 @@ const LEFT: u32 = 3;
 pub const THREADS_MAX: usize = 4096;
 pub const THREADS_BYTES: usize = THREADS_MAX * size_of::<Thread>();
 pub const CACHED: usize = 64;
-pub const CACHED_PATHS: usize = 16;
 pub const PATH_ROOM: usize = 8192;
 pub const DIRECTORY_ROOM: usize = 4096;
 
-/// One thread's state. Zeros are a valid, free one.
+/// One thread's state. Zeros are a valid, free one. What every call needs is in its first lines.
 #[repr(C, align(64))]
 pub struct Thread {
     pub state: AtomicU32,
     pub number: u32,
-    pub process: *const Process,
+    pub descriptors: *const AtomicU64,
     pub calls: *mut u64,
-    pub histograms: [*mut u64; 4],
     pub segments: SegmentCursor,
+    pub histograms: [Histogram; 4],
+    pub process: *const Process,
     pub others: *mut FileRecord,
     pub others_sides: [*mut SideRecord; 2],
     pub files: Cursor,
     pub names: Cursor,
     pub id: u32,
-    pub cached: [Cached; CACHED],
-    pub paths: [CachedPath; CACHED_PATHS],
+    /// By module: the two of one descriptor do not take each other's place.
+    pub cached: [[Cached; CACHED]; 2],
+    /// The file that a path was found to be the last time.
+    pub last_file: u32,
+    pub paths: Recent,
     pub path: [u8; PATH_ROOM],
     pub directory: [u8; DIRECTORY_ROOM],
     pub directory_bytes: u32,
     pub directory_generation: u32,
 }
 
+/// Counts of latencies by bucket, and below which latency there is room: 0 until they are there.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Histogram {
+    pub below_ticks: u64,
+    pub counts: *mut u64,
+}
+
 unsafe extern "C" {
+    static mut leadline_no_thread: [u8; 64];
     fn leadline_slot_thread() -> *mut *mut Thread;
     fn leadline_slot_before_vfork() -> *mut *mut Thread;
 }
@@ -66,6 +79,11 @@ static VFORK_CHILD: AtomicU32 = AtomicU32::new(u32::MAX);
 
 fn vfork_child() -> *mut Thread {
     VFORK_CHILD.as_ptr().cast()
+}
+
+/// What a thread has that has no state: its state's word, the only one that is read, is never IDLE.
+fn no_thread() -> *mut Thread {
+    (&raw mut leadline_no_thread).cast()
 }
 
 #[inline(always)]
@@ -90,7 +108,7 @@ fn set_current(thread: *mut Thread) {
 
 /// After a fork: the state belongs to the parent.
 pub fn forget() {
-    set_current(core::ptr::null_mut());
+    set_current(no_thread());
 }
 
 /// Is this the child of a vfork, which borrows its parent's memory?
@@ -123,17 +141,27 @@ pub struct Entered {
 /// Enters the thread's state; None when there is nothing to record in, which is counted where it can be.
 #[inline(always)]
 pub fn enter() -> Option<Entered> {
+    enter_idle().or_else(|| enter_first(current()))
+}
+
+/// Enters the state that the thread has already, when it is not in use.
+#[inline(always)]
+pub fn enter_idle() -> Option<Entered> {
     let current = current();
-    if let Some(thread) = NonNull::new(current) {
-        // SAFETY: a state is never unmapped; in a child of a fork it is all zeros.
-        let state = unsafe { &thread.as_ref().state };
-        if state.load(Relaxed) == IDLE {
-            state.store(BUSY, Relaxed);
-            compiler_fence(AcqRel);
-            return Some(Entered { thread });
-        }
+    // SAFETY: a state is never unmapped; in a child of a fork it is all zeros. The places of a thread without a
+    // state, and of the child of a vfork, have this one word. While it is IDLE only its thread writes it.
+    let (state, word) = unsafe {
+        let state = &*(&raw const (*current).state);
+        (state, state.as_ptr().read())
+    };
+    if word == IDLE {
+        state.store(BUSY, Relaxed);
+        compiler_fence(AcqRel);
+        // SAFETY: the variable is never null.
+        let thread = unsafe { NonNull::new_unchecked(current) };
+        return Some(Entered { thread });
     }
-    enter_first(current)
+    None
 }
 
 #[cold]
@@ -142,8 +170,8 @@ fn enter_first(thread: *mut Thread) -> Option<Entered> {
     if thread == vfork_child() {
         return None;
     }
-    // SAFETY: a state is never unmapped.
-    if !thread.is_null() && unsafe { (*thread).state.load(Relaxed) } == BUSY {
+    // SAFETY: as in `enter`.
+    if unsafe { &*(&raw const (*thread).state) }.load(Relaxed) == BUSY {
         // A signal handler interrupted the recording of a call with one of its own.
         let process = process::existing()?;
         process::count(chunks::header(process), lost::NESTED);
@@ -244,6 +272,7 @@ fn furnish(process: &'static Process, thread: &mut Thread, number: u32) -> bool 
     }
     thread.calls = chunk.wrapping_add(1).cast();
     thread.process = process;
+    thread.descriptors = process.descriptors().cast();
     thread.number = number;
     thread.id = sys::thread_id();
     thread.segments.wanted = process.segments_wanted.load(Relaxed) != 0;
@@ -335,8 +364,12 @@ impl Thread {
         }
         // SAFETY: the chunk's pages are resident and ours.
         unsafe { (&raw mut (*chunk).used).write_volatile(8 * HISTOGRAM_BUCKETS as u32) };
-        self.histograms[kind as usize] = chunk.wrapping_add(1).cast();
-        self.histograms[kind as usize]
+        let counts = chunk.wrapping_add(1).cast();
+        self.histograms[kind as usize] = Histogram {
+            below_ticks: HISTOGRAM_TICKS,
+            counts,
+        };
+        counts
     }
 }
 
@@ -363,7 +396,7 @@ fn register_end(thread: *mut Thread) {
 unsafe extern "C" fn at_end(thread: *mut c_void) {
     let thread: *mut Thread = thread.cast();
     if current() == thread {
-        set_current(core::ptr::null_mut());
+        set_current(no_thread());
         // SAFETY: a state is never unmapped, and it was this thread's until now.
         unsafe { (*thread).state.store(LEFT, Release) };
     }

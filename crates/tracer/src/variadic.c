@@ -11,7 +11,9 @@
 
 #define STATIC_TLS __attribute__((tls_model("initial-exec")))
 
-__thread void *leadline_thread STATIC_TLS;
+// What a thread has before its first call: a state that is never idle, so that one comparison finds both.
+char leadline_no_thread[64] __attribute__((aligned(64)));
+__thread void *leadline_thread STATIC_TLS = leadline_no_thread;
 __thread void *leadline_thread_before_vfork STATIC_TLS;
 __thread void *leadline_vfork_return STATIC_TLS;
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.application import CopyTrace, account_of, application_metrics, copies_of
+from leadline.analysis.coherence import coherence_metrics
+from leadline.analysis.costs import add_costs
+from leadline.spec.coherence import LAGS, WORDS
 from leadline.spec.metadata import OPERATIONS
 from leadline.store.tables import LatencyRow, TrialRow
 
@@ -38,6 +41,20 @@ _OF_COPIES = {
 APPLICATION_COMPARED = ("run_time", "read_write_time", "agg_perf_by_slowest")  # the first is what is asked
 
 
+# What an operation, or a byte of it, costs the client besides time.
+_COSTS = {
+    "client_cpu_per_operation": MetricKind("ns", False, "CPU time of engine and client daemon per operation"),
+    "wire_per_byte": MetricKind("B/B", False, "bytes on the wire per byte of work"),
+    "wire_per_operation": MetricKind("B", False, "bytes on the wire per operation"),
+}
+COST_METRICS = tuple(_COSTS)
+# What one way to a file system sees of another.
+_SEEN: dict[str, MetricKind] = {
+    **{f"seen_{name}": MetricKind("ns", False, f"time until seen: {WORDS[name]}") for name in LAGS},
+    "shared_bandwidth": MetricKind("B/s", True, "bandwidth of two writers in one file"),
+}
+
+
 # What stands before a metric's name: the direction of a mixed work, or a metadata operation.
 _PREFIXES = ("read", "write", "sync", "meta", *OPERATIONS)
 
@@ -64,6 +81,25 @@ def metric_operation(name: str) -> str | None:
     return next((operation for operation in OPERATIONS if name.startswith(f"{operation}_")), None)
 
 
+STAGE_TIME = "stage_time_"
+
+
+def metric_stage(name: str) -> str | None:
+    """The stage of a pipeline that a metric is the time of; None for every other metric."""
+    return name.removeprefix(STAGE_TIME) if name.startswith(STAGE_TIME) else None
+
+
+def _stage_kind(name: str) -> MetricKind | None:
+    stage = metric_stage(name)
+    return None if stage is None else MetricKind("s", False, f"time of stage {stage}")
+
+
+def stage_names(job: Mapping[str, object]) -> tuple[str, ...]:
+    """The stages of a pipeline's JSON, in order; none for every other job."""
+    found = job.get("pipeline")
+    return tuple(str(stage["stage"]) for stage in found) if isinstance(found, list | tuple) else ()
+
+
 def operation_label(work: str, operation: str) -> str:
     """How one operation of a metadata work is named where each has a line."""
     return work if work == operation else f"{work} {operation}"
@@ -71,7 +107,8 @@ def operation_label(work: str, operation: str) -> str:
 
 def metric_kind(name: str) -> MetricKind:
     """The kind of a metric, by its name with or without a direction or an operation in front."""
-    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name)
+    of_program = PROGRAM_METRICS.get(name) or _OF_COPIES.get(name) or (_COSTS | _SEEN).get(name)
+    of_program = of_program or _stage_kind(name)
     if of_program is not None:
         return of_program
     before = next((prefix for prefix in _PREFIXES if name.startswith(f"{prefix}_")), None)
@@ -100,6 +137,8 @@ def known_metrics() -> tuple[str, ...]:
     return (
         *plain,
         "cpu_per_operation",
+        *COST_METRICS,
+        *_SEEN,
         *(f"{d}_{m}" for d in ("read", "write") for m in plain),
         "sync_latency_mean",
         *("run_time", "io_time", *(f"{d}_{m}" for d in ("meta", "sync") for m in latency)),
@@ -116,6 +155,8 @@ def primary_metric(job: Mapping[str, object]) -> str:
         return "io_time" if job["pace"] == "recorded" else "run_time"
     if "command" in job:
         return APPLICATION_COMPARED[0]
+    if "questions" in job:
+        return "shared_bandwidth"
     size = job["bs"]
     return "bandwidth" if isinstance(size, int) and size >= LARGE_BLOCK_BYTES else "iops"
 
@@ -128,6 +169,10 @@ def default_metrics(job: Mapping[str, object]) -> tuple[str, ...]:
     if "script" in job:
         moved = [name for name in ("read", "write") if job[f"{name}_bytes"]]
         return (primary_metric(job), *(f"{name}_latency_p99" for name in moved))
+    if "pipeline" in job:
+        return (APPLICATION_COMPARED[0], *(f"{STAGE_TIME}{name}" for name in stage_names(job)))
+    if "questions" in job:
+        return ()  # a writer's readers are no alternatives to each other
     if "command" in job:
         return APPLICATION_COMPARED[: 1 if job.get("trace") == "off" else None]
     operations = job.get("operations")
@@ -154,11 +199,14 @@ def trial_metrics(
 ) -> Measured:
     """Every metric of one trial. `latency` are this trial's rows, `traces` those of its copies."""
     if account_of(trial):
-        return Measured(*application_metrics(copies_of(trial, traces or {})))
+        of_copies, lacking = application_metrics(copies_of(trial, traces or {}))
+        return Measured({**of_copies, **_stage_times(trial)}, lacking)
     phases = operation_phases(trial)
     if phases:
         return _operation_metrics(trial, phases, latency)
     summary = json.loads(trial.summary)
+    if "coherence" in summary:
+        return Measured(*coherence_metrics(trial))
     if "replay" in summary:
         return _replay_metrics(trial, summary["directions"], latency)
     values: dict[str, float] = {}
@@ -185,9 +233,19 @@ def trial_metrics(
         prefix = f"{name}_" if len(used) > 1 or name == "sync" else ""
         _add_latency(values, reasons, prefix, [row for row in latency if _is(row, name, clock)])
     cpu_ns = trial.cpu_user_ns + trial.cpu_system_ns
+    every = _all_operations(trial) or operations
     if cpu_ns > 0:
-        values["cpu_per_operation"] = cpu_ns / (_all_operations(trial) or operations)
+        values["cpu_per_operation"] = cpu_ns / every
+    add_costs(values, reasons, trial, every)
     return Measured(values, reasons)
+
+
+def _stage_times(trial: TrialRow) -> dict[str, float]:
+    """How long each stage of a pipeline took, the mean over the clients."""
+    seconds: dict[str, list[float]] = {}
+    for stage in json.loads(trial.summary).get("stages") or ():
+        seconds.setdefault(str(stage["stage"]), []).append(float(stage["seconds"]))
+    return {f"{STAGE_TIME}{name}": sum(found) / len(found) for name, found in seconds.items()}
 
 
 def operation_phases(trial: TrialRow) -> dict[str, dict[str, int]]:
@@ -212,6 +270,7 @@ def _operation_metrics(
     operations = sum(phase["operations"] for phase in phases.values())
     if cpu_ns > 0 and operations:
         values["cpu_per_operation"] = cpu_ns / operations
+        add_costs(values, reasons, trial, operations)
     return Measured(values, reasons)
 
 

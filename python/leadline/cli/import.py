@@ -82,6 +82,33 @@ def result(source: Path, into: Path) -> int:
     return EXIT_FAILED if refused else EXIT_GOOD
 
 
+@command.command("opencast", short_help="Workflows of a media platform, with their own times")
+@click.argument("source", metavar="SOURCE")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The result to make.")
+@click.option(
+    "--since-change", metavar="DATE", help="Compare before and after, for example 2026-01-31T12:00:00Z."
+)
+@click.option("--size", metavar="SIZE", help="Bytes of each film whose size the platform does not say.")
+@click.option(
+    "--timeout", metavar="TIME", default="30s", show_default=True, help="Longest wait for an answer."
+)
+@click.option(
+    "--retries", type=click.IntRange(0, 10), default=3, show_default=True, help="Times to ask again."
+)
+def opencast(
+    source: str, out: Path, since_change: str | None, size: str | None, timeout: str, retries: int
+) -> None:
+    """Read workflows of Opencast from SOURCE, a file or an address, as a result of their own.
+
+    /api/workflows/ID, /api/workflows (all pages), /workflow/instance/ID.json or .xml. A user and password are
+    taken from LEADLINE_OPENCAST_USER and LEADLINE_OPENCAST_PASSWORD, or from netrc. See
+    docs/import-opencast.md.
+    """
+    from leadline.cli.import_opencast import import_opencast
+
+    import_opencast(source, out, since_change, size, timeout, retries)
+
+
 _OUT = click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="The result to make.  [leadline-trace-TIME]"
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli import lab_guest
 from leadline.errors import LabError, LeadlineError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _DIRECTORY = click.option(
     "--dir", "directory", type=click.Path(path_type=Path, file_okay=False), help="The lab's directory."
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_INCOMPLETE = 3  # what was asked for is there in part
 _NAME = click.argument("name", required=False, default="")
 
 
@@ -42,9 +44,23 @@ def command() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="An empty or new directory.  [default: below ~/.local/state/leadline/labs]",
 )
-@click.option("--auth", type=click.Choice(["none", "cephx"]), default="none", show_default=True)
+@click.option("--auth", type=click.Choice(["none", "cephx"]), default="cephx", show_default=True)
 @click.option("--osd-size", metavar="SIZE", default="10G", show_default=True, help="Of each OSD; sparse.")
 @click.option("--no-mount", is_flag=True, help="Do not mount the file system.")
+@click.option("--gateways", metavar="LIST", default="", help="Of nfs, smb, xrootd, rgw; or all.")
+@click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, help="A gateway's setting; repeatable."
+)
+@click.option("--address", default="127.0.0.1", show_default=True, help="Where every server listens.")
+@click.option("--bridge", is_flag=True, help="Listen on a network bridge of the lab's own, for guests.")
+@click.option(
+    "--subvolume",
+    metavar="[GROUP/]NAME",
+    is_flag=False,
+    flag_value="subvolume",
+    default="",
+    help="Add one with a namespace, mounted by a client restricted to it; NAME may be left out.",
+)
 @_JSON
 def up(
     osds: int | None,
@@ -54,11 +70,19 @@ def up(
     auth: str,
     osd_size: str,
     no_mount: bool,
+    gateways: str,
+    settings: tuple[str, ...],
+    address: str,
+    bridge: bool,
+    subvolume: str,
     as_json: bool,
 ) -> None:
-    """Start a lab: monitor, manager, OSDs, metadata server, CephFS mounted by ceph-fuse."""
+    """Start a lab: monitor, manager, OSDs, metadata server, CephFS mounted by ceph-fuse, and gateways.
+
+    The exit code is 3 where the lab is up but a gateway that was asked for is not there.
+    """
     from leadline import lab
-    from leadline.lab.spec import parse_erasure, parse_size_bytes
+    from leadline.lab.spec import parse_erasure, parse_gateways, parse_settings, parse_size_bytes
 
     k, m = parse_erasure(erasure)
     spec = lab.LabSpec(
@@ -67,9 +91,14 @@ def up(
         osds=osds or 0,
         erasure_k=k,
         erasure_m=m,
-        auth="cephx" if auth == "cephx" else "none",
+        auth="none" if auth == "none" else "cephx",
         osd_size_bytes=parse_size_bytes(osd_size),
         mount=not no_mount,
+        gateways=parse_gateways(gateways),
+        settings=parse_settings(settings),
+        address=address,
+        bridge=bridge,
+        subvolume=subvolume,
     )
     with _terminable():
         started = lab.start(spec, _say)
@@ -78,6 +107,8 @@ def up(
         _print_json(status.as_json())
     else:
         _print_started(status)
+    if not all(gateway.running for gateway in status.gateways):
+        sys.exit(_INCOMPLETE)
 
 
 @command.command("status")
@@ -99,6 +130,27 @@ def status(name: str, directory: Path | None, as_json: bool) -> None:
 def env(name: str, directory: Path | None) -> None:
     """Print shell lines that point Ceph's own programs at a lab: eval "$(leadline lab env)"."""
     click.echo(_open(name, directory).shell_lines(), nl=False)
+
+
+@command.command("targets")
+@_NAME
+@_DIRECTORY
+@_JSON
+def targets(name: str, directory: Path | None, as_json: bool) -> None:
+    """Print every way to reach a lab's storage as --target options; what is not there, with its reason."""
+    import shlex
+
+    from leadline.lab.targets import FORMAT
+
+    found = _open(name, directory).targets()
+    if as_json:
+        _print_json({"format": FORMAT, "targets": [target.as_json() for target in found]})
+        return
+    for target in found:
+        if target.reason:
+            click.echo(f"{target.name}: {_shown(target.reason)}", err=True)
+        else:
+            click.echo(f"--target {target.name}={shlex.quote(target.where)}")
 
 
 @command.command("list")
@@ -217,6 +269,9 @@ def _print_status(found: LabStatus) -> None:
     ]
     for label, value in rows:
         click.echo(f"{label:<10} {_shown(value)}")
+    for gateway in found.gateways:
+        words = "; ".join((gateway.reason or "runs", *gateway.notes))
+        click.echo(f"  {gateway.name:<13} {gateway.address:<21} {_shown(words)}")
     for daemon in found.daemons:
         memory = "" if daemon.memory_bytes is None else f"{daemon.memory_bytes / 2**20:.0f} MiB"
         state = "runs" if daemon.running else f"has ended; log: {_shown(daemon.log)}"
@@ -238,6 +293,9 @@ def _cluster_rows(found: LabStatus) -> list[tuple[str, str]]:
 
 def _gibibytes(value_bytes: int) -> str:
     return f"{value_bytes / 2**30:.2f} GiB"
+
+
+command.add_command(lab_guest.command)
 
 
 @contextmanager

@@ -85,6 +85,8 @@ def _describe(path: Path) -> dict[str, Any]:
     created = str(result.manifest.get("created", ""))
     if result.published:
         return _row(path, created=created, study=result.manifest.get("title", ""), state="published")
+    if result.workflows:
+        return _row(path, created=created, study=result.manifest.get("title", ""), state="imported")
     if result.traced:
         done = f"{len(result.finished)}/{len(result.finished)}"
         state = "trace" if result.complete else "trace, interrupted"

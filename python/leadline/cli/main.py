@@ -33,6 +33,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("show", "Print a result in the terminal, or as JSON"),
             ("report", "Write a report: HTML, Markdown, CSV, JSON or fio's JSON"),
             ("compare", "Compare two results, cell by cell"),
+            ("hosts", "Tell the host from the file system, over results of several hosts"),
             ("gate", "Fail where a result lost more than is allowed against a baseline"),
             ("list", "List the results below a directory"),
             ("trend", "Show how a figure went over many results"),
@@ -44,6 +45,9 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "This machine",
         (
             ("doctor", "Say what works here, what does not, and what to install"),
+            ("watch", "Say what goes on on a mount in production"),
+            ("mount", "Plan another way to mount CephFS, or check a mount"),
+            ("targets", "List what this host can reach, ready to paste"),
             ("engines", "List the ways to do I/O, and their options"),
             ("lab", "Start and stop a disposable real Ceph"),
             ("undo", "Remove what an interrupted run left below its targets"),

@@ -37,6 +37,7 @@ def command(
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    lab: str | None,
     input_path: str | None,
     program: tuple[str, ...],
     like: Path | None,
@@ -48,7 +49,7 @@ def command(
     """
     from leadline.plan import check_space
 
-    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path)
+    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path, lab)
     if as_json:
         if like is not None:
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
@@ -134,7 +135,17 @@ def job_words(job: AnyJob) -> dict[str, str]:
     from leadline import units
     from leadline.spec.job import Job
 
-    sizes = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes")
+    sizes = (
+        "bs",
+        "size",
+        "rate_bytes_per_s",
+        "offset",
+        "offset_increment",
+        "file_size",
+        "input_bytes",
+        "buffer",
+        "source_bytes",
+    )
     split = job.bssplit if isinstance(job, Job) else None
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
@@ -144,9 +155,11 @@ def job_words(job: AnyJob) -> dict[str, str]:
             text = split.as_text()
         elif name == "command":
             text = shlex.join(value)
+        elif name == "pipeline":
+            text = ",".join(stage["stage"] for stage in value)
         elif isinstance(value, list):
-            text = ",".join(value)
-        elif name in sizes:
+            text = ",".join(str(part) for part in value)
+        elif name in (*sizes, "buffer", "source_bytes"):
             text = units.exact_size(value)
         else:
             text = units.exact_duration(value) if name.endswith("_ns") else str(value).lower()

@@ -6,7 +6,7 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import make_console
+from leadline.cli.films import make_films
 from leadline.cli.gate_options import fail_if_option, gate_code, judge_gates, parse_gates, say_gates
 from leadline.cli.growth import make_growth
+from leadline.cli.guest_rows import check_guest, with_guest
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
 from leadline.cli.signals import StopRequest
 from leadline.cli.study_options import application_options, load_plan, study_options
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
     from leadline.spec.target import TargetFacts
     from leadline.verdict.gates import Gate
 
-# What `load_plan` takes: study, targets, sets, blocks, seed, command, input.
-_Asked = tuple[str, tuple[str, ...], tuple[str, ...], int | None, int | None, tuple[str, ...], str | None]
+_Words = tuple[str, ...]
+# What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab.
+_Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, str | None]
 
 
 @click.command(short_help="Run a study on one or more targets, or resume one")
@@ -42,6 +45,9 @@ _Asked = tuple[str, tuple[str, ...], tuple[str, ...], int | None, int | None, tu
     "--drop-caches",
     is_flag=True,
     help="Drop this host's caches before each trial: needs root, and slows every program on it down.",
+)
+@click.option(
+    "--clients", type=click.IntRange(1, 128), help="With a pipeline: how many go through it at once."
 )
 @click.option("--max-rate", metavar="RATE", help="Most bytes per second, for example 100M.")
 @click.option(
@@ -64,6 +70,9 @@ _Asked = tuple[str, tuple[str, ...], tuple[str, ...], int | None, int | None, tu
 @click.option(
     "--budget", metavar="TIME", help="Add blocks where intervals are widest, for this long, for example 30m."
 )
+@click.option(
+    "--guest", is_flag=True, help="With --lab: run it on the kernel's clients too, in an emulated guest."
+)
 @fail_if_option
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
@@ -72,11 +81,14 @@ def command(
     sets: tuple[str, ...],
     blocks: int | None,
     seed: int | None,
+    lab: str | None,
+    guest: bool,
     input_path: str | None,
     program: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
     drop_caches: bool,
+    clients: int | None,
     max_rate: str | None,
     grace: str,
     ignore_health: bool,
@@ -93,23 +105,21 @@ def command(
 
     \b
     leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs
+    leadline run media --target local=/var/tmp --target fuse=/mnt/cephfs --source FILM
     leadline run analysis --target a=/mnt/a --target b=/mnt/b --input DIR -- PROGRAM WORDS
+    leadline run reach --lab
     leadline run --resume leadline-quick-20260131-120000
     """
     gates = parse_gates(fail_if)
     if resume is not None:
-        if study or targets or sets or blocks or seed or out or until or budget or program or input_path:
-            raise UsageError(
-                "--resume goes on with a result as it was planned: it takes no study, target or option",
-                f"write: leadline run --resume {resume}",
-            )
+        others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
+        _refuse_beside_resume(resume, (*others, input_path, clients))
         return run_and_conclude(resume, gates, lambda stop: _resume(resume, stop, quiet))
     if not study:
         raise UsageError(
             "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
         )
-    if max_rate is not None:
-        sets = (*sets, f"limits.max_rate={max_rate}")
+    sets = (*sets, *_changes({"clients": clients, "limits.max_rate": max_rate}))
     path = out or Path(f"leadline-{Path(study).stem}-{datetime.now():%Y%m%d-%H%M%S}")
     flags = {
         "drop_caches": drop_caches,
@@ -119,10 +129,30 @@ def command(
         "until": _until(until),
         "budget_s": _budget_s(budget),
     }
-    asked = (study, targets, sets, blocks, seed, program, input_path)
-    return run_and_conclude(
-        path, gates, lambda stop: _start(asked, path, flags | {"gates": gates}, stop, quiet)
-    )
+    check_guest(lab, wanted=guest)
+    in_guest = [f"--seed={seed}"] if seed is not None else []
+    in_guest += [f"--blocks={blocks}"] if blocks is not None else []
+    in_guest += [word for text in sets for word in ("--set", text)]
+    asked = (study, targets, sets, blocks, seed, program, input_path, lab)
+
+    def execute(stop: StopRequest) -> Outcome:
+        outcome = _start(asked, path, flags | {"gates": gates}, stop, quiet)
+        return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
+
+    return run_and_conclude(path, gates, execute)
+
+
+def _refuse_beside_resume(resume: Path, others: Iterable[object]) -> None:
+    if any(others):
+        raise UsageError(
+            "--resume goes on with a result as it was planned: it takes no study, target or option",
+            f"write: leadline run --resume {resume}",
+        )
+
+
+def _changes(options: Mapping[str, object]) -> Iterator[str]:
+    """Options that stand for a change of the study."""
+    return (f"{key}={value}" for key, value in options.items() if value is not None)
 
 
 def _until(text: str | None) -> float | None:
@@ -166,6 +196,8 @@ def _start(
     if out.exists():
         raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
     study, plan, facts = load_plan(*asked)
+    if make_films(plan, stop, quiet):
+        study, plan, facts = load_plan(*asked)  # sizes are known now
     check_space(plan, study, facts)
     _check_budget(plan, flags["budget_s"])
     if flags["gates"]:

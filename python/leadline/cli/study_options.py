@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leadline.cli.lab_targets import lab_option
+
 if TYPE_CHECKING:
     from leadline.plan import Plan
     from leadline.spec.application import ApplicationFacts, Tracer
+    from leadline.spec.left_out import LeftOut
+    from leadline.spec.pipeline import Film, ProgramVersion, SourceFacts
     from leadline.spec.study import Study
-    from leadline.spec.target import TargetFacts
+    from leadline.spec.target import Target, TargetFacts
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def study_options(command: _Command) -> _Command:
-    """Adds --target, --set, --blocks and --seed (parameters `targets`, `sets`, `blocks`, `seed`)."""
+    """Adds --target, --lab, --set, --blocks and --seed (parameters `targets`, `lab`, `sets`, …)."""
     decorators = (
         click.option(
             "--target",
@@ -29,6 +33,7 @@ def study_options(command: _Command) -> _Command:
             metavar="NAME=PATH",
             help="A directory on a mounted file system, or null://; again for more; replaces the study's.",
         ),
+        lab_option("All ways to a lab as targets, and this host's own disk: of the only lab, or of NAME."),
         click.option(
             "--set",
             "sets",
@@ -48,9 +53,10 @@ def application_options(command: _Command) -> _Command:
     """Adds --input and the words after `--` (parameters `input_path`, `program`)."""
     staged = click.option(
         "--input",
+        "--source",
         "input_path",
         metavar="PATH",
-        help="Directory or file that a study's command reads: it is copied to each target once.",
+        help="Directory or file that a study's command or pipeline reads; it is copied to each target.",
     )
     words = click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
     return words(staged(command))
@@ -64,15 +70,16 @@ def load_plan(
     seed: int | None,
     program: tuple[str, ...] = (),
     input_path: str | None = None,
+    lab: str | None = None,
 ) -> tuple[Study, Plan, dict[str, TargetFacts]]:
     """The study with its overrides, the plan, and the facts of each target by name.
 
     Looks at every target, writes nothing that stays. Raises SpecError or TargetError.
     """
     from leadline.observe.host import memory_bytes
-    from leadline.observe.mounts import inspect
     from leadline.plan import make_plan
     from leadline.spec.library import load_study
+    from leadline.spec.pipeline import Scout
     from leadline.spec.target import Target
     from leadline.spec.targets import parse_targets
 
@@ -86,13 +93,68 @@ def load_plan(
         input_path=input_path,
     )
     chosen = named or {name: Target(name, url) for name, url in study.targets.items()}
-    facts = {name: inspect(target.url) for name, target in chosen.items()}
+    absent: tuple[LeftOut, ...] = ()
+    if lab is not None:
+        from leadline.cli.lab_targets import ways_to_lab
+
+        ways, absent = ways_to_lab(lab)
+        chosen = {**ways, **named}
+    facts, lost = _inspected(chosen, study.where_possible)
     _check_metrics(study)
-    unavailable = _unavailable_engines()
     plan = make_plan(
-        study, chosen, facts, memory_bytes(), study.seed, unavailable=unavailable, look=functools.cache(_look)
+        study,
+        {name: chosen[name] for name in facts},
+        facts,
+        memory_bytes(),
+        study.seed,
+        unavailable=_unavailable_engines(),
+        look=functools.cache(_look),
+        scout=Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
+        absent=(*absent, *lost),
     )
     return study, plan, facts
+
+
+def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceFacts:
+    """What is known of a pipeline's source: a file, or a film that was made before or is still to be made."""
+    from leadline.observe.video import film_path, look_at_file
+    from leadline.spec.pipeline import SourceFacts
+    from leadline.spec.resolve_pipeline import film_bytes
+
+    if path is not None or film is None:
+        return look_at_file(path or "", video)
+    place = film_path(film, os.environ)
+    if place.is_file():
+        return SourceFacts(str(place), place.stat().st_size, width=film.width)
+    return SourceFacts(str(place), film_bytes(film), made=False, width=film.width)
+
+
+def _look_at_version(program: str) -> ProgramVersion:
+    from leadline.observe.commands import program_version
+
+    return program_version(program)
+
+
+def _inspected(
+    chosen: dict[str, Target], where_possible: bool
+) -> tuple[dict[str, TargetFacts], list[LeftOut]]:
+    """The facts of every target; where the study says so, those that are not there are left out instead."""
+    from leadline.errors import TargetError
+    from leadline.observe.mounts import inspect
+    from leadline.spec.left_out import LeftOut
+
+    facts: dict[str, TargetFacts] = {}
+    lost: list[LeftOut] = []
+    for name, target in chosen.items():
+        try:
+            facts[name] = inspect(target.url)
+        except TargetError as error:
+            if not where_possible:
+                raise
+            lost.append(LeftOut(name, None, error.message, target.url))
+    if not facts and lost:
+        raise TargetError(f"no target can be reached: {lost[0].reason}", "see: leadline targets")
+    return facts, lost
 
 
 def _look(command: tuple[str, ...], input_path: str | None) -> ApplicationFacts:
@@ -122,11 +184,12 @@ def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
 
 def _check_metrics(study: Study) -> None:
     """`compare.metrics` are names that only the analysis knows."""
-    from leadline.analysis.metrics import known_metrics
+    from leadline.analysis.metrics import STAGE_TIME, known_metrics
     from leadline.errors import SpecError
 
     searched = (work.search.metric for work in study.works.values() if work.search)
-    known = (*known_metrics(), *dict.fromkeys(searched))
+    stages = (f"{STAGE_TIME}{stage.stage}" for work in study.works.values() for stage in work.pipeline or ())
+    known = (*known_metrics(), *dict.fromkeys(searched), *dict.fromkeys(stages))
     for name in study.compare.metrics:
         if name not in known:
             raise SpecError(

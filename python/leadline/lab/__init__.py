@@ -3,5 +3,6 @@
 from leadline.lab.lab import Lab, open, start
 from leadline.lab.spec import LabSpec
 from leadline.lab.status import LabStatus
+from leadline.lab.targets import LabTarget
 
-__all__ = ["Lab", "LabSpec", "LabStatus", "open", "start"]
+__all__ = ["Lab", "LabSpec", "LabStatus", "LabTarget", "open", "start"]

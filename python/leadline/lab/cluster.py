@@ -9,11 +9,11 @@ import sys
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError
-from leadline.lab import config, keys, logs, mounts, process
+from leadline.lab import bridge, config, gateway_xrootd, gateways, keys, logs, mounts, process, subvolume
 from leadline.lab.command import CephCommand, ClusterState, parse_state
 from leadline.lab.journal import Journal
 from leadline.lab.ports import choose_port
@@ -22,8 +22,9 @@ from leadline.lab.wait import SYSTEM_CLOCK, Clock, poll
 
 MON, MGR, MDS, FUSE = "mon.a", "mgr.x", "mds.a", "client.admin"
 FILE_SYSTEM, META_POOL, DATA_POOL, ERASURE_POOL = "fs", "meta", "data", "ecdata"
+OBJECT_POOL, STRIPED_POOL = "objects", gateway_xrootd.POOL
 REPLICATED_DIRECTORY, ERASURE_DIRECTORY = "replicated", "erasure"
-META_PGS, DATA_PGS, ERASURE_PGS = 8, 32, 16
+META_PGS, DATA_PGS, ERASURE_PGS, OBJECT_PGS = 8, 32, 16, 8
 
 _PORT_ATTEMPTS = 4
 _MON_DEADLINE_S = 60.0
@@ -68,6 +69,8 @@ class Builder:
 def build(builder: Builder) -> None:
     """Brings the lab up from an empty directory. Raises LabError naming what failed and its log."""
     _make_directories(builder)
+    if builder.spec.bridge:
+        _make_bridge(builder)
     keys.make_keyring(builder.journal.record, builder.tool)
     _start_monitor(builder)
     builder.daemon(MGR, "ceph-mgr")
@@ -78,8 +81,27 @@ def build(builder: Builder) -> None:
     _wait(builder, "the metadata server to be active", MDS, lambda state: state.mds_active)
     _wait(builder, "all placement groups to be active+clean", "osd.0", _is_clean)
     if builder.spec.mount:
-        _mount(builder)
+        _mount(builder, FUSE, "/", builder.journal.record.paths.mount)
         _make_targets(builder)
+    if builder.spec.subvolume:
+        _make_subvolume(builder)
+    _start_gateways(builder)
+
+
+def _make_bridge(builder: Builder) -> None:
+    journal = builder.journal
+    address = bridge.choose_address(builder.chance, journal.variables)
+    journal.update(bridge=bridge.name_for(journal.record.fsid), spec=replace(builder.spec, address=address))
+    bridge.make(journal.record.bridge, address, journal.variables)
+    builder.say(f"bridge {journal.record.bridge} has {address}")
+
+
+def _start_gateways(builder: Builder) -> None:
+    names = builder.spec.gateways
+    if not names:
+        return
+    gateways.start_all(gateways.Starter(builder.journal, builder.say, builder.chance), names)
+    _wait(builder, "the gateways' placement groups to be active+clean", "osd.0", _is_clean)
 
 
 def _make_directories(builder: Builder) -> None:
@@ -172,12 +194,15 @@ def _make_pools(builder: Builder) -> None:
     ceph.run("osd", "pool", "create", ERASURE_POOL, str(ERASURE_PGS), str(ERASURE_PGS), "erasure", profile)
     ceph.run("osd", "pool", "set", ERASURE_POOL, "allow_ec_overwrites", "true")
     ceph.run("fs", "add_data_pool", FILE_SYSTEM, ERASURE_POOL)
+    for pool in (OBJECT_POOL, STRIPED_POOL):
+        ceph.run("osd", "pool", "create", pool, str(OBJECT_PGS), "--size", str(REPLICAS))
+        ceph.run("osd", "pool", "application", "enable", pool, "leadline")
     builder.say(f"pools made: {REPLICAS} replicas, erasure-coded {spec.erasure_k}+{spec.erasure_m}")
 
 
 def _is_clean(state: ClusterState) -> bool:
     # Fewer groups than were made: the manager has not counted all pools yet.
-    return state.clean and sum(state.pgs.values()) >= META_PGS + DATA_PGS + ERASURE_PGS
+    return state.clean and sum(state.pgs.values()) >= META_PGS + DATA_PGS + ERASURE_PGS + 2 * OBJECT_PGS
 
 
 def _wait(builder: Builder, what: str, daemon: str, reached: Callable[[ClusterState], bool]) -> None:
@@ -199,17 +224,25 @@ def _wait(builder: Builder, what: str, daemon: str, reached: Callable[[ClusterSt
     builder.say(f"waited for {what}")
 
 
-def _mount(builder: Builder) -> None:
-    paths = builder.journal.record.paths
-    builder.journal.start(FUSE, config.fuse_command(paths))
+def _mount(builder: Builder, client: str, root: str, point: Path) -> None:
+    builder.journal.start(client, config.fuse_command(builder.journal.record.paths, client, root, point))
 
     def mounted() -> bool:
         builder.journal.require_running()
-        return mounts.is_mounted(paths.mount)
+        return mounts.is_mounted(point)
 
     if not poll(mounted, _MOUNT_DEADLINE_S, clock=builder.clock):
-        raise builder.journal.failure(f"{paths.mount} was not mounted within {_MOUNT_DEADLINE_S:.0f} s", FUSE)
-    builder.say(f"mounted on {paths.mount}")
+        raise builder.journal.failure(f"{point} was not mounted within {_MOUNT_DEADLINE_S:.0f} s", client)
+    builder.say(f"mounted on {point}")
+
+
+def _make_subvolume(builder: Builder) -> None:
+    paths, name = builder.journal.record.paths, builder.spec.subvolume
+    path = subvolume.make(builder.ceph, FILE_SYSTEM, name)
+    subvolume.make_client(builder.ceph, FILE_SYSTEM, name, paths.client_keyring(subvolume.CLIENT))
+    builder.journal.update(subvolume_path=path)
+    paths.subvolume_mount.mkdir(mode=0o700)
+    _mount(builder, subvolume.PROCESS, path, paths.subvolume_mount)
 
 
 def _make_targets(builder: Builder) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from leadline.lab.paths import LabPaths
 from leadline.lab.spec import LabSpec
+from leadline.lab.subvolume import CLIENT
 
 # Errors are always logged; at level 0 little else is, so that logs stay small.
 _QUIET = (
     "asok auth bdev bluefs bluestore buffer client compressor context crush crypto filer finisher fuse "
     "heartbeatmap journal journaler kstore leveldb mds mds_balancer mds_locker mds_log mds_log_expire "
     "mds_migrator memdb mgr mgrc mon monc ms objclass objectcacher objecter optracker osd paxos perfcounter "
-    "prioritycache rados reserver rocksdb striper throttle timer tp"
+    "prioritycache rados reserver rgw rocksdb striper throttle timer tp"
 )
+
+
+_ONE_CLIENT = ("nfs", "rgw")
 
 
 def osd_ids(spec: LabSpec) -> range:
@@ -36,6 +41,8 @@ def conf_text(spec: LabSpec, paths: LabPaths, *, fsid: str, mon_port: int, uid: 
         ("osd", _daemon(paths, "osd") | _osd(spec)),
         ("mds", _daemon(paths, "mds") | {"mds_root_ino_uid": str(uid), "mds_root_ino_gid": str(gid)}),
         ("client", _client(uid)),
+        *((f"client.{name}", _gateway(paths, name)) for name in spec.gateways),
+        *_subvolume(spec, paths),
     ]
     return "".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()) + "\n"
@@ -110,10 +117,22 @@ def _client(uid: int) -> dict[str, str]:
     }
 
 
-def fuse_command(paths: LabPaths) -> list[str]:
-    """The command line that mounts the lab's file system and stays in the foreground."""
+def _gateway(paths: LabPaths, name: str) -> dict[str, str]:
+    """A gateway's Ceph user. Where one process opens the cluster once, its admin socket has a known place."""
+    socket = str(paths.socket(name)) if name in _ONE_CLIENT else ""
+    return {"keyring": str(paths.gateway(name) / "keyring"), "admin_socket": socket}
+
+
+def _subvolume(spec: LabSpec, paths: LabPaths) -> list[tuple[str, dict[str, str]]]:
+    if not spec.subvolume:
+        return []
+    return [(f"client.{CLIENT}", {"keyring": str(paths.client_keyring(CLIENT))})]
+
+
+def fuse_command(paths: LabPaths, client: str, root: str, point: Path) -> list[str]:
+    """Mounts the directory `root` of the lab's file system as `client`, and stays in the foreground."""
     return [
-        "ceph-fuse", "-f", "-c", os.fspath(paths.conf), "-n", "client.admin",
-        f"--admin-socket={paths.socket('client.admin')}", "--log-to-stderr=true",
-        "--client_mountpoint=/", os.fspath(paths.mount),
+        "ceph-fuse", "-f", "-c", os.fspath(paths.conf), "-n", client,
+        f"--admin-socket={paths.socket(client)}", "--log-to-stderr=true",
+        f"--client_mountpoint={root}", os.fspath(point),
     ]  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leadline.errors import LabError
@@ -13,26 +14,41 @@ from leadline.lab.record import LabRecord, write_record
 
 @dataclass
 class Journal:
-    """The current record of one lab whose lock is held, and the environment of its processes."""
+    """The current record of one lab whose lock is held, and the environment of its processes.
+
+    Threads may share it: gateways are started side by side.
+    """
 
     record: LabRecord
     variables: Mapping[str, str]
+    _changing: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def update(self, **changes: Any) -> None:
         """Writes the record with these fields changed."""
-        self.record = replace(self.record, **changes)
-        write_record(self.record)
+        with self._changing:
+            self.record = replace(self.record, **changes)
+            write_record(self.record)
 
-    def start(self, name: str, command: Sequence[str]) -> process.ProcessIdentity:
+    def start(
+        self, name: str, command: Sequence[str], extra: Mapping[str, str] | None = None
+    ) -> process.ProcessIdentity:
         """Starts a process of the lab: its name is recorded before, its identity after.
 
         Where this program is killed between the two, the process carries the lab's mark and is found by it.
+        `extra` is added to its environment.
         """
-        self.update(starting_process=name)
-        identity = process.start(name, command, self.variables, self.record.paths.log(name))
-        others = tuple(item for item in self.record.processes if item.name != name)
-        self.update(starting_process="", processes=(*others, identity))
+        with self._changing:
+            self.update(starting_process=name)
+            variables = {**self.variables, **(extra or {})}
+            identity = process.start(name, command, variables, self.record.paths.log(name))
+            others = tuple(item for item in self.record.processes if item.name != name)
+            self.update(starting_process="", processes=(*others, identity))
         return identity
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Takes processes that have ended for good out of the record."""
+        with self._changing:
+            self.update(processes=tuple(item for item in self.record.processes if item.name not in names))
 
     def ended(self) -> list[process.ProcessIdentity]:
         """Recorded processes that run no more."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import logs, mounts, packages, process, record, registry, stop
+from leadline.lab import bridge, gateways, logs, mounts, packages, process, record, registry, stop, targets
 from leadline.lab.cluster import Builder, build
 from leadline.lab.command import CephCommand
 from leadline.lab.journal import Journal
@@ -21,6 +21,7 @@ from leadline.lab.paths import choose_run_directory
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
 from leadline.lab.status import LabStatus, inspect
+from leadline.lab.targets import LabTarget
 
 # An empty cluster takes about 30 MiB for each OSD; below this nothing could be measured either.
 _FREE_BYTES_MIN = 2 << 30
@@ -57,11 +58,27 @@ class Lab:
             logs.trim(self.record.paths.logs)
         return inspect(record.read_record(self.directory), self.variables)
 
+    def targets(self) -> list[LabTarget]:
+        """Every way to reach this lab's storage, there or with the reason why not."""
+        return targets.targets_of(record.read_record(self.directory))
+
     def shell_lines(self) -> str:
-        """Lines for a shell's `eval` that point Ceph's own programs at this lab."""
-        paths = self.record.paths
-        values = {"CEPH_CONF": str(paths.conf), "CEPH_KEYRING": str(paths.keyring), "CEPH_ARGS": "--id admin"}
+        """Lines for a shell's `eval` that point programs at this lab; of secrets, only the files' names."""
+        lab = record.read_record(self.directory)
+        values = targets.cluster_variables(lab) | {"CEPH_ARGS": "--id admin"} | targets.gateway_variables(lab)
         return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+    def restart_gateway(self, name: str, say: Callable[[str], None] = _silent) -> None:
+        """Ends a gateway that was started with the lab, if it runs, and starts it on the same port.
+
+        Raises UsageError where it was not asked for, LabError where it does not start.
+        """
+        with record.locked(self.directory):
+            lab = record.read_record(self.directory)
+            if name not in lab.spec.gateways:
+                raise UsageError(f"lab {lab.name} was started without --gateways {name}", "Start it with.")
+            chance = random.Random()  # noqa: S311 - ports, not secrets
+            gateways.restart(gateways.Starter(Journal(lab, self.variables), say, chance), name)
 
     def down(self, say: Callable[[str], None] = _silent) -> None:
         """Removes the lab: mounts, processes, files. Repeatable; raises LabError for what would not go."""
@@ -96,6 +113,8 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
     packages.require(mount=spec.mount)
     if spec.mount:
         mounts.require_fuse()
+    if spec.bridge:
+        bridge.require()
     made = _prepare(directory)
     with record.locked(directory):
         if not record.is_unborn(directory):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 # sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
 SOCKET_PATH_BYTES_MAX = 107
-_LONGEST_SOCKET = "client.admin.4194304.asok"
+_LONGEST_SOCKET = "client.subvolume.4194304.asok"
 RUN_PREFIX = "leadline-lab-"
 
 
@@ -41,9 +41,22 @@ class LabPaths:
         return self.directory / "mnt"
 
     @property
+    def subvolume_mount(self) -> Path:
+        """Where the restricted client mounts its subvolume."""
+        return self.directory / "mnt-subvolume"
+
+    def client_keyring(self, user: str) -> Path:
+        """The key of a client other than client.admin, by the part of its name behind `client.`."""
+        return self.directory / "clients" / f"{user}.keyring"
+
+    @property
     def logs(self) -> Path:
         """One log a process."""
         return self.directory / "log"
+
+    def gateway(self, name: str) -> Path:
+        """The directory of a gateway such as `nfs`."""
+        return self.directory / "gateways" / name
 
     def data(self, daemon: str) -> Path:
         """The data directory of a daemon such as `osd.3`."""

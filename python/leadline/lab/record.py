@@ -28,8 +28,26 @@ _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 
 
 @dataclass(frozen=True)
+class GatewayRecord:
+    """A server asked for. `reason` says why it is not there; "" where it was started and answered.
+
+    `notes` are what a user of it should know: what it could not be given here, for example. `mount_port` is
+    that of NFSv3's mount protocol, 0 where there is none.
+    """
+
+    name: str
+    port: int = 0
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    mount_port: int = 0
+
+
+@dataclass(frozen=True)
 class LabRecord:
     """One lab. `state` is starting, up, failed or stopping; `starting_process` is about to be started.
+
+    `bridge` is the network device that was made for it, `subvolume_path` the subvolume's directory in the
+    file system; "" where there is none.
 
     `made_directory` is False where the user's own empty directory was taken: it is emptied, not removed.
     """
@@ -46,6 +64,9 @@ class LabRecord:
     mon_port: int = 0
     starting_process: str = ""
     processes: tuple[ProcessIdentity, ...] = ()
+    gateways: tuple[GatewayRecord, ...] = ()
+    bridge: str = ""
+    subvolume_path: str = ""
 
     @property
     def paths(self) -> LabPaths:
@@ -69,6 +90,9 @@ class LabRecord:
                 str(item["name"]), int(item["pid"]), int(item["start_ticks"]), str(item["boot_id"])
             )
             for item in value["processes"]
+        )
+        known["gateways"] = tuple(
+            GatewayRecord(**(item | {"notes": tuple(item["notes"])})) for item in value.get("gateways", ())
         )
         return cls(**known)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,9 +13,13 @@ from leadline.errors import UsageError
 
 Auth = Literal["none", "cephx"]
 
+LOOPBACK = "127.0.0.1"
 DEFAULT_NAME = "lab"
 DEFAULT_OSDS_MIN = 4
 REPLICAS = 3
+GATEWAYS = ("nfs", "smb", "xrootd", "rgw")
+# Settings of the servers that a measurement may want to vary, with their defaults.
+SETTINGS = {"xrootd.maxbsz": "2m", "xrootd.async": "off"}
 OSDS_MAX = 64  # each takes about 100 MiB of memory and eight ports
 OSD_SIZE_BYTES_MIN = 1 << 30  # below it BlueStore's own files leave no room for data
 OSD_SIZE_BYTES_MAX = 1 << 44
@@ -23,6 +28,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ERASURE = re.compile(r"([0-9]{1,3})\+([0-9]{1,3})")
 _SIZE = re.compile(r"([0-9]{1,12})\s*(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE)
 # ceph.conf has comments, variables and lists, and no way to quote them in every place a path may stand.
+_SETTING_VALUES = {
+    "xrootd.maxbsz": re.compile(r"[1-9][0-9]{0,3}m"),
+    "xrootd.async": re.compile("on|off"),
+}
+_SUBVOLUME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PATH_CHARACTERS = re.compile(r"[A-Za-z0-9/._+@=~-]+")
 _FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -32,7 +42,10 @@ class LabSpec:
     """A lab to start. `osds` 0 means as many as the pools need, at least four. `osd_size_bytes` is sparse.
 
     `directory` None means below the user's state directory, by name. `name` "" means "lab", or the
-    directory's own name. `address` is the IP address that every daemon binds to.
+    directory's own name. `address` is the IP address that every daemon and gateway binds to; `bridge` makes
+    a network bridge of the lab's own and takes an address on it instead. `gateways` names servers of
+    `GATEWAYS`, `settings` gives theirs, of `SETTINGS`. `subvolume` (NAME or GROUP/NAME) adds one with a
+    client of its own.
     """
 
     name: str = ""
@@ -40,10 +53,14 @@ class LabSpec:
     osds: int = 0
     erasure_k: int = 2
     erasure_m: int = 1
-    auth: Auth = "none"
+    auth: Auth = "cephx"
     osd_size_bytes: int = 10 << 30
     mount: bool = True
-    address: str = "127.0.0.1"
+    address: str = LOOPBACK
+    bridge: bool = False
+    gateways: tuple[str, ...] = ()
+    settings: dict[str, str] = field(default_factory=dict)
+    subvolume: str = ""
 
     @property
     def osd_count(self) -> int:
@@ -59,7 +76,13 @@ class LabSpec:
         """The inverse of `as_json`; keys of a newer minor version are dropped."""
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         directory = known.get("directory")
+        known["gateways"] = tuple(known.get("gateways", ()))
+        known.setdefault("auth", "none")
         return cls(**(known | {"directory": None if directory is None else Path(directory)}))
+
+    def setting(self, name: str) -> str:
+        """A server's setting as asked for, or its default."""
+        return self.settings.get(name, SETTINGS[name])
 
 
 def parse_erasure(text: str) -> tuple[int, int]:
@@ -71,6 +94,26 @@ def parse_erasure(text: str) -> tuple[int, int]:
     if k < 2 or m < 1:
         raise UsageError(f"--ec {text}: erasure coding needs K of 2 or more and M of 1 or more", "Use 2+1.")
     return k, m
+
+
+def parse_gateways(text: str) -> tuple[str, ...]:
+    """`nfs,smb` as names, each once; `all` means every one. Raises UsageError for an unknown name."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if names == ["all"]:
+        return GATEWAYS
+    _check_gateways(names)
+    return tuple(name for name in GATEWAYS if name in names)
+
+
+def parse_settings(words: Iterable[str]) -> dict[str, str]:
+    """`NAME=VALUE` words as a dictionary. Raises UsageError for what is no such word."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(f"--set {word!r} is not NAME=VALUE", f"Names: {', '.join(SETTINGS)}.")
+        found[name.strip()] = value.strip()
+    return found
 
 
 def parse_size_bytes(text: str) -> int:
@@ -99,10 +142,38 @@ def check_spec(spec: LabSpec) -> None:
     if spec.auth not in ("none", "cephx"):
         raise UsageError(f"--auth {spec.auth!r} is unknown", "Use none or cephx.")
     _check_address(spec.address)
+    _check_servers(spec)
     if spec.name:
         check_name(spec.name)
     if spec.directory is not None:
         check_directory(spec.directory)
+
+
+def _check_servers(spec: LabSpec) -> None:
+    if spec.bridge and spec.address != LOOPBACK:
+        raise UsageError("--bridge and --address contradict each other", "Give one of the two.")
+    _check_gateways(spec.gateways)
+    if "rgw" in spec.gateways and spec.auth == "none":
+        raise UsageError("RGW does not start without authentication", "Use --auth cephx, the default.")
+    if spec.subvolume and spec.auth == "none":
+        raise UsageError("without authentication no client is restricted", "Use --auth cephx, the default.")
+    if spec.subvolume and not spec.mount:
+        raise UsageError("--subvolume and --no-mount contradict each other", "Give one of the two.")
+    if spec.subvolume and not _SUBVOLUME.fullmatch(spec.subvolume):
+        raise UsageError(f"{spec.subvolume!r} is no name for a subvolume", "Use NAME or GROUP/NAME.")
+    for name, value in spec.settings.items():
+        if name not in SETTINGS:
+            raise UsageError(f"there is no setting {name!r}", f"Settings: {', '.join(SETTINGS)}.")
+        if not _SETTING_VALUES[name].fullmatch(value):
+            raise UsageError(f"--set {name}={value} is not possible", f"The default is {SETTINGS[name]}.")
+        if name.partition(".")[0] not in spec.gateways:
+            raise UsageError(f"--set {name} is for a gateway that was not asked for", "Add it to --gateways.")
+
+
+def _check_gateways(names: Iterable[str]) -> None:
+    unknown = [name for name in names if name not in GATEWAYS]
+    if unknown:
+        raise UsageError(f"there is no gateway {unknown[0]!r}", f"Gateways: {', '.join(GATEWAYS)}, or all.")
 
 
 def _check_address(address: str) -> None:

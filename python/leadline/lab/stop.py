@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import mounts, process, record, registry
+from leadline.lab import bridge, mounts, process, record, registry
 from leadline.lab.paths import RUN_PREFIX
 from leadline.lab.process import ProcessIdentity
 from leadline.lab.record import LabRecord
@@ -50,9 +50,14 @@ def remove(directory: Path, variables: Mapping[str, str], say: Callable[[str], N
 
 
 def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[str], None]) -> None:
-    """Unmounts and ends everything of this lab, leaves its files. Raises LabError for what does not end."""
+    """Unmounts and ends everything of this lab, leaves its files. Raises LabError for what does not end.
+
+    Its bridge goes last: what hangs on it belongs to processes.
+    """
     _unmount_all(lab, variables, SYSTEM_CLOCK)
-    clients = [item for item in own_processes(lab) if item.name in ("client.admin", "ceph-fuse")]
+    clients = [
+        item for item in own_processes(lab) if item.name == "ceph-fuse" or item.name.startswith("client.")
+    ]
     process.end(clients, grace_s=_FUSE_GRACE_S)
     # Twice: what a process started while it was being ended is found the second time.
     left: list[ProcessIdentity] = []
@@ -67,6 +72,7 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
             f"lab {lab.name}: could not be ended even with SIGKILL: {names}",
             f"They wait in the kernel for I/O. Repeat `leadline lab down {lab.directory}` later.",
         )
+    bridge.remove(lab.bridge, variables)
 
 
 def own_processes(lab: LabRecord) -> list[ProcessIdentity]:

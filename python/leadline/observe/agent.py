@@ -20,11 +20,14 @@ from typing import Any
 
 from leadline.observe.ceph import CLIENT_CACHE, ClientReader, ClusterReader, MdsReader, key_of
 from leadline.observe.host_reader import HostReader
+from leadline.observe.kernel_client import KernelClientReader
 from leadline.observe.limits import DEVICE_LIMITS, WIRE_LIMIT
 from leadline.observe.model import ClusterState
 from leadline.observe.process_reader import ProcessReader
 from leadline.observe.process_table import EXPLAINED, OWN, ProcessTable
 from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
+from leadline.observe.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
+from leadline.observe.socket_reader import SocketReader
 from leadline.observe.wire_reader import (
     INTERFACE,
     WIRE,
@@ -120,6 +123,7 @@ class Agent:
         self._threads = [*always, *(threads[-1] for threads in self._of_target.values())]
         if config.get("ceph", True):
             self._add_clusters(targets)
+        self._add_sockets(targets)
 
     def _thread(self, reader: Reader, period_s: float | None = None) -> SourceThread:
         return SourceThread(reader, period_s or self._interval_s, self._speaker.sample)
@@ -140,6 +144,12 @@ class Agent:
                 clusters[key] = self._thread(ClusterReader(key, coded), self._cluster_period_s)
                 self._threads += [clusters[key], self._thread(MdsReader(key), self._cluster_period_s)]
             self._of_target[name].append(clusters[key])
+            identity = facts.ceph.kernel_client
+            if identity is not None and identity not in clients:
+                clients[identity] = self._thread(KernelClientReader(identity))
+                self._threads.append(clients[identity])
+            if identity is not None:
+                self._of_target[name].append(clients[identity])
             path = facts.ceph.client_socket
             if path is None:
                 continue
@@ -147,6 +157,17 @@ class Agent:
                 clients[path] = self._thread(ClientReader(path, facts.ceph.client_pid))
                 self._threads.append(clients[path])
             self._of_target[name].append(clients[path])
+
+    def _add_sockets(self, targets: Mapping[str, TargetFacts]) -> None:
+        """What a library reaches is counted at the worker's own sockets, better than at any interface."""
+        by_kernel = ("local", "null")
+        reached = [
+            n for n, facts in targets.items() if not facts.mount_point and facts.access not in by_kernel
+        ]
+        if reached:
+            self._threads.append(self._thread(SocketReader(), SOCKETS_PERIOD_S))
+        for name in reached:
+            self._of_target[name].append(self._threads[-1])
 
     def start(self) -> None:
         """Begin to sample."""

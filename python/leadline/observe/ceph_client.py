@@ -247,3 +247,41 @@ def protection_of_pool(
         return {"reason": str(error)}
     finally:
         cluster.close()
+
+
+def contents_of_cluster(
+    conf: str | None, name: str | None, keyring: str | None, deadline_s: float
+) -> dict[str, Any]:
+    """`pools` (name, protection, applications) and `file_systems` (name, pools); else the `reason`."""
+    try:
+        cluster = connect(conf, name, keyring, deadline_s)
+    except NotObservableError as error:
+        return {"reason": str(error)}
+    try:
+        pools = cluster.mon("osd dump")["pools"]
+        file_systems = cluster.mon("fs ls")
+        return {
+            "pools": [
+                {
+                    "name": pool["pool_name"],
+                    "protection": _protection_words(pool),
+                    "erasure": bool(pool.get("erasure_code_profile")),
+                    "applications": list(pool.get("application_metadata") or {}),
+                }
+                for pool in pools
+            ],
+            "file_systems": [
+                {"name": one["name"], "pools": one["data_pools"], "metadata_pool": one["metadata_pool"]}
+                for one in file_systems
+            ],
+        }
+    except (NotObservableError, KeyError, TypeError) as error:
+        return {"reason": str(error)}
+    finally:
+        cluster.close()
+
+
+def _protection_words(pool: Mapping[str, Any]) -> str:
+    if pool.get("erasure_code_profile"):
+        return f"erasure-coded, profile {pool['erasure_code_profile']}"
+    return f"{pool['size']} replica{'' if pool['size'] == 1 else 's'}"

@@ -18,6 +18,7 @@ from typing import IO, Any
 from leadline.errors import ObserverError
 from leadline.observe.children import module_command, module_environment
 from leadline.observe.model import ClusterState, Delta, Mark, Sample, delta
+from leadline.observe.patience import patient_s
 from leadline.spec.target import TargetFacts
 
 __all__ = ["ClusterState", "Delta", "Mark", "Observer", "Sample", "delta"]
@@ -86,7 +87,7 @@ class Observer:
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
         threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True).start()
         self._send(self._config)
-        if not self._ready.wait(deadline_s) or self._process.poll() is not None:
+        if not self._ready.wait(patient_s(deadline_s)) or self._process.poll() is not None:
             self.stop(deadline_s=0.5)
             last = self._last_error() or f"no sign of life within {deadline_s:g} s"
             raise ObserverError(f"the observers did not start: {last}", "Run `leadline doctor`.")

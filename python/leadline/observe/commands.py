@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,12 @@ from typing import Any
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
 from leadline.spec.application import Input
+from leadline.spec.pipeline import ProgramVersion
 
 FILES_MAX = 1_000_000
 _DEADLINE_S = 120.0
+_VERSION_S = 10.0
+_VERSION = re.compile(r"\b[0-9]+(?:\.[0-9]+)+")
 
 
 def find_program(word: str) -> tuple[str | None, str]:
@@ -33,6 +38,26 @@ def find_program(word: str) -> tuple[str | None, str]:
         return str(path.absolute()), ""
     found = shutil.which(word)
     return (found, "") if found else (None, f"there is no program {word} on PATH")
+
+
+def program_version(program: str, deadline_s: float = _VERSION_S) -> ProgramVersion:
+    """What `program -version` or `--version` says of itself."""
+    for option in ("-version", "--version"):
+        try:
+            done = subprocess.run(
+                [program, option],
+                capture_output=True,
+                text=True,
+                timeout=deadline_s,
+                check=False,
+                errors="replace",
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        found = _VERSION.search((done.stdout or done.stderr)[:400])
+        if done.returncode == 0 and found:
+            return ProgramVersion(found[0], tuple(int(part) for part in found[0].split(".")))
+    return ProgramVersion("unknown", None)
 
 
 def words_here(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.spec.target import CephAccess
@@ -33,6 +33,11 @@ _WITH_VALUE = {
     "--setgroup": "setgroup",
     "-i": "id",
 }
+# What decides how much the client caches, reads ahead and moves at a time.
+_SETTINGS = (
+    *("client_oc", "client_oc_size", "client_oc_max_dirty", "client_readahead_max_bytes", "fuse_big_writes"),
+    *("client_readahead_max_periods", "client_cache_size", "client_quota", "objecter_inflight_ops"),
+)
 _LAB_MARK = "LEADLINE_LAB"  # in the environment of every process that a lab started
 _LISTENING = "00010000"  # __SO_ACCEPTCON in /proc/net/unix
 
@@ -46,6 +51,8 @@ class ClientArguments:
     name: str | None = None
     keyring: str | None = None
     socket: str | None = None
+    root: str | None = None
+    fs: str | None = None
 
 
 def parse_arguments(arguments: Sequence[str]) -> ClientArguments:
@@ -68,6 +75,8 @@ def parse_arguments(arguments: Sequence[str]) -> ClientArguments:
         name=name,
         keyring=values.get("keyring"),
         socket=socket if socket and "$" not in socket else None,
+        root=values.get("root"),
+        fs=values.get("fs"),
     )
 
 
@@ -91,6 +100,26 @@ def find_client(mount_point: str, proc: Path = Path("/proc")) -> CephAccess | No
     if len(candidates) == 1:
         return _access(*candidates[0], proc)
     return None
+
+
+def arguments_of(pid: int, proc: Path = Path("/proc")) -> ClientArguments:
+    """What the command line of a ceph-fuse says; nothing of one that has ended."""
+    return next((arguments for number, arguments in _clients(proc) if number == pid), ClientArguments(()))
+
+
+def with_its_own_word(access: CephAccess) -> CephAccess:
+    """The same with the version and the settings that the client's process tells by its admin socket."""
+    from leadline.observe.ceph_client import NotObservableError, ask_socket
+
+    if access.client_socket is None:
+        return access
+    try:
+        version = ask_socket(access.client_socket, "version").get("version")
+        config = ask_socket(access.client_socket, "config show")
+    except (NotObservableError, AttributeError):
+        return access
+    settings = {name: str(config[name]) for name in _SETTINGS if name in config}
+    return replace(access, client_version=version, settings=settings or None)
 
 
 def _clients(proc: Path) -> list[tuple[int, ClientArguments]]:

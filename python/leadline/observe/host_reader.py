@@ -35,6 +35,8 @@ _NO_DEVICE: Mapping[str, str] = {
     "libcephfs": "the files lie on a cluster: see the OSDs' bytes",
     "radosstriper": "the objects lie on a cluster: see the OSDs' bytes",
     "nfs": "the device belongs to the server",
+    "libnfs": "the device belongs to the server",
+    "s3": "the device belongs to the server",
     "smb": "the device belongs to the server",
     "libsmbclient": "the device belongs to the server",
     "xrootd": "the device belongs to the server",

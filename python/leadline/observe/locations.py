@@ -8,6 +8,7 @@ from typing import Any
 from leadline import _core, units
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
+from leadline.observe.patience import patient_s
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _CLUSTER_DEADLINE_S = 2.0
@@ -18,7 +19,12 @@ _ACCESS: dict[str, Access] = {
     "radosstriper": "radosstriper",
     "libsmbclient": "libsmbclient",
     "xrootd": "xrootd",
+    "libnfs": "libnfs",
+    "s3": "s3",
 }
+_CLUSTER = "See whether the cluster is up, and whether conf= names its monitors."
+_SERVER = "See whether the server is up, and whether its name and port are right."
+_NO_ANSWER = {"rados": _CLUSTER, "libcephfs": _CLUSTER, "radosstriper": _CLUSTER}
 _ALIGNMENT_BYTES = 512
 
 
@@ -38,25 +44,28 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
         found = _core.parse_location(url)
     except ValueError as error:
         raise TargetError(printable(str(error)), "See: leadline engines.") from None
-    space = _ask_space(found, max(deadline_s, _CONNECT_DEADLINE_S))
-    ceph = _cluster(found)
+    answer = _ask(found, patient_s(max(deadline_s, _CONNECT_DEADLINE_S)))
+    total_bytes, free_bytes = answer["space"] or (None, None)
+    address = answer.get("address")
+    ceph = _ceph(found)
     return TargetFacts(
         access=_ACCESS[found["engine"]],
         file_system=found["scheme"],
         words=_words(found, ceph),
         source=url,
+        options=() if address is None else (f"addr={address}",),
         direct_io=True,
         direct_alignment_bytes=_ALIGNMENT_BYTES,
-        total_bytes=space[0],
-        free_bytes=space[1],
+        total_bytes=total_bytes,
+        free_bytes=free_bytes,
         ceph=ceph,
     )
 
 
-def _cluster(found: dict[str, Any]) -> CephAccess | None:
-    """The cluster that a scheme of Ceph's reaches; None where a server stands before the storage."""
+def _ceph(found: dict[str, Any]) -> CephAccess | None:
+    """The cluster behind a URL of Ceph's own schemes; None behind a gateway, which does not say."""
     options = found["options"]
-    if "keyring" not in options:
+    if "conf" not in options:
         return None
     return protection(
         CephAccess(
@@ -68,18 +77,16 @@ def _cluster(found: dict[str, Any]) -> CephAccess | None:
     )
 
 
-def _ask_space(found: dict[str, Any], deadline_s: float) -> tuple[int, int]:
+def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
     url = found["url"]
     answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
     if answer.stuck_pid is not None:
         raise TargetError(
-            f"{printable(url)}: no answer within {deadline_s:g} s",
-            "See whether the cluster is up, and whether conf= names its monitors.",
+            f"{printable(url)}: no answer within {deadline_s:g} s", _NO_ANSWER.get(found["engine"], _SERVER)
         )
     facts = answer.lines[-1] if answer.lines else {}
     if "space" in facts:
-        total_bytes, free_bytes = facts["space"]
-        return int(total_bytes), int(free_bytes)
+        return facts
     last = answer.stderr.splitlines()[-1] if answer.stderr else f"exit code {answer.exit_code}"
     why = facts.get("why") or last
     remedy = f"Its options: leadline engines {found['scheme']}."
@@ -136,5 +143,11 @@ def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
     if scheme == "root":
         vectors = f", vector reads of up to {options['readv']}" if options["readv"] != "1" else ""
         return f"XRootD through its client, {printable(found['container'])}{vectors}"
+    if scheme == "s3":
+        size = units.format_size(int(found["object_bytes"]))
+        endpoint, bucket = printable(options["endpoint"]), printable(found["container"])
+        return f"S3 bucket {bucket} of {endpoint}, objects of {size}"
+    if scheme == "nfs":
+        return f"NFS version {options['version']} of {printable(found['container'])} through libnfs"
     name = options["fs"]
     return "CephFS through libcephfs" + (f", file system {printable(name)}" if name else "")

@@ -12,9 +12,11 @@ from typing import Any
 
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
-from leadline.observe.devices import backing_file, device_of_mount
-from leadline.observe.locations import inspect_location, pool_words, printable, protection
+from leadline.observe.devices import device_of_mount
+from leadline.observe.locations import inspect_location, printable, protection
+from leadline.observe.mount_words import words_of
 from leadline.observe.mountinfo import Mount, mount_by_id, mount_of, read_mounts
+from leadline.observe.patience import patient_s
 from leadline.spec.target import Access, CephAccess, TargetFacts
 
 _DEADLINE_S = 10.0
@@ -31,11 +33,12 @@ _IN_MEMORY = ("tmpfs", "ramfs")
 _NULL = TargetFacts(access="null", file_system="null", words="no storage: measures leadline itself")
 
 
-def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
+def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -> TargetFacts:
     """What a path or a URL is: file system, device, direct I/O, space, and the Ceph behind it.
 
     Raises TargetError for a path that is missing, no directory, `/`, read-only, or does not answer
-    within `deadline_s`, and for a scheme that cannot be measured. Leaves nothing on the target.
+    within `deadline_s`, and for a scheme that cannot be measured. Leaves nothing on the target; without
+    `writes` it does not try direct I/O either.
     """
     if url == "null://":
         return _NULL
@@ -44,7 +47,7 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
     if not url or "\0" in url:
         raise TargetError("the path of a target is empty or holds a zero byte", "Name a directory: a=/mnt/a")
     path = os.path.abspath(url)  # noqa: PTH100 - Path.absolute keeps ".."
-    facts = _ask_path(path, deadline_s)
+    facts = _ask_path(path, deadline_s, "path" if writes else "look")
     mounts = read_mounts()
     mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
     if mount is None:
@@ -53,8 +56,24 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S) -> TargetFacts:
     return _facts(mount, mounts, facts)
 
 
-def _ask_path(path: str, deadline_s: float) -> dict[str, Any]:
-    answer = ask_child("leadline.observe.probe", ["path", path], deadline_s)
+def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount]:
+    """What a path lies on, found out without writing: any mounted file system, used in production.
+
+    Raises TargetError for a path that is missing or does not answer within `deadline_s`.
+    """
+    facts = _ask_path(os.path.abspath(path), deadline_s, "look")  # noqa: PTH100
+    if facts["kind"] == "missing":
+        raise TargetError(f"{printable(path)}: {facts['why']}", "Name a path on the mounted file system.")
+    mounts = read_mounts()
+    mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
+    if mount is None:
+        raise TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
+    return _facts(mount, mounts, {"total_bytes": None, "free_bytes": None, **facts}), mount
+
+
+def _ask_path(path: str, deadline_s: float, how: str) -> dict[str, Any]:
+    deadline_s = patient_s(deadline_s)
+    answer = ask_child("leadline.observe.probe", [how, path], deadline_s)
     facts: dict[str, Any] = {}
     for line in answer.lines:
         facts.update(line.get("facts", {}))
@@ -120,7 +139,7 @@ def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> Targ
     )
     if access in ("ceph-fuse", "ceph-kernel"):
         facts = replace(facts, ceph=_ceph_access(mount, found))
-    return replace(facts, words=_words(facts, mount))
+    return replace(facts, words=words_of(facts, mount))
 
 
 def _without_secrets(options: Sequence[str]) -> tuple[str, ...]:
@@ -129,36 +148,25 @@ def _without_secrets(options: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
-    from leadline.observe.fuse_client import find_client
+    from leadline.observe.fuse_client import find_client, with_its_own_word
 
     if mount.file_system == "ceph":
-        access = CephAccess(name=f"client.{mount.option('name') or 'guest'}", conf=mount.option("conf"))
+        access = CephAccess(
+            name=f"client.{mount.option('name') or 'guest'}",
+            conf=mount.option("conf"),
+            kernel_client=found.get("kernel_client"),
+        )
     else:
-        access = find_client(mount.mount_point) or CephAccess()
-    access = replace(access, pool=found.get("pool"), layout=found.get("layout") or None)
+        access = with_its_own_word(find_client(mount.mount_point) or CephAccess())
+    access = replace(
+        access,
+        pool=found.get("pool"),
+        namespace=found.get("namespace"),
+        layout=found.get("layout") or None,
+        quota_bytes=found.get("quota_bytes"),
+        quota_files=found.get("quota_files"),
+        snapshots=found.get("snapshots"),
+    )
     if access.pool is None:
         return access
     return protection(access)
-
-
-def _words(facts: TargetFacts, mount: Mount) -> str:
-    source, name = printable(mount.source), mount.file_system
-    if facts.ceph is not None:
-        client = "ceph-fuse" if facts.access == "ceph-fuse" else "the kernel client"
-        return f"CephFS through {client}{pool_words(facts.ceph)}"
-    if facts.access == "nfs":
-        version = mount.option("vers")
-        return f"NFS {version} from {source}" if version else f"NFS from {source}"
-    if facts.access == "smb":
-        return f"SMB from {source}"
-    if facts.in_memory:
-        return f"{name}, in memory"
-    if name == "overlay":
-        upper = mount.option("upperdir")
-        on = facts.device or "a device not seen from here"
-        return f"overlay on {on}" + (f" (upper directory {printable(upper)})" if upper else "")
-    if facts.device is None:
-        fuse = " (a FUSE file system)" if name.startswith("fuse") else ""
-        return f"{printable(name)} from {source}{fuse}"
-    file = backing_file(facts.device)
-    return f"{printable(name)} on {facts.device}" + (f" (loop device on {printable(file)})" if file else "")

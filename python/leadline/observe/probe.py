@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import secrets
+import socket
 import stat
 import sys
 from collections.abc import Callable
@@ -116,7 +117,8 @@ def parse_layout(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {"pool": None, "layout": {}}
     head, separator, pool = text.partition(" pool=")
     if separator:
-        found["pool"] = pool.split(" pool_namespace=")[0]
+        found["pool"], _, namespace = pool.partition(" pool_namespace=")
+        found |= {"namespace": namespace} if namespace else {}
     for part in head.split():
         name, _, value = part.partition("=")
         if value.isdigit():
@@ -143,33 +145,87 @@ def _layout(path: str, writable: bool) -> dict[str, Any]:
     return {}
 
 
-def probe_path(path: str) -> None:
+def _quota(path: str) -> dict[str, Any]:
+    """The nearest limits at or above a CephFS directory, as far as its mount shows; 0 where there is none."""
+    found: dict[str, Any] = {}
+    for name, attribute in (("quota_bytes", "ceph.quota.max_bytes"), ("quota_files", "ceph.quota.max_files")):
+        here, limit = path, 0
+        for _ in range(_LAYOUT_DEPTH_MAX):
+            with contextlib.suppress(OSError, ValueError):
+                limit = int(os.getxattr(here, attribute))
+            if limit or here in ("/", "") or os.path.ismount(here):
+                break
+            here = str(Path(here).parent)
+        found[name] = limit
+    return found
+
+
+def _snapshots(path: str) -> dict[str, Any]:
+    with contextlib.suppress(OSError):
+        return {"snapshots": len(os.listdir(f"{path}/.snap"))}  # noqa: PTH208
+    return {}
+
+
+def _kernel_client(path: str) -> dict[str, Any]:
+    """Which of the kernel's CephFS clients serves this directory, as /sys/kernel/debug/ceph names it."""
+    try:
+        words = [os.getxattr(path, f"ceph.{name}").decode() for name in ("cluster_fsid", "client_id")]
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {"kernel_client": ".".join(words)}
+
+
+def probe_path(path: str, *, writes: bool) -> None:
     """All steps for one path; ends early where a step shows that no directory is there."""
     resolved = _step("resolving the path", lambda: _resolve(path))["path"]
     identity = _step("looking at the directory", lambda: _identify(resolved))
     if identity["kind"] != "directory":
         return
     space = _step("asking for free space", lambda: _space(resolved))
-    _step("asking for the CephFS layout", lambda: _layout(resolved, space["writable"]))
-    if space["writable"]:
+    if _step("asking for the CephFS layout", lambda: _layout(resolved, writes and space["writable"])):
+        _step("asking for the CephFS quota", lambda: _quota(resolved))
+        _step("listing snapshots", lambda: _snapshots(resolved))
+        _step("asking for the CephFS client", lambda: _kernel_client(resolved))
+    if writes and space["writable"]:
         _step("writing one block with O_DIRECT", lambda: _direct(resolved))
 
 
 def probe_volume(url: str) -> None:
-    """Connects to a URL's storage and asks for its space: `space` (total, free), or `why` not."""
+    """Connects to a URL's storage and asks: `space` (total, free; null where it does not say), or
+    `why` not. `address` is its server's, where it has one.
+    """
     from leadline import _core
 
     try:
-        _say({"space": _core.Volume(url).space()})
+        volume = _core.Volume(url)
+        address = _address(_core.parse_location(url)["server"])
+        try:
+            _say({"space": volume.space(), "address": address})
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise
+            _say({"space": None, "address": address})
     except OSError as error:
         subject = f" ({error.filename})" if error.filename and error.filename != url else ""
         _say({"why": f"{error.strerror}{subject}"})
 
 
+def _address(server: str | None) -> str | None:
+    """The first address of a server that has just answered."""
+    if server is None:
+        return None
+    try:
+        return str(socket.getaddrinfo(server.strip("[]"), None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        return None
+
+
 def main(arguments: list[str]) -> int:
-    """`path PATH`, `volume URL`, or `pool CONF NAME KEYRING POOL DEADLINE_S` (empty: Ceph's default)."""
-    if arguments[:1] == ["path"] and len(arguments) == 2:
-        probe_path(arguments[1])
+    """`path PATH`, `look PATH` (writes nothing), `volume URL`, `pool CONF NAME KEYRING POOL DEADLINE_S`,
+    or `cluster CONF NAME KEYRING DEADLINE_S`, which lists pools and file systems (empty: Ceph's default).
+    """
+    if arguments[:1] in (["path"], ["look"]) and len(arguments) == 2:
+        probe_path(arguments[1], writes=arguments[0] == "path")
         return 0
     if arguments[:1] == ["volume"] and len(arguments) == 2:
         probe_volume(arguments[1])
@@ -179,6 +235,12 @@ def main(arguments: list[str]) -> int:
 
         conf, name, keyring, pool, deadline_s = arguments[1:]
         _say(protection_of_pool(conf or None, name or None, keyring or None, pool, float(deadline_s)))
+        return 0
+    if arguments[:1] == ["cluster"] and len(arguments) == 5:
+        from leadline.observe.ceph_client import contents_of_cluster
+
+        conf, name, keyring, deadline_s = arguments[1:]
+        _say(contents_of_cluster(conf or None, name or None, keyring or None, float(deadline_s)))
         return 0
     return 2
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from leadline.report import chart_bars, chart_chain, chart_lines, tables
 from leadline.report.chart_application import run_time_charts, share_charts
 from leadline.report.chart_parts import Chart, target_names
+from leadline.report.chart_stages import stage_charts
 from leadline.report.operations import by_operation
 from leadline.verdict.model import Findings
 
@@ -23,11 +24,12 @@ class Panels:
     chains: tuple[Chart, ...] = ()
     copies: tuple[Chart, ...] = ()
     shares: tuple[Chart, ...] = ()
+    stages: tuple[Chart, ...] = ()
 
     @property
     def every(self) -> tuple[Chart, ...]:
         """All of them."""
-        figures = (*self.rates, *self.copies, *self.shares, *self.latencies, *self.series)
+        figures = (*self.rates, *self.copies, *self.shares, *self.stages, *self.latencies, *self.series)
         return (*figures, *self.origins, *self.chains)
 
 
@@ -41,7 +43,7 @@ def draw(findings: Findings) -> Panels:
     rates = [
         chart_bars.rate(place, work, cells, names, si)
         for place, (work, cells) in enumerate(each.items())
-        if not any("command" in cell.job for cell in cells)  # they have one chart for all copies
+        if not any("command" in cell.job for cell in cells)  # they have charts of their own
     ]
     latencies = [
         chart
@@ -69,6 +71,7 @@ def draw(findings: Findings) -> Panels:
         _drawn(chains),
         run_time_charts(findings.application, names),
         share_charts(findings.application),
+        stage_charts(findings.application, names),
     )
 
 

@@ -35,6 +35,7 @@ _SCALES: dict[str, tuple[Scale, ...]] = {
     ),
     "ns": (Scale("ns", 1), Scale("µs", 1e3), Scale("ms", 1e6), Scale("s", 1e9)),
     "s": (Scale("ms", 1e-3), Scale("s", 1), Scale("min", 60)),
+    "b/s": (Scale("kb/s", 1e3), Scale("Mb/s", 1e6), Scale("Gb/s", 1e9)),
     "1/s": (Scale("1/s", 1),),
     "1": (Scale("%", 0.01),),
 }

@@ -97,7 +97,7 @@ def _key_tables(findings: Findings) -> str:
 
 def _application(findings: Findings) -> str:
     parts = []
-    for item in printed_tables(findings.application) if findings.application else ():
+    for item in printed_tables(findings):
         headings, rows = markdown_rows(item)
         right = set(range(len(item.keys), len(headings)))
         text = _table([*map(escape, headings)], right, [[*map(escape, row)] for row in rows])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from leadline.analysis.metrics import LARGE_BLOCK_BYTES
+from leadline.analysis.metrics import LARGE_BLOCK_BYTES, metric_stage
 from leadline.verdict.model import Cell, Quantity
 
 # The columns of the table that everybody reads.
@@ -38,6 +38,9 @@ def heading(metric: str) -> str:
     """A metric's name as a person writes it: `latency_p99` becomes `Latency p99`."""
     if metric in _HEADINGS:
         return _HEADINGS[metric]
+    stage = metric_stage(metric)
+    if stage is not None:
+        return f"Time of {stage}"
     words = [_WORDS.get(word, word) for word in _UNIT_SUFFIX.sub("", metric).split("_") if word]
     text = " ".join(words) or metric
     return text if text.startswith("p9") or text[:1].isupper() else text[:1].upper() + text[1:]

@@ -20,7 +20,7 @@ from typing import Any
 from leadline import units
 from leadline.report import chart_parts, charts, metrics, tables, trace_page
 from leadline.report import format as fmt
-from leadline.report.application import printed_tables
+from leadline.report.application import printed_view, printed_ways
 from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.chart_chain import chain_legend
 from leadline.report.published import claim_words
@@ -215,8 +215,9 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "interval": fmt.ratio_interval,
         "spread": fmt.ratio_spread,
         "panels": panels,
-        "static": _static_charts((*panels.rates, *panels.copies, *panels.shares)),
-        "application": printed_tables(findings.application) if findings.application else (),
+        "static": _static_charts((*panels.rates, *panels.copies, *panels.shares, *panels.stages)),
+        "application": printed_view(findings.application),
+        "ways": printed_ways(findings),
         "legend": _legend(findings),
         "chains": chains,
         "chain_headings": CHAIN_HEADINGS,
@@ -295,16 +296,17 @@ def _job_options(cell: Cell) -> dict[str, str]:
     """A job in fio's words, without what is off or has no meaning for it."""
     mixed = len(metrics.directions(cell)) > 1
     open_loop = bool(cell.job.get("rate_bytes_per_s") or cell.job.get("rate_iops"))
-    idle = {"notes", *([] if mixed else ["rwmixread"]), *([] if open_loop else ["arrival"])}
+    idle = {"notes", "film", *([] if mixed else ["rwmixread"]), *([] if open_loop else ["arrival"])}
     idle |= {name for name, value in _PLAIN.items() if cell.job.get(name) == value}
     return {
         name: f"{name.removesuffix('_ns').removesuffix('_bytes_per_s')}={_job_value(name, value)}"
         for name, value in cell.job.items()
-        if name not in idle and (name == "rwmixread" or value not in (None, False, 0, ""))
+        if name not in idle and (name == "rwmixread" or value not in (None, False, 0, "", []))
     }
 
 
 _SIZES = {"bs", "size", "rate_bytes_per_s", "offset", "offset_increment", "file_size", "input_bytes"}
+_SIZES |= {"buffer", "source_bytes"}
 _PLAIN = {"random_distribution": "map", "shared": "none", "thinktime_blocks": 1}  # what need not be said
 
 
@@ -353,6 +355,8 @@ def _job_value(name: str, value: Any) -> str:
         return units.exact_size(value)
     if name == "command":
         return shlex.join(map(str, value))
+    if name == "pipeline":
+        return ",".join(str(stage["stage"]) for stage in value)
     if isinstance(value, list):
         return "+".join(str(item) for item in value)
     if name == "bssplit":

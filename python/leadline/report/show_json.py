@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from leadline.report.application import application_json
+from leadline.report.application import application_json, table_json
 from leadline.report.published import published_json
 from leadline.report.trace import traces_json
 from leadline.verdict.model import Cell, Chain, Code, Comparison, Findings, Quantity
@@ -42,6 +42,7 @@ def to_json(findings: Findings) -> dict[str, Any]:
         ],
         **extra,
         **_application(findings),
+        **({"ways": [table_json(table) for table in findings.ways]} if findings.ways else {}),
     }
 
 

@@ -106,6 +106,8 @@ def _absent(cell: Cell) -> str:
 
 def printed(item: Quantity, scale: fmt.Scale) -> Measure:
     """A quantity in one scale; a single block has no interval, and that is said."""
+    if item.value is None and item.text is not None:
+        return Measure(None, fmt.printable(item.text), "", "", "")
     if item.value is None:
         return Measure(None, fmt.NO_VALUE, "", "", fmt.printable(item.reason or "not measured"))
     spread = fmt.spread(item) or ("n=1" if item.blocks == 1 else "")
@@ -119,10 +121,11 @@ def mixed_latency(table: Table) -> bool:
 
 
 def by_target(findings: Findings) -> dict[str, tuple[Cell, ...]]:
-    """The cells of each target, targets in the order given."""
+    """The cells of each target, targets in the order given; what is of two of them has tables of its own."""
+    own = [cell for cell in findings.cells if "questions" not in cell.job]
     names = [target.name for target in findings.targets]
-    names += [cell.target for cell in findings.cells if cell.target not in names]
-    grouped = {name: tuple(cell for cell in findings.cells if cell.target == name) for name in names}
+    names += [cell.target for cell in own if cell.target not in names]
+    grouped = {name: tuple(cell for cell in own if cell.target == name) for name in names}
     return {name: cells for name, cells in grouped.items() if cells}
 
 

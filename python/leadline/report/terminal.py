@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
-from leadline.report.application import show_application
+from leadline.report.application import show_tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_rows, most_telling
 from leadline.report.published import show_published
 from leadline.report.trace import show_trace
@@ -43,8 +43,7 @@ def show(findings: Findings, console: Console) -> None:
     _statements(findings, console)
     for target, cells in tables.by_target(findings).items():
         _target_table(findings, target, cells, console)
-    if findings.application is not None:
-        show_application(findings.application, console)
+    show_tables(findings, console)
     print_comparisons(findings.comparisons, console, tables.states_of(findings))
     _chains(findings, console)
     _validity(findings, console)

@@ -6,7 +6,7 @@ A trace that fails costs its figures and says why; the run times of the trial st
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -39,13 +39,20 @@ class Follower:
         if self._source:
             self._source.follow(pid, copy)
 
-    def store(self, result: Path, trial: str, summary: Mapping[str, Any]) -> dict[str, Any]:
-        """Store the tables of a complete trial; what is to be said of it in its summary."""
+    def store(
+        self,
+        result: Path,
+        trial: str,
+        summary: Mapping[str, Any],
+        hear: Callable[[TraceTables], None] = lambda _: None,
+    ) -> dict[str, Any]:
+        """Store the tables of a complete trial, which `hear` is given; what is to be said in its summary."""
         if self._source is None or summary["state"] != "complete":
             return {}
         try:
             tables = self._source.finish(summary["started_unix_ns"])
             write_tables(result, trial, replace(tables, extra={**tables.extra, **_known(summary)}))
+            hear(tables)
         except (LeadlineError, OSError) as error:
             return {"trace_error": str(error).splitlines()[0]}
         return {"trace_lost": _lost(tables), "trace_warnings": list(tables.warnings)}

@@ -19,6 +19,7 @@ from typing import Any
 
 from leadline.errors import EngineError
 from leadline.observe.children import module_command, module_environment
+from leadline.observe.patience import patient_s
 
 _POLL_S = 0.1
 _INTERRUPT_GRACE_S = 10.0  # the engine finishes what is in flight, at most that long
@@ -68,7 +69,7 @@ class Worker:
         return self._process.pid
 
     def __enter__(self) -> Worker:
-        first = self._next(time.monotonic() + _START_DEADLINE_S, lambda _: None)
+        first = self._next(time.monotonic() + patient_s(_START_DEADLINE_S), lambda _: None)
         if first.outcome != "ready":
             self.close()
             raise EngineError(f"a worker process did not start: {first.message}", "run: leadline doctor")

@@ -37,15 +37,18 @@ class _ParentGoneError(BaseException):
 
 
 def run_copies(
-    starts: Sequence[Start], limit_s: float, follow: Callable[[int, int], None] = lambda *_: None
+    starts: Sequence[Start],
+    limit_s: float,
+    follow: Callable[[int, int], None] = lambda *_: None,
+    spare: frozenset[int] = frozenset(),
 ) -> dict[str, Any]:
     """Run all copies to their end, at most for `limit_s`; one account each, in order.
 
     `follow` hears each copy's pid and number before it becomes the command. On an interrupt all are ended
-    before it goes on.
+    before it goes on. Children of this process that are in `spare` are not ended with them.
     """
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a copy leaves running becomes ours to end
-    crew = _Crew(starts)
+    crew = _Crew(starts, spare)
     with _parent_watched(), _time_limit(limit_s):
         late = False
         try:
@@ -65,8 +68,9 @@ def run_copies(
 class _Crew:
     """The copies of one trial, from their start to the last account."""
 
-    def __init__(self, starts: Sequence[Start]) -> None:
+    def __init__(self, starts: Sequence[Start], spare: frozenset[int]) -> None:
         self._starts = starts
+        self._spare = spare
         self._started_unix_ns = time.time_ns()
         self._gate = Gate()
         self._begun: dict[int, int] = {}  # pid -> monotonic ns
@@ -116,6 +120,7 @@ class _Crew:
         self._accounts[one.copy] = {
             "copy": one.copy,
             "pid": pid,
+            "released_ns": self._begun.get(pid, ended),
             "started_ns": self._started.get(one.copy, ended),
             "wall_ns": ended - self._begun.get(pid, ended),
             "exit": max(code, 0),
@@ -135,7 +140,7 @@ class _Crew:
         self._killed.update(waiting.values())
         for number, grace_s in ((signal.SIGTERM, _TERM_GRACE_S), (signal.SIGKILL, _KILL_GRACE_S)):
             groups = [pid for pid, copy in waiting.items() if copy not in self._accounts]
-            strays = _descendants()
+            strays = _descendants(self._spare)
             if not groups and not strays:
                 break
             for pid in groups:
@@ -153,7 +158,7 @@ class _Crew:
 
     def _gather(self, until: float) -> None:
         """Reap what ends, without waiting for what does not."""
-        while time.monotonic() < until and _descendants():
+        while time.monotonic() < until and _descendants(self._spare):
             try:
                 found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
             except ChildProcessError:
@@ -244,8 +249,8 @@ def _moved(pid: int) -> dict[str, int | None]:
     return {ours: found.get(theirs) for ours, theirs in names.items()}
 
 
-def _descendants() -> list[int]:
-    """Children of this process, and theirs, that still run."""
+def _descendants(spare: frozenset[int]) -> list[int]:
+    """Children of this process, and theirs, that still run; without those to be spared."""
     found: list[int] = []
     waiting = [os.getpid()]
     while waiting:
@@ -255,8 +260,9 @@ def _descendants() -> list[int]:
                 children = (Path(f"/proc/{parent}/task") / task / "children").read_text().split()
             except OSError:
                 continue
-            found += [int(child) for child in children]
-            waiting += [int(child) for child in children]
+            own = [int(child) for child in children if int(child) not in spare]
+            found += own
+            waiting += own
     return found
 
 

@@ -14,12 +14,15 @@ from leadline import units
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
+from leadline.observe.patience import patient_s
 from leadline.plan import Layout, PlannedCell, Trial, with_block
+from leadline.plan_pairs import targets_of
 from leadline.run.application_job import deadline_s as application_deadline_s
 from leadline.run.application_job import worker_job
 from leadline.run.child import Answer, Worker
+from leadline.run.coherence import converse
 from leadline.run.group import Halt, Member, join_rows, run_jobs
-from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth
+from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth, no_progress
 from leadline.run.probes import Probes
 from leadline.run.rows import (
     build_latency_rows,
@@ -32,6 +35,7 @@ from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.run.watch import Watch, cluster_peaks
 from leadline.run.workspace import Place, workspace_of
 from leadline.spec.application import ApplicationJob
+from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
 from leadline.spec.replay import ReplayJob
@@ -43,8 +47,6 @@ _SLOWEST_OPERATIONS_PER_S = 20.0  # of metadata; below, a pass counts as hung
 _MARK_DEADLINE_S = 4.0
 _LAYOUT_GENERATION = 0
 _SHORTEST_INTERVAL_NS = 100_000_000
-
-
 _REMOVE_SLICE_S = 10.0
 _REMOVE_DEADLINE_S = _REMOVE_SLICE_S + _SMALL_DEADLINE_S
 
@@ -122,9 +124,10 @@ class Executor:
 
     def _run_or_skip(self, slot: Sequence[Trial]) -> None:
         cells = [self._request.plan.cell(trial.cell) for trial in slot]
+        lost = next((name for cell in cells for name in targets_of(cell) if name in self._lost), None)
         target = slot[0].target
-        if target in self._lost:
-            self._skip(slot, self._lost[target])
+        if lost is not None:
+            self._skip(slot, self._lost[lost])
             return
         self._display.trial(slot[0], cells[0])
         halt = Halt(self._must_end)
@@ -176,11 +179,21 @@ class Executor:
         if cell.job.engine == "null":
             return None
         problem = self._ensure_workspace(worker, cell.target)
+        if problem is None and isinstance(cell.job, CoherenceJob) and cell.job.reader != cell.target:
+            problem = self._ensure_reader(cell.job.reader)
         if problem is None and cell.layout is not None:
             problem = self._ensure_layout(worker, cell, cell.layout)
         if problem is None and isinstance(cell.job, ReplayJob):
             job, total = self._engine_job(cell, trial, None), cell.job.data_set_bytes
             problem = self._lay_out(worker, cell.target, job, total, None)
+        return problem
+
+    def _ensure_reader(self, target: str) -> Answer | None:
+        """The same where the other side looks; a way that hangs is left alone, and not the writer's."""
+        with Worker(self._must_end) as worker:
+            problem = self._ensure_workspace(worker, target)
+        if problem is not None and problem.outcome != "interrupted":
+            self._lose_when_gone(target, problem)
         return problem
 
     def _ensure_workspace(self, worker: Worker, target: str) -> Answer | None:
@@ -189,7 +202,9 @@ class Executor:
         described = next(t for t in self._request.plan.targets if t.name == target)
         place = workspace_of(described, self._request.id)
         self._writer.journal("workspace_intended", target=target, **place._asdict())
-        answer = worker.call("make_workspace", _SMALL_DEADLINE_S, id=self._request.id, **place._asdict())
+        answer = worker.call(
+            "make_workspace", patient_s(_SMALL_DEADLINE_S), id=self._request.id, **place._asdict()
+        )
         if answer.outcome != "done":
             return answer
         self._made[target] = place
@@ -208,11 +223,12 @@ class Executor:
         self, worker: Worker, target: str, job: dict[str, Any], total_bytes: int, key: str | None
     ) -> Answer | None:
         """Have a job's files written; `key` is that of a layout which other cells share."""
-        free = worker.call("space", _SMALL_DEADLINE_S, **self._made[target]._asdict())
+        free = worker.call("space", patient_s(_SMALL_DEADLINE_S), **self._made[target]._asdict())
         if free.outcome != "done":
             return free
         reserve = self._request.options.reserve_bytes.get(target, 0)
-        if free.value["free_bytes"] - total_bytes < reserve:
+        free_bytes = free.value["free_bytes"]
+        if free_bytes is not None and free_bytes - total_bytes < reserve:
             return Answer(
                 "failed",
                 message=f"laying out {units.format_size(total_bytes)} would leave less than the"
@@ -264,6 +280,8 @@ class Executor:
         job = cell.job
         if isinstance(job, ApplicationJob):
             return application_deadline_s(job) + self._request.options.grace_s
+        if isinstance(job, CoherenceJob):
+            return job.seconds_max + self._request.options.grace_s
         planned_s = (job.ramp_time_ns + job.runtime_ns) / 1e9
         if isinstance(job, MetadataJob):
             planned_s += job.pass_operations / _SLOWEST_OPERATIONS_PER_S  # a pass is never cut
@@ -304,16 +322,16 @@ class Executor:
         dropped = self._drop_caches(first.worker)
         self._watch.begin()
         trial, pid = first.trial, first.worker.pid
-        before = self._observer.mark(f"{trial.id}:start", trial.target, pid, _MARK_DEADLINE_S)
+        before = self._observer.mark(f"{trial.id}:start", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         self._watch.check(before.state)
         self._stop_when_in_trouble(trial)
         for member in members:
             self._writer.journal(
                 "trial_started", trial=member.trial.id, cell=member.cell.id, worker=member.worker.pid
             )
-        found = run_jobs(members, self._call, halt, _SMALL_DEADLINE_S)
+        found = run_jobs(members, self._call, halt, patient_s(_SMALL_DEADLINE_S))
         halt.clear()
-        after = self._observer.mark(f"{trial.id}:end", trial.target, pid, _MARK_DEADLINE_S)
+        after = self._observer.mark(f"{trial.id}:end", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         states = [trial_state(answer) for answer in found]
         if "interrupted" in states and (self._must_end() or not {"error", "hung"} & set(states)):
             return []
@@ -348,13 +366,15 @@ class Executor:
     def _call(self, member: Member, start_ns: int | None) -> Answer:
         """Run one job in its worker, to its end or until it is steady."""
         cell, record = member.cell, self._writer.record_path(member.trial.id)
+        if isinstance(cell.job, CoherenceJob):
+            return self._converse(member, cell.job)
         watch = None
         if cell.steady is not None and isinstance(cell.job, Job):
             watch = SteadyWatch(cell.steady, cell.job, record)
         answer = member.worker.call(
             "trial",
             self._deadline_s(cell) + 5.0,
-            self._display.progress if member.shown else _no_progress,
+            self._display.progress if member.shown else no_progress,
             (lambda: False) if watch is None else watch.reached,
             job=member.job,
             record=str(record),
@@ -363,6 +383,15 @@ class Executor:
         if watch is None or self._must_end():
             return answer
         return watch.as_complete(answer, lambda: read_engine_record(record))
+
+    def _converse(self, member: Member, job: CoherenceJob) -> Answer:
+        """A coherence trial: the reader has a worker of its own."""
+        places = self._made[member.cell.target], self._made[job.reader]
+        prefix = _prefix(member.cell, member.trial, None)
+        answer, reader_gone = converse(member.worker, job, prefix, places, self._must_end)
+        if reader_gone:
+            self._lose(job.reader, answer.message)
+        return answer
 
     def _store(
         self, members: Sequence[Member], stored: Sequence[StoredTrial], answers: Sequence[Answer]
@@ -414,10 +443,6 @@ class Executor:
         left = [place.words for target, place in self._made.items() if target in self._lost]
         left += remove_workspaces(self._request.id, places, self._writer)
         return tuple(left)
-
-
-def _no_progress(_message: Mapping[str, Any]) -> None:
-    """Of several jobs at the same time one is shown."""
 
 
 def _interval_ns(cell: PlannedCell, interval_s: float) -> int:

@@ -103,3 +103,8 @@ def no_growth(plan: Plan, options: RunOptions) -> Sequence[str]:
     """The plan is all there is."""
     del plan, options
     return ()
+
+
+def no_progress(message: Mapping[str, Any]) -> None:
+    """Of several jobs at the same time one is shown."""
+    del message

@@ -7,6 +7,7 @@ It ends when its input ends or its parent dies.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -18,13 +19,14 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError
-from leadline.run import application, volume_workspace, workspace
+from leadline.run import application, pipeline, volume_workspace, workspace
+from leadline.run.coherence_side import CoherenceSide
 
 _PR_SET_PDEATHSIG = 1
 
 
 def _layout(command: dict[str, Any]) -> dict[str, Any]:
-    if application.is_application(command["job"]):
+    if application.is_application(command["job"]) or pipeline.is_pipeline(command["job"]):
         return application.stage(command["job"], _say_staged)
     answer: dict[str, Any] = _core.layout(json.dumps(command["job"]))
     return answer
@@ -32,7 +34,7 @@ def _layout(command: dict[str, Any]) -> dict[str, Any]:
 
 def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
     job = command["job"]
-    if application.is_application(job):
+    if application.is_application(job) or pipeline.is_pipeline(job):
         application.forget_input(job)
         return {}
     # Without an engine it is a job of metadata: opening its files here would warm them.
@@ -51,6 +53,8 @@ def _trial(command: dict[str, Any]) -> dict[str, Any]:
         time.sleep(max(0, start_at_ns - time.monotonic_ns()) / 1e9)
     if application.is_application(job):
         return application.run_trial(job)
+    if pipeline.is_pipeline(job):
+        return pipeline.run_trial(job)
     before = _own_io()
     summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
     after = _own_io()
@@ -98,7 +102,13 @@ def _remove_files(command: dict[str, Any]) -> dict[str, Any]:
 
 def _space(command: dict[str, Any]) -> dict[str, Any]:
     if command.get("location") is not None:
-        total_bytes, free_bytes = _core.Volume(command["location"]).space()
+        volume = _core.Volume(command["location"])
+        try:
+            total_bytes, free_bytes = volume.space()
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise
+            return {"free_bytes": None, "total_bytes": None}
         return {"free_bytes": free_bytes, "total_bytes": total_bytes}
     found = os.statvfs(command["directory"])
     return {"free_bytes": found.f_bavail * found.f_frsize, "total_bytes": found.f_blocks * found.f_frsize}
@@ -156,6 +166,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return  # the parent died before the line above took hold
+    _COMMANDS.update(CoherenceSide(_say).commands)
     _say(event="ready", pid=os.getpid())
     while line := sys.stdin.readline():
         try:

@@ -101,7 +101,11 @@ def remove_workspace(directory: Path, study_id: str, slice_s: float = _SLICE_S) 
     """
     if not directory.exists():
         return False
-    if not is_ours(directory, study_id):
+    try:
+        ours = is_ours(directory, study_id)
+    except FileNotFoundError:
+        return False  # removed through another way to the same directory, which this one still shows
+    if not ours:
         raise TargetError(
             f"{directory} does not carry this study's mark and was not removed", "look into it by hand"
         )

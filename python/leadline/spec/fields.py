@@ -5,6 +5,7 @@ A validator turns the SpecError of `units` into pydantic's own error, so that th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -123,6 +124,20 @@ TruthOrAuto = Annotated[
     bool | str,
     BeforeValidator(guarded(_auto_truth)),
     WithJsonSchema({"anyOf": [{"type": "boolean"}, _AUTO_SCHEMA]}),
+]
+
+
+def _parse_resolution(value: object) -> str:
+    found = re.fullmatch(r"\s*([1-9][0-9]{1,4})\s*[xX]\s*([1-9][0-9]{1,4})\s*", str(value))
+    if not isinstance(value, str) or found is None or int(found[1]) % 2 or int(found[2]) % 2:
+        raise SpecError(f"{value!r} is no picture size", "write WIDTHxHEIGHT, both even, such as 1920x1080")
+    return f"{int(found[1])}x{int(found[2])}"
+
+
+Resolution = Annotated[
+    str,
+    BeforeValidator(guarded(_parse_resolution)),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*[1-9][0-9]{1,4}\s*[xX]\s*[1-9][0-9]{1,4}\s*$"}),
 ]
 
 

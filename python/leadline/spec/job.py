@@ -10,18 +10,55 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.spec.distribution import MAP, Distribution
-from leadline.spec.fields import Command, Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrAuto, Whole
+from leadline.spec.fields import (
+    Command,
+    Duration,
+    Iops,
+    Rate,
+    Resolution,
+    Size,
+    SizeOrAuto,
+    Truth,
+    TruthOrAuto,
+    Whole,
+)
+from leadline.spec.pipeline import STAGES_MAX, StageOptions
 from leadline.spec.sizes import BlockSize, SizeSplit, Split
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Engine = Literal[
-    "io_uring", "psync", "mmap", "null", "rados", "libcephfs", "radosstriper", "libsmbclient", "xrootd"
-]  # fmt: skip
+    "io_uring",
+    "psync",
+    "mmap",
+    "null",
+    "rados",
+    "libcephfs",
+    "radosstriper",
+    "libsmbclient",
+    "xrootd",
+    "libnfs",
+    "s3",
+]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided"]
 
 MetadataOperation = Literal[
     "create", "open", "stat", "readdir", "rename", "unlink", "mkdir", "rmdir", "first_byte"
+]
+
+Question = Literal[
+    "name",
+    "size_written",
+    "size_closed",
+    "bytes_written",
+    "bytes_closed",
+    "bytes_held",
+    "rename",
+    "unlink",
+    "link",
+    "lock_fcntl",
+    "lock_flock",
+    "shared_file",
 ]
 
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")
@@ -208,13 +245,51 @@ class JobOptions(BaseModel):
         None, description="with command: how many of it run at once; 1"
     )
     input: str | None = Field(
-        None, min_length=1, description="with command: directory or file that is staged into each target"
+        None,
+        min_length=1,
+        description="with command or pipeline: directory or file that it reads; staged into each target",
     )
     cache: Literal["cold", "warm"] | None = Field(
-        None, description="with command: its input dropped from caches, or read by a run before; cold"
+        None, description="with command or pipeline: its input dropped from caches, or not; cold"
     )
     trace: Literal["auto", "preload", "bpf", "off"] | None = Field(
-        None, description="with command: how its I/O is followed; auto chooses by program"
+        None, description="with command or pipeline: how its I/O is followed; auto chooses by program"
+    )
+
+    pipeline: list[StageOptions] | None = Field(
+        None, min_length=1, max_length=STAGES_MAX, description="instead of rw: stages over one source"
+    )
+    clients: Annotated[int, Whole(1, 128)] | None = Field(
+        None, description="with pipeline: how many go through it at once; 1"
+    )
+    buffer: Size | None = Field(
+        None, description="with pipeline: bytes of one read or write of its built-in steps; 1m"
+    )
+    variant: str | None = Field(
+        None, min_length=1, description="with pipeline: which of its stages with a variant are done"
+    )
+    expects: Literal["video"] | None = Field(
+        None, description="with pipeline: what its source must be; anything"
+    )
+    needs: dict[str, str] | None = Field(
+        None, description="with pipeline: program: the oldest version that will do"
+    )
+    resolution: Resolution | None = Field(
+        None, description="with pipeline and no input: a film of this picture is made, 3840x2160"
+    )
+    duration: Duration | None = Field(None, description="of the film that is made; 10s")
+    frame_rate: Annotated[int, Whole(1, 240)] | None = Field(
+        None, description="of the film that is made, pictures a second; 25"
+    )
+
+    questions: list[Question] | None = Field(
+        None, description="instead of rw: what a reader on another target is asked of what this one writes"
+    )
+    repetitions: Annotated[int, Whole(1, 1_000)] | None = Field(
+        None, description="with questions: times that each is asked in a trial; 5"
+    )
+    give_up: Duration | None = Field(
+        None, description="with questions: how long a reader looks for what it has not seen; 30s"
     )
 
     def over(self, other: JobOptions) -> JobOptions:

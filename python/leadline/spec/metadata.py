@@ -10,7 +10,9 @@ from typing import Any, ClassVar, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.spec.application import ApplicationJob
+from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Engine, Job, MetadataOperation
+from leadline.spec.pipeline import PipelineJob
 from leadline.spec.replay import ReplayJob
 
 Operation = MetadataOperation
@@ -127,13 +129,17 @@ def tree_directories(branch: int, depth: int) -> int:
     return total
 
 
-AnyJob = Job | MetadataJob | ReplayJob | ApplicationJob
+AnyJob = Job | MetadataJob | ReplayJob | ApplicationJob | CoherenceJob
 
 
 def job_from_json(value: dict[str, Any]) -> AnyJob:
     """The inverse of `as_json` of any kind of job. Raises ValueError."""
     if "script" in value:
         return ReplayJob.model_validate(value)
+    if "pipeline" in value:
+        return PipelineJob.model_validate(value)
+    if "questions" in value:
+        return CoherenceJob.model_validate(value)
     if "command" in value:
         return ApplicationJob.model_validate(value)
     return MetadataJob.model_validate(value) if "operations" in value else Job.model_validate(value)

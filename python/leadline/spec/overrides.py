@@ -14,7 +14,7 @@ from leadline.spec.yaml_source import Document, Path, Place, read_yaml
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
-_LISTS = ("operations", "command")  # options whose value is a list
+_LISTS = ("operations", "command", "pipeline", "questions")  # options whose value is a list
 _SECTIONS = ("defaults", "factors", "compare", "observe", "limits")
 _EXAMPLES = (
     "write KEY=VALUE, for example --set size=64M, --set works.seqread_1m.bs=4M or --set factors.bs=[4k,64k]"
@@ -46,9 +46,10 @@ def apply_application(document: Document, command: tuple[str, ...], input_path: 
     value: dict[str, Any] = copy.deepcopy(document.value) if isinstance(document.value, dict) else {}
     places = dict(document.places)
     works = _mapping(value, "works")
-    chosen = [name for name, work in works.items() if isinstance(work, dict) and "command" in work]
     given = {"command": (list(command) or None, "-- COMMAND"), "input": (input_path, "--input")}
     for key, (level, source) in given.items():
+        kinds = ("command", "pipeline") if key == "input" else ("command",)
+        chosen = [name for name, work in works.items() if isinstance(work, dict) and set(kinds) & set(work)]
         if level is None:
             continue
         if not chosen:
@@ -58,9 +59,20 @@ def apply_application(document: Document, command: tuple[str, ...], input_path: 
                 source=source,
             )
         for name in chosen:
+            if key == "input":
+                _without_film(works[name], name, places)
             works[name][key] = level
             places[("works", name, key)] = Place(source)
     return document.with_value(value, places)
+
+
+def _without_film(work: dict[str, Any], name: str, places: Mapping[Path, Place]) -> None:
+    """A source that is named takes the place of the film that the study would make; what was asked for with
+    --set stays, and contradicts it."""
+    for option in ("resolution", "duration", "frame_rate"):
+        place = places.get(("works", name, option))
+        if option in work and not (place and place.source.startswith("--set")):
+            del work[option]
 
 
 def _parse(key: str, written: str, source: str, environment: Mapping[str, str]) -> Any:

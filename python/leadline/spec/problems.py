@@ -52,7 +52,7 @@ _TYPES = {
 }
 
 
-_INNER = ("jobs", "steady_state", "search")  # sections within a work
+_INNER = ("jobs", "steady_state", "search", "pipeline", "do")  # sections within a work
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -129,7 +129,7 @@ def _section(path: Path) -> str:
     if len(path) == 1:
         return ""
     inside = path[2:-1] if path[0] == "works" else path[1:-1]
-    return next((str(part) for part in inside if part in _INNER), str(path[0]))
+    return next((str(part) for part in reversed(inside) if part in _INNER), str(path[0]))
 
 
 def _kind_of(value: object) -> str:

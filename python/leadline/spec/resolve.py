@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from leadline import units
+from leadline import _core, units
 from leadline.errors import SpecError
 from leadline.spec.application import Look
 from leadline.spec.distribution import MAP
 from leadline.spec.fields import AUTO
 from leadline.spec.job import MIXED, READ_ONLY, Engine, Job, JobOptions
 from leadline.spec.metadata import FIRST_BYTE, NEEDS_FILES, AnyJob, MetadataJob
+from leadline.spec.pipeline import Scout
 from leadline.spec.rule import BS_DEFAULT_BYTES
 from leadline.spec.rules_data import sizes_of
 from leadline.spec.sizes import as_split, common_step
@@ -36,6 +37,8 @@ ENGINE_OF: Mapping[str, Engine] = {
     "radosstriper": "radosstriper",
     "libsmbclient": "libsmbclient",
     "xrootd": "xrootd",
+    "libnfs": "libnfs",
+    "s3": "s3",
 }
 # Engines whose library has no call that syncs a file.
 WITHOUT_SYNC = ("libsmbclient",)
@@ -46,7 +49,8 @@ class Surroundings:
     """What a job is resolved against, besides the target: this host and the limits of the study.
 
     `auto_bytes` is the data set that `size: auto` stands for; `unavailable` gives the reason for each
-    engine that does not work on this host; `look` finds out about a command.
+    engine that does not work on this host; `look` finds out about a command, `scout` about what a pipeline
+    begins with and the programs that it needs.
     """
 
     memory_bytes: int
@@ -54,6 +58,7 @@ class Surroundings:
     max_rate_bytes_per_s: int | None
     unavailable: Mapping[str, str]
     look: Look | None = None
+    scout: Scout | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,14 @@ def resolve(
         from leadline.spec.resolve_application import resolve_application
 
         return resolve_application(work, options, target, facts, around)
+    if options.pipeline is not None:
+        from leadline.spec.resolve_pipeline import resolve_pipeline
+
+        return resolve_pipeline(work, options, target, facts, around)
+    if options.questions is not None:
+        from leadline.spec.resolve_coherence import resolve_coherence
+
+        return resolve_coherence(work, options, target, facts)
     if options.operations is not None:
         return _resolve_metadata(work, options, target, facts)
     if options.rw is None:
@@ -142,7 +155,25 @@ def resolve(
     job = job.model_copy(update={"rate_bytes_per_s": rate})
     _check_memory(work, target, job, around)
     _check_offset(work, target, job)
+    if engine == "s3" and writes:
+        _check_objects(work, target, sizes)
     return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
+
+
+def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
+    """Objects of S3 never change: what is written is one or more of them, whole."""
+    object_bytes = int(_core.parse_location(target.url)["object_bytes"])
+    small = next((size for size in sizes if size % object_bytes), None)
+    if small is not None:
+        wanted = units.exact_size(small)
+        fail(
+            work,
+            target,
+            "bs",
+            f"a write of {wanted} would change a part of an object of {units.exact_size(object_bytes)},"
+            " which S3 cannot",
+            f"write object_size={wanted} in the target's URL, or a bs of its multiples",
+        )
 
 
 def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:

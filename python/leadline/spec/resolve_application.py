@@ -43,7 +43,7 @@ def resolve_application(
         input_files=found.input.files if found.input else 0,
         input_bytes=found.input.bytes if found.input else 0,
         cache=options.cache or "cold",
-        trace=_tracer(work, options, target, found, notes),
+        trace=choose_tracer(work, options, target, found, notes),
         runtime_ns=LIMIT_DEFAULT_NS if options.runtime is None else options.runtime,
     )
     _say(job, found, facts, notes)
@@ -55,9 +55,10 @@ def _program(word: str, executable: str) -> str:
     return executable if "/" in word else word
 
 
-def _tracer(
+def choose_tracer(
     work: str, options: JobOptions, target: Target, found: ApplicationFacts, notes: list[str]
 ) -> Tracer:
+    """The tracer that was asked for, or the first that can follow all of it; `notes` hear why."""
     wanted = options.trace or "auto"
     if wanted == "off":
         notes.append("trace off: shares of reading, writing and computing are not known")

@@ -11,6 +11,7 @@ from leadline import units
 from leadline.spec.job import MIXED, READ_ONLY, JobOptions
 from leadline.spec.rule import Problem
 from leadline.spec.rules_application import application_rules, without_command
+from leadline.spec.rules_coherence import coherence_rules, without_questions
 from leadline.spec.rules_data import (
     block_rules,
     content_rules,
@@ -21,6 +22,7 @@ from leadline.spec.rules_data import (
     sync_rules,
 )
 from leadline.spec.rules_metadata import metadata_rules, without_operations
+from leadline.spec.rules_pipeline import pipeline_rules, without_pipeline
 from leadline.spec.sizes import common_step
 
 
@@ -29,6 +31,10 @@ def problem_of(options: JobOptions) -> Problem | None:
     rules = _RULES if options.operations is None else (metadata_rules,)
     if options.command is not None:
         rules = (application_rules,)
+    elif options.questions is not None:
+        rules = (coherence_rules,)
+    elif options.pipeline is not None:
+        rules = (pipeline_rules,)
     return next((problem for rule in rules for problem in rule(options)), None)
 
 
@@ -38,7 +44,7 @@ def _pattern(options: JobOptions) -> Iterator[Problem]:
             "rw",
             "the work does not say what it does",
             "add rw: read, write, randread, randwrite, rw or randrw; or operations: [create, stat, unlink];"
-            " or command: [program, word]",
+            " or command: [program, word]; or questions: [name, bytes_closed]; or pipeline: [{stage: …}]",
         )
     elif options.rwmixread is not None and options.rw not in MIXED:
         other = "randrw" if options.rw.startswith("rand") else "rw"
@@ -136,6 +142,8 @@ _RULES: tuple[Callable[[JobOptions], Iterator[Problem]], ...] = (
     _engine,
     without_operations,
     without_command,
+    without_pipeline,
+    without_questions,
     block_rules,
     _sizes,
     sync_rules,

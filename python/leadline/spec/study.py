@@ -41,8 +41,8 @@ STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000
 _WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
-_SIZE_OPTIONS = ("bs", "size", "rate", "offset", "offset_increment", "file_size")
-_DURATION_OPTIONS = ("runtime", "ramp_time", "thinktime")
+_SIZE_OPTIONS = ("bs", "size", "rate", "offset", "offset_increment", "file_size", "buffer")
+_DURATION_OPTIONS = ("runtime", "ramp_time", "thinktime", "duration")
 
 
 def _parse_reserve(value: object) -> str:
@@ -86,6 +86,7 @@ class Compare(_Section):
     base: str | None = Field(None, description="name of the target that others are compared with; the first")
     metrics: list[str] = Field(default_factory=list, description="metrics to compare; empty: chosen by work")
     margin: Share = Field(0.05, description="difference that does not matter, for example 5%")
+    table: bool = Field(False, description="one table of all targets and all works, with what each costs")
 
 
 class Observe(_Section):
@@ -115,6 +116,9 @@ class Study(_Section):
     label: str = Field("", description="name of each work, for example {work}_{bs}")
     blocks: Annotated[int, Whole(1, 1_000)] = Field(3, description="times that every cell is run; 3")
     seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(1, description="of the order and of the data; 1")
+    where_possible: bool = Field(
+        False, description="leave out, with the reason, what a target cannot do; else the study is refused"
+    )
     compare: Compare = Field(default_factory=Compare)
     observe: Observe = Field(default_factory=Observe)
     limits: Limits = Field(default_factory=Limits)

@@ -14,6 +14,7 @@ Access = Literal[
     "ceph-kernel",
     "libcephfs",
     "nfs",
+    "libnfs",
     "smb",
     "libsmbclient",
     "xrootd",
@@ -48,7 +49,9 @@ class CephAccess:
 
     `conf`, `name` and `keyring` are what the client uses (None: Ceph's own defaults).
     `protection` is `replicated` with `size`, or `erasure` with `k` and `m`. `lab` is true for a
-    disposable cluster that `leadline lab` started on this host.
+    disposable cluster that `leadline lab` started on this host. A quota of 0 is none, None is not known.
+    `settings` are options that the client's process has in force. `kernel_client` is the kernel's client as
+    debugfs names it, FSID.clientN.
     """
 
     conf: str | None = None
@@ -63,6 +66,13 @@ class CephAccess:
     k: int | None = None
     m: int | None = None
     lab: bool = False
+    client_version: str | None = None
+    namespace: str | None = None
+    quota_bytes: int | None = None
+    quota_files: int | None = None
+    snapshots: int | None = None
+    settings: dict[str, str] | None = None
+    kernel_client: str | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from leadline import units
 from leadline.errors import SpecError
 from leadline.spec.fields import AUTO, Duration, Iops, Share, Whole, guarded
 from leadline.spec.job import JobOptions
+from leadline.spec.pipeline import ActionOptions, StageOptions
 
 JOBS_MAX = 16  # of one composition: each is a process of its own
 Order = Literal["together", "sequence"]
@@ -125,6 +126,8 @@ def known_keys() -> dict[str, tuple[str, ...]]:
         "jobs": tuple(JobOptions.model_fields),
         "steady_state": tuple(SteadyState.model_fields),
         "search": tuple(Search.model_fields),
+        "pipeline": tuple(StageOptions.model_fields),
+        "do": tuple(ActionOptions.model_fields),
     }
 
 

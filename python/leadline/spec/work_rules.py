@@ -72,18 +72,23 @@ def _metadata(own: WorkOptions, works: Sequence[Work]) -> _Found:
         for key, part in (("steady_state", work.steady), ("search", own.search)):
             if part is not None and work.options.operations is not None:
                 yield Problem(key, "is of reading and writing, not of operations", f"leave {key} out"), work
+            if part is not None and work.options.questions is not None:
+                yield Problem(key, "is of reading and writing, not of questions", f"leave {key} out"), work
+        if own.jobs is not None and work.options.questions is not None:
+            yield Problem("questions", "cannot be of one of several jobs", "give it a work of its own"), work
 
 
 def _application(own: WorkOptions, works: Sequence[Work]) -> _Found:
     """A command runs alone in its trial, to its own end."""
     for work in works:
-        if work.options.command is None:
+        kind = "command" if work.options.command is not None else "pipeline"
+        if getattr(work.options, kind) is None:
             continue
         if own.jobs is not None:
-            yield Problem("command", "cannot be one of several jobs", "give it a work of its own"), work
+            yield Problem(kind, "cannot be one of several jobs", "give it a work of its own"), work
         for key, part in (("steady_state", work.steady), ("search", own.search)):
             if part is not None:
-                yield Problem(key, "is of reading and writing, not of a command", f"leave {key} out"), work
+                yield Problem(key, f"is of reading and writing, not of a {kind}", f"leave {key} out"), work
 
 
 def _steady(_own: WorkOptions, works: Sequence[Work]) -> _Found:

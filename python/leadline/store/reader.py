@@ -14,7 +14,11 @@ from leadline.store.journal import Event, read_journal
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
 
 KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
+KIND_WORKFLOWS = "workflows"
 _TRACED = ("processes", "files")  # the tables that a trial of a trace cannot do without
+
+
+GUEST = "guest"  # directory of a result: the same study, run in a guest of the same lab
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,18 @@ class Result:
     def traced(self) -> bool:
         """True for a trace by itself: there is no plan, and its tables are those of `store.traces`."""
         return bool(self.manifest["kind"] == KIND_TRACE)
+
+    def guest(self) -> Result | None:
+        """What a guest measured of the same study; None where there is nothing sound of it."""
+        try:
+            return open_result(self.path / GUEST) if (self.path / GUEST).is_dir() else None
+        except ResultError:
+            return None
+
+    @property
+    def workflows(self) -> bool:
+        """True for what a media platform noted itself: there is no plan and no trial."""
+        return bool(self.manifest["kind"] == KIND_WORKFLOWS)
 
     def trials(self) -> list[TrialRow]:
         """Every stored trial in the order of execution."""
@@ -70,6 +86,10 @@ def require_study(path: Path, manifest: dict[str, Any]) -> None:
         raise ResultError(
             f"{path} holds a document's figures, not trials",
             "see it with: leadline show, report or reproduce",
+        )
+    if manifest["kind"] == KIND_WORKFLOWS:
+        raise ResultError(
+            f"{path} holds a platform's own times, not trials", "see it with: leadline show or report"
         )
     if manifest["kind"] == KIND_TRACE:
         raise ResultError(
@@ -102,7 +122,7 @@ def check_manifest(path: Path) -> dict[str, Any]:
             "upgrade leadline to read it",
         )
     kind = manifest.get("kind")
-    if kind not in (KIND_PUBLISHED, KIND_TRACE) and (
+    if kind not in (KIND_PUBLISHED, KIND_TRACE, KIND_WORKFLOWS) and (
         kind != KIND_STUDY or not isinstance(manifest.get("plan"), dict)
     ):
         raise ResultError(f"{file} lacks its plan", "restore it from a copy of the result")

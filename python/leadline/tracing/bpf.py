@@ -86,6 +86,13 @@ class Session:
         except RuntimeError as error:
             raise _failed(error) from None
 
+    def attach(self, pid: int) -> bool:
+        """Follow a process that runs already, and all that it starts; False where it has ended."""
+        try:
+            return bool(self._core.attach(pid))
+        except RuntimeError as error:
+            raise _failed(error) from None
+
     def finish(self, *, started_unix_ns: int) -> TraceTables:
         """Detach, and give what was counted since, as tables. Times count from `started_unix_ns`."""
         behind_ns = time.time_ns() - time.monotonic_ns()

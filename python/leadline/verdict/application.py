@@ -17,6 +17,7 @@ from leadline.analysis.models import copies_time_s, fit_copies
 from leadline.analysis.statistics import arithmetic_mean, geometric_mean
 from leadline.plan import PlannedCell
 from leadline.spec.application import ApplicationJob
+from leadline.spec.pipeline import PipelineJob
 from leadline.store.tables import TrialRow
 from leadline.verdict.model import (
     ApplicationModel,
@@ -60,7 +61,11 @@ def places_of(
 ) -> tuple[Place, ...]:
     """The application cells of a result, series by series, fewer copies first."""
     views = {cell.id: cell for cell in cells}
-    own = [(cell, cell.job) for cell in planned if isinstance(cell.job, ApplicationJob)]
+    own = [
+        (cell, cell.job)
+        for cell in planned
+        if isinstance(cell.job, ApplicationJob) and not isinstance(cell.job, PipelineJob)
+    ]
     kinds = list(dict.fromkeys(_kind(job) for _, job in own))
     found = []
     for cell, job in own:

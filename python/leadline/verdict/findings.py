@@ -19,35 +19,46 @@ from leadline.errors import UsageError
 from leadline.plan import Plan, PlannedCell
 from leadline.spec.application import ApplicationJob
 from leadline.spec.job import Job
+from leadline.spec.left_out import LeftOut
 from leadline.spec.metadata import OPERATIONS
+from leadline.spec.pipeline import PipelineJob
 from leadline.spec.study import Study
 from leadline.spec.target import TargetFacts
 from leadline.spec.work import Search
 from leadline.store.reader import Result
+from leadline.store.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict import words
 from leadline.verdict.application import application_view, places_of
 from leadline.verdict.application_words import application_statements, in_order
 from leadline.verdict.case import Case
 from leadline.verdict.chains import chains_of
+from leadline.verdict.coherence import coherence_statements, coherence_tables, pairs_of
 from leadline.verdict.comparisons import compare_beside, compare_targets
 from leadline.verdict.implausible import outrunning
 from leadline.verdict.model import (
+    ApplicationTable,
     Cell,
     Curve,
     Findings,
     Line,
     Origin,
     Quantity,
+    Statement,
     TargetView,
     Validity,
 )
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
+from leadline.verdict.pipeline import lines_of, pipeline_view
+from leadline.verdict.pipeline_words import pipeline_statements
 from leadline.verdict.published import published_findings
 from leadline.verdict.replay import replay_statements
 from leadline.verdict.trace_findings import trace_findings
 from leadline.verdict.validity import is_shift, judge, worst
+from leadline.verdict.way_words import way_statements
+from leadline.verdict.ways import EMULATED, columns_of, ways_of, ways_table
+from leadline.verdict.workflows import workflow_findings
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
@@ -61,6 +72,8 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
         if base is not None:
             raise UsageError("published figures have no base to compare with", "leave --base out")
         return published_findings(result)
+    if result.workflows:
+        return workflow_findings(result)
     if result.traced:
         return trace_findings(result, with_charts=with_charts, base=base)
     return _study_findings(result, _read(result), with_charts, base)
@@ -78,11 +91,14 @@ class _Material:
     traces: dict[str, dict[int, CopyTrace]]
     tables: Mapping[str, CellTable]
     shifts: Mapping[str, TrialShift]
+    guest: Findings | None
+    left_out: tuple[LeftOut, ...]
 
 
 def _read(result: Result) -> _Material:
-    manifest = result.manifest
+    manifest, in_guest = result.manifest, result.guest()
     plan = Plan.from_json(manifest["plan"])
+    guest = build_findings(in_guest, with_charts=False) if in_guest else None
     latency = rows_by_trial(result.latency())
     traces = traces_of(result, plan)
     return _Material(
@@ -93,6 +109,8 @@ def _read(result: Result) -> _Material:
         latency=latency,
         traces=traces,
         tables=tables_of(result, plan, latency, traces),
+        guest=guest,
+        left_out=_left_out(plan, in_guest, guest),
         shifts={trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))},
     )
 
@@ -112,10 +130,14 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         for t, facts in ((t, read.facts[t.name]) for t in plan.targets)
     )
     places = places_of(plan.cells, cells, tables, read.traces)
+    lines = lines_of(plan.cells, cells, tables, _stages_of(result, plan))
+    ways, words_of_ways = _ways(read, targets, cells, alpha)
     statements = [
         *words.statements(targets, cells, comparisons, result.complete, beside),
+        *words_of_ways,
         *replay_statements(read.manifest),
         *application_statements(places, comparisons),
+        *pipeline_statements(lines, comparisons),
         *changes_over_time(plan.cells, tables, states, anchor, asked.metrics),
     ]
     return Findings(
@@ -124,11 +146,11 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         title=plan.title or plan.study,
         about=plan.about,
         created=str(read.manifest.get("created", "")),
-        state=worst([cell.validity.state for cell in cells]),
+        state=worst([*(cell.validity.state for cell in cells), *(("NOT_RUN",) if _absent(read) else ())]),
         targets=targets,
         cells=cells,
         comparisons=comparisons + beside,
-        statements=in_order(statements, bool(places)),
+        statements=in_order(statements, bool(places or lines)),
         host={str(k): str(v) for k, v in read.manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
         itself=_itself(result, tables),
@@ -136,8 +158,46 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         reproduce=_reproduce(read.manifest, plan),
         version=str(read.manifest.get("version", "")),
         complete=result.complete,
-        application=application_view(places),
+        application=application_view(places) or pipeline_view(lines, comparisons),
+        ways=ways,
     )
+
+
+def _absent(read: _Material) -> bool:
+    """True where a target that was asked for was not there at all."""
+    return any(one.work is None for one in read.left_out)
+
+
+def _left_out(plan: Plan, in_guest: Result | None, guest: Findings | None) -> tuple[LeftOut, ...]:
+    """What was left out here and not measured in a guest either; a guest's own reasons count there."""
+    if guest is None or in_guest is None:
+        return plan.left_out
+    measured = {target.name for target in guest.targets}
+    reasons = {one.target: one for one in Plan.from_json(in_guest.manifest["plan"]).left_out}
+    whole = [one for one in plan.left_out if one.work is None and one.target not in measured]
+    parts = [one for one in plan.left_out if one.work is not None]
+    parts += [one for one in reasons.values() if one.target in measured]
+    return (*(reasons.get(one.target, one) for one in whole), *parts)
+
+
+def _ways(
+    read: _Material, targets: tuple[TargetView, ...], cells: tuple[Cell, ...], alpha: float
+) -> tuple[tuple[ApplicationTable, ...], tuple[Statement, ...]]:
+    """The table of what one way sees of another, or that of all targets, and what they say."""
+    pairs = pairs_of(read.plan.cells, cells, read.tables)
+    if pairs:
+        own = tuple(
+            replace(table, title=f"{table.title} (in a guest, {EMULATED})")
+            for table in (read.guest.ways if read.guest else ())
+        )
+        return (*coherence_tables(pairs), *own), coherence_statements(pairs, read.left_out)
+    if not read.study.compare.table:
+        return (), ()
+    left_out, guest = read.left_out, read.guest
+    ways = ways_of(targets, cells, left_out, (guest.targets, guest.cells) if guest else ((), ()))
+    columns = columns_of(ways)
+    table = ways_table(ways, columns, read.tables, alpha)
+    return (table,) if table else (), way_statements(ways, columns, read.tables, alpha, left_out)
 
 
 def _validity(read: _Material, reasons: Mapping[str, str]) -> dict[str, Validity]:
@@ -199,6 +259,11 @@ def traces_of(result: Result, plan: Plan) -> dict[str, dict[int, CopyTrace]]:
     from leadline.store.traces import read_trace_without_segments, traced_trials
 
     return {trial: copy_traces(read_trace_without_segments(result, trial)) for trial in traced_trials(result)}
+
+
+def _stages_of(result: Result, plan: Plan) -> list[StageRow]:
+    """The stages of pipelines' trials."""
+    return read_stages(result) if any(isinstance(cell.job, PipelineJob) for cell in plan.cells) else []
 
 
 def _searches_of(plan: Plan) -> dict[str, Search]:

@@ -29,6 +29,7 @@ class Quantity:
     high: float | None = None
     blocks: int = 0
     reason: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -266,16 +267,23 @@ class PublishedView:
 
 @dataclass(frozen=True)
 class ApplicationRow:
-    """A row of figures; `keys` name what they are of, `state` is the worst of the cells behind them."""
+    """A row of figures; `keys` name what they are of, `state` is the worst of the cells behind them.
+
+    `states` are those of each figure, where they rest on cells of their own.
+    """
 
     keys: tuple[str, ...]
     values: tuple[Quantity, ...]
     state: State
+    states: tuple[State, ...] = ()
 
 
 @dataclass(frozen=True)
 class ApplicationTable:
-    """Figures of an application: `keys` head the columns that name a row, `columns` those of figures."""
+    """Figures of an application or of ways to a storage.
+
+    `keys` head the columns that name a row, `columns` those of figures.
+    """
 
     name: str
     title: str
@@ -314,12 +322,29 @@ class ApplicationModel:
 
 
 @dataclass(frozen=True)
+class StageSpan:
+    """One stage of one trial on a chart of time: seconds since the trial's start."""
+
+    series: str
+    target: str
+    trial: str
+    block: int
+    client: int
+    stage: str
+    start_s: float
+    end_s: float
+    state: State
+    words: str = ""
+
+
+@dataclass(frozen=True)
 class ApplicationView:
     """What a study of applications shows besides cells and comparisons."""
 
     tables: tuple[ApplicationTable, ...]
     points: tuple[ApplicationPoint, ...]
     models: tuple[ApplicationModel, ...]
+    stages: tuple[StageSpan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -347,3 +372,4 @@ class Findings:
     published: PublishedView | None = None
     traces: tuple[TraceView, ...] = ()
     application: ApplicationView | None = None
+    ways: tuple[ApplicationTable, ...] = ()

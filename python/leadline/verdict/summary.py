@@ -15,7 +15,7 @@ def summarise(path: Path) -> tuple[IndexRow, ...]:
     """The rows of a stored result, none for a document's figures or a trace. Raises ResultError."""
     size = journal_size(path)  # before it is read: what is appended meanwhile makes the rows stale, not wrong
     result = open_result(path)
-    if result.published or result.traced:
+    if result.published or result.traced or result.workflows:
         return ()
     return index_rows(result, build_findings(result, with_charts=False), size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -114,12 +115,12 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule) -> TraceFinding | 
 
 
 def _example(rule: Rule, row: dict[str, Any]) -> str:
-    words = rule.evidence.format(**{name: _Shown(value) for name, value in row.items()})
+    words = rule.evidence.format(**{name: Shown(value) for name, value in row.items()})
     subject = row.get(_NAMES.get(rule.of, ""))
     return f"{subject}: {words}" if subject else words
 
 
-class _Shown:
+class Shown:
     """A value that a template prints as count, size, seconds, share or text."""
 
     def __init__(self, value: Any) -> None:
@@ -128,10 +129,14 @@ class _Shown:
     def __format__(self, form: str) -> str:
         if self._value is None:
             return "an unknown number"
-        forms = {
+        forms: dict[str, Callable[[Any], str]] = {
             "count": lambda value: f"{value:,.0f}",
             "size": units.format_size,
             "seconds": lambda value: units.format_quantity(value, "s"),
             "share": units.format_percent,
+            "latency": lambda value: units.format_latency(value * units.NS_PER_S),
+            "ms": lambda value: units.format_latency(value * 1e6),
+            "decimal": lambda value: f"{value:.2g}",
+            "cores": lambda value: f"{value:.2f}",
         }
         return str(forms.get(form, str)(self._value))

@@ -11,6 +11,7 @@ from leadline.analysis.level_shift import TrialShift
 from leadline.analysis.metrics import operation_phases
 from leadline.analysis.origin import Bytes, bytes_read, bytes_written
 from leadline.spec.application import ApplicationJob
+from leadline.spec.coherence import CoherenceJob
 from leadline.spec.job import Job
 from leadline.spec.metadata import MetadataJob
 from leadline.spec.replay import ReplayJob
@@ -51,7 +52,7 @@ def _few_blocks(case: Case) -> Iterator[Code]:
 
 def _too_short(case: Case) -> Iterator[Code]:
     kind = catalogue()["too_short"]
-    if not case.good:
+    if not case.good or isinstance(case.cell.job, CoherenceJob):
         return
     if isinstance(case.cell.job, MetadataJob):
         yield from _short_phases(case)

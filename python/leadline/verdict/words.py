@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from leadline.analysis.metrics import APPLICATION_COMPARED, metric_kind, metric_operation, operation_label
+from leadline.analysis.metrics import (
+    APPLICATION_COMPARED,
+    metric_kind,
+    metric_operation,
+    metric_stage,
+    operation_label,
+)
 from leadline.verdict.chain_words import chain_statements
 from leadline.verdict.comparisons import FEW_BLOCKS, confidence_words
 from leadline.verdict.model import Cell, Comparison, Outcome, Statement, TargetView
@@ -46,6 +52,8 @@ def statements(
 
 def _leads(metric: str) -> bool:
     """A rate, or what a program is asked for; not a latency, nor what explains a run time."""
+    if metric_stage(metric) is not None:
+        return False  # the stages of a pipeline have sentences of their own
     return metric_kind(metric).unit != "ns" and metric not in APPLICATION_COMPARED[1:]
 
 

@@ -175,6 +175,36 @@ static void buffered(void) {
     DO(fclose, fclose(file));
 }
 
+/* The stream goes on in another file; what was buffered still goes to the first. */
+static void reopened(void) {
+    FILE *file = fopen("first", "w+");
+    truth_count("fopen");
+    if (file == NULL) exit(2);
+    truth->written += fwrite(buffer, 1, 500, file), truth_count("fwrite");
+    file = freopen("second", "w+", file);
+    truth_count("freopen");
+    if (file == NULL) exit(2);
+    truth->written += fwrite(buffer, 1, 700, file), truth_count("fwrite");
+    DO(fseek, fseek(file, 0, SEEK_SET));
+    truth->read += fread(buffer, 1, 600, file), truth_count("fread");
+    truth->read += fread(buffer, 1, 600, file), truth_count("fread");
+    DO(fclose, fclose(file));
+}
+
+static void lists(void) {
+    int file = DO(open, open("data", O_RDWR | O_CREAT | O_TRUNC, 0644));
+    WRITE(write, write(file, buffer, 4000));
+    struct aiocb one = {.aio_fildes = file, .aio_buf = buffer, .aio_nbytes = 3000, .aio_offset = 0,
+                        .aio_lio_opcode = LIO_READ};
+    struct aiocb two = {.aio_fildes = file, .aio_buf = buffer + 3000, .aio_nbytes = 1500, .aio_offset = 9000,
+                        .aio_lio_opcode = LIO_WRITE};
+    struct aiocb *list[2] = {&one, &two};
+    DO(lio_listio, lio_listio(LIO_WAIT, list, 2, NULL));
+    truth->read += aio_return(&one);
+    truth->written += aio_return(&two);
+    DO(close, close(file));
+}
+
 static void asynchronous(void) {
     int file = DO(open, open("data", O_RDWR | O_CREAT | O_TRUNC, 0644));
     struct aiocb one = {.aio_fildes = file, .aio_buf = buffer, .aio_nbytes = 3000, .aio_offset = 0};
@@ -205,7 +235,7 @@ static const struct {
 } scenarios[] = {
     {"data", data},         {"opens", opens},   {"descriptors", descriptors}, {"names", names},
     {"directory", directory}, {"sizes", sizes}, {"copies", copies},           {"buffered", buffered},
-    {"asynchronous", asynchronous},
+    {"asynchronous", asynchronous}, {"reopened", reopened}, {"lists", lists},
 };
 
 #include "kernel.c"

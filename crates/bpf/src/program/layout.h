@@ -38,6 +38,21 @@ struct cached {
     u32 is_file;
 };
 
+// A path as the program gave it, in a hash of its text, and the directory that it starts from.
+struct path_key {
+    u32 image;
+    u32 device;
+    u64 inode;
+    u64 hash;
+};
+
+// What a path led to; `check` and `bytes` tell another path of the same hash apart.
+struct path_row {
+    u64 check;
+    u32 bytes;
+    u32 row;
+};
+
 // One thread between its start or exec and its end. Sent whole as an event when it ends.
 struct thread {
     u32 event;
@@ -54,6 +69,8 @@ struct thread {
     u64 runtime_ns, user_ns, system_ns;  // at the image's start, then of the image
     u64 copied_in_bytes, copied_out_bytes;
     u64 faults;  // that had to read
+    struct path_key last_path;
+    struct path_row last_row;
     struct cached cache[CACHED];
     struct tally calls[SLOTS];
     u64 histograms[KINDS][HISTOGRAM_BUCKETS];
@@ -79,14 +96,6 @@ struct row_key {
     u64 name_hash;
     u32 generation;
     u32 zero;
-};
-
-// A path as the program gave it, and the directory that it starts from.
-struct path_key {
-    u32 image;
-    u32 device;
-    u64 inode;
-    char text[PATH_BYTES];
 };
 
 struct path_event {

@@ -6,11 +6,13 @@
 pub mod files;
 pub mod io_uring;
 pub mod mmap;
+pub mod nfs;
 pub mod null;
 pub mod pooled;
 pub mod psync;
 pub mod rados;
 pub mod radosstriper;
+pub mod s3;
 pub mod xrootd;
 
 use std::path::PathBuf;

@@ -13,4 +13,3 @@ mod tree;
 
 pub use job::{FORMAT, MetadataJob, Operation, is_meant};
 pub use runner::run;
-pub(crate) use shared::Part;

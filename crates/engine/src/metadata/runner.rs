@@ -7,67 +7,43 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use leadline_record::{Histograms, Interval, RecordError, Writer};
-use serde_json::{Value, json};
+use leadline_record::{RecordError, Writer};
+use serde_json::Value;
 
 use super::job::{MetadataJob, Operation};
-use super::shared::{Lap, Part, Shared};
+use super::shared::{Lap, Shared};
 use super::steps::{self, CONNECT, MAKE_TREE, Step};
 use super::summary::{Ending, Phase, ThreadSum};
 use super::thread;
 use crate::Interrupts;
 use crate::context::lock;
 use crate::error::EngineError;
-use crate::histogram;
+use crate::opening::{create_record, follow_parent, record_error};
+use crate::parts::{Pending, Upto};
 use crate::progress::Progress;
 use crate::sys::clock::unix_ns;
-use crate::sys::process::die_with_parent;
+use crate::watch::{DRAIN_AFTER_SIGNAL, Watch};
 
-/// How often signals and the deadline are looked at.
-const LOOK: Duration = Duration::from_millis(50);
 /// What the call that each thread is in gets to end after a stop.
 const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(1000);
-const DRAIN_AFTER_SIGNAL: Duration = Duration::from_secs(5);
-/// A thread that hands over later than this has its part written as a supplement.
-const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// Runs `job`, writing its record to `record_path` as it goes; returns the summary.
 ///
 /// Errors: a record that cannot be written, threads that cannot be started. Failures of the trial's own
 /// operations are in the summary.
 pub fn run(job: MetadataJob, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
-    if let Some(parent) = job.parent_pid {
-        die_with_parent(parent).map_err(|_| {
-            EngineError::Other(format!(
-                "the program that asked for this trial (pid {parent}) is gone"
-            ))
-        })?;
-    }
+    follow_parent(job.parent_pid)?;
     let deadline = Instant::now() + Duration::from_nanos(job.deadline_ns);
     let shared = Arc::new(Shared::new(job));
-    let header = json!({
-        "format": "leadline.record/1",
-        "version": env!("CARGO_PKG_VERSION"),
-        "clock": shared.clock.name(),
-        "created_unix_ns": unix_ns(),
-        "job": serde_json::to_value(&shared.job).unwrap_or(Value::Null),
-    });
-    let record = |error: RecordError| match error {
-        RecordError::Io(error) => {
-            EngineError::system(&error, "write the trial record", record_path)
-        }
-        other => EngineError::Other(other.to_string()),
-    };
-    let writer = Writer::create(record_path, &header).map_err(record)?;
+    let record = |error| record_error(error, record_path);
+    let writer = create_record(record_path, &shared.clock, &shared.job)?;
+    let watch = Watch::new(&shared.alarm, signal, deadline, DRAIN_AFTER_DEADLINE);
     let mut runner = Runner {
         shared: &shared,
         writer,
-        signal,
-        deadline,
-        stop: None,
+        watch,
         number: 0,
-        written: 0,
-        pending: BTreeMap::new(),
+        pending: Pending::new(shared.job.interval_ns),
         phases: BTreeMap::new(),
         threads: vec![ThreadSum::default(); shared.job.numjobs as usize],
         passes: 0,
@@ -78,7 +54,6 @@ pub fn run(job: MetadataJob, record_path: &Path, signal: Interrupts) -> Result<V
     let worked = runner.work();
     shared.begin(u64::MAX, None);
     worked.map_err(record)?;
-    runner.wait_until_gone();
     runner.finish(started_unix_ns).map_err(record)
 }
 
@@ -100,24 +75,13 @@ fn spawn(shared: &Arc<Shared>) -> Result<(), EngineError> {
     Ok(())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Signal,
-    Deadline,
-    Failure,
-}
-
 struct Runner<'a> {
     shared: &'a Shared,
     writer: Writer,
-    signal: Interrupts<'a>,
-    deadline: Instant,
-    stop: Option<(Cause, Instant)>,
+    watch: Watch<'a>,
     /// Of the step that is on.
     number: u64,
-    /// Intervals below this one were written.
-    written: u32,
-    pending: BTreeMap<u32, BTreeMap<Operation, (Part, Vec<u64>)>>,
+    pending: Pending<Operation>,
     phases: BTreeMap<Operation, Phase>,
     threads: Vec<ThreadSum>,
     passes: u64,
@@ -131,16 +95,16 @@ impl Runner<'_> {
         if job.location.is_some() {
             self.do_step(CONNECT)?;
         }
-        if !job.reads_laid_out_files() && self.stop.is_none() {
+        if !job.reads_laid_out_files() && !self.watch.has_stopped() {
             self.do_step(MAKE_TREE)?;
         }
-        while self.stop.is_none() {
+        while !self.watch.has_stopped() {
             for step in &steps {
-                if self.stop.is_none() {
+                if !self.watch.has_stopped() {
                     self.do_step(*step)?;
                 }
             }
-            self.passes += u64::from(self.stop.is_none());
+            self.passes += u64::from(!self.watch.has_stopped());
             if !job.time_based || self.measured_ns() >= job.runtime_ns {
                 break;
             }
@@ -154,29 +118,28 @@ impl Runner<'_> {
         self.shared.begin(self.number, Some(step));
         loop {
             let laps = self.laps();
-            self.collect(false)?;
-            if laps.iter().all(Option::is_some) || self.has_given_up() {
-                self.look();
+            self.collect(Upto::Over)?;
+            if laps.iter().all(Option::is_some) || self.watch.has_drained() {
+                self.watch.look();
                 if step.measured {
                     self.add(step.operation, &laps);
                 }
                 return Ok(());
             }
             self.report();
-            self.shared.wait_for_bell(LOOK);
-            self.look();
+            self.watch.wait();
         }
     }
 
     /// Waits for connections to be closed: storage that a client merely leaves keeps what it held for minutes.
-    fn wait_until_gone(&mut self) {
+    fn wait_until_gone(&self) {
         let gone = |shared: &Shared| {
             let mut hands = shared.hands.iter();
             hands.all(|hand| hand.gone.load(Ordering::Relaxed))
         };
         let until = Instant::now() + DRAIN_AFTER_SIGNAL;
-        while !gone(self.shared) && !self.has_given_up() && Instant::now() < until {
-            self.shared.wait_for_bell(LOOK);
+        while !gone(self.shared) && !self.watch.has_drained() && Instant::now() < until {
+            self.watch.alarm.wait_for_bell();
         }
     }
 
@@ -211,30 +174,6 @@ impl Runner<'_> {
         self.phases.values().map(|phase| phase.elapsed_ns).sum()
     }
 
-    fn look(&mut self) {
-        let cause = if self.shared.failure().is_some() {
-            Cause::Failure
-        } else if (self.signal)().is_some() {
-            Cause::Signal
-        } else if Instant::now() >= self.deadline {
-            Cause::Deadline
-        } else {
-            return;
-        };
-        self.shared.stop.store(true, Ordering::Relaxed);
-        self.stop.get_or_insert((cause, Instant::now()));
-    }
-
-    fn has_given_up(&self) -> bool {
-        self.stop.is_some_and(|(cause, at)| {
-            at.elapsed()
-                >= match cause {
-                    Cause::Deadline => DRAIN_AFTER_DEADLINE,
-                    Cause::Signal | Cause::Failure => DRAIN_AFTER_SIGNAL,
-                }
-        })
-    }
-
     fn report(&mut self) {
         let job = &self.shared.job;
         let hands = self.shared.hands.iter();
@@ -248,92 +187,25 @@ impl Runner<'_> {
         self.progress.report("run", now, 0, operations, share);
     }
 
-    /// Takes what threads handed over, and writes the intervals that are over.
-    fn collect(&mut self, all: bool) -> Result<(), RecordError> {
-        let interval_ns = self.shared.job.interval_ns;
-        let over_ns = self
-            .shared
-            .now_ns()
-            .saturating_sub(PATIENCE_NS.max(interval_ns));
-        let limit = match all {
-            true => u32::MAX,
-            false => (over_ns / interval_ns) as u32,
-        };
-        if limit <= self.written {
-            return Ok(());
-        }
-        for (number, hand) in self.shared.hands.iter().enumerate() {
-            let parts = std::mem::take(&mut *lock(&hand.parts));
-            for ((index, operation), part) in parts {
-                let threads = self.shared.hands.len();
-                let row = self.pending.entry(index).or_default();
-                let (sum, bytes) = row
-                    .entry(operation)
-                    .or_insert_with(|| (Part::new(), vec![0; threads]));
-                sum.operations += part.operations;
-                sum.bytes += part.bytes;
-                sum.busy_ns += part.busy_ns;
-                // Bounds are the same for all, so this cannot fail.
-                let _ = sum.latencies.add(&part.latencies);
-                bytes[number] += part.bytes;
-            }
-        }
-        let later = self.pending.split_off(&limit);
-        let ready = std::mem::replace(&mut self.pending, later);
-        let last = ready.last_key_value().map(|(index, _)| *index);
-        let end_ns = self.shared.now_ns();
-        for (index, mut row) in ready {
-            for operation in self.shared.job.operations.clone() {
-                let cut = (all && Some(index) == last).then_some(end_ns);
-                self.write(index, operation, row.remove(&operation), cut)?;
-            }
-            self.written = self.written.max(index + 1);
-        }
-        if !all {
-            self.written = self.written.max(limit);
+    /// Takes what threads handed over, and writes the intervals that are over, phases in their order.
+    fn collect(&mut self, upto: Upto) -> Result<(), RecordError> {
+        let parts = self.shared.hands.iter().map(|hand| &hand.parts);
+        let mut found = self.pending.collect(parts, self.shared.now_ns(), upto);
+        let phases = &self.shared.job.operations;
+        found.sort_by_key(|whole| {
+            let place = phases.iter().position(|phase| *phase == whole.kind);
+            (whole.index, place)
+        });
+        for whole in found {
+            let name = whole.kind.name();
+            self.writer.interval(&whole.interval(name))?;
         }
         Ok(())
     }
 
-    fn write(
-        &mut self,
-        index: u32,
-        operation: Operation,
-        found: Option<(Part, Vec<u64>)>,
-        end_ns: Option<u64>,
-    ) -> Result<(), RecordError> {
-        let Some((part, threads)) = found else {
-            return Ok(());
-        };
-        let interval_ns = self.shared.job.interval_ns;
-        let start_ns = u64::from(index) * interval_ns;
-        let whole = start_ns + interval_ns;
-        let end_ns = end_ns.map_or(whole, |end| end.clamp(start_ns + 1, whole));
-        let total = histogram::encode(&part.latencies);
-        self.writer.interval(&Interval {
-            index,
-            start_ns,
-            end_ns,
-            measured: true,
-            direction: operation.name().to_owned(),
-            bytes: part.bytes,
-            operations: part.operations,
-            short: 0,
-            in_flight_mean: part.busy_ns as f64 / (end_ns - start_ns) as f64,
-            late_ns_max: 0,
-            late_ns_sum: 0,
-            threads,
-            histograms: Histograms {
-                submission: histogram::encode(&histogram::empty()),
-                completion: total.clone(),
-                total,
-                intended: None,
-            },
-        })
-    }
-
     fn finish(mut self, started_unix_ns: u64) -> Result<Value, RecordError> {
-        self.collect(true)?;
+        self.collect(Upto::End)?;
+        self.wait_until_gone();
         let laps = self.laps();
         let stuck_threads = laps
             .iter()
@@ -341,15 +213,9 @@ impl Runner<'_> {
             .filter(|(lap, _)| lap.is_none())
             .map(|(_, hand)| hand.thread_id.load(Ordering::Relaxed))
             .collect();
-        let state = match (self.stop, self.shared.failure()) {
-            (_, Some(_)) => "error",
-            (None | Some((Cause::Failure, _)), None) => "complete",
-            (Some((Cause::Signal, _)), None) => "interrupted",
-            (Some((Cause::Deadline, _)), None) => "deadline",
-        };
         let summary = Ending {
             shared: self.shared,
-            state,
+            state: self.watch.state(),
             started_unix_ns,
             ended_ns: self.shared.now_ns(),
             phases: self.phases,
@@ -367,6 +233,7 @@ impl Runner<'_> {
 mod tests {
     use super::*;
     use crate::metadata::job::tests::example;
+    use leadline_record::Interval;
     use serde_json::json;
 
     fn trial(changes: Value) -> (Value, Vec<Interval>, Vec<String>) {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::job::Operation;
 use super::shared::{Lap, Shared};
 use crate::sys::process::CpuTime;
+use crate::watch::notes_on_stuck;
 
 /// All passes of one operation. `elapsed_ns` is from the first thread's start to the last one's end, pass by pass.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,7 +66,7 @@ impl Ending<'_> {
         };
         json!({
             "state": self.state,
-            "error": self.shared.failure(),
+            "error": self.shared.alarm.failure(),
             "started_unix_ns": self.started_unix_ns,
             "ramp_ns": 0,
             "measured_ns": self.phases.values().map(|phase| phase.elapsed_ns).sum::<u64>(),
@@ -83,7 +84,7 @@ impl Ending<'_> {
             "unwritten_blocks_read": 0,
             "engine": "metadata",
             "clock": self.shared.clock.name(),
-            "notes": self.notes(),
+            "notes": notes_on_stuck(&self.stuck_threads).collect::<Vec<_>>(),
         })
     }
 
@@ -114,12 +115,5 @@ impl Ending<'_> {
             })
         };
         self.threads.iter().enumerate().map(row).collect()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let stuck = self.stuck_threads.iter();
-        stuck
-            .map(|thread| format!("thread {thread} did not come back from the kernel"))
-            .collect()
     }
 }

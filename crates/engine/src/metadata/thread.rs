@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::job::Operation;
-use super::shared::{Lap, Part, Shared};
+use super::shared::{Lap, Shared};
 use super::steps::{NOTHING, RENAMED, Step, TREE};
 use super::tree::Tree;
 use crate::context::lock;
 use crate::error::{Failure, FailureKind};
 use crate::histogram::Counts;
+use crate::parts::Part;
 use crate::pattern::Stamp;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::metadata::Name;
@@ -52,7 +53,7 @@ pub fn run(shared: &Shared, number: u32) {
     let hand = &shared.hands[number as usize];
     work(shared, number);
     hand.gone.store(true, Ordering::Relaxed);
-    shared.ring();
+    shared.alarm.ring();
 }
 
 /// When it returns, this thread's hold on the storage is given up.
@@ -72,7 +73,7 @@ fn work(shared: &Shared, number: u32) {
     match names {
         Ok(mut names) => serve(shared, number, Some(names.as_mut())),
         Err(error) => {
-            shared.fail(refused(&error));
+            shared.alarm.fail(refused(&error));
             serve::<dyn Names>(shared, number, None);
         }
     }
@@ -104,11 +105,11 @@ fn serve<N: Names + ?Sized>(shared: &Shared, number: u32, mut names: Option<&mut
         let lap = outcome.unwrap_or_else(|_| {
             let what = "the engine itself failed (a bug in leadline: please report it)";
             let found = Failure::found(FailureKind::Io, "run", "engine".as_ref(), 0, what);
-            shared.fail(found);
+            shared.alarm.fail(found);
             Lap::default()
         });
         *lock(&hand.lap) = Some((done, lap));
-        shared.ring();
+        shared.alarm.ring();
     }
 }
 
@@ -170,7 +171,7 @@ impl<'a, N: Names + ?Sized> Thread<'a, N> {
             if made < 0 {
                 return self.fail(made, &path);
             }
-            if self.shared.is_stopping() {
+            if self.shared.alarm.is_stopping() {
                 return;
             }
         }
@@ -192,7 +193,7 @@ impl<'a, N: Names + ?Sized> Thread<'a, N> {
             self.last_ns = self.shared.now_ns();
             for item in items {
                 let result = self.call(&name, item);
-                if result < 0 || self.shared.is_stopping() {
+                if result < 0 || self.shared.alarm.is_stopping() {
                     if result < 0 {
                         let file = path.join(name.as_c_str().to_string_lossy().as_ref());
                         self.fail(result, &file);
@@ -282,7 +283,7 @@ impl<'a, N: Names + ?Sized> Thread<'a, N> {
             if result < 0 {
                 return self.fail(result, &path);
             }
-            if self.shared.is_stopping() {
+            if self.shared.alarm.is_stopping() {
                 return;
             }
             self.count(self.shared.now_ns(), 0);
@@ -320,7 +321,7 @@ impl<'a, N: Names + ?Sized> Thread<'a, N> {
                 );
                 break;
             }
-            if self.shared.is_stopping() {
+            if self.shared.alarm.is_stopping() {
                 break;
             }
             self.count(now, result as u64);
@@ -382,6 +383,8 @@ impl<'a, N: Names + ?Sized> Thread<'a, N> {
     #[cold]
     fn fail(&self, result: i32, path: &Path) {
         let name = self.step.operation.name();
-        self.shared.fail(Failure::system(-result, name, path, 0));
+        self.shared
+            .alarm
+            .fail(Failure::system(-result, name, path, 0));
     }
 }

@@ -6,6 +6,7 @@ use super::job::Pace;
 use super::runner::Shared;
 use super::script::Class;
 use super::thread::Lap;
+use crate::watch::notes_on_stuck;
 
 /// Everything known at the end of a trial.
 pub struct Ending<'a> {
@@ -31,7 +32,7 @@ impl Ending<'_> {
         let directions = self.directions();
         json!({
             "state": self.state,
-            "error": self.shared.failure(),
+            "error": self.shared.alarm.failure(),
             "started_unix_ns": self.started_unix_ns,
             "ramp_ns": 0,
             "measured_ns": last_done_ns,
@@ -55,7 +56,7 @@ impl Ending<'_> {
             "unwritten_blocks_read": 0,
             "engine": "replay",
             "clock": self.shared.clock.name(),
-            "notes": self.notes(),
+            "notes": notes_on_stuck(&self.stuck_threads).collect::<Vec<_>>(),
         })
     }
 
@@ -104,12 +105,5 @@ impl Ending<'_> {
             })
         };
         self.laps.iter().enumerate().map(row).collect()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let stuck = self.stuck_threads.iter();
-        stuck
-            .map(|thread| format!("thread {thread} did not come back from the kernel"))
-            .collect()
     }
 }

@@ -15,7 +15,7 @@ use super::script::{Call, Class, Kind, ThreadEntry};
 use crate::context::lock;
 use crate::error::{Failure, FailureKind};
 use crate::histogram::Counts;
-use crate::metadata::Part;
+use crate::parts::Part;
 use crate::pattern::Stamp;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::{read_at, sync, sync_data, write_at};
@@ -75,7 +75,7 @@ pub fn run(shared: &Shared, number: usize) {
         Err("the engine itself failed (a bug in leadline: please report it)".to_owned())
     });
     let lap = lap.unwrap_or_else(|what| {
-        shared.fail(Failure::found(
+        shared.alarm.fail(Failure::found(
             FailureKind::Io,
             "run",
             "engine".as_ref(),
@@ -85,7 +85,7 @@ pub fn run(shared: &Shared, number: usize) {
         Lap::default()
     });
     *lock(&hand.lap) = Some(lap);
-    shared.ring();
+    shared.alarm.ring();
 }
 
 impl<'a> Thread<'a> {
@@ -148,12 +148,12 @@ impl<'a> Thread<'a> {
             self.fill(call, 0);
         }
         if self.shared.job.pace == Pace::Fast {
-            return !self.shared.is_stopping();
+            return !self.shared.alarm.is_stopping();
         }
         let due_ns = last_ns.saturating_add(call.pause_ns);
         loop {
             let now = self.shared.now_ns();
-            if self.shared.is_stopping() {
+            if self.shared.alarm.is_stopping() {
                 return false;
             }
             if now >= due_ns {
@@ -284,9 +284,12 @@ impl<'a> Thread<'a> {
         };
         if result < 0 && is_fatal(-result as i32) {
             let name = class.name();
-            return self
-                .shared
-                .fail(Failure::system(-result as i32, name, path, call.offset));
+            return self.shared.alarm.fail(Failure::system(
+                -result as i32,
+                name,
+                path,
+                call.offset,
+            ));
         }
         self.lap.differed += u64::from((result < 0) != call.absent);
         self.lap.short += u64::from(call.kind == Kind::Read && moved < call.expected);

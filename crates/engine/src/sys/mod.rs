@@ -5,6 +5,7 @@ pub mod clock;
 pub mod file;
 pub mod lanes;
 pub mod libcephfs;
+pub mod libnfs;
 pub mod librados;
 pub mod libradosstriper;
 pub mod library;

@@ -6,9 +6,13 @@ mod cephfs_names;
 mod local;
 mod local_names;
 pub mod names;
+mod nfs;
+mod nfs_names;
 mod rados;
 mod rados_names;
 mod radosstriper;
+mod s3;
+mod s3_names;
 mod smb;
 mod smb_names;
 mod xrootd;
@@ -28,8 +32,10 @@ pub use cephfs::Mount;
 pub use local::Local;
 pub use local_names::LocalNames;
 use names::Names;
+pub use nfs::{Export, open_in as nfs_open, session as nfs_session};
 pub use rados::{Pool, object_name};
 pub use radosstriper::{StripedPool, striped_name};
+pub use s3::{Bucket, store as s3_store};
 pub use smb::Share;
 pub use xrootd::Server;
 
@@ -175,6 +181,8 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
         EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
         EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
         EngineName::Xrootd => Arc::new(Server::connect(location)?),
+        EngineName::Libnfs => Arc::new(Export::connect(location)?),
+        EngineName::S3 => Arc::new(Bucket::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
@@ -203,14 +211,19 @@ pub fn open_checked(volume: &dyn Volume, name: &str, setup: &Setup) -> Outcome<A
     if found < 0 {
         return Err(VolumeError::new(-found as i32, "look at", name));
     }
-    if (found as u64) < setup.file_bytes {
+    check_size(name, found as u64, setup.file_bytes)?;
+    Ok(file)
+}
+
+/// A file with fewer bytes than a job needs is refused.
+pub fn check_size(name: &str, found_bytes: u64, file_bytes: u64) -> Outcome<()> {
+    if found_bytes < file_bytes {
         let remedy = format!(
-            "the file has {found} bytes and the job needs {}: lay it out first",
-            setup.file_bytes
+            "the file has {found_bytes} bytes and the job needs {file_bytes}: lay it out first"
         );
         return Err(VolumeError::new(libc::ENODATA, "open", name).with_remedy(&remedy));
     }
-    Ok(file)
+    Ok(())
 }
 
 /// A path as volumes take it: our own names, which are UTF-8.

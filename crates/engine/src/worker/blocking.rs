@@ -9,7 +9,7 @@ impl<E: Blocking> Worker<'_, E> {
     pub fn run_blocking(&mut self) {
         let mut now = self.now();
         loop {
-            if now >= self.wake_ns || self.context.is_stopping() {
+            if now >= self.wake_ns || self.context.alarm.is_stopping() {
                 self.pause(now);
             }
             let mut intended = 0;
@@ -53,7 +53,7 @@ impl<E: Blocking> Worker<'_, E> {
     fn do_rest(&mut self, mut result: i64, mut done: u64) -> u64 {
         loop {
             let completion = Completion { slot: 0, result };
-            if self.settle(completion, done) || self.context.is_stopping() {
+            if self.settle(completion, done) || self.context.alarm.is_stopping() {
                 return done;
             }
             result = self.engine.perform(self.slots[0].operation);
@@ -66,7 +66,7 @@ impl<E: Blocking> Worker<'_, E> {
         loop {
             let intended = self.pacer.as_ref()?.peek_ns();
             let now = self.now();
-            if now >= self.wake_ns || self.context.is_stopping() {
+            if now >= self.wake_ns || self.context.alarm.is_stopping() {
                 self.pause(now);
             }
             if self.phase != Phase::Running || !self.source.has_more() {

@@ -11,7 +11,7 @@ impl<E: Queueing> Worker<'_, E> {
     pub fn run_queued(&mut self) {
         loop {
             let now = self.now();
-            if now >= self.wake_ns || self.context.is_stopping() {
+            if now >= self.wake_ns || self.context.alarm.is_stopping() {
                 self.pause(now);
             }
             self.queue_batch(now);

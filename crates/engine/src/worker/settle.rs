@@ -58,7 +58,7 @@ impl<E: Engine> Worker<'_, E> {
         }
         let path = self.context.job.file_path(self.thread, operation.file);
         let (name, offset) = (operation.direction.name(), operation.offset);
-        self.context.fail(if completion.result < 0 {
+        self.context.alarm.fail(if completion.result < 0 {
             Failure::system(-completion.result as i32, name, &path, offset)
         } else {
             let what = format!("nothing was transferred of {} bytes", operation.length);
@@ -102,6 +102,7 @@ impl<E: Engine> Worker<'_, E> {
                     let path = job.file_path(self.thread, operation.file);
                     let kind = FailureKind::Verify;
                     self.context
+                        .alarm
                         .fail(Failure::found(kind, "verify", &path, offset, &reason));
                     return;
                 }

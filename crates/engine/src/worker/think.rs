@@ -68,7 +68,7 @@ impl<E: Engine> Worker<'_, E> {
     pub(super) fn think_blocking(&mut self) {
         loop {
             let now = self.now();
-            if now >= self.wake_ns || self.context.is_stopping() {
+            if now >= self.wake_ns || self.context.alarm.is_stopping() {
                 self.pause(now);
             }
             if !self.is_thinking(now) {

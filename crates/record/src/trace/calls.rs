@@ -1,5 +1,5 @@
 //! The one list of functions that the tracer follows, with what their time is counted as. Append only: a log
-//! stores the place of a function in this list.
+//! stores the place of a function in this list, and which list that was.
 
 /// What the time of a call is counted as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,30 @@ impl Call {
         CALLS[self as usize].0
     }
 }
+
+/// What tells one list from another: of the names and kinds of the first `count` calls (FNV-1a, 64 bits).
+pub const fn checksum(count: usize) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    let mut number = 0;
+    while number < count {
+        let (_, terminated, kind) = CALLS[number];
+        let mut place = 0;
+        while place < terminated.len() {
+            hash = mixed(hash, terminated.as_bytes()[place]);
+            place += 1;
+        }
+        hash = mixed(hash, kind as u8);
+        number += 1;
+    }
+    hash
+}
+
+const fn mixed(hash: u64, byte: u8) -> u64 {
+    (hash ^ byte as u64).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
+/// Of the whole list.
+pub const CALLS_CHECKSUM: u64 = checksum(CALLS.len());
 
 calls! {
     read Read

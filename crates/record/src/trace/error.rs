@@ -11,6 +11,8 @@ pub enum TraceError {
     NotALog,
     /// Written by a later leadline.
     NewerVersion { found: u32, known: u32 },
+    /// The writer's list of calls is no beginning of this one: its numbers would be other calls' names.
+    OtherCalls { found: u64, known: usize },
     /// The bytes at this offset cannot be what the tracer wrote.
     Damaged { offset: u64, reason: &'static str },
 }
@@ -26,6 +28,12 @@ impl fmt::Display for TraceError {
             Self::NewerVersion { found, known } => write!(
                 out,
                 "the trace log has version {found}; this leadline reads up to version {known}: use a newer leadline"
+            ),
+            Self::OtherCalls { found, known } => write!(
+                out,
+                "the trace log numbers its calls by another list ({found} calls; this leadline's has {known}), as the \
+                 tracer's library and the extension are of different builds: install leadline anew and trace again, \
+                 or read the log with the leadline that wrote it"
             ),
             Self::Damaged { offset, reason } => {
                 write!(out, "the trace log is damaged at byte {offset}: {reason}")

@@ -11,16 +11,19 @@
 
 /// The first bytes of a trace log; the line ends and the DOS end-of-file show a file that was converted.
 pub const MAGIC: [u8; 8] = *b"LLTRC\r\n\x1a";
-/// The version that this crate lays out; it reads every version up to this one.
-pub const VERSION: u32 = 1;
+/// The version that this crate lays out; it reads every version up to this one. Since 2 the header names the list
+/// of calls, and segments are aligned and tell themselves whether they were written.
+pub const VERSION: u32 = 2;
 /// Chunks start at, and consist of, pages.
 pub const PAGE_BYTES: usize = 4096;
 /// Bins of access sizes, as in Darshan.
 pub const SIZE_BINS: usize = 10;
 /// Room for counts of calls in a thread's chunk.
 pub const CALLS_MAX: usize = 448;
-/// Buckets of one latency histogram: exact below 64 ticks, then 32 to an octave, up to 2^44 ticks.
-pub const HISTOGRAM_BUCKETS: usize = bucket_of((1 << 44) - 1) + 1;
+/// Latencies from here on have no bucket.
+pub const HISTOGRAM_TICKS: u64 = 1 << 44;
+/// Buckets of one latency histogram: exact below 64 ticks, then 32 to an octave.
+pub const HISTOGRAM_BUCKETS: usize = bucket_of(HISTOGRAM_TICKS - 1) + 1;
 /// Longest path that is kept whole.
 pub const PATH_BYTES_MAX: usize = 4096;
 
@@ -99,6 +102,9 @@ pub struct Header {
     pub command: [u8; COMMAND_BYTES],
     /// Lines of text.
     pub note: [u8; NOTE_BYTES],
+    /// How long the writer's list of calls was, and its checksum; since version 2.
+    pub calls: u64,
+    pub calls_checksum: u64,
 }
 
 pub const CHUNK_THREAD: u16 = 1;
@@ -234,6 +240,10 @@ pub const SEGMENT_EXTENDED: u16 = 1;
 /// Has no offset / no length.
 pub const SEGMENT_NO_OFFSET: u16 = 2;
 pub const SEGMENT_NO_LENGTH: u16 = 4;
+/// Of every record that was written, since version 2: before, the chunk's `used` said how many there are.
+pub const SEGMENT_WRITTEN: u16 = 8;
+/// Where the first segment of a chunk is since version 2, so that none is in two cache lines; before, after the head.
+pub const SEGMENTS_AT: usize = size_of::<SegmentRecord>();
 /// `SegmentRecord::call` of a record that carries what does not fit into the next one.
 pub const CALL_EXTENSION: u16 = 0xffff;
 /// `SegmentRecord::file` where a call has no file.
@@ -293,29 +303,39 @@ const SIZE_BOUNDS: [u64; SIZE_BINS - 1] = [
     1 << 30,
 ];
 
-/// By the number of bits of a size: the bin of the smallest such size, and the one bound that may be among them.
-const SIZES_BY_BITS: [(u64, usize); 65] = {
-    let mut table = [(u64::MAX, SIZE_BINS - 1); 65];
+/// No call moves as much: more than the kernel moves at once, or than memory can be mapped.
+pub const SIZE_MAX: u64 = 1 << BIN_SHIFT;
+const BIN_SHIFT: u32 = 47;
+
+/// By the number of bits of a size, what is to be added to it so that its bin is in the bits from `BIN_SHIFT` on.
+///
+/// Sizes of as many bits have the bin of the smallest one, or the next beyond the one bound that may be among them.
+const BINS_BY_BITS: [u64; BIN_SHIFT as usize + 1] = {
+    let mut table = [((SIZE_BINS - 1) as u64) << BIN_SHIFT; BIN_SHIFT as usize + 1];
     let mut bits = 0;
-    while bits <= 64 {
+    while bits < table.len() {
         let lowest = if bits == 0 { 0 } else { 1 << (bits - 1) };
         let mut bin = 0;
         while bin < SIZE_BOUNDS.len() && lowest > SIZE_BOUNDS[bin] {
             bin += 1;
         }
         if bin < SIZE_BOUNDS.len() {
-            table[bits] = (SIZE_BOUNDS[bin], bin);
+            table[bits] = ((bin as u64 + 1) << BIN_SHIFT) - 1 - SIZE_BOUNDS[bin];
         }
         bits += 1;
     }
     table
 };
 
-/// Darshan's bin of an access of `bytes`.
+/// Darshan's bin of an access of `bytes`, below `SIZE_MAX`; of more, the last.
 #[inline(always)]
 pub const fn size_bin(bytes: u64) -> usize {
-    let (bound, bin) = SIZES_BY_BITS[(u64::BITS - bytes.leading_zeros()) as usize];
-    bin + (bytes > bound) as usize
+    if bytes >= SIZE_MAX {
+        return SIZE_BINS - 1;
+    }
+    // 0 is in the bin of 1, so that the number of bits is never 0.
+    let bits = u64::BITS - (bytes | 1).leading_zeros();
+    ((BINS_BY_BITS[bits as usize] + bytes) >> BIN_SHIFT) as usize
 }
 
 #[cfg(test)]
@@ -339,6 +359,13 @@ mod tests {
         for (bin, bound) in SIZE_BOUNDS.into_iter().enumerate() {
             assert_eq!((size_bin(bound), size_bin(bound + 1)), (bin, bin + 1));
         }
-        assert_eq!(size_bin(u64::MAX), 9);
+        assert_eq!(
+            (
+                size_bin(SIZE_MAX - 1),
+                size_bin(SIZE_MAX),
+                size_bin(u64::MAX)
+            ),
+            (9, 9, 9)
+        );
     }
 }

@@ -3,14 +3,16 @@
 
 pub mod calls;
 mod columns;
+mod counters;
 mod error;
 mod files;
 pub mod layout;
 mod reader;
 mod segments;
 
-pub use calls::{CALLS, Call, Kind};
-pub use columns::{COUNTERS, Columns, NONE, ProcessEntry, SegmentColumns, TIMES};
+pub use calls::{CALLS, CALLS_CHECKSUM, Call, Kind};
+pub use columns::{Columns, NONE, ProcessEntry, SegmentColumns};
+pub use counters::{COUNTERS, TIMES};
 pub use error::TraceError;
 pub use files::FileSums;
 pub use reader::{Log, Process, Source, read};

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use super::calls::{CALLS, Kind};
+use super::calls::{self, CALLS, Kind};
 use super::error::TraceError;
 use super::files::FileSums;
 use super::layout::{
@@ -48,6 +48,8 @@ impl Source for [u8] {
 /// What the header says of a process.
 #[derive(Debug, Clone, Default)]
 pub struct Process {
+    /// Of the log's layout.
+    pub version: u32,
     pub pid: u32,
     pub parent_pid: u32,
     pub kernel_start: u64,
@@ -268,6 +270,12 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
     if crc32fast::hash(fixed) != word(&page, offset_of!(Header, checksum)) {
         return Err(damaged("the header's checksum does not match"));
     }
+    if version >= 2 {
+        same_calls(
+            long(&page, offset_of!(Header, calls)),
+            long(&page, offset_of!(Header, calls_checksum)),
+        )?;
+    }
     let text = |at: usize, length: usize, most: usize| {
         let length = (word(&page, length) as usize).min(most);
         page[at..at + length].to_vec()
@@ -278,6 +286,7 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
         used: long(&page, used),
     };
     Ok(Process {
+        version,
         pid: word(&page, offset_of!(Header, pid)),
         parent_pid: word(&page, offset_of!(Header, parent_pid)),
         kernel_start: long(&page, offset_of!(Header, kernel_start)),
@@ -317,6 +326,15 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
             offset_of!(Header, segments_used),
         ),
     })
+}
+
+/// The list is append only: one that was shorter gives each of its calls the number that it has now.
+fn same_calls(count: u64, checksum: u64) -> Result<(), TraceError> {
+    let same = usize::try_from(count)
+        .is_ok_and(|count| count <= CALLS.len() && calls::checksum(count) == checksum);
+    let (found, known) = (count, CALLS.len());
+    same.then_some(())
+        .ok_or(TraceError::OtherCalls { found, known })
 }
 
 /// The 16 bits at `at`, 0 beyond the end.

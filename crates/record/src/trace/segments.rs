@@ -4,7 +4,8 @@ use std::mem::offset_of;
 
 use super::error::TraceError;
 use super::layout::{
-    CALL_EXTENSION, CHUNK_SEGMENTS, FILE_NONE, SEGMENT_NO_LENGTH, SEGMENT_NO_OFFSET, SegmentRecord,
+    CALL_EXTENSION, CHUNK_SEGMENTS, ChunkHead, FILE_NONE, SEGMENT_NO_LENGTH, SEGMENT_NO_OFFSET,
+    SEGMENT_WRITTEN, SEGMENTS_AT, SegmentRecord,
 };
 use super::reader::{Process, Source, half, long, walk, word};
 
@@ -32,10 +33,20 @@ pub fn read_segments<S: Source + ?Sized>(
         if chunk.kind != CHUNK_SEGMENTS {
             return Err(chunk.damaged("a chunk among segments that holds none"));
         }
-        let (records, rest) = chunk.payload.as_chunks::<{ size_of::<SegmentRecord>() }>();
+        let skipped = if process.version < 2 {
+            0
+        } else {
+            SEGMENTS_AT - size_of::<ChunkHead>()
+        };
+        let payload = chunk.payload.get(skipped..).unwrap_or(&[]);
+        let (records, rest) = payload.as_chunks::<{ size_of::<SegmentRecord>() }>();
         let mut clock = chunk.extra;
         let mut extension = None;
         for record in records {
+            let flags = half(record, offset_of!(SegmentRecord, flags));
+            if process.version >= 2 && flags & SEGMENT_WRITTEN == 0 {
+                break;
+            }
             let call = half(record, offset_of!(SegmentRecord, call));
             if call == CALL_EXTENSION {
                 clock = long(record, offset_of!(SegmentRecord, offset));

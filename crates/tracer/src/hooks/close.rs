@@ -29,14 +29,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     let start = clock::ticks();
     // SAFETY: the argument is the program's own.
     let result = unsafe { real(fd) };
-    closed(
-        Made {
-            call: Call::close,
-            start,
-            result: i64::from(result),
-        },
-        record,
-    );
+    closed(Made::new(Call::close, start, i64::from(result)), record);
     result
 }
 

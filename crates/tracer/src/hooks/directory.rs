@@ -73,14 +73,7 @@ pub unsafe extern "C" fn closedir(directory: *mut DIR) -> c_int {
     let start = clock::ticks();
     // SAFETY: the argument is the program's own.
     let result = unsafe { real(directory) };
-    closed(
-        Made {
-            call: Call::closedir,
-            start,
-            result: result.number(),
-        },
-        record,
-    );
+    closed(Made::new(Call::closedir, start, result.number()), record);
     result
 }
 

@@ -26,29 +26,47 @@ macro_rules! hook {
         $(#[$attribute])*
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $return {
-            let call = crate::hooks::call_of!($name $($call)?);
-            let real = crate::symbols::real(call);
-            if real.is_null() {
-                return crate::symbols::missing();
+            #[inline(always)]
+            unsafe fn timed(clock: crate::clock::Clock, $($argument: $type),*) -> $return {
+                let call = crate::hooks::call_of!($name $($call)?);
+                let real = crate::symbols::real(call);
+                if real.is_null() {
+                    return crate::symbols::missing();
+                }
+                let real: unsafe extern "C" fn($($type),*) -> $return =
+                    // SAFETY: the real function of this name has this type.
+                    unsafe { core::mem::transmute(real) };
+                let start = clock.now();
+                // SAFETY: the arguments are the program's own.
+                let result = unsafe { real($($argument),*) };
+                let $made = crate::recording::Made {
+                    call,
+                    start,
+                    result: crate::hooks::Outcome::number(&result),
+                    clock,
+                };
+                $(let $outcome = result;)?
+                // SAFETY: what is recorded is what the real function was given, and has returned from.
+                #[allow(unused_unsafe)]
+                unsafe {
+                    $record;
+                }
+                result
             }
-            let real: unsafe extern "C" fn($($type),*) -> $return =
-                // SAFETY: the real function of this name has this type.
-                unsafe { core::mem::transmute(real) };
-            let start = crate::clock::ticks();
-            // SAFETY: the arguments are the program's own.
-            let result = unsafe { real($($argument),*) };
-            let $made = crate::recording::Made {
-                call,
-                start,
-                result: crate::hooks::Outcome::number(&result),
-            };
-            $(let $outcome = result;)?
-            // SAFETY: what is recorded is what the real function was given, and has returned from.
-            #[allow(unused_unsafe)]
+            #[cold]
+            #[inline(never)]
+            unsafe fn by_either($($argument: $type),*) -> $return {
+                // SAFETY: as for the function itself.
+                unsafe { timed(crate::clock::Clock::Either, $($argument),*) }
+            }
+            // SAFETY: as for the function itself.
             unsafe {
-                $record;
+                if crate::clock::is_counter() {
+                    timed(crate::clock::Clock::Counter, $($argument),*)
+                } else {
+                    by_either($($argument),*)
+                }
             }
-            result
         }
     )*};
 }

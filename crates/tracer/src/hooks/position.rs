@@ -13,7 +13,7 @@ use crate::{chunks, process};
 
 #[inline(always)]
 fn sought(made: Made, fd: c_int) {
-    on_descriptor(made, fd, Kind::Meta, |record, description| {
+    on_descriptor(made, fd, Kind::Meta, move |record, description| {
         record.seeks += 1;
         description.position.store(made.result as u64, Relaxed);
     });
@@ -23,7 +23,7 @@ pub fn mapped(made: Made, fd: c_int, bytes: size_t, flags: c_int) {
     if fd < 0 || flags & libc::MAP_ANONYMOUS != 0 {
         return;
     }
-    on_descriptor(made, fd, Kind::Meta, |record, _| {
+    on_descriptor(made, fd, Kind::Meta, move |record, _| {
         record.mmaps += 1;
         record.mapped_bytes += bytes as u64;
     });
@@ -32,12 +32,13 @@ pub fn mapped(made: Made, fd: c_int, bytes: size_t, flags: c_int) {
     }
 }
 
-pub fn meta(made: Made, fd: c_int, change: impl FnOnce(&mut FileRecord)) {
-    on_descriptor(made, fd, Kind::Meta, |record, _| change(record));
+#[inline(always)]
+pub fn meta(made: Made, fd: c_int, change: impl Fn(&mut FileRecord)) {
+    on_descriptor(made, fd, Kind::Meta, move |record, _| change(record));
 }
 
-fn sync(made: Made, fd: c_int, change: impl FnOnce(&mut FileRecord)) {
-    on_descriptor(made, fd, Kind::Sync, |record, _| change(record));
+fn sync(made: Made, fd: c_int, change: impl Fn(&mut FileRecord)) {
+    on_descriptor(made, fd, Kind::Sync, move |record, _| change(record));
 }
 
 /// posix_fallocate and posix_fadvise return the error itself.

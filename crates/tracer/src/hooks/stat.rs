@@ -6,7 +6,7 @@ use leadline_record::trace::Kind;
 use libc::{AT_FDCWD, size_t, ssize_t};
 
 use super::hook;
-use crate::recording::{Made, on_descriptor, on_path};
+use crate::recording::{Made, on_descriptor, on_path, on_status};
 
 #[inline(always)]
 unsafe fn path(made: Made, path: *const c_char) {
@@ -28,6 +28,17 @@ fn descriptor(made: Made, fd: c_int) {
     on_descriptor(made, fd, Kind::Meta, |record, _| record.stats += 1);
 }
 
+/// `into` is the kernel's own structure, which is the C library's on x86-64.
+#[inline(always)]
+unsafe fn status(made: Made, fd: c_int, into: *const c_void) {
+    // SAFETY: the real function has filled it where it succeeded.
+    unsafe {
+        on_status(made, fd, Kind::Meta, into.cast(), |record, _| {
+            record.stats += 1
+        })
+    };
+}
+
 /// Not a stat: the call, its time and its failures are counted.
 pub unsafe fn asked(made: Made, directory: c_int, path: *const c_char) {
     // SAFETY: as given to the real function.
@@ -39,8 +50,8 @@ hook! {
     fn stat64(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
     fn lstat(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
     fn lstat64(name: *const c_char, into: *mut c_void) -> c_int, |made| path(made, name);
-    fn fstat(fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
-    fn fstat64(fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
+    fn fstat(fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
+    fn fstat64(fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
     fn fstatat(directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
         |made| at(made, directory, name, flags);
     fn fstatat64(directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
@@ -55,8 +66,8 @@ hook! {
         |made| path(made, name);
     fn __lxstat64(version: c_int, name: *const c_char, into: *mut c_void) -> c_int,
         |made| path(made, name);
-    fn __fxstat(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
-    fn __fxstat64(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| descriptor(made, fd);
+    fn __fxstat(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
+    fn __fxstat64(version: c_int, fd: c_int, into: *mut c_void) -> c_int, |made| status(made, fd, into);
     fn __fxstatat(version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,
         |made| at(made, directory, name, flags);
     fn __fxstatat64(version: c_int, directory: c_int, name: *const c_char, into: *mut c_void, flags: c_int) -> c_int,

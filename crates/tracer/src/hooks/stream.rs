@@ -144,7 +144,7 @@ macro_rules! reopen {
                 }
                 let start = clock::ticks();
                 let result = real(path, mode, stream);
-                let made = Made { call: Call::$name, start, result: result.number() };
+                let made = Made::new(Call::$name, start, result.number());
                 if !path.is_null() {
                     began(made, path, mode, result);
                 }
@@ -169,14 +169,7 @@ pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
     let start = clock::ticks();
     // SAFETY: the argument is the program's own.
     let result = unsafe { real(stream) };
-    closed(
-        Made {
-            call: Call::fclose,
-            start,
-            result: result.number(),
-        },
-        record,
-    );
+    closed(Made::new(Call::fclose, start, result.number()), record);
     result
 }
 

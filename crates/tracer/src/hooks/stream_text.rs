@@ -94,11 +94,7 @@ unsafe fn scan(
         let result = real(stream, format, arguments);
         let bytes = position(stream) - before;
         counted(
-            Made {
-                call,
-                start,
-                result: i64::from(result),
-            },
+            Made::new(call, start, i64::from(result)),
             stream,
             Read,
             bytes,
@@ -139,7 +135,7 @@ macro_rules! formatted {
                     core::mem::transmute(real);
                 let start = clock::ticks();
                 let result = real($($before,)* format, arguments);
-                let $made = Made { call: Call::$call, start, result: i64::from(result) };
+                let $made = Made::new(Call::$call, start, i64::from(result));
                 $record;
                 result
             }

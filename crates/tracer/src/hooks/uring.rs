@@ -26,14 +26,7 @@ pub fn counted(number: c_long, result: c_long) {
         libc::SYS_io_uring_register => Call::io_uring_register,
         _ => return,
     };
-    on_nothing(
-        Made {
-            call,
-            start: clock::ticks(),
-            result,
-        },
-        Kind::Meta,
-    );
+    on_nothing(Made::new(call, clock::ticks(), result), Kind::Meta);
 }
 
 macro_rules! ring {

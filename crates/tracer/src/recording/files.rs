@@ -6,7 +6,6 @@ use leadline_record::trace::Kind;
 use leadline_record::trace::layout::{FileRecord, MODULE_STDIO};
 
 use super::{Made, counted, errno, is_bad_address};
-use crate::clock::ticks;
 use crate::thread::enter;
 use crate::{descriptors, paths};
 
@@ -20,7 +19,7 @@ pub unsafe fn opened(
     flags: i32,
     stream: bool,
 ) {
-    let end = ticks();
+    let end = made.clock.now();
     let Some(mut thread) = enter() else {
         return;
     };
@@ -73,7 +72,7 @@ pub fn before_close(fd: i32, module: u16) -> *mut FileRecord {
 
 /// A descriptor was closed; `record` is what `before_close` gave.
 pub fn closed(made: Made, record: *mut FileRecord) {
-    let end = ticks();
+    let end = made.clock.now();
     if record.is_null() {
         return;
     }

@@ -6,26 +6,38 @@ mod transfers;
 use core::ffi::c_char;
 
 use leadline_record::trace::layout::{
-    FILE_NONE, FileRecord, HISTOGRAM_BUCKETS, MODULE_POSIX, MODULE_STDIO, bucket_of,
+    FILE_NONE, FileRecord, HISTOGRAM_TICKS, MODULE_POSIX, MODULE_STDIO, bucket_of,
 };
 use leadline_record::trace::{Call, Kind};
 
-use crate::clock::ticks;
+use crate::clock::Clock;
 use crate::descriptors::{self, Description};
-use crate::paths;
+use crate::paths::{self, OPERATIONS_MAX};
 use crate::process::lost;
 use crate::segments::{self, Segment};
-use crate::thread::{Thread, enter};
+use crate::thread::{Thread, enter, enter_idle};
 
 pub use files::{before_close, closed, opened};
 pub use transfers::{Direction, Transfer, arrived, copied, stream_transfer, transfer};
 
-/// A call that was made: which, when it began, what it returned.
+/// A call that was made: which, when it began by which clock, what it returned.
 #[derive(Clone, Copy)]
 pub struct Made {
     pub call: Call,
     pub start: u64,
     pub result: i64,
+    pub clock: Clock,
+}
+
+impl Made {
+    pub fn new(call: Call, start: u64, result: i64) -> Self {
+        Self {
+            call,
+            start,
+            result,
+            clock: Clock::Either,
+        }
+    }
 }
 
 /// errno of the calling thread, as the call left it.
@@ -38,49 +50,85 @@ fn is_bad_address(made: Made) -> bool {
     made.result < 0 && errno() == i64::from(libc::EFAULT)
 }
 
+/// The record of the file that a call was on, if any; offset and length where it has them.
+type On = (*mut FileRecord, Option<u64>, Option<u64>);
+
 /// Counts, latency and segment of a call, whatever it did.
 #[inline(always)]
-fn finish(
-    thread: &mut Thread,
-    made: Made,
-    kind: Kind,
-    end: u64,
-    on: (u32, Option<u64>, Option<u64>),
-) {
-    // SAFETY: `calls` has room for every number, and is this thread's.
-    unsafe { *thread.calls.wrapping_add(made.call.number()) += 1 };
-    let counts = thread.histograms[kind as usize];
-    let bucket = bucket_of(end.wrapping_sub(made.start));
-    if counts.is_null() || bucket >= HISTOGRAM_BUCKETS {
-        count_first(thread, kind, bucket);
+fn finish(thread: &mut Thread, made: Made, kind: Kind, end: u64, on: On) {
+    let ticks = end.wrapping_sub(made.start);
+    if is_countable(thread, kind, ticks) {
+        count(thread, made.call, kind, ticks);
     } else {
-        // SAFETY: within the histogram, which is this thread's.
-        unsafe { *counts.wrapping_add(bucket) += 1 };
+        // SAFETY: `calls` has room for every number, and is this thread's.
+        unsafe { *thread.calls.wrapping_add(made.call.number()) += 1 };
+        count_first(thread, kind, ticks);
     }
     if thread.segments.wanted {
         segment(thread, made, end, on);
     }
 }
 
-/// Begins the histogram, or counts the latency as lost.
-#[cold]
-#[inline(never)]
-fn count_first(thread: &mut Thread, kind: Kind, bucket: usize) {
-    let mut counts = thread.histograms[kind as usize];
-    if counts.is_null() {
-        counts = thread.new_histogram(kind);
-    }
-    if counts.is_null() || bucket >= HISTOGRAM_BUCKETS {
-        thread.lost(lost::HISTOGRAMS);
-    } else {
-        // SAFETY: within the histogram, which is this thread's.
-        unsafe { *counts.wrapping_add(bucket) += 1 };
+/// Is there room for a latency?
+#[inline(always)]
+fn is_countable(thread: &Thread, kind: Kind, ticks: u64) -> bool {
+    ticks < thread.histograms[kind as usize].below_ticks
+}
+
+/// Count and latency of a call, where there is room for it.
+#[inline(always)]
+fn count(thread: &mut Thread, call: Call, kind: Kind, ticks: u64) {
+    // SAFETY: `calls` has room for every number, the histogram for every bucket below its bound.
+    unsafe {
+        *thread.calls.wrapping_add(call.number()) += 1;
+        let counts = thread.histograms[kind as usize].counts;
+        *counts.wrapping_add(bucket_of(ticks)) += 1;
     }
 }
 
+/// The segment of a call that has succeeded, where segments are wanted; false when it is not a plain one.
 #[inline(always)]
-fn segment(thread: &mut Thread, made: Made, end: u64, on: (u32, Option<u64>, Option<u64>)) {
-    let (file, offset, length) = on;
+fn segment_again(
+    thread: &mut Thread,
+    made: Made,
+    ticks: u64,
+    (file, offset, length): (u32, Option<u64>, Option<u64>),
+) -> bool {
+    if !thread.segments.wanted {
+        return true;
+    }
+    let segment = Segment {
+        call: made.call,
+        start: made.start,
+        ticks,
+        file,
+        offset,
+        length,
+        result: made.result,
+    };
+    thread.segments.append_again(&segment)
+}
+
+/// Begins the histogram, or counts the latency as lost.
+#[cold]
+#[inline(never)]
+fn count_first(thread: &mut Thread, kind: Kind, ticks: u64) {
+    let mut counts = thread.histograms[kind as usize].counts;
+    if counts.is_null() {
+        counts = thread.new_histogram(kind);
+    }
+    if counts.is_null() || ticks >= HISTOGRAM_TICKS {
+        thread.lost(lost::HISTOGRAMS);
+    } else {
+        // SAFETY: within the histogram, which is this thread's.
+        unsafe { *counts.wrapping_add(bucket_of(ticks)) += 1 };
+    }
+}
+
+fn segment(thread: &mut Thread, made: Made, end: u64, on: On) {
+    let (record, offset, length) = on;
+    // SAFETY: the record is this thread's.
+    let file = unsafe { record.as_ref() }.map_or(FILE_NONE, |record| record.file);
     let result = if made.result < 0 {
         -errno()
     } else {
@@ -89,7 +137,7 @@ fn segment(thread: &mut Thread, made: Made, end: u64, on: (u32, Option<u64>, Opt
     let segment = Segment {
         call: made.call,
         start: made.start,
-        end,
+        ticks: end.wrapping_sub(made.start),
         file,
         offset,
         length,
@@ -113,21 +161,120 @@ pub fn on_descriptor(
     made: Made,
     fd: i32,
     kind: Kind,
-    change: impl FnOnce(&mut FileRecord, &Description),
+    change: impl Fn(&mut FileRecord, &Description),
 ) {
-    let end = ticks();
+    // SAFETY: no status.
+    unsafe { on_status(made, fd, kind, core::ptr::null(), change) };
+}
+
+/// A call on a descriptor that may have filled `status`: what it says needs not be asked of the kernel again.
+///
+/// # Safety
+/// `status` is null or valid where the call has succeeded.
+#[inline(always)]
+pub unsafe fn on_status(
+    made: Made,
+    fd: i32,
+    kind: Kind,
+    status: *const libc::stat,
+    change: impl Fn(&mut FileRecord, &Description),
+) {
+    let end = made.clock.now();
+    if !on_descriptor_again(made, end, fd, kind, &change) {
+        let times = (made.start, end);
+        // SAFETY: promised by the caller.
+        unsafe { on_descriptor_first((made.call, kind), times, made.result, fd, status, change) };
+    }
+}
+
+/// A call that succeeded, on a descriptor that the thread has used: nothing is looked up or begun. False, and
+/// nothing changed, for all others.
+#[inline(always)]
+fn on_descriptor_again(
+    made: Made,
+    end: u64,
+    fd: i32,
+    kind: Kind,
+    change: &impl Fn(&mut FileRecord, &Description),
+) -> bool {
+    let Some(mut thread) = enter_idle() else {
+        return false;
+    };
+    let Some(known) = descriptors::known(&thread, fd, MODULE_POSIX) else {
+        return false;
+    };
+    if known.record.is_null() || made.result < 0 {
+        return false;
+    }
+    // SAFETY: the record is this thread's, and descriptions are never unmapped.
+    let (record, description) = unsafe { (&mut *known.record, &*known.description) };
+    if !count_again(&mut thread, record, made, kind, end) {
+        return false;
+    }
+    change(record, description);
+    true
+}
+
+/// Counts, time, latency and segment of a call on a file that has succeeded, where nothing has to be begun for it;
+/// else false, and nothing is changed.
+#[inline(always)]
+fn count_again(
+    thread: &mut Thread,
+    record: &mut FileRecord,
+    made: Made,
+    kind: Kind,
+    end: u64,
+) -> bool {
+    let ticks = end.wrapping_sub(made.start);
+    if record.operations >= OPERATIONS_MAX - 1
+        || !is_countable(thread, kind, ticks)
+        || !segment_again(thread, made, ticks, (record.file, None, None))
+    {
+        return false;
+    }
+    match kind {
+        Kind::Sync => record.sync_ticks += ticks,
+        _ => record.meta_ticks += ticks,
+    }
+    record.operations += 1;
+    count(thread, made.call, kind, ticks);
+    true
+}
+
+/// A call of any outcome on any descriptor; takes everything in registers.
+#[cold]
+#[inline(never)]
+unsafe fn on_descriptor_first(
+    (call, kind): (Call, Kind),
+    (start, end): (u64, u64),
+    result: i64,
+    fd: i32,
+    status: *const libc::stat,
+    change: impl Fn(&mut FileRecord, &Description),
+) {
     let Some(mut thread) = enter() else {
         return;
     };
+    // SAFETY: promised by the caller.
+    if let Some(status) = unsafe { status.as_ref() }.filter(|_| result >= 0) {
+        descriptors::told(&thread, fd, status);
+    }
     let Some(place) = descriptors::place(&mut thread, fd, MODULE_POSIX) else {
         return;
     };
     // SAFETY: the record is this thread's.
     let record = unsafe { &mut *place.record };
-    if made.result >= 0 {
+    if result >= 0 {
         change(record, place.description);
     }
-    counted(&mut thread, record, made, kind, end, None);
+    counted(
+        &mut thread,
+        record,
+        Made::new(call, start, result),
+        kind,
+        end,
+        None,
+    );
 }
 
 /// A call on a stream, counted in the STDIO module.
@@ -138,7 +285,7 @@ pub fn on_stream(
     kind: Kind,
     change: impl FnOnce(&mut FileRecord, &Description),
 ) {
-    let end = ticks();
+    let end = made.clock.now();
     let Some(mut thread) = enter() else {
         return;
     };
@@ -161,12 +308,68 @@ pub fn on_stream(
 pub unsafe fn on_path(
     made: Made,
     (directory, path): (i32, *const c_char),
-    change: impl FnOnce(&mut FileRecord),
+    change: impl Fn(&mut FileRecord),
 ) {
-    let end = ticks();
+    let end = made.clock.now();
+    // SAFETY: promised by the caller.
+    unsafe {
+        if !on_path_again(made, end, (directory, path), &change) {
+            let (
+                Made {
+                    call,
+                    start,
+                    result,
+                    ..
+                },
+                at,
+            ) = (made, (directory, path));
+            on_path_first(call, (start, end), result, at, change);
+        }
+    }
+}
+
+/// A call that succeeded, on a path that the thread has used lately: nothing is looked up or begun. False, and
+/// nothing changed, for all others.
+#[inline(always)]
+unsafe fn on_path_again(
+    made: Made,
+    end: u64,
+    (directory, path): (i32, *const c_char),
+    change: &impl Fn(&mut FileRecord),
+) -> bool {
+    let Some(mut thread) = enter_idle() else {
+        return false;
+    };
+    if made.result < 0 {
+        return false;
+    }
+    // SAFETY: promised by the caller, and the kernel could read it.
+    let Some(record) = (unsafe { paths::known(&thread, directory, path) }) else {
+        return false;
+    };
+    // SAFETY: the record is this thread's.
+    let record = unsafe { &mut *record };
+    if !count_again(&mut thread, record, made, Kind::Meta, end) {
+        return false;
+    }
+    change(record);
+    true
+}
+
+/// A call of any outcome on any path; takes everything in registers.
+#[cold]
+#[inline(never)]
+unsafe fn on_path_first(
+    call: Call,
+    (start, end): (u64, u64),
+    result: i64,
+    (directory, path): (i32, *const c_char),
+    change: impl Fn(&mut FileRecord),
+) {
     let Some(mut thread) = enter() else {
         return;
     };
+    let made = Made::new(call, start, result);
     let record = if is_bad_address(made) {
         thread.others
     } else {
@@ -202,7 +405,6 @@ pub unsafe fn also_on_path(
     used(&mut thread, record);
 }
 
-#[inline(always)]
 fn counted(
     thread: &mut Thread,
     record: &mut FileRecord,
@@ -217,14 +419,13 @@ fn counted(
         Kind::Sync => record.sync_ticks += ticks,
         _ => record.meta_ticks += ticks,
     }
-    let file = record.file;
     used(thread, record);
-    finish(thread, made, kind, end, (file, None, length));
+    finish(thread, made, kind, end, (record, None, length));
 }
 
 /// A call without a file.
 pub fn on_nothing(made: Made, kind: Kind) {
-    let end = ticks();
+    let end = made.clock.now();
     let Some(mut thread) = enter() else {
         return;
     };
@@ -235,5 +436,11 @@ pub fn on_nothing(made: Made, kind: Kind) {
         Kind::Sync => record.sync_ticks += ticks,
         _ => record.meta_ticks += ticks,
     }
-    finish(&mut thread, made, kind, end, (FILE_NONE, None, None));
+    finish(
+        &mut thread,
+        made,
+        kind,
+        end,
+        (core::ptr::null_mut(), None, None),
+    );
 }

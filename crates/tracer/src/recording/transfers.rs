@@ -4,16 +4,16 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::compiler_fence;
 
 use leadline_record::trace::layout::{
-    FileRecord, MODULE_POSIX, MODULE_STDIO, SideRecord, TAG_READ, TAG_WRITE, size_bin,
+    FileRecord, MODULE_POSIX, MODULE_STDIO, SIZE_MAX, SideRecord, TAG_READ, TAG_WRITE, size_bin,
 };
 use leadline_record::trace::{Call, Kind};
 
-use super::{Made, finish, segment, used};
-use crate::clock::ticks;
+use super::{Made, count, finish, is_countable, segment, segment_again, used};
 use crate::descriptors::{self, ASK_POSITION, Description};
+use crate::paths::{self, OPERATIONS_MAX};
 use crate::process::lost;
 use crate::sys;
-use crate::thread::{Thread, enter};
+use crate::thread::{Thread, enter, enter_idle};
 
 /// Darshan's unit of alignment of memory.
 const MEMORY_ALIGNMENT: usize = 8;
@@ -39,49 +39,109 @@ pub struct Transfer {
 /// A read or write of a descriptor.
 #[inline(always)]
 pub fn transfer(made: Made, fd: i32, transfer: Transfer) {
-    let end = ticks();
+    let end = made.clock.now();
+    if !transfer_again(made, end, fd, transfer) {
+        transfer_first(
+            fd,
+            (made.call, transfer.direction),
+            (made.start, end),
+            made.result,
+            transfer.offset,
+            transfer.asked,
+            transfer.memory,
+        );
+    }
+}
+
+/// A transfer of a side that has had one: nothing is looked up or begun. False, and nothing changed, for all others.
+#[inline(always)]
+fn transfer_again(made: Made, end: u64, fd: i32, transfer: Transfer) -> bool {
+    let Some(mut thread) = enter_idle() else {
+        return false;
+    };
+    let Some(known) = descriptors::known(&thread, fd, MODULE_POSIX) else {
+        return false;
+    };
+    let direction = transfer.direction;
+    let (side, description) = (known.sides[direction as usize], known.description);
+    // What fails is more than any bytes, so that one comparison finds both.
+    if side.is_null() || made.result as u64 >= SIZE_MAX {
+        return false;
+    }
+    // SAFETY: a record and its sides are the thread's, and descriptions are never unmapped.
+    let (record, side) = unsafe { (&mut *known.record, &mut *side) };
+    let misaligned = known.misaligned;
+    let offset = match transfer.offset {
+        Some(offset) => offset,
+        None if known.asks_position => return false,
+        // SAFETY: as above.
+        None => unsafe { &*description }.position.load(Relaxed),
+    };
+    let (bytes, ticks) = (made.result as u64, end.wrapping_sub(made.start));
+    if side.count >= OPERATIONS_MAX || !is_countable(&thread, kind_of(direction), ticks) {
+        return false;
+    }
+    let on = (record.file, Some(offset), Some(transfer.asked));
+    if !segment_again(&mut thread, made, ticks, on) {
+        return false;
+    }
+    if transfer.offset.is_none() {
+        // One thread at a time moves a position, or the program itself cannot know where it reads.
+        // SAFETY: as above.
+        unsafe { &*description }
+            .position
+            .store(offset + bytes, Relaxed);
+    }
+    record.memory_not_aligned += u32::from(is_misaligned(transfer.memory));
+    let misaligned = misaligned & offset != 0;
+    add(
+        record,
+        side,
+        direction,
+        (offset, bytes, misaligned),
+        (ticks, end),
+    );
+    count(&mut thread, made.call, kind_of(direction), ticks);
+    true
+}
+
+fn is_misaligned(memory: usize) -> bool {
+    memory & (MEMORY_ALIGNMENT - 1) != 0
+}
+
+/// A transfer of any kind.
+///
+/// Takes everything in registers: what is given by address would be written to the stack for every call.
+#[cold]
+#[inline(never)]
+fn transfer_first(
+    fd: i32,
+    (call, direction): (Call, Direction),
+    (start, end): (u64, u64),
+    result: i64,
+    offset: Option<u64>,
+    asked: u64,
+    memory: usize,
+) {
     let Some(mut thread) = enter() else {
         return;
     };
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_POSIX) else {
+    let thread = &mut *thread;
+    let Some(place) = descriptors::place(thread, fd, MODULE_POSIX) else {
         return;
     };
-    let kind = kind_of(transfer.direction);
-    // SAFETY: the record is this thread's.
-    let file = unsafe { (*place.record).file };
-    if made.result < 0 {
-        failed(
-            &mut thread,
-            place.record,
-            (made.call, kind),
-            (made.start, end),
-            transfer.offset,
-            transfer.asked,
-        );
-        return;
+    let made = Made::new(call, start, result);
+    if result < 0 {
+        return failed(thread, place.record, made, (direction, end), offset, asked);
     }
-    let bytes = made.result as u64;
-    let offset = match transfer.offset {
-        Some(offset) => offset,
-        None => moved(place.description, fd, bytes),
-    };
-    let misaligned = transfer.memory & (MEMORY_ALIGNMENT - 1) != 0;
-    // SAFETY: as above.
-    unsafe { (*place.record).memory_not_aligned += u32::from(misaligned) };
-    moved_bytes(
-        &mut thread,
-        place.record,
-        (transfer.direction, offset, bytes),
-        made.start,
-        end,
-    );
-    finish(
-        &mut thread,
-        made,
-        kind,
-        end,
-        (file, Some(offset), Some(transfer.asked)),
-    );
+    let bytes = result as u64;
+    let offset = offset.unwrap_or_else(|| moved(place.description, fd, bytes));
+    // SAFETY: the record is this thread's.
+    unsafe { (*place.record).memory_not_aligned += u32::from(is_misaligned(memory)) };
+    moved_bytes(thread, place.record, (direction, offset, bytes), start, end);
+    descriptors::keep_side(thread, (fd, MODULE_POSIX), place.record, direction as usize);
+    let on = (place.record, Some(offset), Some(asked));
+    finish(thread, made, kind_of(direction), end, on);
 }
 
 fn kind_of(direction: Direction) -> Kind {
@@ -91,46 +151,43 @@ fn kind_of(direction: Direction) -> Kind {
     }
 }
 
-/// Takes everything in registers: what is given by address would be written to the stack for every call.
 #[cold]
 #[inline(never)]
 fn failed(
     thread: &mut Thread,
     record: *mut FileRecord,
-    (call, kind): (Call, Kind),
-    (start, end): (u64, u64),
+    made: Made,
+    (direction, end): (Direction, u64),
     offset: Option<u64>,
     asked: u64,
 ) {
     // SAFETY: the record is this thread's.
     let record_of = unsafe { &mut *record };
     record_of.failed += 1;
-    let side = record_of.sides[usize::from(kind == Kind::Write)];
-    let side: *mut SideRecord = core::ptr::with_exposed_provenance_mut(side as usize);
+    // SAFETY: as above.
+    let side = unsafe { descriptors::side_of(record, direction as usize) };
+    let ticks = end.wrapping_sub(made.start);
     if side.is_null() {
-        record_of.meta_ticks += end.wrapping_sub(start);
+        record_of.meta_ticks += ticks;
     } else {
         // SAFETY: sides are never unmapped, and are this thread's.
-        unsafe { (*side).ticks += end.wrapping_sub(start) };
+        unsafe { (*side).ticks += ticks };
     }
-    let file = record_of.file;
     used(thread, record);
-    let result = -1;
-    let made = Made {
-        call,
-        start,
-        result,
-    };
-    finish(thread, made, kind, end, (file, offset, Some(asked)));
+    finish(
+        thread,
+        made,
+        kind_of(direction),
+        end,
+        (record, offset, Some(asked)),
+    );
 }
 
 /// Where a plain read or write began.
-#[inline(always)]
 fn moved(description: &Description, fd: i32, bytes: u64) -> u64 {
     if description.flags.load(Relaxed) & ASK_POSITION != 0 {
         return asked(description, fd, bytes);
     }
-    // One thread at a time moves a position, or the program itself cannot know where it reads.
     let offset = description.position.load(Relaxed);
     description.position.store(offset + bytes, Relaxed);
     offset
@@ -143,8 +200,8 @@ fn asked(description: &Description, fd: i32, bytes: u64) -> u64 {
     position.saturating_sub(bytes)
 }
 
-/// Adds a transfer to the record of its file.
-#[inline(always)]
+/// Adds a transfer to the record of its file, whose side may have to be begun.
+#[inline(never)]
 fn moved_bytes(
     thread: &mut Thread,
     record: *mut FileRecord,
@@ -153,30 +210,42 @@ fn moved_bytes(
     end: u64,
 ) -> *mut SideRecord {
     // SAFETY: the record is this thread's.
-    let file = unsafe { &mut *record };
-    let side: *mut SideRecord =
-        core::ptr::with_exposed_provenance_mut(file.sides[direction as usize] as usize);
-    let side = if side.is_null() {
-        begin_side(thread, record, direction, start)
-    } else {
-        side
-    };
-    let towards = direction as u32 + 1;
-    file.switches += u32::from(file.last_direction == 3 - towards);
-    file.last_direction = towards;
-    // Block sizes are powers of two; an unknown one (0) aligns everything.
-    let within = u64::from(file.alignment.wrapping_sub(1)) & offset;
-    file.file_not_aligned += u32::from(file.alignment != 0 && within != 0);
+    let mut side = unsafe { descriptors::side_of(record, direction as usize) };
+    if side.is_null() {
+        side = begin_side(thread, record, direction, start);
+    }
     // SAFETY: sides are never unmapped, and are this thread's.
-    add(unsafe { &mut *side }, direction, offset, bytes, start, end);
-    used(thread, record);
+    unsafe {
+        // Block sizes are powers of two; an unknown one (0) aligns everything.
+        let misaligned = offset & u64::from((*record).alignment.saturating_sub(1)) != 0;
+        add(
+            &mut *record,
+            &mut *side,
+            direction,
+            (offset, bytes, misaligned),
+            (end.wrapping_sub(start), end),
+        );
+    }
+    used_side(thread, record, side);
     side
 }
 
+/// Branches where the next call does what the last did, and none where it may not.
 #[inline(always)]
-fn add(side: &mut SideRecord, direction: Direction, offset: u64, bytes: u64, start: u64, end: u64) {
+fn add(
+    record: &mut FileRecord,
+    side: &mut SideRecord,
+    direction: Direction,
+    (offset, bytes, misaligned): (u64, u64, bool),
+    (ticks, end): (u64, u64),
+) {
+    let towards = direction as u32 + 1;
+    if record.last_direction != towards {
+        record.switches += u32::from(record.last_direction != 0);
+        record.last_direction = towards;
+    }
+    record.file_not_aligned += u32::from(misaligned);
     let after = offset.wrapping_add(bytes);
-    let duration = end.wrapping_sub(start);
     side.consecutive += u32::from(offset == side.last_end);
     // Two additions, not one of a vector that is built first.
     compiler_fence(Release);
@@ -187,12 +256,27 @@ fn add(side: &mut SideRecord, direction: Direction, offset: u64, bytes: u64, sta
     // SAFETY: a bin is below SIZE_BINS by construction of its table, which a test goes through.
     unsafe { *side.sizes.get_unchecked_mut(size_bin(bytes)) += 1 };
     side.last_end = after;
-    side.end_max = side.end_max.max(if bytes > 0 { after } else { 0 });
+    if after > side.end_max {
+        side.end_max = if bytes > 0 { after } else { side.end_max };
+    }
     side.bytes += bytes;
-    side.ticks += duration;
-    side.ticks_max = side.ticks_max.max(duration);
+    side.ticks += ticks;
+    if ticks > side.ticks_max {
+        side.ticks_max = ticks;
+    }
     side.end_last = end;
     side.count += 1;
+}
+
+/// A side's count tells when a record is used up: it has no other count that grows faster.
+#[inline(always)]
+fn used_side(thread: &mut Thread, record: *mut FileRecord, side: *const SideRecord) {
+    // SAFETY: both are the thread's.
+    if unsafe { (*side).count } >= OPERATIONS_MAX {
+        // SAFETY: as above.
+        unsafe { (*record).operations = OPERATIONS_MAX };
+        paths::forget_found(thread);
+    }
 }
 
 #[cold]
@@ -227,26 +311,22 @@ fn begin_side(
 /// A transfer between memory and a stream, at its position.
 #[inline(always)]
 pub fn stream_transfer(made: Made, fd: i32, direction: Direction, asked: u64) {
-    let end = ticks();
+    let end = made.clock.now();
     let Some(mut thread) = enter() else {
         return;
     };
     let Some(place) = descriptors::place(&mut thread, fd, MODULE_STDIO) else {
         return;
     };
-    let kind = kind_of(direction);
-    // SAFETY: the record is this thread's.
-    let file = unsafe { (*place.record).file };
     if made.result < 0 {
-        failed(
+        return failed(
             &mut thread,
             place.record,
-            (made.call, kind),
-            (made.start, end),
+            made,
+            (direction, end),
             None,
             asked,
         );
-        return;
     }
     let bytes = made.result as u64;
     let position = &place.description.stream_position;
@@ -262,37 +342,27 @@ pub fn stream_transfer(made: Made, fd: i32, direction: Direction, asked: u64) {
     finish(
         &mut thread,
         made,
-        kind,
+        kind_of(direction),
         end,
-        (file, Some(offset), Some(asked)),
+        (place.record, Some(offset), Some(asked)),
     );
 }
 
 /// Bytes that the kernel moved from one descriptor to another: read there, written here.
 pub fn copied(made: Made, from: (i32, Option<u64>), to: (i32, Option<u64>), asked: u64) {
-    let end = ticks();
+    let end = made.clock.now();
     let Some(mut thread) = enter() else {
         return;
     };
     let source = descriptors::place(&mut thread, from.0, MODULE_POSIX);
     let target = descriptors::place(&mut thread, to.0, MODULE_POSIX);
-    let (kind, on) = match (source, target) {
-        (_, Some(target)) => (Kind::Write, target),
-        (Some(source), None) => (Kind::Read, source),
+    let (timed, on) = match (source, target) {
+        (_, Some(target)) => (Direction::Write, target),
+        (Some(source), None) => (Direction::Read, source),
         (None, None) => return,
     };
-    // SAFETY: the record is this thread's.
-    let file = unsafe { (*on.record).file };
     if made.result < 0 {
-        failed(
-            &mut thread,
-            on.record,
-            (made.call, kind),
-            (made.start, end),
-            None,
-            asked,
-        );
-        return;
+        return failed(&mut thread, on.record, made, (timed, end), None, asked);
     }
     let bytes = made.result as u64;
     let mut at = None;
@@ -307,11 +377,7 @@ pub fn copied(made: Made, from: (i32, Option<u64>), to: (i32, Option<u64>), aske
         let offset = offset.unwrap_or_else(|| moved(place.description, fd, bytes));
         at = Some(offset);
         // The time is the one direction's only: else it would be counted twice.
-        let start = if kind_of(direction) == kind {
-            made.start
-        } else {
-            end
-        };
+        let start = if direction == timed { made.start } else { end };
         let side = moved_bytes(
             &mut thread,
             place.record,
@@ -322,12 +388,18 @@ pub fn copied(made: Made, from: (i32, Option<u64>), to: (i32, Option<u64>), aske
         // SAFETY: sides are never unmapped, and are this thread's.
         unsafe { (*side).copied += bytes };
     }
-    finish(&mut thread, made, kind, end, (file, at, Some(asked)));
+    finish(
+        &mut thread,
+        made,
+        kind_of(timed),
+        end,
+        (on.record, at, Some(asked)),
+    );
 }
 
 /// A transfer that was asked for earlier and has come to its end by now: its time passed beside the program.
 pub fn arrived(made: Made, fd: i32, transfer: Transfer) {
-    let end = ticks();
+    let end = made.clock.now();
     let Some(mut thread) = enter() else {
         return;
     };
@@ -349,14 +421,8 @@ pub fn arrived(made: Made, fd: i32, transfer: Transfer) {
         end,
     );
     if thread.segments.wanted {
-        // SAFETY: as above.
-        let file = unsafe { (*place.record).file };
         let made = Made { start: end, ..made };
-        segment(
-            &mut thread,
-            made,
-            end,
-            (file, Some(offset), Some(transfer.asked)),
-        );
+        let on = (place.record, Some(offset), Some(transfer.asked));
+        segment(&mut thread, made, end, on);
     }
 }

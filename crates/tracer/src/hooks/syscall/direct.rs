@@ -46,11 +46,7 @@ pub unsafe fn call(number: c_long, arguments: [c_long; 6]) -> Option<c_long> {
     let start = ticks();
     // SAFETY: the arguments are the program's own.
     let result = unsafe { real(number, arguments) };
-    let made = Made {
-        call,
-        start,
-        result,
-    };
+    let made = Made::new(call, start, result);
     // SAFETY: as above, and the call has returned.
     unsafe {
         moved(made, arguments);

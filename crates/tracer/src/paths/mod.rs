@@ -8,20 +8,27 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 use leadline_record::trace::layout::{
-    CHUNK_NAMES, FILE_OTHERS, FileRecord, NOTE_CUT, NameHead, PATH_BYTES_MAX,
+    CHUNK_NAMES, FILE_OTHERS, FileRecord, NameHead, PATH_BYTES_MAX,
 };
 
-use crate::process::{self, lost};
-use crate::sys::{self, raw};
-use crate::thread::{CACHED_PATHS, DIRECTORY_ROOM, PATH_ROOM, Thread};
-use crate::{descriptors, environment};
+use crate::environment;
+use crate::process::lost;
+use crate::sys;
+use crate::thread::{PATH_ROOM, Thread};
+
+mod recent;
+mod text;
+
+pub use recent::{Recent, known};
+use text::{absolute, hash_of};
 
 /// Grows with every change of the working directory.
 static DIRECTORY_GENERATION: AtomicU32 = AtomicU32::new(1);
 
 /// Bytes of memory for each file that has room in the table.
 const MEMORY_BYTES_PER_FILE: usize = 512;
-const CACHED_PATH_BYTES: usize = 104;
+/// After so many calls a record could overflow before long.
+pub const OPERATIONS_MAX: u32 = 1 << 31;
 
 /// The table of paths of one process.
 #[repr(C)]
@@ -40,18 +47,6 @@ struct File {
     hash: AtomicU64,
     name: AtomicPtr<NameHead>,
     records: AtomicPtr<FileRecord>,
-}
-
-/// A path that the thread used lately, as it wrote it.
-///
-/// A short one is in one cache line.
-#[repr(C, align(64))]
-pub struct CachedPath {
-    record: *mut FileRecord,
-    generation: u32,
-    length: u32,
-    directory: i32,
-    text: [u8; CACHED_PATH_BYTES],
 }
 
 impl Index {
@@ -118,79 +113,18 @@ pub fn directory_changed() {
 ///
 /// # Safety
 /// `path` is null or a string that the kernel has just read.
-#[inline(always)]
 pub unsafe fn record(thread: &mut Thread, directory: i32, path: *const c_char) -> *mut FileRecord {
     if path.is_null() {
         return thread.others;
     }
-    // Programs ask for the same few files again and again, often at the same address.
-    let slot = path.addr().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
-    let cached = &thread.paths[slot % CACHED_PATHS];
-    let generation = DIRECTORY_GENERATION.load(Relaxed);
-    if cached.length != 0
-        && cached.directory == directory
-        && cached.generation == generation
-        // SAFETY: promised by the caller.
-        && unsafe { is_text(path, cached) }
-    {
-        return cached.record;
-    }
     // SAFETY: promised by the caller.
-    unsafe { find_first(thread, (directory, path), slot % CACHED_PATHS, generation) }
-}
-
-/// Is the string at `path` the cached one? All words are compared at once, up to the one that holds the end.
-#[inline(always)]
-unsafe fn is_text(path: *const c_char, cached: &CachedPath) -> bool {
-    const WORD: usize = size_of::<u64>();
-    const PAGE: usize = leadline_record::trace::layout::PAGE_BYTES;
-    if path.addr() % PAGE > PAGE - CACHED_PATH_BYTES {
-        // The string may end before the next page, which may not be there.
-        // SAFETY: promised by the caller.
-        let text = unsafe { CStr::from_ptr(path) }.to_bytes();
-        return cached.text.get(..cached.length as usize) == Some(text);
+    if let Some(record) = unsafe { known(thread, directory, path) } {
+        return record;
     }
-    let (whole, rest) = (cached.length as usize / WORD, cached.length as usize % WORD);
-    let words: *const u64 = path.cast();
-    let ours: *const u64 = cached.text.as_ptr().cast();
-    let mut difference = 0;
-    for place in 0..whole {
-        // SAFETY: within the string's page and the cached text; what is after the string's end is not kept.
-        unsafe {
-            difference |= words.wrapping_add(place).read_unaligned()
-                ^ ours.wrapping_add(place).read_unaligned();
-        }
-    }
-    // Of the last word, what is after the end belongs to somebody else; the end itself (0) is compared.
-    let mask = u64::MAX >> (8 * (WORD - 1 - rest));
-    // SAFETY: as above; a cached text ends at least a word before its room does.
-    let last = unsafe {
-        words.wrapping_add(whole).read_unaligned() ^ ours.wrapping_add(whole).read_unaligned()
-    };
-    difference | (last & mask) == 0
-}
-
-#[cold]
-#[inline(never)]
-unsafe fn find_first(
-    thread: &mut Thread,
-    (directory, path): (i32, *const c_char),
-    slot: usize,
-    generation: u32,
-) -> *mut FileRecord {
     // SAFETY: promised by the caller.
     let text = unsafe { CStr::from_ptr(path) }.to_bytes();
     let record = find(thread, directory, text);
-    // A directory's descriptor may be another directory's the next time.
-    let lasts = directory == libc::AT_FDCWD || text.first() == Some(&b'/');
-    if lasts && !text.is_empty() && text.len() < CACHED_PATH_BYTES - size_of::<u64>() {
-        let cached = &mut thread.paths[slot];
-        cached.text = [0; CACHED_PATH_BYTES];
-        cached.text[..text.len()].copy_from_slice(text);
-        cached.length = text.len() as u32;
-        (cached.directory, cached.generation) = (directory, generation);
-        cached.record = record;
-    }
+    recent::keep(thread, directory, path.addr(), text, record);
     record
 }
 
@@ -246,15 +180,13 @@ pub fn record_of(thread: &mut Thread, file: u32) -> *mut FileRecord {
 #[inline(always)]
 pub fn is_used_up(record: *const FileRecord) -> bool {
     // SAFETY: records are never unmapped.
-    unsafe { (*record).operations >= 1 << 31 }
+    unsafe { (*record).operations >= OPERATIONS_MAX }
 }
 
 /// Forgets what was found, so that a used-up record is replaced.
 #[cold]
 pub fn forget_found(thread: &mut Thread) {
-    for cached in &mut thread.paths {
-        cached.length = 0;
-    }
+    recent::forget(thread);
     // SAFETY: zeros are valid, empty entries.
     unsafe { (&raw mut thread.cached).write_bytes(0, 1) };
 }
@@ -290,6 +222,16 @@ pub fn number_of_text(thread: &mut Thread, length: usize, module: u16) -> u32 {
     let index = &thread.process().index;
     let text = thread.path.get(..length).unwrap_or(&[]);
     let hash = hash_of(text, module);
+    // Programs go over their files more than once in one order, and call more than once on one file.
+    for guess in [thread.last_file, thread.last_file + 1] {
+        if index
+            .file(guess)
+            .is_some_and(|file| is_named(file, hash, text, module))
+        {
+            thread.last_file = guess;
+            return guess;
+        }
+    }
     let mut place = hash as usize;
     loop {
         let number = index.slot(place).load(Acquire);
@@ -300,11 +242,13 @@ pub fn number_of_text(thread: &mut Thread, length: usize, module: u16) -> u32 {
             .file(number)
             .is_some_and(|file| is_named(file, hash, text, module))
         {
+            thread.last_file = number;
             return number;
         }
         place = place.wrapping_add(1);
     }
-    insert(thread, length, module, hash, place)
+    thread.last_file = insert(thread, length, module, hash, place);
+    thread.last_file
 }
 
 fn is_named(file: &File, hash: u64, text: &[u8], module: u16) -> bool {
@@ -371,22 +315,6 @@ fn write_name(thread: &mut Thread, file: u32, length: usize, module: u16) -> Opt
     Some(name)
 }
 
-fn hash_of(text: &[u8], module: u16) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    let (words, rest) = text.as_chunks::<8>();
-    let mut hash = mix(FACTOR, text.len() as u64 ^ (u64::from(module) << 32));
-    for word in words {
-        hash = mix(hash, u64::from_le_bytes(*word));
-    }
-    let mut last = [0_u8; 8];
-    for (into, byte) in last.iter_mut().zip(rest) {
-        *into = *byte;
-    }
-    hash = mix(hash, u64::from_le_bytes(last));
-    hash ^ (hash >> 32)
-}
-
 /// The path behind a descriptor, as the kernel knows it; how many bytes.
 pub fn of_descriptor(into: &mut [u8; PATH_ROOM], fd: i32) -> usize {
     let mut link = [0_u8; 32];
@@ -396,77 +324,4 @@ pub fn of_descriptor(into: &mut [u8; PATH_ROOM], fd: i32) -> usize {
     text.push(b"\0");
     let room = into.get_mut(..PATH_BYTES_MAX).unwrap_or(&mut []);
     sys::read_link(&link, room)
-}
-
-/// Writes the absolute path into the thread's `path`; how many bytes.
-fn absolute(thread: &mut Thread, directory: i32, text: &[u8]) -> usize {
-    let mut used = 0;
-    if text.first() != Some(&b'/') {
-        used = prefix(thread, directory);
-    }
-    let mut whole = true;
-    for part in text.split(|byte| *byte == b'/') {
-        if part.is_empty() || part == b"." {
-            continue;
-        }
-        let end = used + 1 + part.len();
-        match thread.path.get_mut(used..end) {
-            Some(room) if end <= PATH_BYTES_MAX => {
-                room[0] = b'/';
-                room[1..].copy_from_slice(part);
-                used = end;
-            }
-            _ => whole = false,
-        }
-    }
-    if !whole {
-        process::flag(thread.header(), NOTE_CUT);
-    }
-    if used == 0 {
-        thread.path[0] = b'/';
-        used = 1;
-    }
-    used
-}
-
-/// The directory that a relative path begins at; without a slash at its end.
-fn prefix(thread: &mut Thread, directory: i32) -> usize {
-    let length = if directory == libc::AT_FDCWD {
-        working_directory(thread)
-    } else if let Some(file) = descriptors::file_of(thread.process(), directory) {
-        let name = thread
-            .process()
-            .index
-            .file(file)
-            .map(|file| file.name.load(Acquire));
-        match name.filter(|name| !name.is_null()) {
-            // SAFETY: a name's head is followed by its bytes, and neither changes.
-            Some(name) => copy(&mut thread.path, unsafe { text_of(name) }),
-            None => 0,
-        }
-    } else {
-        of_descriptor(&mut thread.path, directory)
-    };
-    if length == 1 { 0 } else { length }
-}
-
-fn copy(into: &mut [u8; PATH_ROOM], text: &[u8]) -> usize {
-    let length = text.len().min(PATH_BYTES_MAX);
-    if let (Some(room), Some(text)) = (into.get_mut(..length), text.get(..length)) {
-        room.copy_from_slice(text);
-    }
-    length
-}
-
-fn working_directory(thread: &mut Thread) -> usize {
-    let generation = DIRECTORY_GENERATION.load(Acquire);
-    if thread.directory_generation != generation {
-        let got = raw!(SYS_getcwd, thread.directory.as_mut_ptr(), DIRECTORY_ROOM);
-        // The kernel counts the zero byte at the end.
-        thread.directory_bytes = (got - 1).clamp(0, DIRECTORY_ROOM as isize) as u32;
-        thread.directory_generation = generation;
-    }
-    let length = thread.directory_bytes as usize;
-    let (path, directory) = (&mut thread.path, &thread.directory);
-    copy(path, directory.get(..length).unwrap_or(&[]))
 }

@@ -1,0 +1,288 @@
+"""CPU time per operation of the engines that reach storage by a library, beside the library's own programs.
+
+A disposable lab with its gateways serves all of it from this machine, so that only CPU time is compared: that
+of the client's process, its threads, start and connection included. What lacks here is NOT_RUN, with its reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cost import Places
+from ratios import cpu_per_operation_ns, interleaved, spread
+from sides import LIMIT_S, SECOND_NS, TRIAL, Sample, Side, job, pinned
+
+KIB, MIB = 1 << 10, 1 << 20
+SMALL, LARGE = 4 * KIB, 4 * MIB
+RUNTIME_NS = SECOND_NS
+DEPTH = 8
+DATA_BYTES = 32 * MIB
+COPIES = 4  # of a program that moves one file and ends
+HEAD = [
+    "| work | side | µs of CPU per operation | leadline / it |",
+    "|---|---|---|---|",
+]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The ways to a lab's storage: `where` and `reason` by way, and a directory of this host for files."""
+
+    where: dict[str, str]
+    reason: dict[str, str]
+    conf: str
+    local: Path
+    cpu: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """One row: leadline first, then its peers; `lacking` are peers that cannot run, with the reason."""
+
+    what: str
+    sides: list[Side]
+    lacking: dict[str, str]
+
+
+def engine_cpu(places: Places) -> list[str]:
+    """The section of results.md."""
+    lines = ["", "## CPU time per operation of the engines without a mount", ""]
+    with tempfile.TemporaryDirectory(prefix="leadline-bench-lab-") as home:
+        started = _lab(Path(home))
+        if isinstance(started, str):
+            return [*lines, f"NOT_RUN: {started}", ""]
+        try:
+            lab = _read(Path(home), places.cpu)
+            return [*lines, *_measured(lab, places.rounds(3)), ""]
+        finally:
+            _leadline(Path(home), "lab", "down", "--all")
+
+
+def _lab(home: Path) -> str | None:
+    """Starts it; the reason where it does not start. Gateways that do not are reasons of their own rows."""
+    done = _leadline(
+        home, "lab", "up", "--name", "bench", "--dir", str(home / "lab"), "--osds", "3", "--gateways", "all"
+    )
+    last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return None if (home / "lab" / "ceph.conf").exists() and done.returncode in (0, 3) else last
+
+
+def _leadline(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "leadline", *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "XDG_STATE_HOME": str(home)},
+    )
+
+
+def _read(home: Path, cpu: int) -> Lab:
+    found = json.loads(_leadline(home, "lab", "targets", str(home / "lab"), "--json").stdout)["targets"]
+    for target in found:
+        os.environ.update(target["variables"])
+    local = home / "local"
+    local.mkdir()
+    return Lab(
+        {target["way"]: target["where"] for target in found},
+        {target["way"]: target["reason"] for target in found},
+        str(home / "lab" / "ceph.conf"),
+        local,
+        cpu,
+    )
+
+
+def _measured(lab: Lab, rounds: int) -> list[str]:
+    lines, commands = list(HEAD), []
+    for way, works in WORKS.items():
+        reason = lab.reason.get(way, "the lab knows no such way")
+        if reason:
+            lines.append(f"| {way} | NOT_RUN | {reason} | |")
+            continue
+        try:
+            for work in works(lab):
+                lines += _rows(work, rounds)
+                commands += [side.command for side in work.sides]
+        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+            words = " ".join(str(error).split())
+            lines.append(f"| {way} | NOT_RUN | {words[-200:]} | |")
+    shown = [f"    {command}" for command in dict.fromkeys(commands)]
+    return [*lines, "", "Commands:", "", *shown]
+
+
+def _rows(work: Work, rounds: int) -> list[str]:
+    samples = interleaved(work.sides, rounds)
+    lines = []
+    for index, side in enumerate(work.sides):
+        own = spread([cpu_per_operation_ns(one[index]) / 1e3 for one in samples])
+        pairs = [cpu_per_operation_ns(one[0]) / cpu_per_operation_ns(one[index]) for one in samples]
+        compared = spread(pairs).words(2) if index else ""
+        lines.append(f"| {work.what if index == 0 else ''} | {side.name} | {own.words(0)} | {compared} |")
+    return [*lines, *(f"| | {name} | NOT_RUN: {why} | |" for name, why in work.lacking.items())]
+
+
+def trial(lab: Lab, url: str, engine: str, rw: str, bs: int) -> Side:
+    """leadline: one trial of the engine, without Python, in a directory that it has to itself."""
+    name = f"/bench-{rw}-{bs // KIB}k"
+    value = job(
+        Path(name), engine=engine, location=url, rw=rw, bs=bs, size=max(DATA_BYTES, DEPTH * bs), direct=True,
+        iodepth=DEPTH, time_based=True, runtime_ns=RUNTIME_NS, overwrite=rw != "read",
+    )  # fmt: skip
+    path = lab.local / f"{engine}{name.replace('/', '-')}.json"
+    path.write_text(json.dumps(value))
+    _make_directory(url, name)
+    subprocess.run(
+        [str(TRIAL), "layout", str(path), "none"], check=True, timeout=LIMIT_S, capture_output=True
+    )
+
+    def run() -> Sample:
+        cpu_ns, out = pinned([str(TRIAL), "run", str(path), str(lab.local / "trial.llrec")], lab.cpu)
+        summary = json.loads(out.strip().splitlines()[-1])
+        if summary["state"] != "complete":
+            raise RuntimeError(f"the trial failed: {summary['error']}")
+        rows = [row for what, row in summary["total"].items() if what != "sync"]
+        operations = sum(row["operations"] for row in rows)
+        return Sample(cpu_ns, operations, sum(row["bytes"] for row in rows), summary["last_done_ns"])
+
+    return Side("leadline", run, f"trial engine={engine} rw={rw} bs={bs} iodepth={DEPTH} time_based")
+
+
+def _make_directory(url: str, name: str) -> None:
+    from leadline import _core
+
+    with contextlib.suppress(FileExistsError):
+        _core.Volume(url).make_directory(name)
+
+
+def copies(lab: Lab, name: str, commands: list[list[str]], bs: int, operations: int, shown: str) -> Side:
+    """A program that moves one file and ends, run several times: its start is part of it."""
+
+    def run() -> Sample:
+        cpu_ns = sum(pinned(command, lab.cpu)[0] for command in commands)
+        done = len(commands) * operations
+        return Sample(cpu_ns, done, done * bs, 0)
+
+    return Side(name, run, shown)
+
+
+def rados(lab: Lab) -> Iterator[Work]:
+    """librados: the library's own bench, and fio's engine on it."""
+    url = lab.where["rados"]
+    pool = url.removeprefix("rados://").partition("?")[0].partition("/")[0]
+    for bs, words in ((SMALL, "4 KiB"), (LARGE, "4 MiB")):
+        sides = [
+            trial(lab, url, "rados", "write", bs),
+            _rados_bench(lab, pool, bs),
+            _fio_rados(lab, pool, bs),
+        ]
+        yield Work(f"rados, {words} writes, {DEPTH} in flight", sides, {})
+
+
+def _rados_bench(lab: Lab, pool: str, bs: int) -> Side:
+    command = ["rados", "-c", lab.conf, "-p", pool, "bench", "1", "write", "-b", str(bs), "-t", str(DEPTH)]
+
+    def run() -> Sample:
+        cpu_ns, out = pinned(command, lab.cpu)
+        found = re.search(r"Total writes made:\s+(\d+)", out)
+        if not found:
+            raise RuntimeError("rados bench does not say how many writes it made")
+        return Sample(cpu_ns, int(found[1]), int(found[1]) * bs, 0)
+
+    return Side(
+        "rados bench", run, f"rados bench 1 write -b {bs} -t {DEPTH} (and the removal of its objects)"
+    )
+
+
+def _fio_rados(lab: Lab, pool: str, bs: int) -> Side:
+    words = [
+        "--name=bench", "--output-format=json", "--ioengine=rados", f"--conf={lab.conf}", f"--pool={pool}",
+        "--clientname=admin", "--rw=write", f"--bs={bs}", f"--size={max(DATA_BYTES, DEPTH * bs)}",
+        f"--iodepth={DEPTH}", "--time_based", "--runtime=1", "--touch_objects=0",
+    ]  # fmt: skip
+
+    def run() -> Sample:
+        cpu_ns, out = pinned(["fio", *words], lab.cpu)
+        (found,) = json.loads(out[out.index("{") :])["jobs"]
+        return Sample(cpu_ns, found["write"]["total_ios"], found["write"]["io_bytes"], 0)
+
+    return Side("fio rados", run, f"fio --ioengine=rados --rw=write --bs={bs} --iodepth={DEPTH} --time_based")
+
+
+def nfs(lab: Lab) -> Iterator[Work]:
+    """libnfs: its program copies whole files, in pieces of its own."""
+    url = lab.where["nfs"]
+    whole = "nfs-cp copies whole files in pieces of its own"
+    yield Work("nfs, 4 KiB reads", [trial(lab, url, "libnfs", "read", SMALL)], {"nfs-cp": whole})
+    yield Work("nfs, 4 KiB writes", [trial(lab, url, "libnfs", "write", SMALL)], {"nfs-cp": whole})
+    reading = trial(lab, url, "libnfs", "read", LARGE)
+    place, _, path = url.removeprefix("nfs://").partition("/")
+    server, _, port = place.partition(":")
+    file = f"nfs://{server}/{path}/bench-read-4096k/data.0.0?version=4&nfsport={port}"
+    command = ["nfs-cp", file, str(lab.local / "copied")]
+    operations = DATA_BYTES // LARGE
+    copied = copies(lab, "nfs-cp", [command], LARGE, operations, "nfs-cp 'nfs://SERVER/FILE?version=4' LOCAL")
+    yield Work("nfs, 4 MiB reads", [reading, copied], {})
+    fails = "libnfs 4.0's own writes of version 4 fail above 4 KiB"
+    yield Work("nfs, 4 MiB writes", [trial(lab, url, "libnfs", "write", LARGE)], {"nfs-cp": fails})
+
+
+def s3(lab: Lab) -> Iterator[Work]:
+    """S3: Debian's s3cmd, a Python program that starts for each object."""
+    base = lab.where["s3"]
+    endpoint = base.partition("endpoint=http://")[2].partition("&")[0]
+    bucket = base.removeprefix("s3://").partition("?")[0].partition("/")[0]
+    config = _s3cmd_config(lab, endpoint)
+    for bs, words in ((SMALL, "4 KiB"), (LARGE, "4 MiB")):
+        url = f"{base}&object_size={bs // KIB}K"
+        file = lab.local / f"object-{bs}"
+        file.write_bytes(os.urandom(bs))
+        put = ["s3cmd", "-c", config, "put", str(file), f"s3://{bucket}/bench-s3cmd-{bs}"]
+        get = ["s3cmd", "-c", config, "get", "--force", f"s3://{bucket}/bench-s3cmd-{bs}", str(file)]
+        for rw, command, verb in (("write", put, "put"), ("read", get, "get")):
+            peer = copies(
+                lab, f"s3cmd {verb}", [command] * COPIES, bs, 1, f"s3cmd {verb}, a start for each object"
+            )
+            yield Work(f"s3, objects of {words}, {verb}", [trial(lab, url, "s3", rw, bs), peer], {})
+
+
+def _s3cmd_config(lab: Lab, endpoint: str) -> str:
+    lines = Path(os.environ["AWS_SHARED_CREDENTIALS_FILE"]).read_text().splitlines()
+    found = dict(line.replace(" ", "").split("=", 1) for line in lines if "=" in line)
+    path = lab.local / "s3cfg"
+    path.touch(mode=0o600)
+    path.write_text(
+        f"[default]\naccess_key = {found['aws_access_key_id']}\n"
+        f"secret_key = {found['aws_secret_access_key']}\n"
+        f"host_base = {endpoint}\nhost_bucket = {endpoint}\nuse_https = False\n"
+    )
+    return str(path)
+
+
+# Each way of the lab with a library of its own, and what is measured on it.
+WORKS: dict[str, Callable[[Lab], Iterator[Work]]] = {"rados": rados, "nfs": nfs, "s3": s3}
+
+
+def main() -> None:
+    """Prints the section alone."""
+    place = Path(tempfile.mkdtemp(prefix="leadline-bench-"))
+    try:
+        places: Any = Places(place, place, max(os.sched_getaffinity(0)), "--quick" in sys.argv)
+        sys.stdout.write("\n".join(engine_cpu(places)) + "\n")
+    finally:
+        shutil.rmtree(place)
+
+
+if __name__ == "__main__":
+    main()

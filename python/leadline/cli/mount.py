@@ -1,0 +1,155 @@
+"""`leadline mount`: plans the way from ceph-fuse to the kernel client, and checks for known pitfalls."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.main import EXIT_GATE, EXIT_GOOD
+from leadline.errors import TargetError
+
+if TYPE_CHECKING:
+    from leadline.mounting.knowledge import Finding
+
+_DEADLINE_S = 30.0
+
+
+@click.group(name="mount")
+def command() -> None:
+    """Plan another way to mount CephFS, and check a mount for known pitfalls. Mounts nothing itself."""
+
+
+@command.command("plan")
+@click.argument("path", required=False)
+@click.option("--from", "present", type=click.Choice(["fuse"]), default="fuse", show_default=True)
+@click.option("--to", "wanted", type=click.Choice(["kernel"]), default="kernel", show_default=True)
+@click.option(
+    "--emit",
+    type=click.Choice(["fstab", "systemd", "puppet", "ansible", "salt"]),
+    help="Print only the new mount's configuration, in this form.",
+)
+@click.option(
+    "--role", "roles", multiple=True, metavar="NAME=HOSTS[:SERVICE]", help="Hosts, in the order of change."
+)
+@click.option(
+    "--kernel", default="", metavar="RELEASE", help="Plan for this kernel instead of the one that runs."
+)
+@click.option("--wsync/--nowsync", "wsync", default=None, help="Create files synchronously, or not.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(
+    path: str | None,
+    present: str,
+    wanted: str,
+    emit: str | None,
+    roles: tuple[str, ...],
+    kernel: str,
+    wsync: bool | None,
+    as_json: bool,
+) -> None:
+    """Print how the CephFS mount that holds PATH would be moved from ceph-fuse to the kernel client.
+
+    Reads the present mount and its cluster, and changes nothing. Without PATH: the only such mount.
+    """
+    from leadline.mounting.emit import FORMS
+    from leadline.mounting.facts import find_mount, read_facts
+    from leadline.mounting.plan import make_plan, parse_role
+    from leadline.mounting.words import plan_lines
+
+    parsed = [parse_role(text) for text in roles]
+    made = make_plan(read_facts(path or find_mount(present), kernel), parsed, wsync=wsync)
+    if as_json:
+        click.echo(json.dumps({"format": "leadline.mount-plan/1", "to": wanted, **_plain(made)}, indent=1))
+    elif emit is not None:
+        click.echo(FORMS[emit](made.mount), nl=False)
+    else:
+        for line in plan_lines(made):
+            click.echo(_shown(line))
+        click.echo("\nits configuration for /etc/fstab (other forms: --emit)\n")
+        click.echo(FORMS["fstab"](made.mount), nl=False)
+
+
+def _plain(made: Any) -> dict[str, Any]:
+    """A plan as plain values; the mount's options also as one text."""
+    found = asdict(made)
+    found["mount"]["option_text"] = made.mount.option_text
+    return found
+
+
+@command.command("check")
+@click.argument("path")
+@click.option("--probe", is_flag=True, help="Make a few files there, write, read and remove them.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(path: str, probe: bool, as_json: bool) -> int:
+    """Say which known pitfalls hold for the CephFS mount that holds PATH.
+
+    Exit code 4 where one holds that was measured to fail here.
+    """
+    from leadline.mounting.facts import read_facts
+    from leadline.mounting.knowledge import assess, cleared
+    from leadline.mounting.words import finding_lines
+
+    facts = read_facts(path)
+    findings = assess(facts.client, facts.kernel, facts.answers, facts.reasons)
+    measured = _probe(path) if probe else None
+    failed = measured is not None and "why" in measured
+    if measured is not None and not failed:
+        findings = cleared(findings, "create", f"measured: {measured['files']} files were made and written")
+    if as_json:
+        document = {
+            "format": "leadline.mount-check/1",
+            "path": path,
+            "words": facts.words,
+            "kernel": facts.kernel,
+            "findings": [_finding(finding) for finding in findings],
+            "probe": measured,
+        }
+        click.echo(json.dumps(document, indent=1))
+    else:
+        click.echo(_shown(f"{path}: {facts.words}, kernel {facts.kernel}"))
+        for line in finding_lines(findings):
+            click.echo(_shown(line))
+        if measured is not None:
+            click.echo(_shown(_probe_words(measured)))
+    return EXIT_GATE if failed else EXIT_GOOD
+
+
+def _finding(finding: Finding) -> dict[str, str]:
+    entry = finding.pitfall
+    return {
+        "name": entry.name,
+        "holds": finding.holds,
+        "why": finding.why,
+        "symptom": entry.symptom,
+        "remedy": entry.remedy,
+        "source": entry.source,
+    }
+
+
+def _probe(path: str) -> dict[str, Any]:
+    """What `run.create_probe` saw, in a process that may hang. Raises TargetError where it did."""
+    from leadline.observe.children import ask_child
+
+    study_id = secrets.token_hex(6)
+    answer = ask_child("leadline.run.create_probe", [path, study_id], _DEADLINE_S)
+    if answer.stuck_pid is not None or not answer.lines:
+        last = answer.stderr.splitlines()[-1] if answer.stderr else "no answer"
+        raise TargetError(
+            f"{path}: making files there did not end within {_DEADLINE_S:g} s ({last})",
+            f"See whether the mount answers; leadline-{study_id} below it may be left and is safe to remove.",
+        )
+    return answer.lines[-1]
+
+
+def _probe_words(found: dict[str, Any]) -> str:
+    if "why" not in found:
+        return f"  measured: {found['files']} files made, written, synced, read back and removed"
+    hint = " (this is what tracker 54013 looks like)" if found.get("errno") == 1 and found["files"] else ""
+    return f"  measured: FAILED: {found['why']}{hint}; {found['files']} files went well before"
+
+
+def _shown(text: str) -> str:
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

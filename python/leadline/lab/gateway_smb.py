@@ -1,0 +1,78 @@
+"""SMB: Samba whose vfs_ceph reaches CephFS through libcephfs. Guests act as the lab's owner."""
+
+from __future__ import annotations
+
+import getpass
+
+from leadline.lab.gateway import Gateway, Launch, Place, require_program, write_private
+
+SHARE = "ceph"
+_DIRECTORIES = ("private", "lock", "state", "cache", "pid", "rpc")
+_LOG_KIBIBYTES_MAX = 4096  # Samba renames the log to .old and begins another
+
+_TEMPLATE = """\
+[global]
+server role = standalone server
+security = user
+map to guest = Bad User
+guest account = {account}
+smb ports = {port}
+interfaces = {address}
+bind interfaces only = yes
+disable netbios = yes
+disable spoolss = yes
+load printers = no
+printcap name = /dev/null
+server min protocol = SMB2_10
+log file = {log}
+max log size = {log_size}
+pid directory = {base}/pid
+private dir = {base}/private
+lock directory = {base}/lock
+state directory = {base}/state
+cache directory = {base}/cache
+ncalrpc dir = {base}/rpc
+binddns dir = {base}/private
+usershare path =
+[{share}]
+path = /
+vfs objects = ceph
+ceph:config_file = {conf}
+ceph:user_id = {user}
+kernel share modes = no
+oplocks = no
+guest ok = yes
+read only = no
+force user = {account}
+create mask = 0644
+directory mask = 0755
+"""
+
+
+def _prepare(place: Place) -> Launch:
+    for name in _DIRECTORIES:
+        (place.sockets / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    text = _TEMPLATE.format(
+        account=getpass.getuser(),
+        port=place.port,
+        address=place.spec.address,
+        log=place.paths.log(place.name),
+        log_size=_LOG_KIBIBYTES_MAX,
+        base=place.sockets,
+        share=SHARE,
+        conf=place.paths.conf,
+        user=place.name,
+    )
+    configuration = place.directory / "smb.conf"
+    write_private(configuration, text)
+    return Launch([require_program("smbd"), "-F", "--no-process-group", "-s", str(configuration)])
+
+
+GATEWAY = Gateway(
+    name="smb",
+    words="SMB server Samba",
+    programs={"smbd": "samba"},
+    plugins={"samba/vfs/ceph.so": "samba-vfs-modules"},
+    capabilities={"mon": "allow r", "mds": "allow rw", "osd": "allow rw tag cephfs *=*"},
+    prepare=_prepare,
+)

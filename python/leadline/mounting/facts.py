@@ -1,0 +1,244 @@
+"""What the present mount, its client and its cluster say, as far as this user may ask. Keeps no key."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.errors import TargetError
+from leadline.mounting.knowledge import kernel_version
+from leadline.observe.ceph_client import Cluster, NotObservableError, ask_socket, connect
+from leadline.observe.fuse_client import arguments_of
+from leadline.observe.mountinfo import Mount, mount_of, read_mounts
+from leadline.observe.mounts import look
+from leadline.observe.users import Users, users_of
+
+if TYPE_CHECKING:
+    from leadline.spec.target import CephAccess, TargetFacts
+
+FUSE_TYPES = ("fuse.ceph", "fuse.ceph-fuse")
+_SELINUX = Path("/sys/fs/selinux/enforce")
+_NOWSYNC_DEFAULT = (5, 16)
+_NEARLY = 0.95
+_SOCKET_DEADLINE_S = 2.0
+_NAMESPACE = re.compile(r"\bnamespace\s*=?\s*(\S+)")
+
+
+@dataclass(frozen=True)
+class MountFacts:
+    """A CephFS mount as it is. Monitors are (protocol `v1` or `v2`, address with port).
+
+    `answers` are the facts that the knowledge base asks for; None is "cannot be told", and `reasons` say why.
+    """
+
+    mount_point: str
+    client: str
+    words: str
+    options: tuple[str, ...]
+    user: str
+    conf: str | None
+    keyring: str | None
+    root: str
+    file_system: str | None
+    fsid: str | None
+    monitors: tuple[tuple[str, str], ...]
+    kernel: str
+    users: Users
+    answers: Mapping[str, bool | None]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_mount(kind: str) -> str:
+    """The one mount of this kind (`fuse` or `kernel`) on this host. Raises TargetError."""
+    types = FUSE_TYPES if kind == "fuse" else ("ceph",)
+    found = [mount.mount_point for mount in read_mounts() if mount.file_system in types]
+    if not found:
+        raise TargetError(f"no CephFS is mounted by {_client_words(kind)} here", "Name the mount point.")
+    if len(found) > 1:
+        places = ", ".join(found)
+        raise TargetError(f"several are mounted by {_client_words(kind)}: {places}", "Name one of them.")
+    return found[0]
+
+
+def _client_words(kind: str) -> str:
+    return "ceph-fuse" if kind == "fuse" else "the kernel client"
+
+
+def read_facts(path: str, kernel: str = "") -> MountFacts:
+    """Everything about the CephFS mount that holds `path`; `kernel` stands for another host's release.
+
+    Raises TargetError where it is no CephFS, or does not answer.
+    """
+    target, mount = look(path)
+    if target.ceph is None:
+        raise TargetError(f"{path} is {target.words}, and no CephFS", "Name a path on a mounted CephFS.")
+    release = kernel or platform.release()
+    reader = _Reader(target, target.ceph, mount, release)
+    return reader.facts()
+
+
+class _Reader:
+    """Collects answers and, for those that nobody gives, reasons."""
+
+    def __init__(self, target: TargetFacts, access: CephAccess, mount: Mount, kernel: str) -> None:
+        self._target, self._access, self._mount, self._kernel = target, access, mount, kernel
+        self._answers: dict[str, bool | None] = {}
+        self._reasons: dict[str, str] = {}
+
+    def facts(self) -> MountFacts:
+        fuse = self._target.access == "ceph-fuse"
+        pid = self._access.client_pid
+        arguments = arguments_of(pid) if fuse and pid is not None else None
+        self._of_host()
+        self._of_options(fuse)
+        cluster = self._of_cluster(arguments.fs if arguments is not None else None)
+        self._of_client(fuse)
+        mounts = read_mounts()
+        without = frozenset({pid} if pid is not None else ())
+        root = self._mount.source.partition(":/")[2] if not fuse else (arguments.root if arguments else None)
+        return MountFacts(
+            mount_point=self._mount.mount_point,
+            client="fuse" if fuse else "kernel",
+            words=self._target.words,
+            options=self._target.options,
+            user=(self._access.name or "client.admin").removeprefix("client."),
+            conf=self._access.conf,
+            keyring=self._access.keyring,
+            root="/" + (root or "").strip("/"),
+            file_system=cluster.get("file_system"),
+            fsid=cluster.get("fsid"),
+            monitors=cluster.get("monitors", ()),
+            kernel=self._kernel,
+            users=users_of(mount_of(self._mount.mount_point, mounts) or self._mount, mounts, without=without),
+            answers=self._answers,
+            reasons=self._reasons,
+        )
+
+    def _say(self, name: str, answer: bool | None, why: str) -> None:
+        self._answers[name], self._reasons[name] = answer, why
+
+    def _of_host(self) -> None:
+        selinux = _SELINUX.exists()
+        self._say("selinux", selinux, "SELinux is enabled" if selinux else "SELinux is not enabled here")
+        self._say(
+            "quota", None, "whether a quota is set was not asked: getfattr -n ceph.quota.max_bytes PATH"
+        )
+        self._say("hard_links_used", None, "whether programs link and stat at once is not to be seen")
+
+    def _of_options(self, fuse: bool) -> None:
+        """What the present options say; for a plan from FUSE the new mount has none of them yet."""
+        options = set() if fuse else {option.partition("=")[0] for option in self._target.options}
+        by_default = kernel_version(self._kernel) >= _NOWSYNC_DEFAULT
+        neither = "wsync" not in options and "nowsync" not in options
+        nowsync = "nowsync" in options or (neither and by_default)
+        said = (
+            "wsync"
+            if "wsync" in options
+            else "nowsync"
+            if "nowsync" in options
+            else "neither wsync nor nowsync"
+        )
+        self._say(
+            "nowsync",
+            nowsync,
+            f"options say {said}; kernel {self._kernel} creates {'not ' if nowsync else ''}synchronously",
+        )
+        self._say("nowsync_by_default", neither and by_default, f"options say {said}")
+        self._say("no_context", "context" not in options, "no context= option")
+        self._say("no_recover_session", "recover_session" not in options, "no recover_session= option")
+
+    def _of_cluster(self, wanted: str | None) -> dict[str, Any]:
+        asked = ("namespace", "nearly_full", "msgr2_only")
+        found: dict[str, Any] = {}
+        try:
+            cluster = connect(self._access.conf, self._access.name, self._access.keyring)
+        except NotObservableError as error:
+            for name in asked:
+                self._say(name, None, f"the cluster does not answer: {error}")
+            return found
+        try:
+            for name, ask in zip(asked, (self._namespace, self._nearly_full, self._monitors), strict=True):
+                try:
+                    ask(cluster, found)
+                except NotObservableError as error:
+                    self._say(name, None, str(error))
+            with contextlib.suppress(NotObservableError):
+                names = [str(one["name"]) for one in cluster.mon("fs ls")]
+                found["file_system"] = wanted or (names[0] if len(names) == 1 else None)
+        finally:
+            cluster.close()
+        return found
+
+    def _namespace(self, cluster: Cluster, _found: dict[str, Any]) -> None:
+        """From the client's own capability where it may be read, else from the layout in use."""
+        name = self._access.name or "client.admin"
+        try:
+            entries = cluster.mon("auth get", entity=name)
+        except NotObservableError:
+            self._say("namespace", None, f"the OSD capability of {name} may not be read by it")
+            return
+        caps = str((entries[0].get("caps") or {}).get("osd", "")) if entries else ""
+        del entries  # it holds the key
+        match = _NAMESPACE.search(caps)
+        if match:
+            self._say(
+                "namespace", True, f"the OSD capability of {name} is restricted to namespace {match[1]}"
+            )
+        else:
+            self._say("namespace", False, f"the OSD capability of {name} names no namespace")
+
+    def _nearly_full(self, cluster: Cluster, _found: dict[str, Any]) -> None:
+        from leadline.observe.ceph_parse import cluster_state
+
+        state = cluster_state(cluster.mon("status"), cluster.mon("osd dump"))
+        if state.used_share is None or not state.nearfull_share:
+            self._say("nearly_full", None, "the cluster does not say how full it is")
+            return
+        nearly = state.used_share >= _NEARLY * state.nearfull_share
+        self._say(
+            "nearly_full", nearly, f"{state.used_share:.0%} used, nearfull from {state.nearfull_share:.0%}"
+        )
+
+    def _monitors(self, cluster: Cluster, found: dict[str, Any]) -> None:
+        answer = cluster.mon("mon dump")
+        found["fsid"] = answer.get("fsid")
+        found["monitors"] = tuple(
+            (str(address["type"]), str(address["addr"]))
+            for monitor in answer.get("mons", [])
+            for address in (monitor.get("public_addrs") or {}).get("addrvec", [])
+        )
+        kinds = {kind for kind, _ in found["monitors"]}
+        self._say("msgr2_only", kinds == {"v2"}, f"monitors speak {' and '.join(sorted(kinds)) or 'nothing'}")
+
+    def _of_client(self, fuse: bool) -> None:
+        if not fuse:
+            return
+        path, pid = self._access.client_socket, self._access.client_pid
+        try:
+            if path is None:
+                raise NotObservableError("the admin socket of ceph-fuse is not to be seen")
+            value = ask_socket(path, "config get", _SOCKET_DEADLINE_S, var="fuse_big_writes")
+            small = str(value.get("fuse_big_writes", "true")).lower() == "false"
+            self._say("fuse_small_writes", small, f"fuse_big_writes is {'false' if small else 'true'}")
+        except NotObservableError as error:
+            self._say("fuse_small_writes", None, str(error))
+        self._say("fuse2", *_library_of(pid))
+
+
+def _library_of(pid: int | None) -> tuple[bool | None, str]:
+    """Whether the daemon is linked with libfuse 2, from the libraries that it mapped."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text()
+    except OSError as error:
+        return None, f"the libraries of ceph-fuse cannot be read: {os.strerror(error.errno or 0)}"
+    if "libfuse.so.2" in maps:
+        return True, "ceph-fuse is linked with libfuse 2"
+    return (
+        (False, "ceph-fuse is linked with libfuse 3") if "libfuse3" in maps else (None, "no libfuse was seen")
+    )

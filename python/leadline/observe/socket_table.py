@@ -1,0 +1,132 @@
+"""The kernel's table of TCP sockets by netlink (sock_diag(7)): bytes of each, also of those that end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_NLMSG_ERROR, _NLMSG_DONE = 2, 3
+_REQUEST_DUMP = 0x301
+_INFO_ATTRIBUTE = 2  # INET_DIAG_INFO: a struct tcp_info
+_ALL_STATES = 0xFFFFFFFF
+# Offsets in struct inet_diag_msg and struct tcp_info (linux/inet_diag.h, linux/tcp.h).
+_COOKIE, _INODE, _MESSAGE_BYTES = 44, 68, 72
+_BYTES_ACKED, _BYTES_RECEIVED = 120, 128
+_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
+_DESTROYED = (1, 3)  # multicast groups: TCP sockets that end, IPv4 and IPv6
+_EVENTS_BUFFER_BYTES = 4 << 20
+_DEADLINE_S = 1.0
+
+
+@dataclass(frozen=True)
+class SocketBytes:
+    """What a socket has carried so far. `inode` is 0 once no process has it open."""
+
+    cookie: int
+    inode: int
+    sent_bytes: int
+    received_bytes: int
+
+
+def parse_messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Type and payload of each netlink message."""
+    place = 0
+    while place + 16 <= len(data):
+        length, kind = struct.unpack_from("=IH", data, place)
+        if length < 16:
+            return
+        yield kind, data[place + 16 : place + length]
+        place += (length + 3) & ~3
+
+
+def parse_socket(payload: bytes) -> SocketBytes | None:
+    """One socket; None where the kernel gave no counts of it (one that only waits, or listens)."""
+    if len(payload) < _MESSAGE_BYTES:
+        return None
+    (cookie,) = struct.unpack_from("=Q", payload, _COOKIE)
+    (inode,) = struct.unpack_from("=I", payload, _INODE)
+    place = _MESSAGE_BYTES
+    while place + 4 <= len(payload):
+        length, kind = struct.unpack_from("=HH", payload, place)
+        if kind == _INFO_ATTRIBUTE and length - 4 >= _BYTES_RECEIVED + 8:
+            sent, received = struct.unpack_from("=QQ", payload, place + 4 + _BYTES_ACKED)
+            return SocketBytes(cookie, inode, sent, received)
+        place += max((length + 3) & ~3, 4)
+    return None
+
+
+def tcp_sockets() -> list[SocketBytes]:
+    """Every TCP socket of this network namespace."""
+    return [found for family in (socket.AF_INET, socket.AF_INET6) for found in _dump(family)]
+
+
+def _dump(family: int) -> Iterator[SocketBytes]:
+    body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INFO_ATTRIBUTE - 1), 0, _ALL_STATES)
+    head = struct.pack("=IHHII", 16 + len(body), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
+        kernel.settimeout(_DEADLINE_S)
+        kernel.send(head + body)
+        while True:
+            for kind, payload in parse_messages(kernel.recv(1 << 16)):
+                if kind == _NLMSG_DONE:
+                    return
+                if kind == _NLMSG_ERROR:
+                    (code,) = struct.unpack_from("=i", payload)
+                    raise OSError(-code, os.strerror(-code))
+                found = parse_socket(payload) if kind == _SOCK_DIAG_BY_FAMILY else None
+                if found is not None:
+                    yield found
+
+
+class EndedSockets:
+    """Hears of TCP sockets that end, with their last counts. Raises OSError where this user may not."""
+
+    def __init__(self) -> None:
+        self._kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
+        try:
+            self._kernel.bind((0, 0))
+            for group in _DESTROYED:
+                self._kernel.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
+        except OSError:
+            self._kernel.close()
+            raise
+        self._kernel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _EVENTS_BUFFER_BYTES)
+        self._kernel.setblocking(False)
+        self.overrun = False
+
+    def take(self, wait_s: float = 0.0) -> list[SocketBytes]:
+        """Those that ended since the last call; waits for the first at most so long."""
+        found: list[SocketBytes] = []
+        self._kernel.settimeout(wait_s or 0.0)
+        while True:
+            try:
+                data = self._kernel.recv(1 << 16)
+            except (BlockingIOError, TimeoutError):
+                return found
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise
+                self.overrun = True
+                continue
+            self._kernel.settimeout(0.0)
+            found += [one for _, payload in parse_messages(data) if (one := parse_socket(payload))]
+
+
+def sockets_of(pid: int, proc: Path = Path("/proc")) -> set[int]:
+    """Inodes of the sockets that a process has open; empty where it is gone or not ours to see."""
+    inodes = set()
+    with contextlib.suppress(OSError):
+        for entry in (proc / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                link = os.readlink(entry)  # noqa: PTH115 - a link into the kernel, no path
+                if link.startswith("socket:["):
+                    inodes.add(int(link[len("socket:[") : -1]))
+    return inodes

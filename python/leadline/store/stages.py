@@ -1,0 +1,105 @@
+"""The table `stages`: what each stage of a pipeline took and moved, a Parquet file a trial beside its others.
+
+Only trials of pipelines have one. It is written by the trial's worker, before the trial counts as finished.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.errors import ResultError
+from leadline.store.files import write_whole
+from leadline.store.tables import schema
+
+if TYPE_CHECKING:
+    from leadline.store.reader import Result
+
+STAGES = "stages"
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One stage of one client in one trial. Times in ns count from the trial's start; `place` from 1.
+
+    `state` is complete or error. `read_bytes` and `write_bytes` count all read and write calls; `target_*`
+    and the seconds are of files on the target alone, by the trace, and None without one. `passes` is how
+    often the stage read its inputs; `passes_by`: whether the trace or the calls tell it.
+    `settle_ns` is how long syncing and dropping what it left in the page cache took, after its end.
+    `host_busy_share` is of all CPUs of the host, whoever used them.
+    `interfaces` (name -> received and sent bytes and packets) and `details` (what steps said) are JSON.
+    """
+
+    trial: str
+    client: int
+    place: int
+    stage: str
+    state: str
+    error: str | None
+    started_unix_ns: int
+    started_ns: int
+    ended_ns: int
+    settle_ns: int
+    input_bytes: int
+    output_bytes: int
+    read_bytes: int | None
+    write_bytes: int | None
+    cpu_user_ns: int
+    cpu_system_ns: int
+    memory_max_bytes: int | None
+    target_read_bytes: int | None
+    target_written_bytes: int | None
+    read_s: float | None
+    write_s: float | None
+    meta_s: float | None
+    passes: float | None
+    passes_by: str | None
+    enlarges: bool
+    interfaces: str
+    details: str
+    host_busy_share: float | None
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.ended_ns - self.started_ns) / 1e9
+
+
+def write_stages(result: Path, trial: str, rows: Sequence[StageRow]) -> None:
+    """Store the stages of one trial."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = [field.name for field in fields(StageRow)]
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
+    table = pa.table(columns, schema=schema(StageRow))  # type: ignore[arg-type]
+    directory = result / STAGES
+    directory.mkdir(exist_ok=True)
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    write_whole(directory / f"{trial}.parquet", buffer.getvalue())
+
+
+def read_stages(result: Result) -> list[StageRow]:
+    """The stages of every finished trial that has some, in order."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found: list[StageRow] = []
+    names = [field.name for field in fields(StageRow)]
+    for trial in sorted(result.finished):
+        file = result.path / STAGES / f"{trial}.parquet"
+        if not file.is_file():
+            continue
+        try:
+            rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+        except (pa.ArrowException, OSError) as error:
+            raise ResultError(
+                f"a table `{STAGES}` of {result.path} is damaged: {str(error).splitlines()[0]}",
+                "restore the file from a copy of the result",
+            ) from None
+        found += [StageRow(**{name: row.get(name) for name in names}) for row in rows]  # type: ignore[arg-type]
+    return found

@@ -1,0 +1,137 @@
+"""Which way serves which work, and why: sentences from the table of ways. Thresholds are in `ways.yaml`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+from leadline.analysis.cells import CellTable, compare_cells
+from leadline.analysis.metrics import metric_kind
+from leadline.spec.left_out import LeftOut
+from leadline.spec.yaml_source import read_yaml
+from leadline.units import format_number, format_quantity
+from leadline.verdict.model import Quantity, Statement
+from leadline.verdict.ways import EMULATED, Column, Way
+
+_NO_WAYS = ("local", "null")  # beside ways to a storage they are what to compare with, no choice
+_MANY = 6  # reasons below one sentence
+
+
+@functools.cache
+def _rules() -> Mapping[str, Mapping[str, Any]]:
+    text = (resources.files("leadline.verdict") / "ways.yaml").read_text(encoding="utf-8")
+    value: Mapping[str, Mapping[str, Any]] = read_yaml(text, "ways.yaml", {}).value
+    return value
+
+
+def way_statements(
+    ways: Sequence[Way],
+    columns: Sequence[Column],
+    tables: Mapping[str, CellTable],
+    alpha: float,
+    left_out: Sequence[LeftOut],
+) -> tuple[Statement, ...]:
+    """For each work the way to take, with the evidence; then what was not measured."""
+    chosen = (_choice(ways, column, tables, alpha) for column in columns)
+    found = [statement for statement in chosen if statement is not None]
+    for one in left_out:
+        if one.work is None:
+            found.append(Statement("caution", f"{one.target} was not measured: {one.reason}."))
+        else:
+            found.append(Statement("finding", f"{one.target} has no figure of {one.work}: {one.reason}."))
+    if any(way.emulated for way in ways):
+        words = f"Rows marked {EMULATED} ran in an emulated guest: they show that a way works, not its speed."
+        found.append(Statement("caution", words))
+    return tuple(found)
+
+
+def _choice(
+    ways: Sequence[Way], column: Column, tables: Mapping[str, CellTable], alpha: float
+) -> Statement | None:
+    measured = [way for way in ways if way.usable(column)]
+    remote = [way for way in measured if way.access not in _NO_WAYS]
+    usable = remote or measured
+    if len(usable) < 2:
+        return None
+    higher = metric_kind(column.metric).higher_is_better
+    ranked = sorted(usable, key=lambda way: _value(way, column), reverse=higher)
+    best, others = ranked[0], ranked[1:]
+    alike = [way for way in others if not _told_apart(best, way, column, tables, alpha)]
+    worse = [way for way in others if way not in alike]
+    parts = [f"{column.heading}: {best.name} is first with {_printed(best, column)}"]
+    if alike:
+        parts.append(f"{_listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it")
+    if worse:
+        parts.append(", ".join(f"{way.name} has {_printed(way, column)}" for way in worse))
+    beside = [way for way in measured if way not in usable]
+    if beside:
+        parts.append(", ".join(f"beside them {way.name} has {_printed(way, column)}" for way in beside))
+    evidence = [f"{way.name}: {why}" for way in ranked for why in _whys(way, column, usable)]
+    return Statement("finding", "; ".join(parts) + ".", tuple(evidence[:_MANY]))
+
+
+def _value(way: Way, column: Column) -> float:
+    return way.quantity(column, column.metric).value or 0.0
+
+
+def _printed(way: Way, column: Column) -> str:
+    item = way.quantity(column, column.metric)
+    return format_quantity(item.value, item.unit)
+
+
+def _listed(ways: Sequence[Way]) -> str:
+    names = [way.name for way in ways]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _told_apart(best: Way, other: Way, column: Column, tables: Mapping[str, CellTable], alpha: float) -> bool:
+    """True where the interval of their ratio leaves 1 out."""
+    pair = [tables.get(way.cells[column.work].id) for way in (best, other)]
+    if pair[0] is None or pair[1] is None:
+        return False
+    ratio = compare_cells(pair[0], pair[1], column.metric)
+    estimate = ratio.estimate(alpha) if ratio else None
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return False
+    return estimate.low > 1 or estimate.high < 1
+
+
+def _whys(way: Way, column: Column, usable: Sequence[Way]) -> Iterator[str]:
+    """What was seen of a way that explains its figure."""
+    limits = _rules()["thresholds"]
+    rate, latency = (way.quantity(column, name).value for name in ("iops", "latency_mean"))
+    cpu = way.quantity(column, "client_cpu_per_operation").value
+    job = way.cells[column.work].job
+    if rate and latency and job.get("iodepth"):
+        asked, held = job["iodepth"] * job["numjobs"], rate * latency / 1e9
+        if asked > 1 and held < limits["in_flight_share"] * asked:
+            yield f"keeps {format_number(held)} of {asked} operations in flight"
+    if rate and cpu and rate * cpu / 1e9 >= limits["client_cpus"]:
+        yield f"its client uses {format_number(rate * cpu / 1e9)} CPUs"
+    cheapest = min(
+        (value for one in usable if (value := one.quantity(column, "client_cpu_per_operation").value)),
+        default=None,
+    )
+    if cpu and cheapest and cpu >= limits["cpu_times"] * cheapest:
+        times = format_number(cpu / cheapest)
+        yield f"an operation costs its client {format_quantity(cpu, 'ns')} of CPU, {times} times the cheapest"
+    yield from _wire(way.quantity(column, "wire_per_byte"), limits)
+    passes = _rules()["passes"].get(way.access)
+    if passes and way is not max(usable, key=lambda one: _rank(one, column)):
+        yield str(passes)
+
+
+def _rank(way: Way, column: Column) -> float:
+    value = _value(way, column)
+    return value if metric_kind(column.metric).higher_is_better else -value
+
+
+def _wire(wire: Quantity, limits: Mapping[str, float]) -> Iterator[str]:
+    if wire.value is None:
+        return
+    if wire.value > limits["wire_more"]:
+        yield f"moves {format_number(wire.value)} bytes on the wire for each byte of work"
+    elif wire.value < limits["wire_less"]:
+        yield f"moves {format_number(wire.value)} bytes on the wire for each byte of work: a cache answered"

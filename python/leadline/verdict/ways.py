@@ -1,0 +1,204 @@
+"""One table of all targets and all works: rates, ratios to the first target, and what each costs the client.
+
+Used where a study asks for it (`compare.table`), as `reach` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from leadline.analysis.cells import CellTable, compare_cells
+from leadline.analysis.metrics import default_metrics, metric_operation, operation_label
+from leadline.spec.left_out import LeftOut
+from leadline.spec.metadata import FIRST_BYTE
+from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, TargetView
+
+_UNUSABLE = ("INVALID", "NOT_RUN")
+_FIRST_BYTE_METRIC = f"{FIRST_BYTE}_latency_p50"
+EMULATED = "EMULATED"
+_TIMES = "\u00d7"  # the unit of a ratio
+
+
+@dataclass(frozen=True)
+class Column:
+    """A work, or one operation of a metadata work, and the metric that it is asked for."""
+
+    heading: str
+    work: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Way:
+    """A target with its cells by work. `reasons` say what of it was left out: by work, "" for all of it.
+
+    `emulated`: measured in an emulated guest, and so never against what the host measured.
+    """
+
+    name: str
+    access: str
+    cells: Mapping[str, Cell]
+    reasons: Mapping[str, str]
+    emulated: bool = False
+
+    @property
+    def heading(self) -> str:
+        """Its name, never without the word where it is emulated."""
+        return f"{self.name} ({EMULATED})" if self.emulated else self.name
+
+    def reason(self, work: str) -> str:
+        """Why there is no figure of a work."""
+        return self.reasons.get("") or self.reasons.get(work) or "not measured"
+
+    def quantity(self, column: Column, metric: str) -> Quantity:
+        """A metric of the column's cell, or the reason why there is none."""
+        cell = self.cells.get(column.work)
+        if cell is None:
+            return Quantity(None, "", reason=f"{self.name}: {self.reason(column.work)}")
+        found = cell.metrics.get(metric)
+        if found is None or found.value is None:
+            why = (found.reason if found else None) or _evidence(cell) or "not measured"
+            return Quantity(None, found.unit if found else "", reason=f"{self.name}: {why}")
+        return found
+
+    def state(self, column: Column) -> State:
+        """Of the column's cell."""
+        cell = self.cells.get(column.work)
+        if cell is None:
+            return "NOT_RUN" if "" in self.reasons else "VALID"
+        return cell.validity.state
+
+    def usable(self, column: Column) -> bool:
+        """True for a figure that may be held against others."""
+        found = self.quantity(column, column.metric).value
+        return not self.emulated and found is not None and self.state(column) not in _UNUSABLE
+
+
+def _evidence(cell: Cell) -> str | None:
+    return cell.validity.codes[0].evidence if cell.validity.state in _UNUSABLE else None
+
+
+def ways_of(
+    targets: Sequence[TargetView],
+    cells: Sequence[Cell],
+    left_out: Sequence[LeftOut],
+    guest: tuple[Sequence[TargetView], Sequence[Cell]] = ((), ()),
+) -> tuple[Way, ...]:
+    """The measured targets in order, those of the guest, then those that are not there at all."""
+    reasons: dict[str, dict[str, str]] = {}
+    for one in left_out:
+        reasons.setdefault(one.target, {})[one.work or ""] = one.reason
+    measured = [_way(view, cells, reasons) for view in targets]
+    in_guest = [_way(view, guest[1], {}, emulated=True) for view in guest[0]]
+    known = {way.name for way in (*measured, *in_guest)}
+    absent = [Way(name, "", {}, why) for name, why in reasons.items() if name not in known]
+    return (*measured, *in_guest, *absent)
+
+
+def _way(
+    view: TargetView,
+    cells: Sequence[Cell],
+    reasons: Mapping[str, Mapping[str, str]],
+    *,
+    emulated: bool = False,
+) -> Way:
+    own = {cell.work: cell for cell in cells if cell.target == view.name}
+    return Way(view.name, view.access, own, reasons.get(view.name, {}), emulated)
+
+
+def columns_of(ways: Sequence[Way]) -> tuple[Column, ...]:
+    """What is asked of each work: a rate, of metadata each operation's, of first bytes the typical wait."""
+    found: dict[str, Column] = {}
+    for way in ways:
+        for work, cell in way.cells.items():
+            for metric in _asked(cell):
+                operation = metric_operation(metric)
+                heading = operation_label(work, operation) if operation else work
+                found.setdefault(heading, Column(heading, work, metric))
+    return tuple(found.values())
+
+
+def _asked(cell: Cell) -> tuple[str, ...]:
+    operations = cell.job.get("operations")
+    if isinstance(operations, list | tuple):
+        return tuple(_FIRST_BYTE_METRIC if name == FIRST_BYTE else f"{name}_iops" for name in operations)
+    return default_metrics(cell.job)[:1]
+
+
+def ways_table(
+    ways: Sequence[Way], columns: Sequence[Column], tables: Mapping[str, CellTable], alpha: float
+) -> ApplicationTable | None:
+    """The table, figure by figure, a row for each way; None where nothing was measured."""
+    if not columns:
+        return None
+    base = ways[0]
+    groups: tuple[tuple[str, Callable[[Way, Column], Quantity]], ...] = (
+        ("measured", lambda way, column: way.quantity(column, column.metric)),
+        (f"against {base.name}", lambda way, column: _ratio(base, way, column, tables, alpha)),
+        ("client CPU per operation", lambda way, column: _cost(way, column, "client_cpu_per_operation")),
+        ("wire per byte or operation", _wire),
+    )
+    rows = [
+        ApplicationRow(
+            (name, way.heading),
+            tuple(figure(way, column) for column in columns),
+            _row_state([way.state(column) for column in columns]),
+            tuple(way.state(column) for column in columns),
+        )
+        for name, figure in groups
+        for way in ways
+    ]
+    return ApplicationTable(
+        "ways",
+        "Every way, every work",
+        ("Figure", "Way"),
+        tuple(column.heading for column in columns),
+        tuple(rows),
+        f"Ratios are of the figure above, paired by block, with 95 % intervals not corrected for their number"
+        f" (the comparisons are). {_first_byte_note(columns)}Client CPU is that of engine and client"
+        " daemon; what the kernel's own threads or a gateway use is not in it. A metadata work has one cost:"
+        " the mean of its operations.",
+    )
+
+
+def _first_byte_note(columns: Sequence[Column]) -> str:
+    waits = any(column.metric == _FIRST_BYTE_METRIC for column in columns)
+    return "Of first bytes it is the median wait: less is better. " if waits else ""
+
+
+def _row_state(states: Sequence[State]) -> State:
+    """Never INVALID as a whole: each figure has its own state."""
+    return "NOT_RUN" if states and all(state == "NOT_RUN" for state in states) else "VALID"
+
+
+def _ratio(base: Way, way: Way, column: Column, tables: Mapping[str, CellTable], alpha: float) -> Quantity:
+    if way.emulated:
+        return Quantity(
+            None, _TIMES, reason=f"{way.name}: {EMULATED}, so never against what this host measured"
+        )
+    found = [one.cells.get(column.work) for one in (base, way)]
+    if way is base and base.usable(column):
+        return Quantity(1.0, _TIMES)
+    if not base.usable(column) or not way.usable(column):
+        lost = way if base.usable(column) else base
+        return Quantity(None, _TIMES, reason=lost.quantity(column, column.metric).reason or "INVALID")
+    pair = [tables[cell.id] for cell in found if cell is not None and cell.id in tables]
+    ratio = compare_cells(pair[0], pair[1], column.metric) if len(pair) == 2 else None
+    if ratio is None:
+        return Quantity(None, _TIMES, reason=f"{way.name}: no block has both figures")
+    estimate = ratio.estimate(alpha)
+    return Quantity(estimate.value, _TIMES, estimate.low, estimate.high, estimate.count)
+
+
+def _cost(way: Way, column: Column, metric: str) -> Quantity:
+    """A cost of the whole trial: of several operations of a metadata work it is the mean of all."""
+    return way.quantity(column, metric)
+
+
+def _wire(way: Way, column: Column) -> Quantity:
+    per_byte = _cost(way, column, "wire_per_byte")
+    cell = way.cells.get(column.work)
+    if cell is not None and "wire_per_operation" in cell.metrics and per_byte.value is None:
+        return _cost(way, column, "wire_per_operation")
+    return per_byte

@@ -1,0 +1,66 @@
+"""Bytes of TCP sockets, counted on real connections of this host."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+from leadline.observe.reading import Request
+from leadline.observe.socket_reader import SocketReader
+from leadline.observe.socket_table import parse_messages, parse_socket, sockets_of, tcp_sockets
+from leadline.observe.wire_reader import WIRE
+
+_AMOUNT_BYTES = 300_000
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        return client, server.accept()[0]
+
+
+def test_socket_of_this_process_has_the_bytes_that_it_carried() -> None:
+    client, server = _pair()
+    with client, server:
+        client.sendall(b"x" * 1000)
+        server.recv(1000, socket.MSG_WAITALL)
+        server.sendall(b"y" * 500)
+        client.recv(500, socket.MSG_WAITALL)
+        inode = os.fstat(client.fileno()).st_ino
+        assert inode in sockets_of(os.getpid())
+        (found,) = [one for one in tcp_sockets() if one.inode == inode]
+        assert (found.sent_bytes - 1000, found.received_bytes) in ((0, 500), (1, 500))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="sockets are followed to their end by root only")
+def test_sockets_that_ended_between_two_marks_are_counted_to_their_last_byte() -> None:
+    reader = SocketReader()
+    request = Request("a", os.getpid())
+    before = reader.counters(request).values
+    client, server = _pair()
+    with client, server:
+        reader.sample(0)  # it must have been seen once
+        for _ in range(30):
+            client.sendall(bytes(_AMOUNT_BYTES // 30))
+            server.recv(_AMOUNT_BYTES // 30, socket.MSG_WAITALL)
+    after = reader.counters(request).values
+    change = [(after[name] or 0) - (before[name] or 0) for name in WIRE]
+    # What one end sends the other receives, both of this process; a connection's end counts as a byte.
+    assert all(_AMOUNT_BYTES <= one <= _AMOUNT_BYTES + 4 for one in change)
+
+
+def test_another_process_has_none_of_these_sockets() -> None:
+    reader = SocketReader()
+    client, server = _pair()
+    with client, server:
+        found = reader.counters(Request("a", 1 << 22))
+        assert found.values[WIRE[0]] in (0, None)
+
+
+def test_what_is_no_message_of_the_kernel_is_passed_over() -> None:
+    assert list(parse_messages(b"")) == []
+    assert list(parse_messages(b"\x04\0\0\0" + bytes(20))) == []
+    assert parse_socket(b"short") is None
+    assert parse_socket(bytes(72) + b"\0\0\0\0\0\0\0\0") is None
