@@ -60,6 +60,7 @@ pub enum EngineName {
     Libcephfs,
     Radosstriper,
     Libsmbclient,
+    Xrootd,
     Libnfs,
     S3,
 }
@@ -81,6 +82,7 @@ impl EngineName {
             Self::Libcephfs => "libcephfs",
             Self::Radosstriper => "radosstriper",
             Self::Libsmbclient => "libsmbclient",
+            Self::Xrootd => "xrootd",
             Self::Libnfs => "libnfs",
             Self::S3 => "s3",
         }

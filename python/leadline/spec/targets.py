@@ -16,15 +16,15 @@ from leadline.spec.target import Target
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 NULL_URL = "null://"
-# Schemes that leadline has words for, whose engines are not part of this version.
-SCHEMES_TO_COME = ("root",)
+# A password that does not belong there must not be repeated by the message that says so.
+_PASSWORD = re.compile(r"(://[^/:@]*):[^/]*@", re.DOTALL)
 _EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados://POOL, or NAME=null://"
 
 
 def parse_target(text: str) -> Target:
     """The target of one `--target NAME=PATH|URL`. Raises SpecError."""
     name, equals, url = text.partition("=")
-    source = f"--target {text}"
+    source = "--target " + _PASSWORD.sub(r"\1:…@", text)
     if not equals:
         raise SpecError("the name is missing", _EXAMPLE, source=source)
     try:
@@ -84,13 +84,7 @@ def check_url(url: object) -> str:
             return str(_core.parse_location(f"{scheme}://{rest}")["url"])
         except ValueError as error:
             raise SpecError(str(error), f"its options: leadline engines {scheme}") from None
-    if scheme in SCHEMES_TO_COME:
-        raise SpecError(
-            f"{scheme}:// is not available in this version, which measures paths and "
-            f"{', '.join(f'{name}://' for name in known)}",
-            "mount it and give the path of a directory on it",
-        )
-    near = difflib.get_close_matches(scheme, ("null", *known, *SCHEMES_TO_COME), n=1)
+    near = difflib.get_close_matches(scheme, ("null", *known), n=1)
     hint = f"did you mean {near[0]}://? " if near else ""
     raise SpecError(
         f"{scheme}:// is no scheme that leadline knows",

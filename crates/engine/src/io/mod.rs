@@ -13,6 +13,7 @@ pub mod psync;
 pub mod rados;
 pub mod radosstriper;
 pub mod s3;
+pub mod xrootd;
 
 use std::path::PathBuf;
 

@@ -1,0 +1,315 @@
+"""Targets behind servers: SMB by libsmbclient and XRootD by its client, on servers of the tests' own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from counting_proxy import counting_proxy
+from servers import PASSWORD, smb_server, user_name, wait_for_port, xrootd_conf, xrootd_server
+
+from leadline import _core
+from leadline.store.reader import open_result
+from support import Command, command_line
+
+STUDY = """
+format: leadline.study/1
+blocks: 1
+limits: {reserve: 1M}
+works:
+  seqwrite_1m: {rw: write, bs: 1M, size: 8M, runtime: 300ms, time_based: true, iodepth: 4, verify: true}
+  randrw_64k: {rw: randrw, bs: 64k, size: 8M, runtime: 300ms, time_based: true, iodepth: 8, verify: true}
+  names: {operations: [create, stat, readdir, rename, unlink, mkdir, rmdir], files: 20, numjobs: 2}
+"""
+ENGINES = {"smb": "libsmbclient", "root": "xrootd"}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A directory, its server, and the URL of the directory there."""
+
+    scheme: str
+    url: str
+    port: int
+    shared: Path
+    process: subprocess.Popen[bytes]
+
+    def at(self, place: str) -> str:
+        """Another URL of the same server."""
+        return f"{self.scheme}://127.0.0.1:{self.port}/{place}"
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A directory that a server without rights can enter, as pytest's own is not."""
+    path = Path(tempfile.mkdtemp(prefix="leadline-servers-", dir="/var/tmp"))
+    path.chmod(0o777)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def directory(place: Path, name: str) -> Path:
+    path = place / name
+    path.mkdir()
+    path.chmod(0o777)
+    return path
+
+
+@pytest.fixture(scope="module")
+def smb(place: Path) -> Iterator[Served]:
+    shared = directory(place, "smb-files")
+    with smb_server(directory(place, "smb"), shared) as (port, process):
+        yield Served("smb", f"smb://127.0.0.1:{port}/open", port, shared, process)
+
+
+@pytest.fixture(scope="module")
+def root(place: Path) -> Iterator[Served]:
+    own, shared = directory(place, "xrootd"), directory(place, "xrootd-files")
+    if "xrootd" not in {one["name"] for one in _core.engines() if one["available"]}:
+        pytest.skip("this build has no shim for XRootD's client")
+    with xrootd_server(own, xrootd_conf(own, shared)) as (port, process):
+        yield Served("root", f"root://127.0.0.1:{port}//", port, shared, process)
+
+
+@pytest.fixture(params=["smb", "root"])
+def served(request: pytest.FixtureRequest) -> Served:
+    found: Served = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def job(directory: str, location: str | None, engine: str, **changes: Any) -> str:
+    plain: dict[str, Any] = {
+        "format": "leadline.job/1", "trial": "t1", "directory": directory, "prefix": "data",
+        "rw": "randread", "rwmixread": 50, "bs": 65536, "size": 4 << 20, "nrfiles": 1, "numjobs": 1,
+        "iodepth": 4, "engine": engine, "direct": False, "overwrite": False, "fsync": 0,
+        "end_fsync": False, "time_based": False, "runtime_ns": 0, "ramp_time_ns": 0,
+        "rate_bytes_per_s": None, "rate_iops": None, "arrival": "constant", "verify": True,
+        "incompressible": True, "sqthread_poll": False, "seed": 7, "generation": 1,
+        "interval_ns": 1_000_000_000, "deadline_ns": 60_000_000_000, "parent_pid": None,
+    }  # fmt: skip
+    own = {} if location is None else {"location": location}
+    return json.dumps({**plain, **own, **changes})
+
+
+def wait_for_text(file: Path, text: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if file.exists() and text in file.read_text():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{file} had no {text!r} within {seconds} s")
+
+
+def start_run(study: Path, url: str, out: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command_line("run", str(study), "--target", f"s={url}", "--out", str(out), "--quiet", *more),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_every_byte_read_back_is_right_and_nothing_stays(
+    served: Served, leadline: Command, small: Path, tmp_path: Path
+) -> None:
+    done = leadline("run", str(small), "--target", f"s={served.url}", "--out", str(tmp_path / "r"))
+    assert done.returncode in (0, 3), done.stderr
+    trials = open_result(tmp_path / "r").trials()
+    assert {trial.state for trial in trials} == {"complete"}, done.stdout
+    assert all(trial.verified_blocks > 0 for trial in trials if trial.read_operations)
+    assert list(served.shared.iterdir()) == []
+
+
+def test_a_byte_flipped_on_the_server_is_found_through_the_library(served: Served) -> None:
+    """The same file by two ways: written by the library, harmed in the directory that is served."""
+    engine = ENGINES[served.scheme]
+    volume = _core.Volume(served.url)
+    volume.make_directory("/flip")
+    try:
+        words = job("/flip", served.url, engine)
+        _core.layout(words)
+        path = served.shared / "flip"
+        assert _core.check(job(str(path), None, "psync"))["mismatches_total"] == 0
+        with (path / "data.0.0").open("r+b") as file:
+            file.seek(1 << 20)
+            old = file.read(1)
+            file.seek(1 << 20)
+            file.write(bytes([old[0] ^ 1]))
+        found = _core.check(words)
+        assert found["mismatches_total"] == 1
+        assert found["mismatches"][0]["offset"] == 1 << 20
+    finally:
+        volume.remove_files("/flip", "", 30.0)
+        volume.remove_directory("/flip", ".leadline")
+
+
+def connections(port: int) -> int:
+    found = psutil.net_connections("tcp")
+    return sum(1 for one in found if one.laddr and one.laddr.port == port and one.status == "ESTABLISHED")
+
+
+def test_an_smb_server_sees_a_connection_for_each_operation_in_flight(smb: Served, tmp_path: Path) -> None:
+    study = tmp_path / "deep.yaml"
+    study.write_text(
+        "format: leadline.study/1\nblocks: 1\nlimits: {reserve: 1M}\nworks:\n"
+        "  deep: {rw: randread, bs: 4k, size: 4M, runtime: 2s, time_based: true, iodepth: 16}\n"
+    )
+    process = start_run(study, smb.url, tmp_path / "r")
+    most = 0
+    while process.poll() is None:
+        most = max(most, connections(smb.port))
+        time.sleep(0.05)
+    assert process.returncode in (0, 3), process.communicate()[1]
+    assert most >= 16
+
+
+def test_an_xrootd_server_sees_as_many_requests_at_once_as_the_depth(
+    root: Served, leadline: Command, tmp_path: Path
+) -> None:
+    study = tmp_path / "deep.yaml"
+    study.write_text(
+        "format: leadline.study/1\nblocks: 1\nlimits: {reserve: 1M}\nworks:\n"
+        "  deep: {rw: randread, bs: 4k, size: 4M, runtime: 1s, time_based: true, iodepth: 32}\n"
+    )
+    with counting_proxy(root.port, 32) as proxy:
+        url = f"root://127.0.0.1:{proxy.port}//"
+        done = leadline("run", str(study), "--target", f"s={url}", "--out", str(tmp_path / "r"))
+    assert done.returncode in (0, 3), done.stderr
+    assert proxy.most >= 32
+
+
+def test_vector_reads_give_the_same_bytes(
+    root: Served, leadline: Command, small: Path, tmp_path: Path
+) -> None:
+    url = f"{root.url}?readv=8"
+    done = leadline(
+        "run", str(small), "--target", f"s={url}", "--out", str(tmp_path / "r"), "--works", "randrw_64k"
+    )
+    if "No such option" in done.stderr:
+        done = leadline("run", str(small), "--target", f"s={url}", "--out", str(tmp_path / "r"))
+    assert done.returncode in (0, 3), done.stderr
+    trials = open_result(tmp_path / "r").trials()
+    assert all(trial.verified_blocks > 0 for trial in trials if trial.read_operations)
+
+
+@pytest.mark.parametrize(
+    ("which", "place", "words"),
+    [
+        ("smb", "nothere", "check the share"),
+        ("smb", "open/nothere", "check the share"),
+        ("smb", "own", "refuses a guest"),
+        ("root", "/nothere", "check the directory"),
+    ],
+)
+def test_a_url_that_leads_nowhere_is_one_clear_error(
+    leadline: Command, small: Path, request: pytest.FixtureRequest, which: str, place: str, words: str
+) -> None:
+    served: Served = request.getfixturevalue(which)
+    done = leadline("plan", str(small), "--target", f"x={served.at(place)}")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("url", ["smb://127.0.0.1:{port}/share", "root://127.0.0.1:{port}//"])
+def test_a_server_that_is_not_there_is_one_clear_error(leadline: Command, small: Path, url: str) -> None:
+    done = leadline("plan", str(small), "--target", f"x={url.format(port=1)}")
+    assert done.returncode == 2
+    assert "does not answer" in done.stderr
+
+
+def test_a_wrong_password_is_refused_and_shown_nowhere(
+    smb: Served, leadline: Command, small: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials"
+    file.write_text(f"username={user_name()}\npassword=not-this-one\n")
+    url = f"{smb.at('own')}?credentials={file}"
+    done = leadline("plan", str(small), "--target", f"x={url}")
+    assert done.returncode == 2
+    assert "refuses" in done.stderr
+    assert "not-this-one" not in done.stdout + done.stderr
+
+
+def test_a_password_opens_a_share_that_guests_may_not_enter(smb: Served, tmp_path: Path) -> None:
+    file = tmp_path / "credentials"
+    file.write_text(f"username={user_name()}\npassword={PASSWORD}\n")
+    assert _core.Volume(f"{smb.at('own')}?credentials={file}").space()[0] > 0
+
+
+def test_a_share_to_read_only_refuses_the_run_and_keeps_nothing(
+    smb: Served, leadline: Command, small: Path, tmp_path: Path
+) -> None:
+    done = leadline("run", str(small), "--target", f"s={smb.at('fixed')}", "--out", str(tmp_path / "r"))
+    assert done.returncode != 0
+    assert "Permission denied" in done.stderr + done.stdout
+    assert list(smb.shared.iterdir()) == []
+
+
+def test_a_sync_that_the_library_lacks_is_refused_before_the_run(
+    smb: Served, leadline: Command, tmp_path: Path
+) -> None:
+    study = tmp_path / "synced.yaml"
+    study.write_text(
+        "format: leadline.study/1\nblocks: 1\nlimits: {reserve: 1M}\nworks:\n"
+        "  synced: {rw: write, bs: 64k, size: 4M, fsync: 1}\n"
+    )
+    done = leadline("plan", str(study), "--target", f"s={smb.url}")
+    assert done.returncode == 2
+    assert "no call that syncs" in done.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_ended_leaves_nothing_that_undo_does_not_remove(
+    served: Served, leadline: Command, small: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    out = tmp_path / "r"
+    process = start_run(small, served.url, out, "--set", "runtime=20s")
+    try:
+        wait_for_text(out / "events.jsonl", '"trial_started"')
+    finally:
+        process.send_signal(how)
+        process.wait(60)
+    if how == signal.SIGKILL:
+        undone = leadline("undo", str(out))
+        assert undone.returncode == 0, undone.stderr
+    assert list(served.shared.iterdir()) == []
+
+
+def test_a_server_that_stops_answering_ends_the_trial_by_its_deadline(
+    place: Path, leadline: Command, small: Path, tmp_path: Path, served: Served
+) -> None:
+    out = tmp_path / "r"
+    process = start_run(small, served.url, out, "--set", "runtime=3s", "--grace", "1s")
+    wait_for_text(out / "events.jsonl", '"trial_started"')
+    family = [served.process.pid, *(child.pid for child in psutil.Process(served.process.pid).children(True))]
+    for pid in family:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        _, errors = process.communicate(timeout=100)
+    finally:
+        for pid in family:
+            os.kill(pid, signal.SIGCONT)
+    wait_for_port(served.port, served.process)
+    assert process.returncode == 3, errors
+    assert "deadline" in errors, errors
+    undone = leadline("undo", str(out))
+    assert undone.returncode == 0, undone.stderr
+    assert list(served.shared.iterdir()) == []
