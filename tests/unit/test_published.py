@@ -255,3 +255,29 @@ def test_the_page_of_the_four_documents_is_what_leadline_says() -> None:
     made = runpy.run_path(str(ROOT / "tools" / "published_page.py"))["page"]()
     page = ROOT / "docs" / "published-examples.md"
     assert page.read_text() == made, "run: python tools/published_page.py"
+
+
+def test_every_compared_time_that_is_more_than_a_minute_off_its_clock_is_listed(tmp_path: Path) -> None:
+    """The comparison of the media document against the times of day in its other table, worked out here."""
+    text = document("opencast").replace('"12:14:35 AM"', '"12:14:35 PM"')  # its slip of 12 hours put right
+    published = read_published(text, "opencast.yaml")
+    steps, comparison = published.table("steps"), published.table("comparison")
+    assert steps is not None
+    assert comparison is not None
+    clocks = {}
+    for row in steps.rows:
+        if "start" in row.figures and "finish" in row.figures:
+            start, finish = (row.figures[name].value for name in ("start", "finish"))
+            clocks[row.address] = (finish - start) % 86_400
+    slipped = clocks["fuse.ingest"] - 43_200  # 00:53 of 24 hours, not of 12
+    clocks["fuse.ingest"] = slipped if slipped > 0 else clocks["fuse.ingest"]
+    off = {
+        row.address
+        for row in comparison.rows
+        if row.address in clocks and abs(row.figures["time"].value - clocks[row.address]) > 60
+    }
+    assert "local.encode_2160p" in off
+    doubts = " ".join(doubt.text for doubt in view(text, tmp_path / "r").doubts)
+    for address in off:
+        system, step = address.split(".")
+        assert f"Comparison table: {system}, {step}, time" in doubts
