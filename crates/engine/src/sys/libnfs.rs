@@ -70,14 +70,14 @@ functions! {
 
 /// What a server calls a file: `struct nfs_fh`.
 #[repr(C)]
-struct FileHandle {
+pub struct FileHandle {
     length: c_int,
     value: *const u8,
 }
 
 /// The beginning of `struct nfsdirent`.
 #[repr(C)]
-struct Entry {
+pub struct Entry {
     next: *const Entry,
     name: *const c_char,
 }
