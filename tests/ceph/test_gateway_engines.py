@@ -61,6 +61,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def reading(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A study of one work, for what ends it."""
+    path = tmp_path_factory.mktemp("reading") / "reading.yaml"
+    path.write_text("".join(line for line in STUDY.splitlines(keepends=True) if "m: {rw" not in line))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
 def result(urls: Urls, leadline: Command, study: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     out = tmp_path_factory.mktemp("run") / "r"
     done = leadline("run", str(study), *options(urls), "--out", str(out))
@@ -240,13 +248,13 @@ def running(out: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_a_connection_that_is_cut_is_a_clear_error_and_the_result_is_whole(
-    urls: Urls, study: Path, tmp_path: Path, leadline: Command
+    urls: Urls, reading: str, tmp_path: Path, leadline: Command
 ) -> None:
     server, path = place_of(urls["nfs"])
     out = tmp_path / "r"
     with between(server) as (proxy, port):
         url = f"nfs://127.0.0.1:{port}/{path}"
-        process = running(out, str(study), "--target", f"n={url}", "--set", "runtime=20s")
+        process = running(out, reading, "--target", f"n={url}", "--set", "runtime=30s")
         seen = proxy.answers
         end = time.monotonic() + 30
         while proxy.answers < seen + 20 and time.monotonic() < end:
@@ -274,11 +282,11 @@ def test_a_run_that_is_killed_leaves_what_undo_removes(
 
 
 def test_a_server_that_stops_answering_ends_the_trial_by_its_deadline(
-    urls: Urls, lab: leadline_lab.Lab, study: Path, tmp_path: Path, leadline: Command
+    urls: Urls, lab: leadline_lab.Lab, reading: str, tmp_path: Path, leadline: Command
 ) -> None:
     out = tmp_path / "r"
     server = next(daemon.pid for daemon in lab.status().daemons if "nfs" in daemon.name)
-    arguments = (str(study), *options(urls)[:2], "--set", "runtime=4s", "--grace", "2s")
+    arguments = (reading, *options(urls)[:2], "--set", "runtime=4s", "--grace", "2s")
     process = running(out, *arguments)
     os.kill(server, signal.SIGSTOP)
     try:
