@@ -85,9 +85,34 @@ def resolve(
     work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
 ) -> Resolved:
     """The job of one work on one target. Raises SpecError for what this target cannot do."""
-    other = _other_kind(work, options, target, facts, around)
-    if other is not None:
-        return other
+    other = _resolve_other(work, options, target, facts, around)
+    return _resolve_data(work, options, target, facts, around) if other is None else other
+
+
+def _resolve_other(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved | None:
+    """A work that is no job that moves data of its own; None where it is one."""
+    if options.command is not None:
+        from leadline.spec.resolve_application import resolve_application
+
+        return resolve_application(work, options, target, facts, around)
+    if options.pipeline is not None:
+        from leadline.spec.resolve_pipeline import resolve_pipeline
+
+        return resolve_pipeline(work, options, target, facts, around)
+    if options.questions is not None:
+        from leadline.spec.resolve_coherence import resolve_coherence
+
+        return resolve_coherence(work, options, target, facts)
+    if options.operations is not None:
+        return _resolve_metadata(work, options, target, facts)
+    return None
+
+
+def _resolve_data(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved:
     if options.rw is None:
         fail(work, target, "rw", "the work does not say what it does", "add rw")
     if options.verify and facts.access == "null":
@@ -147,27 +172,6 @@ def resolve(
     if engine == "s3" and writes:
         _check_objects(work, target, sizes)
     return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
-
-
-def _other_kind(
-    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
-) -> Resolved | None:
-    """The job of a work that is no load of reads and writes; None where it is one."""
-    if options.command is not None:
-        from leadline.spec.resolve_application import resolve_application
-
-        return resolve_application(work, options, target, facts, around)
-    if options.pipeline is not None:
-        from leadline.spec.resolve_pipeline import resolve_pipeline
-
-        return resolve_pipeline(work, options, target, facts, around)
-    if options.questions is not None:
-        from leadline.spec.resolve_coherence import resolve_coherence
-
-        return resolve_coherence(work, options, target, facts)
-    if options.operations is not None:
-        return _resolve_metadata(work, options, target, facts)
-    return None
 
 
 def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
