@@ -123,6 +123,9 @@ pub fn start() {
     symbols::find_all();
     if let Some(settings) = environment::read() {
         clock::set(settings.ticks_per_second);
+        if clock::is_counter() {
+            symbols::time_by_counter();
+        }
         let bytes =
             PROCESS_BYTES + THREADS_BYTES + DESCRIPTORS_BYTES + Index::bytes(settings.memory_bytes);
         let memory = sys::map_memory(bytes);

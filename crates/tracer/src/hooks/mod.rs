@@ -26,13 +26,11 @@ macro_rules! hook {
         $(#[$attribute])*
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $return {
+            const CALL: leadline_record::trace::Call = crate::hooks::call_of!($name $($call)?);
             #[inline(always)]
-            unsafe fn timed(clock: crate::clock::Clock, $($argument: $type),*) -> $return {
-                let call = crate::hooks::call_of!($name $($call)?);
-                let real = crate::symbols::real(call);
-                if real.is_null() {
-                    return crate::symbols::missing();
-                }
+            unsafe fn timed(
+                clock: crate::clock::Clock, real: *mut core::ffi::c_void, $($argument: $type),*
+            ) -> $return {
                 let real: unsafe extern "C" fn($($type),*) -> $return =
                     // SAFETY: the real function of this name has this type.
                     unsafe { core::mem::transmute(real) };
@@ -40,7 +38,7 @@ macro_rules! hook {
                 // SAFETY: the arguments are the program's own.
                 let result = unsafe { real($($argument),*) };
                 let $made = crate::recording::Made {
-                    call,
+                    call: CALL,
                     start,
                     result: crate::hooks::Outcome::number(&result),
                     clock,
@@ -56,15 +54,20 @@ macro_rules! hook {
             #[cold]
             #[inline(never)]
             unsafe fn by_either($($argument: $type),*) -> $return {
+                let real = crate::symbols::real(CALL);
+                if real.is_null() {
+                    return crate::symbols::missing();
+                }
                 // SAFETY: as for the function itself.
-                unsafe { timed(crate::clock::Clock::Either, $($argument),*) }
+                unsafe { timed(crate::clock::Clock::Either, real, $($argument),*) }
             }
+            let real = crate::symbols::timed_by_counter(CALL);
             // SAFETY: as for the function itself.
             unsafe {
-                if crate::clock::is_counter() {
-                    timed(crate::clock::Clock::Counter, $($argument),*)
-                } else {
+                if real.is_null() {
                     by_either($($argument),*)
+                } else {
+                    timed(crate::clock::Clock::Counter, real, $($argument),*)
                 }
             }
         }
