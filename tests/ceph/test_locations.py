@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +170,11 @@ def wait_for_text(file: Path, text: str, seconds: float = 60) -> None:
 
 
 def test_osds_that_stop_answering_end_the_trial_by_its_deadline(
-    lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
+    lab: leadline_lab.Lab,
+    leadline: Command,
+    study: Path,
+    tmp_path: Path,
+    stopped_osds: Callable[[], AbstractContextManager[None]],
 ) -> None:
     out = tmp_path / "r"
     process = subprocess.Popen(
@@ -181,14 +187,8 @@ def test_osds_that_stop_answering_end_the_trial_by_its_deadline(
         text=True,
     )
     wait_for_text(out / "events.jsonl", '"trial_started"')
-    osds = [daemon.pid for daemon in lab.status().daemons if daemon.name.startswith("osd.")]
-    for pid in osds:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with stopped_osds():
         _, errors = process.communicate(timeout=150)
-    finally:
-        for pid in osds:
-            os.kill(pid, signal.SIGCONT)
     assert process.returncode == 3, errors
     assert "deadline" in errors, errors
     undone = leadline("undo", str(out))

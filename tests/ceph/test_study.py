@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -167,7 +166,11 @@ def wait_until_clean(lab: leadline_lab.Lab, seconds: float = 120) -> None:
 
 
 def test_a_hung_mount_does_not_hang_the_run(
-    lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
+    lab: leadline_lab.Lab,
+    leadline: Command,
+    study: Path,
+    tmp_path: Path,
+    stopped_osds: Callable[[], AbstractContextManager[None]],
 ) -> None:
     """Stopped OSDs answer nothing: trial and run end by their deadlines, and nothing stays afterwards."""
     out = tmp_path / "r"
@@ -181,14 +184,8 @@ def test_a_hung_mount_does_not_hang_the_run(
         text=True,
     )
     wait_for(lambda: '"trial_started"' in (out / "events.jsonl").read_text() if out.exists() else False)
-    osds = [d.pid for d in lab.status().daemons if d.name.startswith("osd.")]
-    for pid in osds:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with stopped_osds():
         _, errors = process.communicate(timeout=150)
-    finally:
-        for pid in osds:
-            os.kill(pid, signal.SIGCONT)
     assert process.returncode == 3, errors
     assert "did not end by its deadline: process" in errors, errors
     wait_until_clean(lab)

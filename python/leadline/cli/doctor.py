@@ -94,10 +94,26 @@ def _lab_checks() -> list[Check]:
 
     used_for = "`leadline lab`, `make demo` with CephFS, tests on a real cluster"
     lacking = packages.missing()
-    if not lacking:
-        return [Check("Ceph", "lab", "works", "every program that a lab needs is installed", used_for)]
-    why = f"not installed: {', '.join(lacking)}"
-    return [Check("Ceph", "lab", "missing", why, used_for, f"{_INSTALL} {' '.join(lacking)}")]
+    if lacking:
+        why = f"not installed: {', '.join(lacking)}"
+        return [Check("Ceph", "lab", "missing", why, used_for, f"{_INSTALL} {' '.join(lacking)}")]
+    lab = Check("Ceph", "lab", "works", "every program that a lab needs is installed", used_for)
+    return [lab, *_gateway_checks()]
+
+
+def _gateway_checks() -> list[Check]:
+    from leadline.lab.gateways import KINDS
+    from leadline.observe.capabilities import Check
+
+    checks = []
+    for name, kind in KINDS.items():
+        used_for, lacking = f"`leadline lab up --gateways {name}`", kind.lacking()
+        if lacking:
+            why, remedy = f"not installed: {', '.join(lacking)}", f"{_INSTALL} {' '.join(lacking)}"
+            checks.append(Check("Ceph", f"gateway {name}", "missing", why, used_for, remedy))
+        else:
+            checks.append(Check("Ceph", f"gateway {name}", "works", kind.words, used_for))
+    return checks
 
 
 def _program_checks(which: Callable[[str], str | None]) -> list[Check]:

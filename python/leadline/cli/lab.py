@@ -53,6 +53,14 @@ def command() -> None:
 )
 @click.option("--address", default="127.0.0.1", show_default=True, help="Where every server listens.")
 @click.option("--bridge", is_flag=True, help="Listen on a network bridge of the lab's own, for guests.")
+@click.option(
+    "--subvolume",
+    metavar="[GROUP/]NAME",
+    is_flag=False,
+    flag_value="subvolume",
+    default="",
+    help="Add one with a namespace, mounted by a client restricted to it; NAME may be left out.",
+)
 @_JSON
 def up(
     osds: int | None,
@@ -66,6 +74,7 @@ def up(
     settings: tuple[str, ...],
     address: str,
     bridge: bool,
+    subvolume: str,
     as_json: bool,
 ) -> None:
     """Start a lab: monitor, manager, OSDs, metadata server, CephFS mounted by ceph-fuse, and gateways.
@@ -89,6 +98,7 @@ def up(
         settings=parse_settings(settings),
         address=address,
         bridge=bridge,
+        subvolume=subvolume,
     )
     with _terminable():
         started = lab.start(spec, _say)

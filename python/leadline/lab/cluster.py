@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError
-from leadline.lab import bridge, config, gateway_xrootd, gateways, keys, logs, mounts, process
+from leadline.lab import bridge, config, gateway_xrootd, gateways, keys, logs, mounts, process, subvolume
 from leadline.lab.command import CephCommand, ClusterState, parse_state
 from leadline.lab.journal import Journal
 from leadline.lab.ports import choose_port
@@ -81,8 +81,10 @@ def build(builder: Builder) -> None:
     _wait(builder, "the metadata server to be active", MDS, lambda state: state.mds_active)
     _wait(builder, "all placement groups to be active+clean", "osd.0", _is_clean)
     if builder.spec.mount:
-        _mount(builder)
+        _mount(builder, FUSE, "/", builder.journal.record.paths.mount)
         _make_targets(builder)
+    if builder.spec.subvolume:
+        _make_subvolume(builder)
     _start_gateways(builder)
 
 
@@ -222,17 +224,25 @@ def _wait(builder: Builder, what: str, daemon: str, reached: Callable[[ClusterSt
     builder.say(f"waited for {what}")
 
 
-def _mount(builder: Builder) -> None:
-    paths = builder.journal.record.paths
-    builder.journal.start(FUSE, config.fuse_command(paths))
+def _mount(builder: Builder, client: str, root: str, point: Path) -> None:
+    builder.journal.start(client, config.fuse_command(builder.journal.record.paths, client, root, point))
 
     def mounted() -> bool:
         builder.journal.require_running()
-        return mounts.is_mounted(paths.mount)
+        return mounts.is_mounted(point)
 
     if not poll(mounted, _MOUNT_DEADLINE_S, clock=builder.clock):
-        raise builder.journal.failure(f"{paths.mount} was not mounted within {_MOUNT_DEADLINE_S:.0f} s", FUSE)
-    builder.say(f"mounted on {paths.mount}")
+        raise builder.journal.failure(f"{point} was not mounted within {_MOUNT_DEADLINE_S:.0f} s", client)
+    builder.say(f"mounted on {point}")
+
+
+def _make_subvolume(builder: Builder) -> None:
+    paths, name = builder.journal.record.paths, builder.spec.subvolume
+    path = subvolume.make(builder.ceph, FILE_SYSTEM, name)
+    subvolume.make_client(builder.ceph, FILE_SYSTEM, name, paths.client_keyring(subvolume.CLIENT))
+    builder.journal.update(subvolume_path=path)
+    paths.subvolume_mount.mkdir(mode=0o700)
+    _mount(builder, subvolume.PROCESS, path, paths.subvolume_mount)
 
 
 def _make_targets(builder: Builder) -> None:

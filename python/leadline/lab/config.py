@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from leadline.lab.paths import LabPaths
 from leadline.lab.spec import LabSpec
+from leadline.lab.subvolume import CLIENT
 
 # Errors are always logged; at level 0 little else is, so that logs stay small.
 _QUIET = (
@@ -40,6 +42,7 @@ def conf_text(spec: LabSpec, paths: LabPaths, *, fsid: str, mon_port: int, uid: 
         ("mds", _daemon(paths, "mds") | {"mds_root_ino_uid": str(uid), "mds_root_ino_gid": str(gid)}),
         ("client", _client(uid)),
         *((f"client.{name}", _gateway(paths, name)) for name in spec.gateways),
+        *_subvolume(spec, paths),
     ]
     return "".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()) + "\n"
@@ -120,10 +123,16 @@ def _gateway(paths: LabPaths, name: str) -> dict[str, str]:
     return {"keyring": str(paths.gateway(name) / "keyring"), "admin_socket": socket}
 
 
-def fuse_command(paths: LabPaths) -> list[str]:
-    """The command line that mounts the lab's file system and stays in the foreground."""
+def _subvolume(spec: LabSpec, paths: LabPaths) -> list[tuple[str, dict[str, str]]]:
+    if not spec.subvolume:
+        return []
+    return [(f"client.{CLIENT}", {"keyring": str(paths.client_keyring(CLIENT))})]
+
+
+def fuse_command(paths: LabPaths, client: str, root: str, point: Path) -> list[str]:
+    """Mounts the directory `root` of the lab's file system as `client`, and stays in the foreground."""
     return [
-        "ceph-fuse", "-f", "-c", os.fspath(paths.conf), "-n", "client.admin",
-        f"--admin-socket={paths.socket('client.admin')}", "--log-to-stderr=true",
-        "--client_mountpoint=/", os.fspath(paths.mount),
+        "ceph-fuse", "-f", "-c", os.fspath(paths.conf), "-n", client,
+        f"--admin-socket={paths.socket(client)}", "--log-to-stderr=true",
+        f"--client_mountpoint={root}", os.fspath(point),
     ]  # fmt: skip

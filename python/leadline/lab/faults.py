@@ -13,7 +13,14 @@ from leadline.lab.wait import poll
 
 def kill_osd(lab: Lab, number: int) -> None:
     """Kills OSD `number` with SIGKILL, returns when it is gone. Raises UsageError where it does not run."""
-    name = f"osd.{number}"
+    kill(lab, f"osd.{number}")
+
+
+def kill(lab: Lab, name: str) -> None:
+    """Kills a process of the lab, such as `osd.1` or `nfs`, with SIGKILL, returns when it is gone.
+
+    Raises UsageError where it does not run.
+    """
     found = [
         item
         for item in read_record(lab.directory).processes

@@ -13,16 +13,22 @@ from pathlib import Path
 from leadline.errors import LabError
 from leadline.lab.command import CephCommand
 from leadline.lab.paths import LabPaths
+from leadline.lab.process import ProcessIdentity
 from leadline.lab.spec import LabSpec
 
 # An ordinary user's PATH lacks them, though their programs may be run by anybody.
 _SYSTEM_PROGRAMS = "/usr/sbin:/sbin"
 _CONNECT_DEADLINE_S = 2.0
+_MDS_DEADLINE_S = 10.0
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one gateway of one lab runs. `tool` runs a short program with the lab's environment."""
+    """Where one gateway of one lab runs.
+
+    `tool` runs a short program with the lab's environment, `start` a process of the lab's that the gateway
+    needs beside it; `free_port` draws one more port.
+    """
 
     name: str
     spec: LabSpec
@@ -30,6 +36,8 @@ class Place:
     port: int
     ceph: CephCommand
     tool: Callable[..., str]
+    start: Callable[[str, list[str]], ProcessIdentity]
+    free_port: Callable[[], int]
 
     @property
     def directory(self) -> Path:
@@ -54,11 +62,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Launch:
-    """A gateway's command line, what its environment needs, and what its users should know."""
+    """A gateway's command line, what its environment needs, and what its users should know.
+
+    `mount_port` is that of NFSv3's mount protocol, 0 where the gateway has none.
+    """
 
     command: list[str]
     variables: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    mount_port: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,8 +78,9 @@ class Gateway:
     """One kind of gateway.
 
     `programs` and `plugins` (patterns of files) name the Debian package that carries each. `capabilities`
-    are those of its Ceph user. `prepare` writes its configuration; `serves` asks whether it really
-    serves once its port answers; `finish` makes what its users need.
+    are those of its Ceph user, `helpers` the names of processes that it may need beside it. `prepare`
+    writes its configuration; `serves` asks whether it really serves once its port answers; `finish` makes
+    what its users need.
     """
 
     name: str
@@ -78,6 +91,7 @@ class Gateway:
     prepare: Callable[[Place], Launch]
     serves: Callable[[Place], bool] = lambda _: True
     finish: Callable[[Place], None] = lambda _: None
+    helpers: tuple[str, ...] = ()
 
     def lacking(self) -> list[str]:
         """Debian packages to install before it can start, sorted."""
@@ -128,9 +142,15 @@ def url_host(address: str) -> str:
 
 def has_session(ceph: CephCommand, user: str) -> bool:
     """True where `client.USER` has the file system open, which the metadata server knows."""
-    sessions = ceph.json("tell", "mds.a", "session", "ls", deadline_s=10.0)
-    return any(
-        item.get("entity", {}).get("name", {}).get("type") == "client"
-        and item.get("client_metadata", {}).get("entity_id") == user
-        for item in sessions
-    )
+    return bool(_sessions(ceph, user))
+
+
+def evict(ceph: CephCommand, user: str) -> None:
+    """Takes from `client.USER` what it holds of the file system; its next process may come again."""
+    for number in _sessions(ceph, user):
+        ceph.run("tell", "mds.a", "session", "evict", f"id={number}", deadline_s=_MDS_DEADLINE_S)
+
+
+def _sessions(ceph: CephCommand, user: str) -> list[int]:
+    found = ceph.json("tell", "mds.a", "session", "ls", deadline_s=_MDS_DEADLINE_S)
+    return [int(item["id"]) for item in found if item.get("client_metadata", {}).get("entity_id") == user]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import shutil
 
 from leadline.lab.gateway import Gateway, Launch, Place, require_program, write_private
 
@@ -16,7 +18,7 @@ all.export /
 all.adminpath {sockets}
 all.pidpath {sockets}
 xrd.port {port}
-xrd.allow host *
+{allowed}
 ofs.osslib libXrdCeph.so {user}@{pool},{count},{unit},{object}
 xrootd.async {asynchronous}
 {buffers}
@@ -24,13 +26,16 @@ xrootd.async {asynchronous}
 
 
 def _prepare(place: Place) -> Launch:
-    place.sockets.mkdir(mode=0o700, exist_ok=True)
+    # What an earlier one left belongs to another account by the kernel's access(2), which it asks.
+    shutil.rmtree(place.sockets, ignore_errors=True)
+    place.sockets.mkdir(mode=0o700)
     mebibytes = int(place.spec.setting("xrootd.maxbsz").removesuffix("m"))
     larger = mebibytes > _BUFFER_MEBIBYTES
     # The server refuses to be told its own default.
     buffers = f"xrd.buffers maxbsz {mebibytes}m" if larger else ""
     text = _TEMPLATE.format(
         sockets=place.sockets,
+        allowed="\n".join(f"xrd.allow host {host}" for host in _allowed(place.spec.address)),
         port=place.port,
         user=place.name,
         pool=POOL,
@@ -43,12 +48,22 @@ def _prepare(place: Place) -> Launch:
     configuration = place.directory / "xrootd.cfg"
     write_private(configuration, text)
     version = "v6" if ":" in place.spec.address else "v4"
-    command = [require_program("xrootd"), "-c", str(configuration), "-I", version, "-n", "lab"]
+    command = [require_program("xrootd"), "-c", str(configuration), "-I", version]
+    # Without the two, it leaves a directory where it stands and a file in /tmp.
+    command += ["-w", str(place.sockets), "-s", str(place.sockets / "xrootd.pid")]
     notes = (_BUFFER_NOTE,) if larger else ()
     return Launch([*_as_nobody(), *command], {"CEPH_CONF": str(place.paths.conf)}, notes)
 
 
 _BUFFER_NOTE = "xrootd 5.5.3 of Debian 12 aborts at the first read above 2 MiB where maxbsz is above 2m"
+
+
+def _allowed(address: str) -> list[str]:
+    """Who may connect, as it listens on every address of the host: the host and the bridge's network."""
+    if ipaddress.ip_address(address).is_loopback:
+        return ["localhost", "127.0.0.1", "[::1]"]
+    network = address.rpartition(".")[0]
+    return ["localhost", address, f"{network}.*"] if network else ["*"]
 
 
 def _as_nobody() -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from leadline.errors import LabError
 from leadline.lab import gateway_nfs, gateway_rgw, gateway_smb, gateway_xrootd, logs, process
 from leadline.lab.command import CephCommand
-from leadline.lab.gateway import Gateway, Place, answers
+from leadline.lab.gateway import Gateway, Place, answers, evict
 from leadline.lab.journal import Journal
 from leadline.lab.ports import choose_port
 from leadline.lab.record import GatewayRecord
@@ -49,7 +49,13 @@ class Starter:
     def place(self, name: str, port: int) -> Place:
         """Where a gateway runs."""
         record = self.journal.record
-        return Place(name, record.spec, record.paths, port, self.ceph, self.tool)
+        return Place(
+            name, record.spec, record.paths, port, self.ceph, self.tool, self.journal.start, self.free_port
+        )
+
+    def free_port(self) -> int:
+        """A port of the lab's address that nothing listens on."""
+        return choose_port(self.journal.record.spec.address, self.chance)
 
 
 def start_all(starter: Starter, names: Sequence[str]) -> None:
@@ -87,7 +93,7 @@ def _start_or_say_why(starter: Starter, gateway: Gateway) -> GatewayRecord:
     try:
         return start(starter, gateway)
     except (LabError, OSError, ValueError, KeyError) as error:
-        _end(starter, gateway.name)
+        _end(starter, gateway)
         why = f"{error.message}. {error.remedy}" if isinstance(error, LabError) else repr(error)
         return GatewayRecord(gateway.name, reason=why)
 
@@ -100,17 +106,30 @@ def start(starter: Starter, gateway: Gateway, port: int = 0) -> GatewayRecord:
             gateway.name, port or choose_port(starter.journal.record.spec.address, starter.chance)
         )
         launch = gateway.prepare(place)
+        _forget_ended(starter, gateway)
         identity = starter.journal.start(gateway.name, launch.command, launch.variables)
         if _serves(starter, gateway, place, identity):
             gateway.finish(place)
-            return GatewayRecord(gateway.name, place.port, notes=launch.notes)
+            return GatewayRecord(gateway.name, place.port, "", launch.notes, launch.mount_port)
         words = _last_words(starter, gateway.name)
         running = process.is_running(identity)
-        _end(starter, gateway.name)
+        _end(starter, gateway)
         if running or not any(part in words.lower() for part in _PORT_TAKEN):
             what = f"does not serve within {_START_DEADLINE_S:.0f} s" if running else "has ended"
             raise LabError(f"it {what}: {words}", f"See {place.paths.log(gateway.name)}.")
     raise LabError("no port stayed free for it", "See `ss -ltn` for what holds them.")
+
+
+def restart(starter: Starter, name: str) -> None:
+    """Ends a gateway where it runs, and starts it on the port that it had. Raises LabError where it fails.
+
+    What a dead one held of the file system is taken from it first: others would wait minutes for it.
+    """
+    gateway = KINDS[name]
+    before = [item for item in starter.journal.record.gateways if item.name == name]
+    _end(starter, gateway)
+    evict(starter.ceph, name)
+    enter(starter.journal, start(starter, gateway, before[0].port if before else 0))
 
 
 def _serves(starter: Starter, gateway: Gateway, place: Place, identity: process.ProcessIdentity) -> bool:
@@ -133,11 +152,18 @@ def _make_user(starter: Starter, gateway: Gateway) -> None:
     )
 
 
-def _end(starter: Starter, name: str) -> None:
+def _end(starter: Starter, gateway: Gateway) -> None:
     """Ends what was started of a gateway that does not serve: a dead process would count as a dead lab."""
-    own = [item for item in starter.journal.record.processes if item.name == name]
-    process.end(own, grace_s=_END_GRACE_S)
-    starter.journal.forget([name])
+    names = (gateway.name, *gateway.helpers)
+    process.end(
+        [item for item in starter.journal.record.processes if item.name in names], grace_s=_END_GRACE_S
+    )
+    starter.journal.forget(names)
+
+
+def _forget_ended(starter: Starter, gateway: Gateway) -> None:
+    """A helper that could not run is done without, as `prepare` has noted."""
+    starter.journal.forget([item.name for item in starter.journal.ended() if item.name in gateway.helpers])
 
 
 def _last_words(starter: Starter, name: str) -> str:

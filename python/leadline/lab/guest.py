@@ -30,9 +30,8 @@ from leadline.lab.guest_mounts import GuestMount
 from leadline.lab.guest_session import Session, Told
 from leadline.lab.journal import Journal
 from leadline.lab.lab import Lab
-from leadline.lab.record import LabRecord, locked, read_record
+from leadline.lab.record import GUEST, LabRecord, locked, read_record
 
-NAME = "guest"  # the process in the lab's journal
 HOST_NAME = "leadline-guest"
 TIMED_OUT = 124  # as timeout(1) has it
 _KVM = Path("/dev/kvm")
@@ -151,7 +150,7 @@ def _require_up(lab: Lab) -> LabRecord:
 @contextmanager
 def _work_directory(record: LabRecord) -> Iterator[Path]:
     """Files of the running guest, below the lab's directory: `lab down` removes them at the latest."""
-    work = record.directory / NAME
+    work = record.directory / GUEST
     work.mkdir(mode=0o700, exist_ok=True)
     try:
         yield work
@@ -212,13 +211,13 @@ class Machine:
         hardware = Hardware(self._accelerator, self._request.memory_mib, self._request.cpus)
         with locked(self._lab.directory):
             journal = self._journal()
-            if any(item.name == NAME and process.is_running(item) for item in journal.record.processes):
+            if any(item.name == GUEST and process.is_running(item) for item in journal.record.processes):
                 raise UsageError(
                     f"a guest of lab {journal.record.name} runs already", "Wait for it, or start another lab."
                 )
-            journal.record.paths.log(NAME).unlink(missing_ok=True)
+            journal.record.paths.log(GUEST).unlink(missing_ok=True)
             with lines.given([self._tap]) as given:
-                identity = journal.start(NAME, command_line(hardware, self._files, given, self._tap))
+                identity = journal.start(GUEST, command_line(hardware, self._files, given, self._tap))
         try:
             yield
         finally:

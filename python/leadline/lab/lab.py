@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import bridge, logs, mounts, packages, process, record, registry, stop, targets
+from leadline.lab import bridge, gateways, logs, mounts, packages, process, record, registry, stop, targets
 from leadline.lab.cluster import Builder, build
 from leadline.lab.command import CephCommand
 from leadline.lab.journal import Journal
@@ -67,6 +67,18 @@ class Lab:
         lab = record.read_record(self.directory)
         values = targets.cluster_variables(lab) | {"CEPH_ARGS": "--id admin"} | targets.gateway_variables(lab)
         return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+    def restart_gateway(self, name: str, say: Callable[[str], None] = _silent) -> None:
+        """Ends a gateway that was started with the lab, if it runs, and starts it on the same port.
+
+        Raises UsageError where it was not asked for, LabError where it does not start.
+        """
+        with record.locked(self.directory):
+            lab = record.read_record(self.directory)
+            if name not in lab.spec.gateways:
+                raise UsageError(f"lab {lab.name} was started without --gateways {name}", "Start it with.")
+            chance = random.Random()  # noqa: S311 - ports, not secrets
+            gateways.restart(gateways.Starter(Journal(lab, self.variables), say, chance), name)
 
     def down(self, say: Callable[[str], None] = _silent) -> None:
         """Removes the lab: mounts, processes, files. Repeatable; raises LabError for what would not go."""

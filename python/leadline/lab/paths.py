@@ -9,7 +9,7 @@ from pathlib import Path
 
 # sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
 SOCKET_PATH_BYTES_MAX = 107
-_LONGEST_SOCKET = "client.admin.4194304.asok"
+_LONGEST_SOCKET = "client.subvolume.4194304.asok"
 RUN_PREFIX = "leadline-lab-"
 
 
@@ -39,6 +39,15 @@ class LabPaths:
     def mount(self) -> Path:
         """Where ceph-fuse mounts the file system."""
         return self.directory / "mnt"
+
+    @property
+    def subvolume_mount(self) -> Path:
+        """Where the restricted client mounts its subvolume."""
+        return self.directory / "mnt-subvolume"
+
+    def client_keyring(self, user: str) -> Path:
+        """The key of a client other than client.admin, by the part of its name behind `client.`."""
+        return self.directory / "clients" / f"{user}.keyring"
 
     @property
     def logs(self) -> Path:

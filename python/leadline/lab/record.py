@@ -24,6 +24,7 @@ from leadline.lab.wait import SYSTEM_CLOCK, Clock, poll
 FORMAT = "leadline.lab/1"
 FILE = "lab.json"
 LOCK = "leadline-lab.lock"
+GUEST = "guest"  # the process of a guest, which comes and goes while the lab is up
 _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 
 
@@ -31,20 +32,23 @@ _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 class GatewayRecord:
     """A server asked for. `reason` says why it is not there; "" where it was started and answered.
 
-    `notes` are what a user of it should know: what it could not be given here, for example.
+    `notes` are what a user of it should know: what it could not be given here, for example. `mount_port` is
+    that of NFSv3's mount protocol, 0 where there is none.
     """
 
     name: str
     port: int = 0
     reason: str = ""
     notes: tuple[str, ...] = ()
+    mount_port: int = 0
 
 
 @dataclass(frozen=True)
 class LabRecord:
     """One lab. `state` is starting, up, failed or stopping; `starting_process` is about to be started.
 
-    `bridge` is the network device that was made for it, "" where there is none.
+    `bridge` is the network device that was made for it, `subvolume_path` the subvolume's directory in the
+    file system; "" where there is none.
 
     `made_directory` is False where the user's own empty directory was taken: it is emptied, not removed.
     """
@@ -63,6 +67,7 @@ class LabRecord:
     processes: tuple[ProcessIdentity, ...] = ()
     gateways: tuple[GatewayRecord, ...] = ()
     bridge: str = ""
+    subvolume_path: str = ""
 
     @property
     def paths(self) -> LabPaths:
@@ -88,8 +93,7 @@ class LabRecord:
             for item in value["processes"]
         )
         known["gateways"] = tuple(
-            GatewayRecord(str(item["name"]), int(item["port"]), str(item["reason"]), tuple(item["notes"]))
-            for item in value.get("gateways", ())
+            GatewayRecord(**(item | {"notes": tuple(item["notes"])})) for item in value.get("gateways", ())
         )
         return cls(**known)
 

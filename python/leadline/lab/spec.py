@@ -32,6 +32,7 @@ _SETTING_VALUES = {
     "xrootd.maxbsz": re.compile(r"[1-9][0-9]{0,3}m"),
     "xrootd.async": re.compile("on|off"),
 }
+_SUBVOLUME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63}/)?[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PATH_CHARACTERS = re.compile(r"[A-Za-z0-9/._+@=~-]+")
 _FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -43,7 +44,8 @@ class LabSpec:
     `directory` None means below the user's state directory, by name. `name` "" means "lab", or the
     directory's own name. `address` is the IP address that every daemon and gateway binds to; `bridge` makes
     a network bridge of the lab's own and takes an address on it instead. `gateways` names servers of
-    `GATEWAYS`, `settings` gives theirs, of `SETTINGS`. `subvolume` adds one with a client of its own.
+    `GATEWAYS`, `settings` gives theirs, of `SETTINGS`. `subvolume` (NAME or GROUP/NAME) adds one with a
+    client of its own.
     """
 
     name: str = ""
@@ -58,7 +60,7 @@ class LabSpec:
     bridge: bool = False
     gateways: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
-    subvolume: bool = False
+    subvolume: str = ""
 
     @property
     def osd_count(self) -> int:
@@ -157,6 +159,8 @@ def _check_servers(spec: LabSpec) -> None:
         raise UsageError("without authentication no client is restricted", "Use --auth cephx, the default.")
     if spec.subvolume and not spec.mount:
         raise UsageError("--subvolume and --no-mount contradict each other", "Give one of the two.")
+    if spec.subvolume and not _SUBVOLUME.fullmatch(spec.subvolume):
+        raise UsageError(f"{spec.subvolume!r} is no name for a subvolume", "Use NAME or GROUP/NAME.")
     for name, value in spec.settings.items():
         if name not in SETTINGS:
             raise UsageError(f"there is no setting {name!r}", f"Settings: {', '.join(SETTINGS)}.")

@@ -12,7 +12,8 @@ from leadline.errors import LabError
 from leadline.lab import mounts, process
 from leadline.lab.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
 from leadline.lab.command import CephCommand, ClusterState, parse_state
-from leadline.lab.record import GatewayRecord, LabRecord
+from leadline.lab.record import GUEST, GatewayRecord, LabRecord
+from leadline.lab.subvolume import PROCESS
 
 FORMAT = "leadline.lab-status/1"
 
@@ -70,9 +71,12 @@ class LabStatus:
     @property
     def healthy(self) -> bool:
         """True where every daemon runs, the cluster is clean, and mount and gateways asked for are there."""
-        running = bool(self.daemons) and all(daemon.running for daemon in self.daemons)
+        # A guest comes and goes: one that has ended without its `leadline` is no part that lacks.
+        running = bool(self.daemons) and all(item.running or item.name == GUEST for item in self.daemons)
         running = running and all(gateway.running for gateway in self.gateways)
-        lost_mount = not self.mounted and any(daemon.name == FUSE for daemon in self.daemons)
+        names = {daemon.name for daemon in self.daemons}
+        lost_mount = FUSE in names and not self.mounted
+        lost_mount |= PROCESS in names and "subvolume" not in self.targets
         clean = self.cluster is not None and self.cluster.clean
         return running and clean and self.state == "up" and not lost_mount
 
@@ -113,12 +117,10 @@ def inspect(lab: LabRecord, variables: Mapping[str, str]) -> LabStatus:
         cluster_reason=reason,
         mount=paths.mount,
         mounted=mounted,
-        targets={name: paths.mount / name for name in (REPLICATED_DIRECTORY, ERASURE_DIRECTORY)}
-        if mounted
-        else {},
+        targets=_targets(lab, mounted),
         gateways=tuple(_gateway(lab, item) for item in lab.gateways),
         bridge=lab.bridge,
-        disk_bytes=disk_bytes(lab.directory, skip=paths.mount),
+        disk_bytes=disk_bytes(lab.directory, skip=(paths.mount, paths.subvolume_mount)),
         free_bytes=space.f_bavail * space.f_frsize,
     )
 
@@ -131,6 +133,16 @@ def _ask_cluster(lab: LabRecord, variables: Mapping[str, str]) -> tuple[ClusterS
         return parse_state(CephCommand(lab.paths.conf, variables).json("status", deadline_s=8.0)), ""
     except LabError as error:
         return None, error.message
+
+
+def _targets(lab: LabRecord, mounted: bool) -> dict[str, Path]:
+    """Directories on the lab's mounts that can be measured."""
+    found = {}
+    if mounted:
+        found = {name: lab.paths.mount / name for name in (REPLICATED_DIRECTORY, ERASURE_DIRECTORY)}
+    if mounts.is_mounted(lab.paths.subvolume_mount):
+        found["subvolume"] = lab.paths.subvolume_mount
+    return found
 
 
 def _gateway(lab: LabRecord, item: GatewayRecord) -> GatewayStatus:
@@ -161,12 +173,12 @@ def _resident_bytes(pid: int) -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def disk_bytes(directory: Path, *, skip: Path) -> int:
-    """Bytes that the files below `directory` take on disk; `skip` (a mount, perhaps dead) is not entered."""
+def disk_bytes(directory: Path, *, skip: tuple[Path, ...]) -> int:
+    """Bytes that the files below `directory` take on disk; `skip` (mounts, perhaps dead) is not entered."""
     total = 0
     with os.scandir(directory) as entries:
         for entry in entries:
-            if Path(entry.path) == skip:
+            if Path(entry.path) in skip:
                 continue
             try:
                 total += entry.stat(follow_symlinks=False).st_blocks * 512

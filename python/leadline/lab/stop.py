@@ -55,7 +55,9 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
     Its bridge goes last: what hangs on it belongs to processes.
     """
     _unmount_all(lab, variables, SYSTEM_CLOCK)
-    clients = [item for item in own_processes(lab) if item.name in ("client.admin", "ceph-fuse")]
+    clients = [
+        item for item in own_processes(lab) if item.name == "ceph-fuse" or item.name.startswith("client.")
+    ]
     process.end(clients, grace_s=_FUSE_GRACE_S)
     # Twice: what a process started while it was being ended is found the second time.
     left: list[ProcessIdentity] = []

@@ -11,7 +11,7 @@ from leadline.lab.gateway import url_host
 from leadline.lab.record import GatewayRecord, LabRecord
 
 FORMAT = "leadline.lab-targets/1"
-CEPHFS, STRIPED, RADOS, S3 = "cephfs", "rados-striped", "rados", "s3"
+CEPHFS, SUBVOLUME, STRIPED, RADOS, S3 = "cephfs", "subvolume", "rados-striped", "rados", "s3"
 _KERNEL_WAYS = {"kernel-ceph": "ceph", "kernel-nfs": "nfs", "kernel-smb": "smb"}
 
 
@@ -37,13 +37,21 @@ class LabTarget:
 
 def targets_of(lab: LabRecord) -> list[LabTarget]:
     """Every way to this lab, there or not."""
-    return [_mounted(lab), *_libraries(lab), *_gateways(lab), *_kernel()]
+    return [_mounted(lab), *_subvolume(lab), *_libraries(lab), *_gateways(lab), *_kernel()]
 
 
 def _mounted(lab: LabRecord) -> LabTarget:
     reason = "" if mounts.is_mounted(lab.paths.mount) else "the lab is not mounted"
     where = str(lab.paths.mount / REPLICATED_DIRECTORY)
     return LabTarget("ceph-fuse", "ceph-fuse", where, CEPHFS, reason=reason)
+
+
+def _subvolume(lab: LabRecord) -> list[LabTarget]:
+    if not lab.spec.subvolume:
+        return []
+    point = lab.paths.subvolume_mount
+    reason = "" if mounts.is_mounted(point) else "the subvolume is not mounted"
+    return [LabTarget("ceph-fuse", "subvolume", str(point), SUBVOLUME, reason=reason)]
 
 
 def _libraries(lab: LabRecord) -> list[LabTarget]:
@@ -82,12 +90,24 @@ def _gateways(lab: LabRecord) -> list[LabTarget]:
 
     return [
         target("nfs", "nfs", f"nfs://{{endpoint}}{gateway_nfs.EXPORT}/{{directory}}", CEPHFS, {}),
+        _nfs3(lab, found.get("nfs"), directory),
         target("smb", "smb", f"smb://{{endpoint}}/{gateway_smb.SHARE}/{{directory}}", CEPHFS, {}),
         target("xrootd", "xrootd", "root://{endpoint}//", STRIPED, {}),
         target(
             "s3", "rgw", f"s3://{gateway_rgw.BUCKET}?endpoint=http://{{endpoint}}", S3, gateway_variables(lab)
         ),
     ]
+
+
+def _nfs3(lab: LabRecord, nfs: GatewayRecord | None, directory: str) -> LabTarget:
+    if nfs is None or nfs.reason:
+        reason = "started without --gateways nfs" if nfs is None else nfs.reason
+        return LabTarget("nfs", "nfs3", "", CEPHFS, reason=reason)
+    if not nfs.mount_port:
+        return LabTarget("nfs", "nfs3", "", CEPHFS, reason="; ".join(nfs.notes))
+    endpoint = f"{url_host(lab.spec.address)}:{nfs.port}"
+    url = f"nfs://{endpoint}{gateway_nfs.EXPORT}/{directory}?version=3&mountport={nfs.mount_port}"
+    return LabTarget("nfs", "nfs3", url, CEPHFS)
 
 
 def _kernel() -> list[LabTarget]:
