@@ -46,8 +46,8 @@ def runs_no_guest(lab: leadline_lab.Lab) -> bool:
 
 def left_behind(lab: leadline_lab.Lab) -> list[str]:
     """What of a guest is still there: its files, its tap, its process."""
-    found = [str(path) for path in (lab.directory / "guest",) if path.exists()]
-    found += [name for name in os.listdir("/sys/class/net") if name.startswith("llguest")]  # noqa: PTH208
+    found = [str(path) for path in lab.directory.glob("guest*")]
+    found += os.listdir(f"/sys/class/net/{lab.record.bridge}/brif")  # noqa: PTH208
     return found + ([] if runs_no_guest(lab) else ["its process"])
 
 

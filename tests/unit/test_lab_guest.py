@@ -60,7 +60,7 @@ def tree_of(
 
 def every(**more: bytes) -> dict[str, bytes]:
     """What every guest needs, and more."""
-    return {name: module() for name in (*guest_modules.ALWAYS, *guest_modules.NETWORK)} | more
+    return {name: module() for name in guest_modules.ALWAYS} | more
 
 
 def test_a_module_says_what_it_needs() -> None:

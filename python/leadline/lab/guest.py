@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,9 +31,8 @@ from leadline.lab.guest_mounts import GuestMount
 from leadline.lab.guest_session import Session, Told
 from leadline.lab.journal import Journal
 from leadline.lab.lab import Lab
-from leadline.lab.record import LabRecord, locked, read_record
+from leadline.lab.record import GUEST, LabRecord, locked, read_record
 
-NAME = "guest"  # the process in the lab's journal
 HOST_NAME = "leadline-guest"
 TIMED_OUT = 124  # as timeout(1) has it
 _KVM = Path("/dev/kvm")
@@ -115,6 +115,7 @@ def run(lab: Lab, request: GuestRequest, host: Host) -> GuestOutcome:
     began_s = time.monotonic()
     check(request)
     record = _require_up(lab)
+    bridge = guest_network.find_bridge(record.spec.address, lab.variables)
     kernel = guest_kernel.find(request.variables, host.say)
     names = tuple(mount.name for mount in request.mounts)
     chosen = guest_modules.choose(kernel.tree(), names)
@@ -124,9 +125,10 @@ def run(lab: Lab, request: GuestRequest, host: Host) -> GuestOutcome:
             replace(mount, reason=chosen.lacking.get(mount.name, mount.reason)) for mount in request.mounts
         ),
     )
-    bridge = guest_network.find_bridge(record.spec.address, lab.variables)
     with ExitStack() as stack:
-        work = stack.enter_context(_work_directory(record))
+        # Below the lab's directory: after a crash `lab down` removes it.
+        temporary = tempfile.TemporaryDirectory(prefix=f"{GUEST}-", dir=record.directory)
+        work = Path(stack.enter_context(temporary))
         initrd = work / "initrd"
         agent = (sys.executable, "-I", "-S", guest_agent.__file__)
         initrd.write_bytes(guest_initrd.build(chosen.files, bridge.guest(), agent, HOST_NAME))
@@ -148,23 +150,11 @@ def _require_up(lab: Lab) -> LabRecord:
     return record
 
 
-@contextmanager
-def _work_directory(record: LabRecord) -> Iterator[Path]:
-    """Files of the running guest, below the lab's directory: `lab down` removes them at the latest."""
-    work = record.directory / NAME
-    work.mkdir(mode=0o700, exist_ok=True)
-    try:
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
 class Machine:
     """One run of a guest's machine: started, once more under emulation where KVM fails, and ended."""
 
     def __init__(self, lab: Lab, request: GuestRequest, host: Host, files: Files, tap: int) -> None:
         self._lab, self._request, self._host, self._files, self._tap = lab, request, host, files, tap
-        self._identity: process.ProcessIdentity | None = None
         self._accelerator = ""
 
     def run(self, began_s: float) -> GuestOutcome:
@@ -212,13 +202,13 @@ class Machine:
         hardware = Hardware(self._accelerator, self._request.memory_mib, self._request.cpus)
         with locked(self._lab.directory):
             journal = self._journal()
-            if any(item.name == NAME and process.is_running(item) for item in journal.record.processes):
+            if any(item.name == GUEST and process.is_running(item) for item in journal.record.processes):
                 raise UsageError(
                     f"a guest of lab {journal.record.name} runs already", "Wait for it, or start another lab."
                 )
-            journal.record.paths.log(NAME).unlink(missing_ok=True)
+            journal.record.paths.log(GUEST).unlink(missing_ok=True)
             with lines.given([self._tap]) as given:
-                identity = journal.start(NAME, command_line(hardware, self._files, given, self._tap))
+                identity = journal.start(GUEST, command_line(hardware, self._files, given, self._tap))
         try:
             yield
         finally:
@@ -270,8 +260,8 @@ class Machine:
             number, late = 15, f"the command did not end within {seconds:g} s"
         if not number:
             return told.exit_code or 0, told.why
-        session.tell({"signal": number})
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, LabError):  # it may be ending already
+            session.tell({"signal": number})
             session.wait(done, Deadline.of("end", _SIGNAL_GRACE_S), stoppable=False)
         return (TIMED_OUT, late) if late else (128 + number, "interrupted")
 

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from leadline.errors import LabError
 
-# What every guest needs: its bus, its channels to this host, this host's files, memory above them.
-ALWAYS = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
-NETWORK = ("virtio_net",)
+# What every guest needs: its bus, its lines to this host and the lab, this host's files, a layer above them.
+ALWAYS = ("virtio_pci", "virtio_console", "virtio_net", "9pnet_virtio", "9p", "overlay")
 CLIENTS = {"ceph": "ceph", "nfs": "nfsv4", "smb": "cifs"}
 # Loaded where the kernel has them as modules: without a modprobe in the guest nothing loads them on
 # demand. Checksums and ciphers of the clients' protocols, character sets of SMB, entropy, FUSE.
@@ -109,7 +108,7 @@ def _section(data: bytes, wanted: bytes) -> bytes:
 def choose(tree: Tree, clients: Sequence[str], read: Callable[[Path], bytes] = content) -> Chosen:
     """What a guest with these clients loads. Raises LabError where one of `ALWAYS` lacks."""
     order: dict[str, Path] = {}
-    for name in (*ALWAYS, *(NETWORK if clients else ())):
+    for name in ALWAYS:
         if lack := _add(name, tree, order, read):
             raise LabError(
                 f"the guest's kernel has no {lack}",

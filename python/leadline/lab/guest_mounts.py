@@ -90,7 +90,7 @@ def nfs_mount(host: str, port: int) -> GuestMount:
 
 def smb_mount(host: str, port: int) -> GuestMount:
     """The lab's SMB share by the kernel's client, as its guest, who has neither name nor password."""
-    options = f"vers=3.1.1,ip={host},port={port},sec=none,noserverino"
+    options = f"vers=3.1.1,ip={host},port={port},sec=none"
     return GuestMount("smb", f"//{host}/{gateway_smb.SHARE}", "cifs", options)
 
 

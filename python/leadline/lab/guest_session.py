@@ -15,6 +15,7 @@ from leadline.lab.guest_machine import CONSOLE, CONTROL, STDERR, STDOUT, Console
 OUTPUT_BYTES_MAX = 64 << 20  # of each stream of the command: a runaway program must not fill a disk
 _READ_BYTES = 1 << 16
 _TURN_S = 0.1
+_LAST_WORDS_S = 2.0
 _MESSAGE_BYTES_MAX = 1 << 20
 
 
@@ -101,6 +102,7 @@ class Session:
 
     def _require_alive(self, reached: Callable[[], bool]) -> None:
         if self._console.panicked:
+            self.drain(Deadline.of("end", _LAST_WORDS_S))
             raise self.failure("has ended: its kernel panicked")
         if self._console.failure:
             raise self.failure(f"could not start: {self._console.failure}")

@@ -24,6 +24,7 @@ from leadline.lab.wait import SYSTEM_CLOCK, Clock, poll
 FORMAT = "leadline.lab/1"
 FILE = "lab.json"
 LOCK = "leadline-lab.lock"
+GUEST = "guest"  # the process of a guest, which comes and goes while the lab is up
 _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 
 

@@ -12,7 +12,7 @@ from leadline.errors import LabError
 from leadline.lab import mounts, process
 from leadline.lab.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
 from leadline.lab.command import CephCommand, ClusterState, parse_state
-from leadline.lab.record import GatewayRecord, LabRecord
+from leadline.lab.record import GUEST, GatewayRecord, LabRecord
 from leadline.lab.subvolume import PROCESS
 
 FORMAT = "leadline.lab-status/1"
@@ -71,7 +71,8 @@ class LabStatus:
     @property
     def healthy(self) -> bool:
         """True where every daemon runs, the cluster is clean, and mount and gateways asked for are there."""
-        running = bool(self.daemons) and all(daemon.running for daemon in self.daemons)
+        # A guest comes and goes: one that has ended without its `leadline` is no part that lacks.
+        running = bool(self.daemons) and all(item.running or item.name == GUEST for item in self.daemons)
         running = running and all(gateway.running for gateway in self.gateways)
         names = {daemon.name for daemon in self.daemons}
         lost_mount = FUSE in names and not self.mounted
