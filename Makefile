@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/.venv
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.c' -o -name '*.cc' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 help: ## Say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -27,6 +27,7 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 	@mkdir -p python/leadline/lib
 	@install -m 0644 target/release/libleadline_tracer.so python/leadline/lib/.new && \
 	  mv python/leadline/lib/.new python/leadline/lib/libleadline_tracer.so
+	@tools/xrootd_shim.sh
 	$(BIN)/maturin develop --release --locked --quiet >/dev/null
 	@$(BIN)/python tools/vega_runtime.py
 	@touch $@

@@ -10,7 +10,7 @@ wanted=(
   libradosstriper1 libnfs13 libsmbclient libxrootd-client-dev         # what the engines open at run time, and a header
   libnfs-utils smbclient xrootd-client s3cmd                          # peers of the bench, and second readers of the tests
   qemu-system-x86 busybox-static                                      # a guest with the kernel's own clients
-  gcc libc6-dev libfuse3-dev pkg-config                               # a slow file system of the tests, bare loops of the bench
+  gcc g++ libc6-dev libfuse3-dev pkg-config                               # a slow file system of the tests, bare loops of the bench
   clang                                                               # the tracer's programs for the kernel, at build time
   chromium                                                            # tests of the report
   fio                                                                 # tests of fio's formats

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-PASSWORD = "correct horse"  # noqa: S105 - of a server that lives as long as one test
+PASSWORD = "correct horse"  # of a server that lives as long as one test
 
 
 def need(*programs: str) -> None:
@@ -65,7 +65,8 @@ def user_name() -> str:
 
 def smb_conf(place: Path, port: int, shared: Path) -> str:
     """Three shares of one directory: for all, for those with a password, to read only."""
-    kept = "".join(f"{kind} directory = {place}\n" for kind in ("lock", "state", "cache", "private", "pid"))
+    kinds = ("lock", "state", "cache", "private", "pid")
+    kept = "".join(f"{kind} directory = {place}\n" for kind in kinds)
     shares = {"open": "guest ok = yes\nread only = no", "own": "read only = no", "fixed": "guest ok = yes"}
     sections = "".join(f"[{name}]\npath = {shared}\n{words}\n" for name, words in shares.items())
     return (
@@ -93,4 +94,31 @@ def smb_server(place: Path, shared: Path) -> Iterator[tuple[int, subprocess.Pope
     )
     words = ["smbd", "--foreground", "--no-process-group", "-s", str(conf)]
     with running(words, port, place / "out.log") as process:
+        yield port, process
+
+
+def xrootd_conf(place: Path, shared: Path, *more: str) -> str:
+    """A server of one directory, which keeps its own files in `place`."""
+    lines = [
+        "all.export /",
+        f"oss.localroot {shared}",
+        f"all.adminpath {place}",
+        f"all.pidpath {place}",
+        "xrd.network nodnr",
+        *more,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@contextlib.contextmanager
+def xrootd_server(place: Path, conf: str, **variables: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """xrootd on a port of its own; its port and process. It refuses to run as root, so nobody owns its files."""
+    need("xrootd")
+    port = free_port()
+    file = place / "xrootd.cfg"
+    file.write_text(conf)
+    words = ["xrootd", "-c", str(file), "-p", str(port), "-n", "test"]
+    if os.getuid() == 0:
+        words += ["-R", "nobody"]
+    with running(words, port, place / "out.log", **variables) as process:
         yield port, process

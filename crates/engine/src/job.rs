@@ -62,6 +62,7 @@ pub enum EngineName {
     Libsmbclient,
     Libnfs,
     S3,
+    Xrootd,
 }
 
 impl EngineName {
@@ -83,6 +84,7 @@ impl EngineName {
             Self::Libsmbclient => "libsmbclient",
             Self::Libnfs => "libnfs",
             Self::S3 => "s3",
+            Self::Xrootd => "xrootd",
         }
     }
 

@@ -22,6 +22,7 @@ use crate::io::psync::Psync;
 use crate::io::rados::Rados;
 use crate::io::radosstriper::RadosStriper;
 use crate::io::s3::S3;
+use crate::io::xrootd::Xrootd;
 use crate::job::{EngineName, Job};
 use crate::opening::{create_record, follow_parent, record_error};
 use crate::progress::Progress;
@@ -83,6 +84,9 @@ fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
         }
         EngineName::Rados => {
             |context, thread| worker::run::<Rados>(context, thread, Worker::run_queued)
+        }
+        EngineName::Xrootd => {
+            |context, thread| worker::run::<Xrootd>(context, thread, Worker::run_queued)
         }
         EngineName::Radosstriper => {
             |context, thread| worker::run::<RadosStriper>(context, thread, Worker::run_queued)

@@ -141,7 +141,8 @@ def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
         who = user or ("its credentials" if options["credentials"] else "guest")
         return f"SMB through libsmbclient, {server} as {who}"
     if scheme == "root":
-        return f"XRootD through its client, {printable(found['container'])}"
+        vectors = f", vector reads of up to {options['readv']}" if options["readv"] != "1" else ""
+        return f"XRootD through its client, {printable(found['container'])}{vectors}"
     if scheme == "s3":
         size = units.format_size(int(found["object_bytes"]))
         endpoint, bucket = printable(options["endpoint"]), printable(found["container"])

@@ -16,8 +16,6 @@ from leadline.spec.target import Target
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 NULL_URL = "null://"
-# Schemes that leadline has words for, whose engines are not part of this version.
-SCHEMES_TO_COME = ("root",)
 _EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados://POOL, or NAME=null://"
 
 
@@ -84,13 +82,7 @@ def check_url(url: object) -> str:
             return str(_core.parse_location(f"{scheme}://{rest}")["url"])
         except ValueError as error:
             raise SpecError(str(error), f"its options: leadline engines {scheme}") from None
-    if scheme in SCHEMES_TO_COME:
-        raise SpecError(
-            f"{scheme}:// is not available in this version, which measures paths and "
-            f"{', '.join(f'{name}://' for name in known)}",
-            "mount it and give the path of a directory on it",
-        )
-    near = difflib.get_close_matches(scheme, ("null", *known, *SCHEMES_TO_COME), n=1)
+    near = difflib.get_close_matches(scheme, ("null", *known), n=1)
     hint = f"did you mean {near[0]}://? " if near else ""
     raise SpecError(
         f"{scheme}:// is no scheme that leadline knows",

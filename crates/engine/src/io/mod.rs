@@ -13,13 +13,15 @@ pub mod psync;
 pub mod rados;
 pub mod radosstriper;
 pub mod s3;
+pub mod xrootd;
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::location::{Location, SCHEMES};
+use crate::location::Location;
+use crate::scheme::SCHEMES;
 use crate::sys::file::OpenHow;
 
 /// What an operation does. The order is that of every array indexed by direction.

@@ -1,5 +1,8 @@
 //! Libraries opened at run time, so that nobody needs what they do not use.
 
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+
 use libloading::Library;
 
 /// Why a library cannot be used, and what to do about it.
@@ -9,18 +12,48 @@ pub struct Missing {
     pub remedy: String,
 }
 
-/// Opens the first of `names` that is there.
+/// The directory `lib` beside this extension or program, where the build puts libraries of leadline's own.
+fn beside(name: &str) -> PathBuf {
+    // SAFETY: an all-zero answer is one; the address is one of this object's own functions.
+    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let address = (beside as fn(&str) -> PathBuf) as *const libc::c_void;
+    // SAFETY: as above.
+    if unsafe { libc::dladdr(address, &raw mut found) } == 0 || found.dli_fname.is_null() {
+        return PathBuf::from(name);
+    }
+    // SAFETY: the loader's text lives as long as this object.
+    let object = unsafe { CStr::from_ptr(found.dli_fname) }.to_string_lossy();
+    let directory = Path::new(object.as_ref())
+        .parent()
+        .unwrap_or(Path::new("."));
+    directory.join("lib").join(name)
+}
+
+/// Opens the first of `names` that is there; `@` stands for the directory of leadline's own libraries.
 pub fn open(names: &[&str], package: &str) -> Result<Library, Missing> {
     let mut why = String::new();
     for name in names {
+        let file = match name.strip_prefix('@') {
+            Some(own) => beside(own),
+            None => PathBuf::from(name),
+        };
         // SAFETY: the initialisers of these well-known libraries may run in any program that links them.
-        match unsafe { Library::new(name) } {
+        match unsafe { Library::new(file) } {
             Ok(library) => return Ok(library),
             Err(error) => why = error.to_string(),
         }
     }
-    let shown = names.first().copied().unwrap_or_default();
-    let absent = why.contains("No such file");
+    let shown = names
+        .first()
+        .copied()
+        .unwrap_or_default()
+        .trim_start_matches('@');
+    // The loader names what it did not find first: the library itself, or one that it needs.
+    let absent = why.contains("No such file")
+        && why
+            .split(':')
+            .next()
+            .is_some_and(|missing| missing.ends_with(shown));
     Err(Missing {
         words: if absent {
             format!("{shown} is not installed")

@@ -16,3 +16,5 @@ pub mod process;
 pub mod rados_queue;
 pub mod samba_threads;
 pub mod signal;
+pub mod xrootd;
+pub mod xrootd_queue;

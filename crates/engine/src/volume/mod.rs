@@ -11,10 +11,11 @@ mod nfs_names;
 mod rados;
 mod rados_names;
 mod radosstriper;
-mod smb;
-mod smb_names;
 mod s3;
 mod s3_names;
+mod smb;
+mod smb_names;
+mod xrootd;
 
 use std::collections::HashMap;
 use std::io;
@@ -34,8 +35,9 @@ use names::Names;
 pub use nfs::{Export, open_in as nfs_open, session as nfs_session};
 pub use rados::{Pool, object_name};
 pub use radosstriper::{StripedPool, striped_name};
-pub use smb::Share;
 pub use s3::{Bucket, store as s3_store};
+pub use smb::Share;
+pub use xrootd::Server;
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,6 +182,7 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
         EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
         EngineName::Libnfs => Arc::new(Export::connect(location)?),
         EngineName::S3 => Arc::new(Bucket::connect(location)?),
+        EngineName::Xrootd => Arc::new(Server::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)

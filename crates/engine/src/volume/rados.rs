@@ -26,6 +26,8 @@ pub struct Pool {
     context: Arc<Context>,
     object_bytes: u64,
     shown: String,
+    /// In front of the names of marks and lists: striped files keep theirs apart from those of plain objects.
+    lead: &'static str,
 }
 
 /// The object that holds `offset`: the file's name, and the number of the piece in hexadecimal digits.
@@ -90,6 +92,7 @@ impl Pool {
             context: Arc::new(context),
             object_bytes: location.size("object_size"),
             shown: format!("{}://{pool}", location.scheme),
+            lead: if location.scheme == "rados" { "" } else { "/" },
         })
     }
 
@@ -99,7 +102,8 @@ impl Pool {
     }
 
     fn plain(&self, path: &str) -> CString {
-        CString::new(path.trim_start_matches('/')).unwrap_or_default()
+        let name = format!("{}{}", self.lead, path.trim_start_matches('/'));
+        CString::new(name).unwrap_or_default()
     }
 
     pub(super) fn failed(&self, result: i64, operation: &'static str, path: &str) -> VolumeError {
