@@ -1,7 +1,7 @@
 """CPU time per operation of the engines that reach storage by a library, beside the library's own programs.
 
 A disposable lab with its gateways serves all of it from this machine, so that only CPU time is compared: that
-of the client's process, its threads, start and connection included. What lacks here is NOT_RUN, with its reason.
+of the client's process, its threads, start and connection included. What lacks here is NOT_RUN, and why.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
 //! Where I/O goes when it is not a mounted path: a URL, read and checked. Touches nothing.
-//!
-//! Every scheme says its own options, so that they are listed, checked and explained from one table.
 
 use std::collections::BTreeMap;
 use std::fmt;
