@@ -1,6 +1,6 @@
-"""A proxy in front of an XRootD server that counts the requests without an answer, by the protocol's own headers.
+"""A proxy in front of an XRootD server that counts requests without an answer, by the protocol's headers.
 
-A request has 24 bytes, the last four of which are the length of the data behind it; an answer has 8, likewise.
+A request has 24 bytes, the last four of which say how much data follows; an answer has 8, likewise.
 The first 20 bytes of a connection are its handshake, which has an answer too (XRootD protocol, version 5).
 """
 
@@ -60,12 +60,12 @@ class CountingProxy:
                 server = socket.create_connection(("127.0.0.1", self.server_port))
                 requests, answers = Frames(_REQUEST_BYTES, skip=_HANDSHAKE_BYTES), Frames(_ANSWER_BYTES)
                 for work in (
-                    lambda c=client, s=server, r=requests, a=answers: self._ask(c, s, r, a),
+                    lambda c=client, s=server, r=requests: self._ask(c, s, r),
                     lambda c=client, s=server, r=requests, a=answers: self._answer(c, s, r, a),
                 ):
                     threading.Thread(target=work, daemon=True).start()
 
-    def _ask(self, client: socket.socket, server: socket.socket, requests: Frames, answers: Frames) -> None:
+    def _ask(self, client: socket.socket, server: socket.socket, requests: Frames) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(1 << 20):
                 requests.feed(data)

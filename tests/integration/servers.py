@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-PASSWORD = "correct horse"  # of a server that lives as long as one test
+PASSWORD = "correct horse"  # noqa: S105 - of a server that lives as long as one test
 
 
 def need(*programs: str) -> None:
@@ -71,7 +71,7 @@ def smb_conf(place: Path, port: int, shared: Path) -> str:
     sections = "".join(f"[{name}]\npath = {shared}\n{words}\n" for name, words in shares.items())
     return (
         f"[global]\nsmb ports = {port}\ninterfaces = lo\nbind interfaces only = yes\ndisable netbios = yes\n"
-        f"{kept}ncalrpc dir = {place}/ncalrpc\nlog file = {place}/smbd.log\nlog level = 0\nmax log size = 1000\n"
+        f"{kept}ncalrpc dir = {place}/ncalrpc\nlog file = {place}/smbd.log\nlog level = 0\n"
         f"passdb backend = tdbsam:{place}/passdb.tdb\nmap to guest = Bad User\n"
         f"guest account = {user_name()}\nload printers = no\nprinting = bsd\nprintcap name = /dev/null\n"
         f"server role = standalone server\n{sections}"
@@ -112,7 +112,7 @@ def xrootd_conf(place: Path, shared: Path, *more: str) -> str:
 
 @contextlib.contextmanager
 def xrootd_server(place: Path, conf: str, **variables: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """xrootd on a port of its own; its port and process. It refuses to run as root: `nobody` owns its files."""
+    """xrootd on a port of its own: that, and its process. It refuses to run as root, and is `nobody` then."""
     need("xrootd")
     port = free_port()
     file = place / "xrootd.cfg"
