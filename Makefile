@@ -48,7 +48,7 @@ test-quick: .venv/.built ## Rust and Python unit tests only
 
 fuzz: .venv/.built ## Readers of others' files against anything, each for a minute (FUZZ_SECONDS=60); x86-64
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement tests/fuzz/requirements.lock
-	for reader in strace log record darshan; do \
+	for reader in strace log darshan; do \
 	  $(BIN)/python tests/fuzz/readers.py $$reader $(or $(FUZZ_SECONDS),60); done
 
 check: setup ## Formatting, lints, types, stubs, layers

@@ -72,19 +72,6 @@ def _logs(corpus: Path, work: Path) -> None:
     subprocess.run(["/bin/ls", "/"], cwd=work, env=surroundings, check=True, stdout=subprocess.DEVNULL)
 
 
-def _record(path: Path) -> object:
-    from leadline import _core
-
-    try:
-        return _core.read_record(str(path))
-    except RuntimeError:  # what it raises for a record that is none
-        return None
-
-
-def _records(corpus: Path, _work: Path) -> None:
-    (corpus / "record").write_bytes((ROOT / "tests" / "data" / "record-v1.llrec").read_bytes())
-
-
 def _darshan(path: Path) -> object:
     from leadline.tracing.darshan import read_darshan
 
@@ -102,7 +89,6 @@ def _darshan_logs(corpus: Path, _work: Path) -> None:
 READERS = {
     "strace": Reader("leadline.tracing.strace", 1 << 13, _strace, _strace_logs),
     "log": Reader("leadline.tracing.preload_tables", 2 * _LOG_BYTES, _log, _logs),
-    "record": Reader("leadline._core", 1 << 16, _record, _records),
     "darshan": Reader("leadline.tracing.darshan", 1 << 14, _darshan, _darshan_logs),
 }
 
