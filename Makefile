@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-guest test-quick check format bench lock clean wheel-test
+.PHONY: help setup packages demo test test-guest test-quick fuzz check format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -49,6 +49,11 @@ test-guest: setup ## Guests with the kernel's own clients: emulated where KVM do
 test-quick: .venv/.built ## Rust and Python unit tests only
 	cargo test --workspace --quiet --locked
 	$(BIN)/pytest tests/unit
+
+fuzz: .venv/.built ## Readers of others' files against anything, each for a minute (FUZZ_SECONDS=60); x86-64
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement tests/fuzz/requirements.lock
+	for reader in strace log darshan; do \
+	  $(BIN)/python tests/fuzz/readers.py $$reader $(or $(FUZZ_SECONDS),60); done
 
 check: setup ## Formatting, lints, types, stubs, layers
 	cargo fmt --all --check

@@ -298,6 +298,18 @@ fn counts_that_contradict_each_other_are_damage() {
     ));
 }
 
+#[test]
+fn more_calls_than_there_can_be_are_damage() {
+    let counts: Vec<u8> = [3, u64::MAX].map(u64::to_le_bytes).concat();
+    for kind in [CHUNK_HISTOGRAM, CHUNK_THREAD] {
+        let bytes = log(&[(kind, 0, counts.clone())], 0);
+        assert!(matches!(
+            read_counts(&bytes),
+            Err(TraceError::Damaged { .. })
+        ));
+    }
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..9000)) {

@@ -14,6 +14,9 @@ use super::layout::{
     PAGE_BYTES, PATH_BYTES_MAX, VERSION, chunk_check,
 };
 
+/// A count above is damage: 2^48 calls of 100 ns take a year.
+const COUNT_MAX: u64 = 1 << 48;
+
 /// Where bytes come from: a file, or memory in tests.
 pub trait Source {
     /// Fills as much of `into` as there is from `offset` on, and says how much.
@@ -199,12 +202,12 @@ pub(super) fn walk<S: Source + ?Sized>(
 
 fn one_chunk(log: &mut Log, chunk: &Chunk) -> Result<bool, TraceError> {
     match chunk.kind {
-        CHUNK_THREAD => Ok(add_counts(&mut log.calls, chunk.payload, CALLS_MAX)),
+        CHUNK_THREAD => add_counts(&mut log.calls, chunk, CALLS_MAX),
         CHUNK_HISTOGRAM => {
             let kind = usize::try_from(chunk.extra).unwrap_or(usize::MAX);
             let sums = log.histograms.get_mut(kind);
             let sums = sums.ok_or_else(|| chunk.damaged("a histogram of no known kind"))?;
-            Ok(add_counts(sums, chunk.payload, HISTOGRAM_BUCKETS))
+            add_counts(sums, chunk, HISTOGRAM_BUCKETS)
         }
         CHUNK_NAMES => names(&mut log.names, chunk),
         CHUNK_FILES => super::files::add(&mut log.files, chunk, log.process.start_ticks),
@@ -213,11 +216,15 @@ fn one_chunk(log: &mut Log, chunk: &Chunk) -> Result<bool, TraceError> {
 }
 
 /// Adds the counts that are there; true when some are missing.
-fn add_counts(sums: &mut [u64], payload: &[u8], expected: usize) -> bool {
-    for (sum, bytes) in sums.iter_mut().zip(payload.as_chunks::<8>().0) {
-        *sum = sum.saturating_add(u64::from_le_bytes(*bytes));
+fn add_counts(sums: &mut [u64], chunk: &Chunk, expected: usize) -> Result<bool, TraceError> {
+    for (sum, bytes) in sums.iter_mut().zip(chunk.payload.as_chunks::<8>().0) {
+        let count = u64::from_le_bytes(*bytes);
+        if count > COUNT_MAX {
+            return Err(chunk.damaged("more calls than a process can make"));
+        }
+        *sum = sum.saturating_add(count);
     }
-    payload.len() < expected * 8
+    Ok(chunk.payload.len() < expected * 8)
 }
 
 fn names(names: &mut HashMap<u32, (u16, Vec<u8>)>, chunk: &Chunk) -> Result<bool, TraceError> {
