@@ -81,10 +81,10 @@ def auto_data_set_bytes(memory_bytes: int, free_bytes: list[int]) -> int:
     return limited // step * step
 
 
-def resolve(
+def _resolve_other(
     work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
-) -> Resolved:
-    """The job of one work on one target. Raises SpecError for what this target cannot do."""
+) -> Resolved | None:
+    """The job of a work that does not read and write by a pattern; None for one that does."""
     if options.command is not None:
         from leadline.spec.resolve_application import resolve_application
 
@@ -99,6 +99,16 @@ def resolve(
         return resolve_coherence(work, options, target, facts)
     if options.operations is not None:
         return _resolve_metadata(work, options, target, facts)
+    return None
+
+
+def resolve(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved:
+    """The job of one work on one target. Raises SpecError for what this target cannot do."""
+    other = _resolve_other(work, options, target, facts, around)
+    if other is not None:
+        return other
     if options.rw is None:
         fail(work, target, "rw", "the work does not say what it does", "add rw")
     if options.verify and facts.access == "null":
