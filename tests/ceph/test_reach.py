@@ -16,7 +16,7 @@ pytestmark = pytest.mark.ceph
 TINY = """
 format: leadline.study/1
 where_possible: true
-blocks: 2
+blocks: 1
 limits: {reserve: 100M}
 works:
   stream: {rw: write, bs: 256k, size: 2M, iodepth: 2, time_based: true, runtime: 400ms}

@@ -16,7 +16,9 @@ _CACHED_S = 3600  # far beyond every test: what the kernel believes it never ask
 
 def _run(leadline: Command, tmp_path: Path, *arguments: str) -> tuple[dict[str, Any], str]:
     out = tmp_path / "result"
-    done = leadline("run", "coherence", *arguments, "--blocks", "2", "--out", str(out), "--quiet")
+    done = leadline(
+        *("run", "coherence", *arguments, "--blocks", "1", "--out", str(out), "--quiet"), timeout=300
+    )
     assert done.returncode in (0, 3), done.stderr
     return json.loads(leadline("show", str(out), "--json").stdout), done.stdout
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
+import threading
 
 import pytest
 
@@ -13,6 +15,7 @@ from leadline.observe.socket_table import parse_messages, parse_socket, sockets_
 from leadline.observe.wire_reader import WIRE
 
 _AMOUNT_BYTES = 300_000
+_CLONE_FILES = 0x400
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
@@ -32,6 +35,28 @@ def test_socket_of_this_process_has_the_bytes_that_it_carried() -> None:
         assert inode in sockets_of(os.getpid())
         (found,) = [one for one in tcp_sockets() if one.inode == inode]
         assert (found.sent_bytes - 1000, found.received_bytes) in ((0, 500), (1, 500))
+
+
+def test_socket_of_a_thread_with_a_table_of_its_own_is_found() -> None:
+    opened, looked = threading.Event(), threading.Event()
+    inodes: list[int] = []
+
+    def own_table() -> None:
+        ctypes.CDLL(None).unshare(_CLONE_FILES)
+        client, server = _pair()
+        with client, server:
+            inodes.append(os.fstat(client.fileno()).st_ino)
+            opened.set()
+            looked.wait(10)
+
+    thread = threading.Thread(target=own_table)
+    thread.start()
+    try:
+        assert opened.wait(10)
+        assert inodes[0] in sockets_of(os.getpid())
+    finally:
+        looked.set()
+        thread.join()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="sockets are followed to their end by root only")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from leadline.run.model import Outcome
 
 _KINDS = {"kernel-ceph": "ceph", "kernel-nfs": "nfs", "kernel-smb": "smb"}
-_GOOD_ENOUGH = (0, 3)  # 3: some cell is INVALID or a mount is not there; its rows say so
 _POLL_S = 0.2
 _END_GRACE_S = 30.0
 NOT_DONE = "its client is a guest's kernel, and no guest measured it (--guest, of a lab with --bridge)"
@@ -59,12 +59,18 @@ def run_in_guest(lab: str, out: Path, study: str, options: Sequence[str], stop: 
         *("--out", str(place / GUEST), "--quiet"),
     ]
     process = subprocess.Popen(command, stdout=sys.stderr.fileno(), cwd=place)
-    while process.poll() is None:
-        try:
+    while process.poll() is None and not stop():
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_POLL_S)
-        except subprocess.TimeoutExpired:
-            if stop():
-                process.terminate()
+    _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """A guest that does not end when asked is killed; `leadline lab down` removes what it leaves."""
+    for ask in (process.terminate, process.kill):
+        if process.poll() is None:
+            ask()
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_END_GRACE_S)
 
 

@@ -54,7 +54,8 @@ class SocketReader:
             WIRE[0]: sum(one.sent_bytes for one in totals),
             WIRE[1]: sum(one.received_bytes for one in totals),
         }
-        return Counters(values, dict.fromkeys(WIRE, f"TCP sockets of process {self._pid}"))
+        source = f"TCP sockets of process {self._pid} (of one that was reset up to the last look)"
+        return Counters(values, dict.fromkeys(WIRE, source))
 
     def _look(self, wait_s: float) -> None:
         own = sockets_of(self._pid or 0)
@@ -66,8 +67,12 @@ class SocketReader:
         while self._ended is not None:
             ended = self._ended.take(wait_s if gone else 0.0)
             for one in ended:
-                if one.cookie in self._seen:
+                before = self._seen.get(one.cookie)
+                if before is None:
+                    continue
+                gone.discard(one.cookie)
+                if one.sent_bytes >= before.sent_bytes:
                     self._seen[one.cookie] = one
-                    gone.discard(one.cookie)
+                # A connection that was reset has lost its counts: those of the last look stand.
             if not ended:
                 return

@@ -121,10 +121,21 @@ class EndedSockets:
 
 
 def sockets_of(pid: int, proc: Path = Path("/proc")) -> set[int]:
-    """Inodes of the sockets that a process has open; empty where it is gone or not ours to see."""
+    """Inodes of the sockets that a process has open; empty where it is gone or not ours to see.
+
+    Each thread is asked: the engine's have tables of open files of their own.
+    """
+    inodes: set[int] = set()
+    with contextlib.suppress(OSError):
+        for task in (proc / str(pid) / "task").iterdir():
+            inodes |= _sockets_in(task / "fd")
+    return inodes
+
+
+def _sockets_in(directory: Path) -> set[int]:
     inodes = set()
     with contextlib.suppress(OSError):
-        for entry in (proc / str(pid) / "fd").iterdir():
+        for entry in directory.iterdir():
             with contextlib.suppress(OSError):
                 link = os.readlink(entry)  # noqa: PTH115 - a link into the kernel, no path
                 if link.startswith("socket:["):
