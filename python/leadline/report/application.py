@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from leadline.report import format as fmt
@@ -148,6 +148,7 @@ def application_json(view: ApplicationView) -> dict[str, Any]:
         ],
         "points": [_point(point) for point in view.points],
         "models": [_model(model) for model in view.models],
+        "stages": [asdict(span) for span in view.stages],
     }
 
 
