@@ -233,7 +233,7 @@ def _looks_wrong(first: str, second: str, where: str) -> str | None:
 def _load(step: str) -> None:
     """What a step needs of Python is loaded before its time begins."""
     if step == "download":
-        import http.client
+        import http.client  # noqa: F401
         import urllib.parse  # noqa: F401
     else:
         import hashlib  # noqa: F401
