@@ -61,6 +61,7 @@ def test_a_pipeline_written_from_its_document_alone_runs_and_is_compared(
     done = leadline(
         *("run", str(path), "--target", f"a={target}", "--target", f"b={second}", "--source", str(source)),
         *("--clients", "2", "--blocks", "2", "--out", str(out)),
+        timeout=400,
     )
     assert done.returncode in (0, 3), done.stderr
     assert list(target.iterdir()) == list(second.iterdir()) == []

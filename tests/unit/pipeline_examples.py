@@ -90,6 +90,7 @@ def stage_row(trial: str, place: int, name: str, start_s: float, end_s: float, *
         "interfaces": "{}",
         "details": "[]",
         "host_busy_share": 0.5,
+        "observed_ns": round((end_s - start_s) * S),
     }
     return StageRow(**{**values, **changes})
 

@@ -118,8 +118,8 @@ def test_a_stage_that_waits_for_nothing_here_is_called_neither() -> None:
     assert "bound by" not in text
 
 
-def test_a_stage_on_a_host_whose_cpus_are_all_busy_is_bound_by_cpu() -> None:
-    assert "encode is bound by CPU" in said(
+def test_a_stage_on_a_host_that_is_busy_with_something_else_is_said_to_wait_for_its_cpus() -> None:
+    assert "encode is bound by CPUs that were busy with something else" in said(
         one_trial(stage_row("a1", 1, "encode", 0, 10, cpu_user_ns=4 * 10**9, host_busy_share=0.99))
     )
 

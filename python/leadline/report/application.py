@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from leadline.report import format as fmt
@@ -249,6 +249,7 @@ def application_json(view: ApplicationView) -> dict[str, Any]:
         "tables": [table_json(table) for table in view.tables],
         "points": [_point(point) for point in view.points],
         "models": [_model(model) for model in view.models],
+        "stages": [asdict(span) for span in view.stages],
     }
 
 

@@ -132,7 +132,8 @@ def _row(
 ) -> StageRow:
     stage = job["pipeline"][one["place"] - 1]
     trace = traces.get((one["client"], one["place"]))
-    passes, passes_by = _passes(one, trace)
+    received = any(action["step"] == "download" for action in stage["actions"])
+    passes, passes_by = (None, None) if received else _passes(one, trace)
     return StageRow(
         trial=job["trial"],
         **{name: one[name] for name in ("client", "place", "stage", "state", "error", "started_unix_ns")},
@@ -151,12 +152,12 @@ def _row(
         enlarges=bool(stage["width"] and job["source_width"] and stage["width"] > job["source_width"]),
         interfaces=json.dumps(one["interfaces"]),
         details=json.dumps(one["details"]),
-        host_busy_share=one["host_busy_share"],
+        **{name: one[name] for name in ("host_busy_share", "observed_ns")},
     )
 
 
 def _passes(one: Mapping[str, Any], trace: StageTrace | None) -> tuple[float | None, str | None]:
-    """How often a stage read its inputs; one that receives them from elsewhere reads nothing."""
+    """How often a stage read its inputs."""
     size = one["input_bytes"]
     if not size or not one["inputs"]:
         return None, None

@@ -79,6 +79,7 @@ class Client:
         started = min((one["begun_ns"] for one in accounts), default=begun)
         ended = max((one["ended_ns"] for one in accounts), default=begun)
         after, busy = _interfaces(), _busy_share(cpus, _cpus())
+        observed_ns = time.monotonic_ns() - begun
         settled = self._settle(directory, inputs) if error is None else 0
         self._files[stage["stage"]] = output
         self._append(
@@ -97,6 +98,7 @@ class Client:
                 "inputs": [str(path) for path in inputs],
                 "interfaces": _change(before, after),
                 "host_busy_share": busy,
+                "observed_ns": observed_ns,
                 "details": details,
                 **_sums(accounts),
             }

@@ -29,7 +29,8 @@ class StageRow:
     and the seconds are of files on the target alone, by the trace, and None without one. `passes` is how
     often the stage read its inputs; `passes_by`: whether the trace or the calls tell it.
     `settle_ns` is how long syncing and dropping what it left in the page cache took, after its end.
-    `host_busy_share` is of all CPUs of the host, whoever used them.
+    `host_busy_share` is of all CPUs of the host, whoever used them; it and `interfaces` were observed for
+    `observed_ns`, which is somewhat longer than the stage.
     `interfaces` (name -> received and sent bytes and packets) and `details` (what steps said) are JSON.
     """
 
@@ -61,6 +62,7 @@ class StageRow:
     interfaces: str
     details: str
     host_busy_share: float | None
+    observed_ns: int
 
     @property
     def seconds(self) -> float:

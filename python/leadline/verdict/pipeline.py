@@ -304,7 +304,7 @@ def _interface_rate(name: str, key: str) -> Callable[[StageRow], float | None]:
     def rate(row: StageRow) -> float | None:
         moved = json.loads(row.interfaces).get(name, {}).get(key, 0)
         factor = _BITS if key.endswith("_bytes") else 1
-        return float(factor * moved) / row.seconds if row.seconds > 0 else None
+        return float(factor * moved) / (row.observed_ns / 1e9) if row.observed_ns else None
 
     return rate
 

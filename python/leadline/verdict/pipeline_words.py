@@ -92,6 +92,7 @@ def _listed(names: Sequence[str]) -> str:
 def _bound(line: Line, name: str) -> Iterator[Statement]:
     """Which stages wait for CPUs, and which for files."""
     by_cpu: dict[str, str] = {}
+    by_others: dict[str, str] = {}
     by_files: dict[str, str] = {}
     limit = thresholds()
     for stage in (one.stage for one in line.job.pipeline):
@@ -110,12 +111,18 @@ def _bound(line: Line, name: str) -> Iterator[Statement]:
             f"{stage}: {io:.0%} of its time in calls on files of the target, {cpus:.2g} CPUs busy with it;"
             f" the host's were busy {host:.0%} of the time"
         )
-        computes = cpus >= limit["cpu_share"] or host >= limit["host_busy_share"]
-        if computes and io <= limit["io_share_max"]:
+        if io <= limit["io_share_max"] and cpus >= limit["cpu_share"]:
             by_cpu[stage] = words
+        elif io <= limit["io_share_max"] and host >= limit["host_busy_share"]:
+            by_others[stage] = words
         elif io >= limit["io_share_min"]:
             by_files[stage] = words
-    for found, words in ((by_cpu, "bound by CPU"), (by_files, "bound by reading, writing and metadata")):
+    bounds = (
+        (by_cpu, "bound by CPU"),
+        (by_others, "bound by CPUs that were busy with something else, not by files of the target"),
+        (by_files, "bound by reading, writing and metadata"),
+    )
+    for found, words in bounds:
         if found:
             verb = "is" if len(found) == 1 else "are"
             text = f"{name}: {_listed(list(found))} {verb} {words}."
