@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from leadline.errors import LabError
@@ -182,10 +183,30 @@ def _make_osd(builder: Builder) -> int:
 
 
 def _make_pools(builder: Builder) -> None:
-    ceph, spec = builder.ceph, builder.spec
+    """Side by side: each answer of the monitor waits for the next round of its maps."""
+    chains: tuple[Callable[[Builder], None], ...] = (
+        _make_file_system,
+        _make_erasure_pool,
+        partial(_make_library_pool, name=OBJECT_POOL),
+        partial(_make_library_pool, name=STRIPED_POOL),
+    )
+    with ThreadPoolExecutor(max_workers=len(chains)) as pool:
+        for made in [pool.submit(chain, builder) for chain in chains]:
+            made.result()
+    builder.ceph.run("fs", "add_data_pool", FILE_SYSTEM, ERASURE_POOL)
+    spec = builder.spec
+    builder.say(f"pools made: {REPLICAS} replicas, erasure-coded {spec.erasure_k}+{spec.erasure_m}")
+
+
+def _make_file_system(builder: Builder) -> None:
+    ceph = builder.ceph
     ceph.run("osd", "pool", "create", META_POOL, str(META_PGS), "--size", str(REPLICAS))
     ceph.run("osd", "pool", "create", DATA_POOL, str(DATA_PGS), "--size", str(REPLICAS))
     ceph.run("fs", "new", FILE_SYSTEM, META_POOL, DATA_POOL)
+
+
+def _make_erasure_pool(builder: Builder) -> None:
+    ceph, spec = builder.ceph, builder.spec
     profile = f"k{spec.erasure_k}m{spec.erasure_m}"
     ceph.run(
         "osd", "erasure-code-profile", "set", profile,
@@ -193,11 +214,11 @@ def _make_pools(builder: Builder) -> None:
     )  # fmt: skip
     ceph.run("osd", "pool", "create", ERASURE_POOL, str(ERASURE_PGS), str(ERASURE_PGS), "erasure", profile)
     ceph.run("osd", "pool", "set", ERASURE_POOL, "allow_ec_overwrites", "true")
-    ceph.run("fs", "add_data_pool", FILE_SYSTEM, ERASURE_POOL)
-    for pool in (OBJECT_POOL, STRIPED_POOL):
-        ceph.run("osd", "pool", "create", pool, str(OBJECT_PGS), "--size", str(REPLICAS))
-        ceph.run("osd", "pool", "application", "enable", pool, "leadline")
-    builder.say(f"pools made: {REPLICAS} replicas, erasure-coded {spec.erasure_k}+{spec.erasure_m}")
+
+
+def _make_library_pool(builder: Builder, name: str) -> None:
+    builder.ceph.run("osd", "pool", "create", name, str(OBJECT_PGS), "--size", str(REPLICAS))
+    builder.ceph.run("osd", "pool", "application", "enable", name, "leadline")
 
 
 def _is_clean(state: ClusterState) -> bool:
