@@ -75,6 +75,11 @@ FORWARD(void *, mmap, (void *at, size_t bytes, int how, int flags, int fd, off_t
         (at, bytes, how, flags, fd, from))
 FORWARD(void *, mmap64, (void *at, size_t bytes, int how, int flags, int fd, off_t from),
         (at, bytes, how, flags, fd, from))
+FORWARD(int, dup, (int fd), (fd))
+FORWARD(void *, fdopen, (int fd, const char *mode), (fd, mode))
+FORWARD(int, fclose, (void *stream), (stream))
+FORWARD(size_t, fread, (void *into, size_t size, size_t count, void *stream), (into, size, count, stream))
+FORWARD(int, fseeko, (void *stream, off_t offset, int whence), (stream, offset, whence))
 FORWARD(void *, opendir, (const char *path), (path))
 FORWARD(void *, fdopendir, (int fd), (fd))
 FORWARD(int, closedir, (void *directory), (directory))

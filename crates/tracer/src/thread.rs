@@ -151,7 +151,7 @@ pub fn enter_idle() -> Option<Entered> {
     // SAFETY: a state is never unmapped; in a child of a fork it is all zeros. The places of a thread without a
     // state, and of the child of a vfork, have this one word. While it is IDLE only its thread writes it.
     let (state, word) = unsafe {
-        let state = &*(&raw const (*current).state);
+        let state = &(*current).state;
         (state, state.as_ptr().read())
     };
     if word == IDLE {
@@ -171,7 +171,7 @@ fn enter_first(thread: *mut Thread) -> Option<Entered> {
         return None;
     }
     // SAFETY: as in `enter`.
-    if unsafe { &*(&raw const (*thread).state) }.load(Relaxed) == BUSY {
+    if unsafe { &(*thread).state }.load(Relaxed) == BUSY {
         // A signal handler interrupted the recording of a call with one of its own.
         let process = process::existing()?;
         process::count(chunks::header(process), lost::NESTED);

@@ -29,7 +29,7 @@ macro_rules! hook {
             const CALL: leadline_record::trace::Call = crate::hooks::call_of!($name $($call)?);
             #[inline(always)]
             unsafe fn timed(
-                clock: crate::clock::Clock, real: *mut core::ffi::c_void, $($argument: $type),*
+                (clock, real): (crate::clock::Clock, *mut core::ffi::c_void), $($argument: $type),*
             ) -> $return {
                 let real: unsafe extern "C" fn($($type),*) -> $return =
                     // SAFETY: the real function of this name has this type.
@@ -59,7 +59,7 @@ macro_rules! hook {
                     return crate::symbols::missing();
                 }
                 // SAFETY: as for the function itself.
-                unsafe { timed(crate::clock::Clock::Either, real, $($argument),*) }
+                unsafe { timed((crate::clock::Clock::Either, real), $($argument),*) }
             }
             let real = crate::symbols::timed_by_counter(CALL);
             // SAFETY: as for the function itself.
@@ -67,7 +67,7 @@ macro_rules! hook {
                 if real.is_null() {
                     by_either($($argument),*)
                 } else {
-                    timed(crate::clock::Clock::Counter, real, $($argument),*)
+                    timed((crate::clock::Clock::Counter, real), $($argument),*)
                 }
             }
         }

@@ -90,7 +90,7 @@ fn append_plain(into: &mut [u8; PATH_ROOM], used: usize, text: &[u8]) -> Option<
         (slash_before, dot_before) = (after_slash >> STEP & 1, after_dot >> STEP & 1);
     }
     // An end that falls between two steps.
-    (text.len() % STEP != 0 || slash_before | dot_before == 0).then_some(end)
+    (!text.len().is_multiple_of(STEP) || slash_before | dot_before == 0).then_some(end)
 }
 
 /// Copies up to a step of bytes; where slashes and dots are among them, as bits.
