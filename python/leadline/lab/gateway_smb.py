@@ -26,7 +26,6 @@ disable spoolss = yes
 load printers = no
 printcap name = /dev/null
 server min protocol = SMB2_10
-log file = {log}
 max log size = {log_size}
 pid directory = {base}/pid
 private dir = {base}/private
@@ -59,7 +58,6 @@ def _prepare(place: Place) -> Launch:
         guest=_GUEST,
         port=place.port,
         address=place.spec.address,
-        log=place.paths.log(place.name),
         log_size=_LOG_KIBIBYTES_MAX,
         base=place.sockets,
         share=SHARE,
@@ -68,7 +66,12 @@ def _prepare(place: Place) -> Launch:
     )
     configuration = place.directory / "smb.conf"
     write_private(configuration, text)
-    return Launch([require_program("smbd"), "-F", "--no-process-group", "-s", str(configuration)])
+    # Told only by its configuration, it makes a log in /var/log first; its name in the directory is its own.
+    log = place.sockets / "log.smbd"
+    log.unlink(missing_ok=True)
+    log.symlink_to(place.paths.log(place.name))
+    server = [require_program("smbd"), "-F", "--no-process-group", "-l", str(place.sockets)]
+    return Launch([*server, "-s", str(configuration)])
 
 
 GATEWAY = Gateway(
