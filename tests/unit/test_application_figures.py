@@ -19,7 +19,7 @@ from leadline.analysis.metrics import default_metrics, known_metrics, metric_kin
 from leadline.analysis.statistics import arithmetic_mean
 from leadline.plan import PlannedCell
 from leadline.report import charts
-from leadline.report.application import printed_tables
+from leadline.report.application import printed_view
 from leadline.report.markdown import to_markdown
 from leadline.report.page import to_html
 from leadline.report.redact import redacted
@@ -154,7 +154,7 @@ def test_the_documents_tables_are_all_there() -> None:
     share = tables["reading_and_writing"].rows[1].values[1]
     assert share.value == pytest.approx(66.6 / 832.3)
     assert share.blocks == 3
-    printed = {table.title: table for table in printed_tables(view)}
+    printed = {table.title: table for table in printed_view(view)}
     assert printed["Run times compared"].units == ("min", "min")
 
 

@@ -132,7 +132,7 @@ def test_built_in_studies_are_valid(name: str) -> None:
         (GOOD + "compare:\n  margin: 5\n", 6, "compare.margin", "not a percentage", "5%"),
         (GOOD + "targets: {a: /x}\ncompare:\n  base: b\n", 7, "compare.base", "no target", "known are a"),
         (GOOD + "targets:\n  A: /x\n", 6, "targets.A", "no name of a target", "a-z"),
-        (GOOD + "targets:\n  a: s3://bucket\n", 6, "targets.a", "not available", "path"),
+        (GOOD + "targets:\n  a: s3://bucket\n", 6, "targets.a", "endpoint= is missing", "leadline engines s3"),
         (GOOD + "targets:\n  a: gopher://x\n", 6, "targets.a", "no scheme", "null://"),
         (GOOD + "observe:\n  interval: 1ms\n", 6, "observe.interval", "out of range", "100ms"),
         (GOOD + "limits:\n  reserve: 120%\n", 6, "limits.reserve", "not a percentage", "5%"),
