@@ -147,7 +147,9 @@ impl Volume {
     }
 
     fn unlink(&self, py: Python<'_>, directory: &str, name: &str) -> PyResult<()> {
-        self.named(py, "unlink", directory, name, |names, name| names.unlink(name))
+        self.named(py, "unlink", directory, name, |names, name| {
+            names.unlink(name)
+        })
     }
 
     fn remove_directory(&self, py: Python<'_>, directory: &str, mark: &str) -> PyResult<()> {
