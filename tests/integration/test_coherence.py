@@ -57,7 +57,7 @@ def test_two_directories_that_have_nothing_in_common_are_said_not_to(
     limits = ("--set", "repetitions=1", "--set", "give_up=200ms")
     found, _ = _run(leadline, tmp_path, "--target", f"a={target}", "--target", f"b={other}", *limits)
     states = {cell["id"]: cell["validity"]["state"] for cell in found["cells"]}
-    assert states["a.coherence_to_b"] == "NOT_RUN"
+    assert states["a.coherence_to_b"] == "INVALID"
     codes = next(cell for cell in found["cells"] if cell["id"] == "a.coherence_to_b")["validity"]["codes"]
     assert any("name the same directory by both ways" in code["evidence"] for code in codes)
     assert list(target.iterdir()) == []

@@ -109,13 +109,24 @@ def job(directory: str, location: str | None, engine: str, **changes: Any) -> st
     return json.dumps({**plain, **own, **changes})
 
 
-def wait_for_text(file: Path, text: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
+def wait_for_trial(out: Path, process: subprocess.Popen[str], seconds: float = 60) -> None:
+    """Returns when a trial of the run has started; fails when the run ends before."""
+    file, end = out / "events.jsonl", time.monotonic() + seconds
     while time.monotonic() < end:
-        if file.exists() and text in file.read_text():
+        if file.exists() and '"trial_started"' in file.read_text():
             return
+        assert process.poll() is None, process.communicate()[1]
         time.sleep(0.02)
-    raise AssertionError(f"{file} had no {text!r} within {seconds} s")
+    raise AssertionError(f"no trial had started within {seconds} s")
+
+
+def long_study(tmp_path: Path, runtime: str) -> Path:
+    path = tmp_path / "long.yaml"
+    path.write_text(
+        "format: leadline.study/1\nblocks: 1\nlimits: {reserve: 1M}\nworks:\n"
+        f"  long: {{rw: randrw, bs: 64k, size: 4M, runtime: {runtime}, time_based: true, iodepth: 4}}\n"
+    )
+    return path
 
 
 def start_run(study: Path, url: str, out: Path, *more: str) -> subprocess.Popen[str]:
@@ -211,7 +222,7 @@ def test_vector_reads_give_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("which", "place", "words"),
+    ("which", "where", "words"),
     [
         ("smb", "nothere", "check the share"),
         ("smb", "open/nothere", "check the share"),
@@ -220,10 +231,10 @@ def test_vector_reads_give_the_same_bytes(
     ],
 )
 def test_a_url_that_leads_nowhere_is_one_clear_error(
-    leadline: Command, small: Path, request: pytest.FixtureRequest, which: str, place: str, words: str
+    leadline: Command, small: Path, request: pytest.FixtureRequest, which: str, where: str, words: str
 ) -> None:
     served: Served = request.getfixturevalue(which)
-    done = leadline("plan", str(small), "--target", f"x={served.at(place)}")
+    done = leadline("plan", str(small), "--target", f"x={served.at(where)}")
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -278,12 +289,12 @@ def test_a_sync_that_the_library_lacks_is_refused_before_the_run(
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_is_ended_leaves_nothing_that_undo_does_not_remove(
-    served: Served, leadline: Command, small: Path, tmp_path: Path, how: signal.Signals
+    served: Served, leadline: Command, tmp_path: Path, how: signal.Signals
 ) -> None:
     out = tmp_path / "r"
-    process = start_run(small, served.url, out, "--set", "runtime=20s")
+    process = start_run(long_study(tmp_path, "20s"), served.url, out)
     try:
-        wait_for_text(out / "events.jsonl", '"trial_started"')
+        wait_for_trial(out, process)
     finally:
         process.send_signal(how)
         process.wait(60)
@@ -294,11 +305,11 @@ def test_a_run_that_is_ended_leaves_nothing_that_undo_does_not_remove(
 
 
 def test_a_server_that_stops_answering_ends_the_trial_by_its_deadline(
-    place: Path, leadline: Command, small: Path, tmp_path: Path, served: Served
+    leadline: Command, tmp_path: Path, served: Served
 ) -> None:
     out = tmp_path / "r"
-    process = start_run(small, served.url, out, "--set", "runtime=3s", "--grace", "1s")
-    wait_for_text(out / "events.jsonl", '"trial_started"')
+    process = start_run(long_study(tmp_path, "3s"), served.url, out, "--grace", "1s")
+    wait_for_trial(out, process)
     family = [served.process.pid, *(child.pid for child in psutil.Process(served.process.pid).children(True))]
     for pid in family:
         os.kill(pid, signal.SIGSTOP)

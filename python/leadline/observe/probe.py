@@ -83,9 +83,17 @@ def _open_temporary(path: str, flags: int) -> int:
     name = str(Path(path, f".leadline-probe-{secrets.token_hex(8)}"))
     os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     try:
-        return os.open(name, os.O_RDWR | os.O_CLOEXEC | flags)
-    finally:
+        descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC | flags)
+    except OSError:
         os.unlink(name)  # noqa: PTH108 - the name may hold bytes that are no text
+        raise
+    try:
+        os.unlink(name)  # noqa: PTH108
+    except OSError:  # a file system that removes no open file
+        os.close(descriptor)
+        os.unlink(name)  # noqa: PTH108
+        raise
+    return descriptor
 
 
 def _direct(path: str) -> dict[str, Any]:
