@@ -1,7 +1,7 @@
 """Stands between an NFS client and its server, and counts the calls that are in flight on a connection.
 
-Calls and answers follow each other as records of RFC 5531, section 11: a word with the length, its highest
-bit set on the last fragment.
+Calls and answers follow each other as records (RFC 5531, 11): a word with the length, its highest bit
+set on the last fragment.
 """
 
 from __future__ import annotations

@@ -36,14 +36,17 @@ Urls = dict[str, str]
 
 @pytest.fixture(scope="module")
 def urls(lab: leadline_lab.Lab) -> Iterator[Urls]:
-    """The two ways' URLs, with what they need in the environment."""
+    """The ways' URLs, both versions of NFS, with what they need in the environment."""
     ways = {target.way: target for target in lab.targets()}
     for way in ("nfs", "s3"):
         assert not ways[way].reason, ways[way].reason
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ways["s3"].variables.items():
             patch.setenv(name, value)
-        yield {"nfs": ways["nfs"].where, "s3": f"{ways['s3'].where}&object_size=1M"}
+        export, _, chosen = ways["nfs"].where.partition("?")
+        assert "version=3" in chosen
+        s3 = f"{ways['s3'].where}&object_size=1M"
+        yield {"nfs": f"{export}?version=4", "nfs3": f"{export}?{chosen}", "s3": s3}
 
 
 def options(urls: Urls) -> tuple[str, ...]:
@@ -55,6 +58,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("study") / "small.yaml"
     path.write_text(STUDY)
     return path
+
+
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A study of one work, for what ends it."""
+    path = tmp_path_factory.mktemp("reading") / "reading.yaml"
+    path.write_text("".join(line for line in STUDY.splitlines(keepends=True) if "m: {rw" not in line))
+    return str(path)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +116,7 @@ def s3cmd(endpoint: str, *arguments: str) -> str:
 def test_every_byte_read_back_is_the_byte_that_was_written(result: Result) -> None:
     trials = result.trials()
     assert {trial.state for trial in trials} == {"complete"}
-    assert len(trials) == 2 * 3
+    assert len(trials) == 3 * 3
     assert all(trial.verified_blocks > 0 for trial in trials if trial.read_operations)
 
 
@@ -114,6 +125,7 @@ def test_the_targets_know_what_they_are_on(result: Result, leadline: Command) ->
     words = {target["name"]: (target["access"], target["words"]) for target in shown["targets"]}
     assert words["nfs"][0] == "libnfs"
     assert "NFS version 4" in words["nfs"][1]
+    assert "NFS version 3" in words["nfs3"][1]
     assert words["s3"][0] == "s3"
     assert "bucket leadline" in words["s3"][1]
     assert "objects of 1 MiB" in words["s3"][1]
@@ -141,13 +153,17 @@ def job(directory: str, location: str, engine: str, **changes: Any) -> str:
     return json.dumps({**plain, **changes})
 
 
-def test_a_byte_flipped_through_the_mount_is_found_through_nfs(lab: leadline_lab.Lab, urls: Urls) -> None:
+@pytest.mark.parametrize("way", ["nfs", "nfs3"])
+def test_a_byte_flipped_through_the_mount_is_found_through_nfs(
+    lab: leadline_lab.Lab, urls: Urls, way: str
+) -> None:
     """One job's file by two ways is the same; ceph-fuse harms what libnfs wrote."""
-    volume = _core.Volume(urls["nfs"])
-    volume.make_directory("/flip-nfs")
-    directory = exported(lab) / "flip-nfs"
+    name = f"/flip-{way}"
+    volume = _core.Volume(urls[way])
+    volume.make_directory(name)
+    directory = exported(lab) / name[1:]
     try:
-        words = job("/flip-nfs", urls["nfs"], "libnfs")
+        words = job(name, urls[way], "libnfs")
         _core.layout(words)
         mounted = json.loads(job(str(directory), "", "psync", iodepth=1, direct=False, prefix="other"))
         del mounted["location"]
@@ -166,8 +182,8 @@ def test_a_byte_flipped_through_the_mount_is_found_through_nfs(lab: leadline_lab
         assert found["mismatches"][0]["offset"] == 1 << 20
     finally:
         (directory / "other.0.0").unlink(missing_ok=True)
-        volume.remove_files("/flip-nfs", "", 30.0)
-        volume.remove_directory("/flip-nfs", ".leadline")
+        volume.remove_files(name, "", 30.0)
+        volume.remove_directory(name, ".leadline")
 
 
 def test_a_byte_flipped_by_s3cmd_is_found(urls: Urls, tmp_path: Path) -> None:
@@ -193,7 +209,7 @@ def test_a_byte_flipped_by_s3cmd_is_found(urls: Urls, tmp_path: Path) -> None:
 
 
 def place_of(url: str) -> tuple[tuple[str, int], str]:
-    host, _, path = url.removeprefix("nfs://").partition("/")
+    host, _, path = url.partition("?")[0].removeprefix("nfs://").partition("/")
     server, _, port = host.partition(":")
     return (server, int(port)), path
 
@@ -232,13 +248,13 @@ def running(out: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_a_connection_that_is_cut_is_a_clear_error_and_the_result_is_whole(
-    urls: Urls, study: Path, tmp_path: Path, leadline: Command
+    urls: Urls, reading: str, tmp_path: Path, leadline: Command
 ) -> None:
     server, path = place_of(urls["nfs"])
     out = tmp_path / "r"
     with between(server) as (proxy, port):
         url = f"nfs://127.0.0.1:{port}/{path}"
-        process = running(out, str(study), "--target", f"n={url}", "--set", "runtime=20s")
+        process = running(out, reading, "--target", f"n={url}", "--set", "runtime=30s")
         seen = proxy.answers
         end = time.monotonic() + 30
         while proxy.answers < seen + 20 and time.monotonic() < end:
@@ -266,11 +282,11 @@ def test_a_run_that_is_killed_leaves_what_undo_removes(
 
 
 def test_a_server_that_stops_answering_ends_the_trial_by_its_deadline(
-    urls: Urls, lab: leadline_lab.Lab, study: Path, tmp_path: Path, leadline: Command
+    urls: Urls, lab: leadline_lab.Lab, reading: str, tmp_path: Path, leadline: Command
 ) -> None:
     out = tmp_path / "r"
     server = next(daemon.pid for daemon in lab.status().daemons if "nfs" in daemon.name)
-    arguments = (str(study), *options(urls)[:2], "--set", "runtime=4s", "--grace", "2s")
+    arguments = (reading, *options(urls)[:2], "--set", "runtime=4s", "--grace", "2s")
     process = running(out, *arguments)
     os.kill(server, signal.SIGSTOP)
     try:

@@ -17,6 +17,8 @@ from s3_server import BUCKET, Service, error, serving
 from support import Command, command_line
 
 SECRET = "do-not-print-this-secret"  # noqa: S105 - of no service
+# What the journal has when a trial did not end well.
+ENDED = ('"trial_finished"', '"trial_failed"', '"trial_not_run"', '"target_lost"')
 STUDY = """
 format: leadline.study/1
 blocks: 1
@@ -280,6 +282,11 @@ def test_a_service_that_stops_answering_ends_the_trial_by_its_deadline(
     while found.asked["get"] + found.asked["put"] < 20 and time.monotonic() < end:
         time.sleep(0.02)
     found.stalls.set()
+    journal, end = out / "events.jsonl", time.monotonic() + 60
+    while not any(word in journal.read_text() for word in ENDED) and time.monotonic() < end:
+        time.sleep(0.1)
+    # Removing would wait for the service as well.
+    found.stalls.clear()
     _, errors = process.communicate(timeout=110)
     assert process.returncode not in (0, None), errors
     assert "deadline" in errors or "no answer" in errors, errors

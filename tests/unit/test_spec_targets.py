@@ -46,6 +46,7 @@ def test_targets_keep_their_order() -> None:
         ("a=cephfs://pool/x", "three slashes", "leadline engines cephfs"),
         ("a=rados://", "the pool is missing", "leadline engines rados"),
         ("a=rados://pool?sice=4M", "no option", "leadline engines rados"),
+        ("a=nfs://h:x/e", "the port is no number", "leadline engines nfs"),
         ("a=cefs://x", "no scheme", "did you mean"),
         ("a=http://x", "no scheme", "null://"),
         ("a=null://x", "nothing after it", "null://"),

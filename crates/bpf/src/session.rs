@@ -149,9 +149,9 @@ impl Session {
     }
 
     fn insert(&mut self, tid: u32, thread: &Thread) -> Result<(), BpfError> {
-        self.threads.insert(tid, thread, 0).map_err(|error| {
-            BpfError::failed(&format!("process {tid} cannot be followed"), &error)
-        })
+        self.threads
+            .insert(tid, thread, 0)
+            .map_err(|error| BpfError::failed(&format!("process {tid} cannot be followed"), &error))
     }
 
     /// Detaches, and gives what was counted. Times count from `started_monotonic_ns`.

@@ -60,9 +60,9 @@ pub enum EngineName {
     Libcephfs,
     Radosstriper,
     Libsmbclient,
-    Xrootd,
     Libnfs,
     S3,
+    Xrootd,
 }
 
 impl EngineName {
@@ -82,9 +82,9 @@ impl EngineName {
             Self::Libcephfs => "libcephfs",
             Self::Radosstriper => "radosstriper",
             Self::Libsmbclient => "libsmbclient",
-            Self::Xrootd => "xrootd",
             Self::Libnfs => "libnfs",
             Self::S3 => "s3",
+            Self::Xrootd => "xrootd",
         }
     }
 

@@ -27,7 +27,7 @@ pub mod random;
 pub mod replay;
 pub mod runner;
 mod s3;
-pub mod schemes;
+pub mod scheme;
 pub mod sizes;
 pub mod source;
 pub mod summary;

@@ -1,6 +1,4 @@
 //! Where I/O goes when it is not a mounted path: a URL, read and checked. Touches nothing.
-//!
-//! Every scheme says its own options, so that they are listed, checked and explained from one table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::EngineError;
 use crate::job::EngineName;
-pub use crate::schemes::{Choice, Kind, SCHEMES, Scheme};
+use crate::scheme::{Kind, SCHEMES, Scheme};
 
 /// A URL that was read: `container` is the pool (`rados`), `path` what follows it, without `/` at either end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +45,11 @@ impl Location {
                 known.join(", ")
             )));
         };
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        if url.chars().any(char::is_control) {
+            return Err(refuse(format!("{url:?} holds a control character")));
+        }
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let authority = place.split('/').next().unwrap_or_default();
         if authority
             .rsplit_once('@')
             .is_some_and(|(user, _)| user.contains(':'))
@@ -56,10 +58,6 @@ impl Location {
                 "{name}://…: a password has no place in a URL; see `leadline engines {name}` for where it has one"
             )));
         }
-        if url.chars().any(char::is_control) {
-            return Err(refuse(format!("{url:?} holds a control character")));
-        }
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (container, path) = place.split_once('/').unwrap_or((place, ""));
         let location = Self {
             url: url.to_owned(),

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use leadline_engine::location::{Location, SCHEMES};
+use leadline_engine::location::Location;
+use leadline_engine::scheme::SCHEMES;
 use leadline_engine::volume::names::Names;
 use leadline_engine::volume::{self, Outcome, VolumeError};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -147,7 +148,9 @@ impl Volume {
     }
 
     fn unlink(&self, py: Python<'_>, directory: &str, name: &str) -> PyResult<()> {
-        self.named(py, "unlink", directory, name, |names, name| names.unlink(name))
+        self.named(py, "unlink", directory, name, |names, name| {
+            names.unlink(name)
+        })
     }
 
     fn remove_directory(&self, py: Python<'_>, directory: &str, mark: &str) -> PyResult<()> {

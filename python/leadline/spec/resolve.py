@@ -85,6 +85,14 @@ def resolve(
     work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
 ) -> Resolved:
     """The job of one work on one target. Raises SpecError for what this target cannot do."""
+    other = _resolve_other(work, options, target, facts, around)
+    return _resolve_data(work, options, target, facts, around) if other is None else other
+
+
+def _resolve_other(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved | None:
+    """A work that is no job that moves data of its own; None where it is one."""
     if options.command is not None:
         from leadline.spec.resolve_application import resolve_application
 
@@ -99,6 +107,12 @@ def resolve(
         return resolve_coherence(work, options, target, facts)
     if options.operations is not None:
         return _resolve_metadata(work, options, target, facts)
+    return None
+
+
+def _resolve_data(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved:
     if options.rw is None:
         fail(work, target, "rw", "the work does not say what it does", "add rw")
     if options.verify and facts.access == "null":

@@ -20,7 +20,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::location::{Location, SCHEMES};
+use crate::location::Location;
+use crate::scheme::SCHEMES;
 use crate::sys::file::OpenHow;
 
 /// What an operation does. The order is that of every array indexed by direction.

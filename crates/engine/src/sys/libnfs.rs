@@ -197,10 +197,10 @@ fn text(value: &str) -> CString {
     CString::new(value).unwrap_or_default()
 }
 
-/// The library's own errno where it has none: a lost or refused connection, a call that was cut off.
+/// The library has no errno for a lost or refused connection and for a call that was cut off with it.
 fn errno_of(error: c_int) -> i32 {
     match -error {
-        libc::EFAULT | libc::EINTR => libc::EIO,
+        libc::EFAULT | libc::EINTR => libc::ENOTCONN,
         errno if errno > 0 => errno,
         _ => libc::EIO,
     }

@@ -180,9 +180,9 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
         EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
         EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
         EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
-        EngineName::Xrootd => Arc::new(Server::connect(location)?),
         EngineName::Libnfs => Arc::new(Export::connect(location)?),
         EngineName::S3 => Arc::new(Bucket::connect(location)?),
+        EngineName::Xrootd => Arc::new(Server::connect(location)?),
         engine => {
             let name = engine.name();
             return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)

@@ -66,7 +66,7 @@ extern "C" fn compound_ended(_rpc: Handle, status: c_int, data: *mut c_void, own
             }
         }
         3 => -i64::from(libc::ETIMEDOUT),
-        _ => -i64::from(libc::EIO),
+        _ => -i64::from(libc::ENOTCONN),
     };
     ticket.end(result);
 }

@@ -1,4 +1,5 @@
-//! The ways to reach storage without a mount: one table, from which options are checked, listed and explained.
+//! The ways to reach storage without a mount: each scheme with its engine, library and options, in one table, from
+//! which they are listed, checked and explained.
 
 use serde::Serialize;
 
@@ -10,7 +11,6 @@ use crate::sys::librados::Librados;
 use crate::sys::libradosstriper::Libradosstriper;
 use crate::sys::libsmbclient::Libsmbclient;
 use crate::sys::xrootd::Xrootd;
-
 /// How an option is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -209,6 +209,30 @@ pub const SCHEMES: &[Scheme] = &[
         operations: Operation::ALL,
     },
     Scheme {
+        name: "nfs",
+        engine: EngineName::Libnfs,
+        example: "nfs://server:2049/export/directory?version=4",
+        words: "an NFS export through libnfs, asynchronous, without the kernel and its cache",
+        package: "libnfs13",
+        choices: NFS,
+        operations: Operation::ALL,
+    },
+    Scheme {
+        name: "s3",
+        engine: EngineName::S3,
+        example: "s3://bucket/prefix?endpoint=http://host:7480&object_size=4M",
+        words: "objects of an S3 bucket by HTTP, asynchronous: PUT, multi-part upload, ranged GET",
+        package: "",
+        choices: S3,
+        operations: &[
+            Operation::Create,
+            Operation::Stat,
+            Operation::Readdir,
+            Operation::Unlink,
+            Operation::FirstByte,
+        ],
+    },
+    Scheme {
         name: "root",
         engine: EngineName::Xrootd,
         example: "root://host:1094//directory?timeout=60",
@@ -241,30 +265,6 @@ pub const SCHEMES: &[Scheme] = &[
             },
         ],
         operations: Operation::ALL,
-    },
-    Scheme {
-        name: "nfs",
-        engine: EngineName::Libnfs,
-        example: "nfs://server:2049/export/directory?version=4",
-        words: "an NFS export through libnfs, asynchronous, without the kernel and its cache",
-        package: "libnfs13",
-        choices: NFS,
-        operations: Operation::ALL,
-    },
-    Scheme {
-        name: "s3",
-        engine: EngineName::S3,
-        example: "s3://bucket/prefix?endpoint=http://host:7480&object_size=4M",
-        words: "objects of an S3 bucket by HTTP, asynchronous: PUT, multi-part upload, ranged GET",
-        package: "",
-        choices: S3,
-        operations: &[
-            Operation::Create,
-            Operation::Stat,
-            Operation::Readdir,
-            Operation::Unlink,
-            Operation::FirstByte,
-        ],
     },
 ];
 
