@@ -45,11 +45,7 @@ impl Location {
                 known.join(", ")
             )));
         };
-        if url.chars().any(char::is_control) {
-            return Err(refuse(format!("{url:?} holds a control character")));
-        }
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let authority = place.split('/').next().unwrap_or_default();
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
         if authority
             .rsplit_once('@')
             .is_some_and(|(user, _)| user.contains(':'))
@@ -58,6 +54,10 @@ impl Location {
                 "{name}://…: a password has no place in a URL; see `leadline engines {name}` for where it has one"
             )));
         }
+        if url.chars().any(char::is_control) {
+            return Err(refuse(format!("{url:?} holds a control character")));
+        }
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (container, path) = place.split_once('/').unwrap_or((place, ""));
         let location = Self {
             url: url.to_owned(),
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_password_in_a_url_is_refused_and_not_repeated() {
-        let words = refusal("smb://ann:secret@host/share");
+        let words = refusal("smb://ann:secret\t@host/share");
         assert!(words.contains("no place"), "{words}");
         assert!(!words.contains("secret"), "{words}");
     }
