@@ -133,8 +133,16 @@ impl Server {
             (false, true) => (How::Write, "open"),
             (false, false) => (How::Read, "open"),
         };
-        File::open(&self.url(path), how, self.timeout_s)
-            .map_err(|errno| self.failed(errno, operation, path))
+        File::open(&self.url(path), how, self.timeout_s).map_err(|errno| {
+            let failed = self.failed(errno, operation, path);
+            if how == How::Write && errno == -i64::from(libc::EEXIST) {
+                // XRootD's Ceph plug-in answers so.
+                return failed.with_remedy(
+                    "this server's storage writes new files only: use rw: write without overwrite, or read",
+                );
+            }
+            failed
+        })
     }
 
     /// One of a job's files; one that is not fresh must have its full size.
