@@ -88,7 +88,7 @@ def test_what_an_ended_trial_left_is_removed_with_its_directories(
 def test_a_path_that_is_not_there_is_the_trials_error(lab: leadline_lab.Lab, tmp_path: Path) -> None:
     summary = _core.run_trial(job("/nowhere", url(lab)), str(tmp_path / "record"))
     assert summary["state"] == "error"
-    assert summary["error"]["file"] == "/nowhere/tree.0"
+    assert summary["error"]["file"] in ("/nowhere/tree.0", "/nowhere/tree.1")  # whichever thread was first
     assert "No such file" in summary["error"]["message"]
 
 
