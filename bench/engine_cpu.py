@@ -248,6 +248,66 @@ def nfs(lab: Lab) -> Iterator[Work]:
     yield Work("nfs, 4 MiB writes", [writing, copies(lab, "nfs-cp", [command], LARGE, operations, shown)], {})
 
 
+def _whole_files(
+    lab: Lab, way: str, engine: str, peer: str, commands: dict[str, list[str]], shown: dict[str, str]
+) -> Iterator[Work]:
+    """Rows of a way whose own program moves whole files: `commands` by read and write, of DATA_BYTES."""
+    url, whole = lab.where[way], f"{peer} copies whole files in pieces of its own"
+    for rw in ("read", "write"):
+        yield Work(f"{way}, 4 KiB {rw}s", [trial(lab, url, engine, rw, SMALL)], {peer: whole})
+        own = trial(lab, url, engine, rw, LARGE)
+        moved = copies(lab, peer, [commands[rw]], LARGE, DATA_BYTES // LARGE, shown[rw])
+        yield Work(f"{way}, 4 MiB {rw}s", [own, moved], {})
+
+
+def smb(lab: Lab) -> Iterator[Work]:
+    """libsmbclient: Samba's own program, as the guest that the lab's share takes."""
+    plain = lab.where["smb"].removeprefix("smb://").partition("?")[0]
+    place, _, path = plain.partition("/")
+    share, _, inside = path.partition("/")
+    host, _, port = place.rpartition("@")[2].partition(":")
+    local = _some_file(lab)
+    file = f"{inside}/bench-read-4096k/data.0.0".lstrip("/")
+    words = ["smbclient", "-s", "/dev/null", "-p", port, "-N", f"//{host}/{share}", "-c"]
+    commands = {
+        "read": [*words, f"get {file} {lab.local / 'copied'}"],
+        "write": [*words, f"put {local} {inside}/bench-smbclient".replace(" /", " ")],
+    }
+    shown = {rw: f"smbclient -N //SERVER/SHARE -c '{'get' if rw == 'read' else 'put'} …'" for rw in commands}
+    return _whole_files(lab, "smb", "libsmbclient", "smbclient", commands, shown)
+
+
+def xrootd(lab: Lab) -> Iterator[Work]:
+    """XRootD's client: its own program."""
+    place = lab.where["xrootd"].partition("?")[0].rstrip("/")
+    local = _some_file(lab)
+    commands = {
+        "read": ["xrdcp", "-f", "-s", f"{place}//bench-read-4096k/data.0.0", str(lab.local / "copied")],
+        "write": ["xrdcp", "-f", "-s", str(local), f"{place}//bench-xrdcp"],
+    }
+    shown = {"read": "xrdcp root://SERVER//FILE LOCAL", "write": "xrdcp LOCAL root://SERVER//FILE"}
+    return _whole_files(lab, "xrootd", "xrootd", "xrdcp", commands, shown)
+
+
+def radosstriper(lab: Lab) -> Iterator[Work]:
+    """The RADOS striper: Ceph's own tool."""
+    pool = lab.where["radosstriper"].removeprefix("radosstriper://").partition("?")[0].partition("/")[0]
+    words = ["rados", "-c", lab.conf, "-p", pool, "--striper"]
+    commands = {
+        "read": [*words, "get", "/bench-read-4096k/data.0.0", str(lab.local / "copied")],
+        "write": [*words, "put", "bench-rados-striper", str(_some_file(lab))],
+    }
+    shown = {"read": "rados --striper get NAME LOCAL", "write": "rados --striper put NAME LOCAL"}
+    return _whole_files(lab, "radosstriper", "radosstriper", "rados --striper", commands, shown)
+
+
+def _some_file(lab: Lab) -> Path:
+    path = lab.local / "data"
+    if not path.exists():
+        path.write_bytes(os.urandom(DATA_BYTES))
+    return path
+
+
 def s3(lab: Lab) -> Iterator[Work]:
     """S3: Debian's s3cmd, a Python program that starts for each object."""
     base = lab.where["s3"]
@@ -281,7 +341,14 @@ def _s3cmd_config(lab: Lab, endpoint: str) -> str:
 
 
 # Each way of the lab with a library of its own, and what is measured on it.
-WORKS: dict[str, Callable[[Lab], Iterator[Work]]] = {"rados": rados, "nfs": nfs, "s3": s3}
+WORKS: dict[str, Callable[[Lab], Iterator[Work]]] = {
+    "rados": rados,
+    "radosstriper": radosstriper,
+    "nfs": nfs,
+    "smb": smb,
+    "xrootd": xrootd,
+    "s3": s3,
+}
 
 
 def main() -> None:
