@@ -24,7 +24,7 @@ from leadline.observe.patience import patient_s
 _POLL_S = 0.1
 _INTERRUPT_GRACE_S = 10.0  # the engine finishes what is in flight, at most that long
 _KILL_GRACE_S = 1.0
-_START_DEADLINE_S = 30.0
+_START_DEADLINE_S = 60.0  # a busy host takes half of that to load Python
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 
 
