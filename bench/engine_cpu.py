@@ -233,6 +233,7 @@ def nfs(lab: Lab) -> Iterator[Work]:
     file = f"nfs://{server}/{path}/bench-read-4096k/data.0.0?nfsport={port}&{options or 'version=4'}"
     command = ["nfs-cp", file, str(lab.local / "copied")]
     operations = DATA_BYTES // LARGE
+    (lab.local / "copied").touch()  # nfs-cp opens it, and does not make it
     copied = copies(
         lab, "nfs-cp", [command], LARGE, operations, "nfs-cp 'nfs://SERVER/FILE' LOCAL, of the same version"
     )
@@ -271,7 +272,7 @@ def smb(lab: Lab) -> Iterator[Work]:
     words = ["smbclient", "-s", "/dev/null", "-p", port, "-N", f"//{host}/{share}", "-c"]
     commands = {
         "read": [*words, f"get {file} {lab.local / 'copied'}"],
-        "write": [*words, f"put {local} {inside}/bench-smbclient".replace(" /", " ")],
+        "write": [*words, f"put {local} {f'{inside}/bench-smbclient'.lstrip('/')}"],
     }
     shown = {rw: f"smbclient -N //SERVER/SHARE -c '{'get' if rw == 'read' else 'put'} …'" for rw in commands}
     return _whole_files(lab, "smb", "libsmbclient", "smbclient", commands, shown)
