@@ -170,7 +170,7 @@ pub const SCHEMES: &[Scheme] = &[
     Scheme {
         name: "smb",
         engine: EngineName::Libsmbclient,
-        example: "smb://user@host:445/share/directory?credentials=/root/.smbcredentials",
+        example: "smb://user@host:445/share/directory?credentials=/etc/smb-credentials",
         words: "a share of an SMB server through libsmbclient: a connection and a thread for each operation in flight",
         package: "libsmbclient",
         choices: &[
