@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cost import Places
-from leadline.tracing.bpf import Session, unavailable
+from leadline.tracing.sources.bpf import Session, unavailable
 from ratios import Spread, spread
 from sides import BARE, pinned
 

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import slow_fuse
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.power import block_variation
-from leadline.plan import Plan
+from leadline.analysis.statistics.power import block_variation
+from leadline.plan.model import Plan
 from leadline.store.reader import open_result
 from leadline.verdict.comparisons import Pair, decide
 from leadline.verdict.findings import tables_of

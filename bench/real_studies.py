@@ -21,8 +21,8 @@ from typing import Any
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.metrics import Measured
-from leadline.analysis.power import block_variation, smallest_difference
-from leadline.plan import Plan
+from leadline.analysis.statistics.power import block_variation, smallest_difference
+from leadline.plan.model import Plan
 from leadline.store.reader import open_result
 from leadline.verdict.comparisons import asked_metrics
 from leadline.verdict.findings import tables_of

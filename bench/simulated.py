@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fresh_scenarios import FRESH
-from leadline.analysis.drift import find_changes
-from leadline.analysis.intervals import mean_of_blocks
-from leadline.analysis.lopsided import lopsided
-from leadline.analysis.multiplicity import ALPHA, holm_levels
-from leadline.analysis.power import smallest_difference
+from leadline.analysis.statistics.drift import find_changes
+from leadline.analysis.statistics.intervals import mean_of_blocks
+from leadline.analysis.statistics.lopsided import lopsided
+from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
+from leadline.analysis.statistics.power import smallest_difference
 from leadline.verdict.comparisons import FEW_BLOCKS
 from scenarios import BEYOND, SCENARIOS, Array, Scenario, autoregressive, lognormal, normal
 from shares import BLOCKS, SERIES, STUDIES, bounds, random_of, share, table

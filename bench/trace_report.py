@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from leadline.store.trace_tables import ProcessRow, TraceTables, files_schema, segments_schema
-from leadline.store.traces import create_trace_result
+from leadline.tracing.store import create_trace_result
+from leadline.tracing.tables import ProcessRow, TraceTables, files_schema, segments_schema
 
 _CALLS = ("pread64", "pwrite64", "openat", "close", "newfstatat")
 _SECONDS = 60

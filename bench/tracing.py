@@ -16,7 +16,7 @@ from pathlib import Path
 
 import traced_programs
 from cost import Places
-from leadline.tracing import preload
+from leadline.tracing.sources import preload
 from ratios import Spread, spread
 
 BARE = Path(__file__).resolve().parent.parent / "target" / "bench"

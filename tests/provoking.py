@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from leadline.observe.host import group_path
+from leadline.observe.host.host import group_path
 from leadline.store.reader import open_result
 from leadline.verdict.findings import build_findings
 from support import command_line

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from leadline.store.trace_tables import TraceTables
-from leadline.tracing.strace import read_strace
+from leadline.tracing.sources.strace import read_strace
+from leadline.tracing.tables import TraceTables
 from support import command_line
 
 PROGRAMS = Path(__file__).parent / "programs" / "truth"
@@ -93,7 +93,7 @@ def under_strace(command: Sequence[str], directory: Path, *, paths: bool = True)
 def under_leadline(command: Sequence[str], directory: Path, via: str) -> tuple[str, TraceTables]:
     """The same under `leadline trace`."""
     from leadline.store.reader import open_result
-    from leadline.store.traces import read_trace
+    from leadline.tracing.store import read_trace
 
     out = directory.with_name(f"{directory.name}.{via}")
     done = subprocess.run(

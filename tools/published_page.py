@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from leadline.report.published import published_markdown
-from leadline.spec.published import read_published
-from leadline.store.published import write_published
+from leadline.published.document import read_published
+from leadline.published.findings import published_findings
+from leadline.published.printed import published_markdown
+from leadline.published.store import write_published
 from leadline.store.reader import open_result
-from leadline.verdict.published import published_findings
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "published-examples.md"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leadline.verdict.catalogue import CodeKind, catalogue
+from leadline.verdict.codes.catalogue import CodeKind, catalogue
 
 PAGE = Path(__file__).parent.parent / "docs" / "validity.md"
 _HEAD = """# Validity codes
 
-Made from `python/leadline/verdict/codes.yaml` by `tools/validity_page.py`. A cell is as bad as its worst
+Made from `python/leadline/verdict/codes/codes.yaml` by `tools/validity_page.py`. A cell is as bad as its worst
 code. Codes marked *reserved* have their name and meaning but no trigger in this version.
 """
 

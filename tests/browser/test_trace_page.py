@@ -12,8 +12,8 @@ from trace_tables import SECOND, file_row, files_table, process, segment, segmen
 from leadline import _core
 from leadline.report import render
 from leadline.store.reader import open_result
-from leadline.store.trace_tables import TraceLatencyRow
-from leadline.store.traces import create_trace_result
+from leadline.tracing.store import create_trace_result
+from leadline.tracing.tables import TraceLatencyRow
 from leadline.verdict.findings import build_findings
 
 pytestmark = pytest.mark.browser

@@ -15,10 +15,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from leadline import lab as leadline_lab
-from leadline.lab import faults, gateway_rgw, process
-from leadline.lab.gateways import KINDS
+from leadline.lab import faults
+from leadline.lab.cluster import process
+from leadline.lab.cluster.wait import poll
+from leadline.lab.gateways import rgw as gateway_rgw
+from leadline.lab.gateways.gateways import KINDS
 from leadline.lab.record import read_record
-from leadline.lab.wait import poll
 from support import Command, command_line
 
 pytestmark = pytest.mark.ceph

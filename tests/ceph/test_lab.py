@@ -18,9 +18,10 @@ import pytest
 
 from leadline import lab as leadline_lab
 from leadline.errors import UsageError
-from leadline.lab import faults, mounts, process
+from leadline.lab import faults, mounts
+from leadline.lab.cluster import process
+from leadline.lab.cluster.wait import poll
 from leadline.lab.record import LabRecord, read_record
-from leadline.lab.wait import poll
 from leadline.store.reader import open_result
 from support import Command
 

@@ -9,8 +9,8 @@ import pytest
 from trace_tables import file_row, files_table, segment, segments_table, tables
 
 from leadline import lab as leadline_lab
-from leadline.store import traces
 from leadline.store.reader import open_result
+from leadline.tracing import store as traces
 from support import Command, show
 
 pytestmark = pytest.mark.ceph

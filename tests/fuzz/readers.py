@@ -43,7 +43,7 @@ class Reader(NamedTuple):
 
 
 def _strace(path: Path) -> object:
-    from leadline.tracing.strace import read_strace
+    from leadline.tracing.sources.strace import read_strace
 
     return read_strace(path)
 
@@ -58,13 +58,13 @@ def _strace_logs(corpus: Path, work: Path) -> None:
 
 
 def _log(path: Path) -> object:
-    from leadline.tracing.preload_tables import tables
+    from leadline.tracing.sources.preload_tables import tables
 
     return tables([str(path)], started_unix_ns=0, copy=0)
 
 
 def _logs(corpus: Path, work: Path) -> None:
-    from leadline.tracing import preload
+    from leadline.tracing.sources import preload
 
     surroundings = preload.environment(
         corpus, segments_bytes=1 << 14, memory_bytes=_LOG_BYTES, inherited=os.environ
@@ -73,7 +73,7 @@ def _logs(corpus: Path, work: Path) -> None:
 
 
 def _darshan(path: Path) -> object:
-    from leadline.tracing.darshan import read_darshan
+    from leadline.tracing.sources.darshan import read_darshan
 
     return read_darshan([path])
 
@@ -87,9 +87,9 @@ def _darshan_logs(corpus: Path, _work: Path) -> None:
 
 
 READERS = {
-    "strace": Reader("leadline.tracing.strace", 1 << 13, _strace, _strace_logs),
-    "log": Reader("leadline.tracing.preload_tables", 2 * _LOG_BYTES, _log, _logs),
-    "darshan": Reader("leadline.tracing.darshan", 1 << 14, _darshan, _darshan_logs),
+    "strace": Reader("leadline.tracing.sources.strace", 1 << 13, _strace, _strace_logs),
+    "log": Reader("leadline.tracing.sources.preload_tables", 2 * _LOG_BYTES, _log, _logs),
+    "darshan": Reader("leadline.tracing.sources.darshan", 1 << 14, _darshan, _darshan_logs),
 }
 
 

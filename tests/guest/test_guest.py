@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from leadline import lab as leadline_lab
-from leadline.lab import process
+from leadline.lab.cluster import process
+from leadline.lab.cluster.wait import poll
 from leadline.lab.record import read_record
-from leadline.lab.wait import poll
 from support import Command, show
 
 Guest = Callable[..., subprocess.CompletedProcess[str]]

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from leadline.store.trace_tables import TraceTables
-from leadline.tracing.bpf import Session
+from leadline.tracing.sources.bpf import Session
+from leadline.tracing.tables import TraceTables
 
 MEMORY_BYTES = 64 << 20
 # A shell that waits for a line before it becomes the command, as the launcher's child waits at its gate.

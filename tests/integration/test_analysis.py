@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from leadline.run.capture import KEPT_BYTES_MAX
 from leadline.store.reader import open_result
 from leadline.store.tables import TrialRow
+from leadline.workloads.application.capture import KEPT_BYTES_MAX
 from support import Command, command_line, show
 
 UNTRACED = ("--set", "works.run.trace=off")

@@ -14,7 +14,7 @@ from bpf_support import calls, rows_of, trace
 from strace_counts import strace_counts
 
 from leadline import _core
-from leadline.tracing import bpf
+from leadline.tracing.sources import bpf
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 

@@ -15,8 +15,8 @@ import pytest
 from bpf_support import calls, own_programs, programs_held, trace, wait_at_gate
 
 from leadline.errors import UsageError
-from leadline.tracing import bpf
-from leadline.tracing.bpf import Session
+from leadline.tracing.sources import bpf
+from leadline.tracing.sources.bpf import Session
 
 pytestmark = pytest.mark.skipif(bpf.unavailable() is not None, reason=str(bpf.unavailable()))
 
@@ -75,7 +75,7 @@ def test_without_privileges_the_words_say_which_are_needed() -> None:
 
 def test_a_process_that_was_killed_leaves_nothing_in_the_kernel() -> None:
     script = (
-        "import time; from leadline.tracing.bpf import Session\n"
+        "import time; from leadline.tracing.sources.bpf import Session\n"
         "with Session(segments_bytes=None, memory_bytes=1 << 20):\n"
         "    print('attached', flush=True); time.sleep(60)"
     )

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from leadline import _core
-from leadline.store.trace_tables import ProcessRow, TraceTables
-from leadline.tracing import preload
+from leadline.tracing.sources import preload
+from leadline.tracing.tables import ProcessRow, TraceTables
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 MEMORY_BYTES = 64 << 20

@@ -13,16 +13,16 @@ from builders import cell, facts, trial_row
 from core_jobs import SECOND_NS, job
 
 from leadline import _core
-from leadline.observe.host_reader import HostReader
+from leadline.observe.host.reader import HostReader
 from leadline.observe.model import Mark, delta
 from leadline.observe.reading import Request
-from leadline.plan import Trial
+from leadline.plan.model import Trial
 from leadline.run.child import Answer, Worker
 from leadline.run.group import Halt, Member, join_rows, run_jobs
 from leadline.run.rows import build_trial_row, read_engine_record
 from leadline.store.tables import TrialRow
-from leadline.verdict.case import Case
-from leadline.verdict.validity import judge
+from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.judge import judge
 
 STAT = """cpu  {user} 0 2000 80000 100 0 0 {steal} 0 0
 cpu0 {user} 0 2000 80000 100 0 0 {steal} 0 0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from trace_tables import file_row, files_table, segment, segments_table, tables
 
-from leadline.store import traces
 from leadline.store.reader import open_result
+from leadline.tracing import store as traces
 from support import Command, show
 
 MS = 1_000_000

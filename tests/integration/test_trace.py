@@ -23,7 +23,7 @@ MIB = 1 << 20
 def via(request: pytest.FixtureRequest) -> str:
     """Each tracer, where it works here."""
     if request.param == "bpf":
-        from leadline.tracing.bpf import unavailable
+        from leadline.tracing.sources.bpf import unavailable
 
         why_not = unavailable()
         if why_not:
@@ -175,7 +175,7 @@ def test_nothing_but_the_result_is_left(via: str, trace: Any, tmp_path: Path) ->
 
 
 def test_a_static_program_goes_through_the_kernel_or_is_refused(leadline: Command, tmp_path: Path) -> None:
-    from leadline.tracing.bpf import unavailable
+    from leadline.tracing.sources.bpf import unavailable
 
     source = tmp_path / "s.c"
     source.write_text('#include <unistd.h>\nint main(void){return write(1,"hi",2)!=2;}')

@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 from strace_counts import strace_counts
 
 from leadline import _core
-from leadline.tracing import bpf, preload
+from leadline.tracing.sources import bpf, preload
 from support import command_line
 from trace_truth import PROGRAMS, plain_names
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.tracing import bpf, preload
+from leadline.tracing.sources import bpf, preload
 from trace_truth import (
     compiled_c,
     compiled_go,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.tracing.bpf import unavailable
+from leadline.tracing.sources.bpf import unavailable
 from mount_loads import load
 from support import Command, command_line
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from builders import cell, trial_row
 
-from leadline.analysis.application import CopyTrace
-from leadline.plan import PlannedCell
-from leadline.spec.application import ApplicationJob
+from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
+from leadline.workloads.application.figures import CopyTrace
+from leadline.workloads.application.job import ApplicationJob
 
 MIB = 1 << 20
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from leadline.plan import Layout, PlannedCell
-from leadline.spec.job import Job
-from leadline.spec.target import TargetFacts
+from leadline.plan.model import Layout, PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
+from leadline.study.target import TargetFacts
+from leadline.workloads.io.job import Job
 
 MIB = 1 << 20
 

@@ -10,10 +10,10 @@ from typing import Any
 from application_examples import account
 from builders import cell, trial_row
 
-from leadline.plan import PlannedCell
-from leadline.spec.pipeline import Action, PipelineJob, Stage
+from leadline.plan.model import PlannedCell
 from leadline.store.stages import StageRow
 from leadline.store.tables import TrialRow
+from leadline.workloads.pipeline.job import Action, PipelineJob, Stage
 
 S = 10**9
 

@@ -14,7 +14,7 @@ from scipy import stats
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.metrics import Measured, primary_metric, trial_metrics
 from leadline.analysis.origin import bytes_read
-from leadline.analysis.statistics import geometric_mean, paired_ratio, unpaired_ratio
+from leadline.analysis.statistics.means import geometric_mean, paired_ratio, unpaired_ratio
 
 _POSITIVE = st.lists(st.floats(1e-3, 1e9), min_size=2, max_size=20)
 

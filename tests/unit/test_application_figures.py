@@ -13,23 +13,23 @@ from trace_tables import process as process_row
 from trace_tables import tables as trace_tables_of
 
 from findings_examples import typical
-from leadline.analysis.application import CopyTrace, copy_traces
 from leadline.analysis.cells import CellTable, cell_metrics, compare_cells, tabulate
 from leadline.analysis.metrics import default_metrics, known_metrics, metric_kind, primary_metric
-from leadline.analysis.statistics import arithmetic_mean
-from leadline.plan import PlannedCell
-from leadline.report import charts
+from leadline.analysis.statistics.means import arithmetic_mean
+from leadline.plan.model import PlannedCell
 from leadline.report.application import printed_view
-from leadline.report.markdown import to_markdown
-from leadline.report.page import to_html
+from leadline.report.charts import draw as charts
 from leadline.report.redact import redacted
-from leadline.report.show_json import to_json
+from leadline.report.renderers.markdown import to_markdown
+from leadline.report.renderers.page import to_html
+from leadline.report.renderers.show_json import to_json
 from leadline.store.tables import TrialRow
-from leadline.verdict.application import Place, application_view, places_of
-from leadline.verdict.application_words import application_statements
+from leadline.verdict.codes.judge import Case, judge
 from leadline.verdict.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Statement, Validity
-from leadline.verdict.validity import Case, judge
+from leadline.workloads.application.figures import CopyTrace, copy_traces
+from leadline.workloads.application.tables import Place, application_view, places_of
+from leadline.workloads.application.words import application_statements
 
 Traces = Mapping[str, Mapping[int, CopyTrace]]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from leadline.analysis.chain import Travel, travel_read, travel_written
 from leadline.analysis.models import Protection, small_write_amplification
-from leadline.spec.target import CephAccess, TargetFacts
 from leadline.store.tables import TrialRow
+from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.chains import chains_of
 
 LOCAL = facts(device="vda", direct_io=True)

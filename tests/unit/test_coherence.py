@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from builders import trial_row
 
-from leadline.analysis.coherence import Lag, coherence_metrics, lag_of
 from leadline.errors import SpecError
-from leadline.plan import Plan, PlannedCell, make_plan
-from leadline.run.coherence_side import content
-from leadline.run.coherence_ways import PathWay
-from leadline.spec.coherence import QUESTIONS, WORDS, CoherenceJob
-from leadline.spec.library import load_study
-from leadline.spec.target import Target, TargetFacts
+from leadline.plan.model import Plan, PlannedCell, make_plan
 from leadline.store.tables import TrialRow
-from leadline.verdict.coherence import Pair, coherence_statements, coherence_tables
+from leadline.study.library import load_study
+from leadline.study.target import Target, TargetFacts
 from leadline.verdict.model import Cell, Validity
+from leadline.workloads.coherence.figures import Lag, coherence_metrics, lag_of
+from leadline.workloads.coherence.job import QUESTIONS, WORDS, CoherenceJob
+from leadline.workloads.coherence.side import content
+from leadline.workloads.coherence.ways import PathWay
+from leadline.workloads.coherence.words import Pair, coherence_statements, coherence_tables
 
 MS_NS = 1_000_000
 PROMPT = {"lags_ns": [2 * MS_NS] * 3, "unseen": 0}

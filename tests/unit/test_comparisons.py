@@ -8,14 +8,14 @@ import numpy as np
 from builders import cell
 
 from leadline.analysis.cells import CellTable
-from leadline.analysis.lopsided import lopsided
 from leadline.analysis.metrics import Measured
-from leadline.analysis.statistics import paired_ratio
-from leadline.spec.metadata import MetadataJob
+from leadline.analysis.statistics.lopsided import lopsided
+from leadline.analysis.statistics.means import paired_ratio
 from leadline.verdict.comparisons import Pair, decide
 from leadline.verdict.model import State
 from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.words import statements
+from leadline.workloads.metadata.job import MetadataJob
 
 _ALIKE = [100.0, 103.0, 98.0, 101.0, 99.0, 102.0, 100.5, 97.5]
 _OTHER = [101.0, 102.0, 99.5, 100.0, 99.5, 101.0, 101.5, 98.0]

@@ -13,9 +13,9 @@ pytest.importorskip("darshan", reason="PyDarshan is not installed (leadline[dars
 
 from darshan_logs import HEATMAP, POSIX, brought, heat_record, make_log, posix_record, with_posix
 from leadline.errors import UsageError
-from leadline.store.trace_tables import COUNTERS, TraceTables
-from leadline.tracing import darshan as reader
-from leadline.tracing.darshan import read_darshan
+from leadline.tracing.sources import darshan as reader
+from leadline.tracing.sources.darshan import read_darshan
+from leadline.tracing.tables import COUNTERS, TraceTables
 
 MIB = 1 << 20
 

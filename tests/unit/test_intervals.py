@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from leadline.analysis import intervals
-from leadline.analysis.drift import find_changes
-from leadline.analysis.intervals import mean_of_blocks
-from leadline.analysis.multiplicity import ALPHA, holm_levels
-from leadline.analysis.power import smallest_difference
-from leadline.analysis.statistics import geometric_mean, paired_ratio, unpaired_ratio
+from leadline.analysis.statistics import intervals
+from leadline.analysis.statistics.drift import find_changes
+from leadline.analysis.statistics.intervals import mean_of_blocks
+from leadline.analysis.statistics.means import geometric_mean, paired_ratio, unpaired_ratio
+from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
+from leadline.analysis.statistics.power import smallest_difference
 
 _P_VALUES = st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=20)
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import bridge, gateways, process
-from leadline.lab.gateway import Gateway, Launch, Place, answers, write_private
+from leadline.lab import bridge
+from leadline.lab.cluster import process
+from leadline.lab.gateways import gateways
+from leadline.lab.gateways.gateway import Gateway, Launch, Place, answers, write_private
 from leadline.lab.journal import Journal
 from leadline.lab.record import GatewayRecord, LabRecord, read_record
 from leadline.lab.spec import LabSpec, check_spec, parse_gateways, parse_settings

@@ -17,18 +17,43 @@ import pytest
 
 from leadline.cli.main import run_command_line
 from leadline.errors import LabError, UsageError
-from leadline.lab import (
-    guest,
-    guest_agent,
-    guest_initrd,
-    guest_kernel,
-    guest_machine,
-    guest_modules,
-    guest_mounts,
-    guest_network,
-    guest_session,
+from leadline.lab.guest import (
+    agent as guest_agent,
 )
-from leadline.lab.guest_machine import CONSOLE, CONTROL, STDERR, STDOUT, Console, Deadline, Hardware, Lines
+from leadline.lab.guest import (
+    guest,
+)
+from leadline.lab.guest import (
+    initrd as guest_initrd,
+)
+from leadline.lab.guest import (
+    kernel as guest_kernel,
+)
+from leadline.lab.guest import (
+    machine as guest_machine,
+)
+from leadline.lab.guest import (
+    modules as guest_modules,
+)
+from leadline.lab.guest import (
+    mounts as guest_mounts,
+)
+from leadline.lab.guest import (
+    network as guest_network,
+)
+from leadline.lab.guest import (
+    session as guest_session,
+)
+from leadline.lab.guest.machine import (
+    CONSOLE,
+    CONTROL,
+    STDERR,
+    STDOUT,
+    Console,
+    Deadline,
+    Hardware,
+    Lines,
+)
 from leadline.lab.record import GatewayRecord, LabRecord
 from leadline.lab.spec import LabSpec
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import LabError
-from leadline.lab import logs, process
-from leadline.lab.process import ProcessIdentity
-from leadline.lab.wait import Clock, poll
+from leadline.lab.cluster import logs, process
+from leadline.lab.cluster.process import ProcessIdentity
+from leadline.lab.cluster.wait import Clock, poll
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 DEAF = [

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from leadline import lab as leadline_lab
-from leadline.cli.lab import command
+from leadline.cli.machine.lab import command
 from leadline.errors import LabError, UsageError
-from leadline.lab import mounts, process, record, registry, stop
+from leadline.lab import mounts, record, registry
+from leadline.lab.cluster import process, stop
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
 

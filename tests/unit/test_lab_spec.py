@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import config, packages
-from leadline.lab.command import parse_state
+from leadline.lab import packages
+from leadline.lab.cluster import config
+from leadline.lab.cluster.command import parse_state
+from leadline.lab.cluster.ports import PORT_MAX, PORT_MIN, choose_port, is_free
 from leadline.lab.paths import SOCKET_PATH_BYTES_MAX, LabPaths, choose_run_directory, labs_home
-from leadline.lab.ports import PORT_MAX, PORT_MIN, choose_port, is_free
 from leadline.lab.spec import LabSpec, check_spec, parse_erasure, parse_size_bytes
 
 

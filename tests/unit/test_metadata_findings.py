@@ -12,17 +12,18 @@ from findings_examples import typical
 from leadline import _core
 from leadline.analysis.cells import tabulate
 from leadline.analysis.metrics import default_metrics, known_metrics, metric_kind, trial_metrics
-from leadline.plan import PlannedCell
-from leadline.report import charts, tables
-from leadline.report.markdown import to_markdown
+from leadline.plan.model import PlannedCell
+from leadline.report import tables
+from leadline.report.charts import draw as charts
 from leadline.report.operations import parts
-from leadline.spec.metadata import MetadataJob
+from leadline.report.renderers.markdown import to_markdown
 from leadline.store.tables import TrialRow
-from leadline.verdict.case import Case
+from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.judge import judge
 from leadline.verdict.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Validity
-from leadline.verdict.validity import judge
 from leadline.verdict.words import statements
+from leadline.workloads.metadata.job import MetadataJob
 
 JOB = MetadataJob(
     operations=("create", "stat"),

@@ -14,7 +14,7 @@ from leadline.mounting.facts import MountFacts
 from leadline.mounting.knowledge import assess, cleared, kernel_version, pitfalls, read_pitfalls
 from leadline.mounting.plan import NewMount, Option, Role, make_plan, parse_role
 from leadline.mounting.words import plan_lines
-from leadline.observe.users import OpenFile, User, Users
+from leadline.observe.mounts.users import OpenFile, User, Users
 
 ASYNC = "asynchronous-create-in-a-namespace"
 

@@ -18,12 +18,12 @@ import pytest
 
 from leadline.errors import ObserverError
 from leadline.observe.agent import merge
-from leadline.observe.ceph_client import NotObservableError, ask_socket, connect
+from leadline.observe.ceph.client import NotObservableError, ask_socket, connect
 from leadline.observe.children import module_command, module_environment
 from leadline.observe.client import ClusterState, Mark, Observer, delta
-from leadline.observe.mounts import inspect
+from leadline.observe.mounts.mounts import inspect
 from leadline.observe.reading import Counters, missing
-from leadline.spec.target import CephAccess, TargetFacts
+from leadline.study.target import CephAccess, TargetFacts
 
 NULL = TargetFacts(access="null", file_system="null", words="")
 

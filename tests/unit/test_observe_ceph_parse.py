@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from leadline.observe import ceph_parse as parse
-from leadline.observe.ceph import Dump, active_mds, osd_counters, state_rows
+from leadline.observe.ceph import parse
+from leadline.observe.ceph.cluster import Dump, active_mds, osd_counters, state_rows
 from leadline.observe.model import ClusterState, group_is_clean
 
 DATA = Path(__file__).parents[1] / "data" / "observe"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from leadline.cli import doctor
+from leadline.cli.machine import doctor
 from leadline.observe import capabilities
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.observe import host
-from leadline.observe.host_reader import HostReading, host_rows
-from leadline.observe.proc_parse import (
+from leadline.observe.host import host
+from leadline.observe.host.proc_parse import (
     parse_diskstats,
     parse_io,
     parse_net_dev,
@@ -17,8 +16,9 @@ from leadline.observe.proc_parse import (
     parse_stat,
     parse_task_stat,
 )
-from leadline.observe.wire_reader import interface_towards, server_addresses
-from leadline.spec.target import TargetFacts
+from leadline.observe.host.reader import HostReading, host_rows
+from leadline.observe.host.wire import interface_towards, server_addresses
+from leadline.study.target import TargetFacts
 
 STAT = "cpu  100 10 50 800 30 2 3 5 7 0\ncpu0 100 10 50 800 30 2 3 5 7 0\nintr 5\n"
 DISKS = (

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from leadline.observe import mounts, probe
+from leadline.observe import probe
 from leadline.observe.agent import Agent
-from leadline.observe.kernel_client import (
+from leadline.observe.mounts import mounts
+from leadline.observe.mounts.kernel_client import (
     KernelClientReader,
     KernelDump,
     dump_rows,
@@ -18,9 +19,9 @@ from leadline.observe.kernel_client import (
     parse_metrics,
     read_dump,
 )
-from leadline.observe.mountinfo import parse_mountinfo
+from leadline.observe.mounts.mountinfo import parse_mountinfo
 from leadline.observe.reading import Request
-from leadline.spec.target import CephAccess, TargetFacts
+from leadline.study.target import CephAccess, TargetFacts
 
 DATA = Path(__file__).parents[1] / "data/observe"
 CLIENT = "linux61_ceph"

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from leadline.observe import host
-from leadline.observe.limits import DEVICE_LIMITS, WIRE_LIMIT, device_limits, interface_speed, wire_limit
+from leadline.observe.host import host
+from leadline.observe.mounts.limits import (
+    DEVICE_LIMITS,
+    WIRE_LIMIT,
+    device_limits,
+    interface_speed,
+    wire_limit,
+)
 
 REAL = "model name\t: Xeon\nflags\t\t: fpu sse2\n"
 VIRTUAL = "model name\t: Xeon\nflags\t\t: fpu hypervisor\n"

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import TargetError
-from leadline.observe import mounts
 from leadline.observe.children import ChildAnswer, ask_child
-from leadline.observe.fuse_client import parse_arguments
-from leadline.observe.mount_words import words_of
-from leadline.observe.mountinfo import Mount, parse_mountinfo
+from leadline.observe.mounts import mounts
+from leadline.observe.mounts.fuse_client import parse_arguments
+from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo
+from leadline.observe.mounts.words import words_of
 from leadline.observe.probe import parse_layout
-from leadline.spec.target import CephAccess, TargetFacts
+from leadline.study.target import CephAccess, TargetFacts
 
 
 def test_directory_is_described_and_nothing_is_left_in_it(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from builders import facts
 
-from leadline.observe.host_reader import TICK_NS
+from leadline.observe.host.proc_parse import parse_task_stat
+from leadline.observe.host.process_table import CpuAccount, ProcessTable, Table, read_table
+from leadline.observe.host.reader import TICK_NS
 from leadline.observe.model import Mark, delta
-from leadline.observe.proc_parse import parse_task_stat
-from leadline.observe.process_table import CpuAccount, ProcessTable, Table, read_table
 from leadline.observe.reading import Request
 
 KTHREAD = 0x00200000
@@ -132,7 +132,7 @@ def test_what_the_run_writes_is_its_own_even_by_children_that_ended(tmp_path: Pa
 
 
 def facts_of(path: Path) -> str:
-    from leadline.observe.mounts import inspect
+    from leadline.observe.mounts.mounts import inspect
 
     return inspect(str(path)).file_system
 

@@ -9,10 +9,10 @@ import threading
 
 import pytest
 
+from leadline.observe.host.socket_reader import SocketReader
+from leadline.observe.host.socket_table import parse_messages, parse_socket, sockets_of, tcp_sockets
+from leadline.observe.host.wire import WIRE
 from leadline.observe.reading import Request
-from leadline.observe.socket_reader import SocketReader
-from leadline.observe.socket_table import parse_messages, parse_socket, sockets_of, tcp_sockets
-from leadline.observe.wire_reader import WIRE
 
 _AMOUNT_BYTES = 300_000
 _CLONE_FILES = 0x400

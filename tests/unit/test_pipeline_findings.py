@@ -12,16 +12,16 @@ from trace_tables import process
 
 from leadline.analysis.cells import cell_metrics, tabulate
 from leadline.analysis.metrics import default_metrics, metric_kind, metric_stage
-from leadline.plan import PlannedCell
-from leadline.report.chart_stages import stage_charts
-from leadline.run.pipeline_trace import stage_traces
+from leadline.plan.model import PlannedCell
+from leadline.report.charts.stages import stage_charts
 from leadline.store.stages import StageRow
 from leadline.store.tables import TrialRow
-from leadline.store.trace_tables import TraceTables, files_schema
+from leadline.tracing.tables import TraceTables, files_schema
 from leadline.verdict.comparisons import compare_targets
 from leadline.verdict.model import ApplicationTable, ApplicationView, Cell, Comparison, Quantity, Validity
-from leadline.verdict.pipeline import Line, lines_of, pipeline_view
-from leadline.verdict.pipeline_words import pipeline_statements
+from leadline.workloads.pipeline.tables import Line, lines_of, pipeline_view
+from leadline.workloads.pipeline.traced import stage_traces
+from leadline.workloads.pipeline.words import pipeline_statements
 
 Made = tuple[tuple[Line, ...], tuple[Comparison, ...]]
 NAMES = ("ingest", "encode")

@@ -10,12 +10,12 @@ import pytest
 
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
-from leadline.plan import Plan, PlannedCell, check_space, make_plan
-from leadline.spec.library import load_study
-from leadline.spec.resolve import auto_data_set_bytes
-from leadline.spec.study import Limits, Study, parse_study
-from leadline.spec.target import Target, TargetFacts
-from leadline.spec.yaml_source import read_yaml
+from leadline.plan.model import Plan, PlannedCell, check_space, make_plan
+from leadline.study.library import load_study
+from leadline.study.study import Limits, Study, parse_study
+from leadline.study.target import Target, TargetFacts
+from leadline.study.yaml_source import read_yaml
+from leadline.workloads.io.resolve import auto_data_set_bytes
 
 MEMORY = 16 * units.GIB
 EXT4 = TargetFacts(
@@ -47,8 +47,8 @@ def plan_of(
 
 def cell_of(options: str, facts: TargetFacts = EXT4) -> PlannedCell:
     """The only cell of a study of one work with these options (YAML flow)."""
-    from leadline.spec.study import parse_study
-    from leadline.spec.yaml_source import read_yaml
+    from leadline.study.study import parse_study
+    from leadline.study.yaml_source import read_yaml
 
     text = f"format: leadline.study/1\nworks:\n  one: {{{options}}}\n"
     study = parse_study(read_yaml(text, "t", {}))
@@ -146,8 +146,8 @@ def test_what_measures_caches_is_called_so() -> None:
 
 
 def _plan_notes(options: str) -> tuple[str, ...]:
-    from leadline.spec.study import parse_study
-    from leadline.spec.yaml_source import read_yaml
+    from leadline.study.study import parse_study
+    from leadline.study.yaml_source import read_yaml
 
     study = parse_study(read_yaml(f"format: leadline.study/1\nworks: {{one: {{{options}}}}}\n", "t", {}))
     return make_plan(study, {"a": Target("a", "/a")}, {"a": EXT4}, MEMORY, 1).notes

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from leadline.verdict.catalogue import catalogue
+from leadline.verdict.codes.catalogue import catalogue
 
 TESTS = Path(__file__).parents[1]
 

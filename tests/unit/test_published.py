@@ -9,13 +9,13 @@ import pytest
 
 from leadline.analysis import models
 from leadline.errors import ResultError, SpecError, UsageError
+from leadline.published.document import read_published
+from leadline.published.findings import published_findings
+from leadline.published.store import write_published
+from leadline.published.units import parse_figure
 from leadline.report import render
-from leadline.spec.published import read_published
-from leadline.spec.published_units import parse_figure
-from leadline.store.published import write_published
 from leadline.store.reader import open_result
 from leadline.verdict.model import Findings, PublishedView
-from leadline.verdict.published import published_findings
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "published"

@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 
 from leadline.errors import TargetError
-from leadline.observe import reachable
 from leadline.observe.children import ChildAnswer
-from leadline.observe.mountinfo import Mount
-from leadline.observe.reachable import ClusterAccess, places_of, reachable_in_cluster, reachable_mounts
-from leadline.spec.target import TargetFacts
-from leadline.spec.targets import parse_target
+from leadline.observe.mounts import reachable
+from leadline.observe.mounts.mountinfo import Mount
+from leadline.observe.mounts.reachable import (
+    ClusterAccess,
+    places_of,
+    reachable_in_cluster,
+    reachable_mounts,
+)
+from leadline.study.target import TargetFacts
+from leadline.study.targets import parse_target
 
 
 def _mount(place: str, file_system: str) -> Mount:

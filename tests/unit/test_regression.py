@@ -9,8 +9,8 @@ import pytest
 
 from findings_examples import hostile
 from leadline.report import render
-from leadline.report.junit import to_junit
-from leadline.report.openmetrics import regression_openmetrics
+from leadline.report.renderers.junit import to_junit
+from leadline.report.renderers.openmetrics import regression_openmetrics
 from leadline.verdict.model import Cell, Comparison, Findings, Quantity, Validity
 from leadline.verdict.regression import Regression, check_of
 from openmetrics_grammar import parse

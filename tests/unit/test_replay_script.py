@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trace_tables import file_row, files_table, segment, segments_table, tables
 
-from leadline.analysis.replay import (
+from leadline.errors import ResultError
+from leadline.store.replay_script import SCRIPT, write_script
+from leadline.workloads.replay.script import (
     CREATED,
     DIRECTORY,
     KINDS,
@@ -21,8 +23,6 @@ from leadline.analysis.replay import (
     make_script,
     vocabulary,
 )
-from leadline.errors import ResultError
-from leadline.store.replay_script import SCRIPT, write_script
 
 US = 1_000
 

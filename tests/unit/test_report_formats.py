@@ -15,8 +15,8 @@ import pytest
 from findings_examples import EXAMPLES, HOSTILE, empty, hostile, large, typical
 from leadline.errors import UsageError
 from leadline.report import FORMATS, render
-from leadline.report.csv import COLUMNS
-from leadline.report.fio import PERCENTILES
+from leadline.report.renderers.csv import COLUMNS
+from leadline.report.renderers.fio import PERCENTILES
 from leadline.verdict.model import Curve, Quantity
 
 DATA = Path(__file__).parents[1] / "data" / "report"

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from findings_examples import HOSTILE, compare, hostile, judged, large, typical
-from leadline.report import charts, tables
 from leadline.report import format as fmt
-from leadline.report.chart_lines import log_ticks, nines, points_per_line, series, thin
-from leadline.report.chart_parts import linear_ticks
-from leadline.report.page import embedded_json, to_html, vega_runtime
+from leadline.report import tables
+from leadline.report.charts import draw as charts
+from leadline.report.charts.lines import log_ticks, nines, points_per_line, series, thin
+from leadline.report.charts.parts import linear_ticks
+from leadline.report.renderers.page import embedded_json, to_html, vega_runtime
 from leadline.verdict.model import Comparison, Line, Quantity
 
 MIB = 2**20

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from findings_examples import EXAMPLES, hostile, typical
-from leadline.report.terminal import next_steps, show
+from leadline.report.renderers.terminal import next_steps, show
 from leadline.verdict.model import Findings
 
 

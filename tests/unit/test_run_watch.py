@@ -7,7 +7,7 @@ import json
 from builders import cluster_state
 
 from leadline.observe.model import ClusterState, Sample
-from leadline.run.watch import Watch
+from leadline.run.health import Watch
 
 
 class Samples:

@@ -14,9 +14,9 @@ from core_jobs import run
 from leadline import _core
 from leadline.analysis.cells import cell_metrics, tabulate
 from leadline.analysis.search import Stored, next_rate, read_probe
-from leadline.plan import Trial
+from leadline.plan.model import Trial
 from leadline.run.probes import Probes
-from leadline.spec.work import Search
+from leadline.study.work import Search
 
 SECOND = 10**9
 

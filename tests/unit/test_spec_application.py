@@ -9,13 +9,13 @@ import pytest
 from builders import MIB, facts
 
 from leadline.errors import SpecError
-from leadline.plan import Plan, make_plan
-from leadline.spec.application import ApplicationFacts, ApplicationJob, Input
-from leadline.spec.library import load_study
-from leadline.spec.metadata import job_from_json
-from leadline.spec.study import Study, parse_study
-from leadline.spec.target import Target, TargetFacts
-from leadline.spec.yaml_source import read_yaml
+from leadline.plan.model import Plan, make_plan
+from leadline.study.library import load_study
+from leadline.study.study import Study, parse_study
+from leadline.study.target import Target, TargetFacts
+from leadline.study.yaml_source import read_yaml
+from leadline.workloads.application.job import ApplicationFacts, ApplicationJob, Input
+from leadline.workloads.metadata.job import job_from_json
 
 STAGED = Input("/data/events", 3, 30 * MIB, ("a.root",))
 

@@ -8,16 +8,16 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from leadline.cli import plan as plan_verb
-from leadline.cli import studies as studies_verb
-from leadline.cli import study_options
+from leadline.cli.measure import plan as plan_verb
+from leadline.cli.measure import studies as studies_verb
+from leadline.cli.measure import study_options
 from leadline.errors import SpecError, UsageError
-from leadline.plan import Plan
-from leadline.spec.job import JOB_OPTIONS
-from leadline.spec.rules_application import OWN as APPLICATION_OPTIONS
-from leadline.spec.rules_coherence import OWN as COHERENCE_OPTIONS
-from leadline.spec.rules_metadata import OWN as METADATA_OPTIONS
-from leadline.spec.rules_pipeline import OWN as PIPELINE_OPTIONS
+from leadline.plan.model import Plan
+from leadline.workloads.application.rules import OWN as APPLICATION_OPTIONS
+from leadline.workloads.coherence.rules import OWN as COHERENCE_OPTIONS
+from leadline.workloads.io.job import JOB_OPTIONS
+from leadline.workloads.metadata.rules import OWN as METADATA_OPTIONS
+from leadline.workloads.pipeline.rules import OWN as PIPELINE_OPTIONS
 
 
 @pytest.fixture(autouse=True)

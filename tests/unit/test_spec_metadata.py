@@ -8,11 +8,11 @@ import pytest
 from test_spec_vocabulary import options_of, refusal
 
 from leadline.errors import SpecError
-from leadline.plan import layout_of
+from leadline.plan.model import layout_of
 from leadline.run.workspace import Place
-from leadline.spec.metadata import MetadataJob, job_from_json
-from leadline.spec.resolve import Surroundings, resolve
-from leadline.spec.target import Target, TargetFacts
+from leadline.study.target import Target, TargetFacts
+from leadline.workloads.io.resolve import Surroundings, resolve
+from leadline.workloads.metadata.job import MetadataJob, job_from_json
 
 LOCAL = TargetFacts(access="local", file_system="ext4", words="ext4 on vda", mount_point="/x")
 

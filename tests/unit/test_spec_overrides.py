@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leadline.errors import SpecError
-from leadline.spec.library import load_study
-from leadline.spec.study import expand
+from leadline.study.library import load_study
+from leadline.study.study import expand
 
 
 def test_an_option_is_set_in_every_work() -> None:

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from leadline.spec.library import builtin_names, builtin_text
-from leadline.spec.schema import schema_text, study_schema
+from leadline.study.library import builtin_names, builtin_text
+from leadline.study.schema import schema_text, study_schema
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "study.schema.json"
 
@@ -48,8 +48,8 @@ def test_the_schema_refuses_what_the_code_refuses(change: dict[str, object]) -> 
 
 
 def test_the_examples_of_the_reference_are_valid() -> None:
-    from leadline.spec.study import parse_study
-    from leadline.spec.yaml_source import read_yaml
+    from leadline.study.study import parse_study
+    from leadline.study.yaml_source import read_yaml
 
     text = (PUBLISHED.parent / "study.md").read_text(encoding="utf-8")
     blocks = [part.split("```")[0] for part in text.split("```yaml\n")[1:]]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import ResultError, SpecError
-from leadline.spec.job import JOB_OPTIONS
-from leadline.spec.library import builtin_names, builtin_text, load_study
-from leadline.spec.study import Study, expand, parse_study
-from leadline.spec.yaml_source import read_yaml
+from leadline.study.library import builtin_names, builtin_text, load_study
+from leadline.study.study import Study, expand, parse_study
+from leadline.study.yaml_source import read_yaml
+from leadline.workloads.io.job import JOB_OPTIONS
 
 HEAD = "format: leadline.study/1\n"
 GOOD = HEAD + "works:\n  one:\n    rw: randread\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import SpecError
-from leadline.spec.target import Target
-from leadline.spec.targets import parse_target, parse_targets
+from leadline.study.target import Target
+from leadline.study.targets import parse_target, parse_targets
 
 
 def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,12 @@ import pytest
 from test_spec_study import study_of
 
 from leadline.errors import SpecError
-from leadline.plan import layout_of
-from leadline.spec.job import Job, JobOptions
-from leadline.spec.resolve import Surroundings, resolve
-from leadline.spec.sizes import parse_bssplit
-from leadline.spec.study import Study, expand
-from leadline.spec.target import Target, TargetFacts
+from leadline.plan.model import layout_of
+from leadline.study.study import Study, expand
+from leadline.study.target import Target, TargetFacts
+from leadline.workloads.io.job import Job, JobOptions
+from leadline.workloads.io.resolve import Surroundings, resolve
+from leadline.workloads.io.sizes import parse_bssplit
 
 MIB = 1 << 20
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from leadline.errors import SpecError
-from leadline.spec.overrides import apply_overrides
-from leadline.spec.study import Study, Work, expand, parse_study
-from leadline.spec.yaml_source import read_yaml
+from leadline.study.overrides import apply_overrides
+from leadline.study.study import Study, Work, expand, parse_study
+from leadline.study.yaml_source import read_yaml
 
 HEAD = "format: leadline.study/1\ndefaults: {size: 4M, time_based: true, runtime: 2s}\n"
 BOTH = (

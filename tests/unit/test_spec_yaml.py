@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.errors import SpecError
-from leadline.spec.yaml_source import SOURCE_MAX_BYTES, read_yaml
+from leadline.study.yaml_source import SOURCE_MAX_BYTES, read_yaml
 
 
 def check(text: str, line: int | None, message: str, environment: dict[str, str] | None = None) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.run.steady import measure_steady
-from leadline.spec.steady import find_steady
-from leadline.spec.work import SteadyState
+from leadline.study.steady import find_steady
+from leadline.study.work import SteadyState
 
 SECOND = 10**9
 

@@ -11,15 +11,15 @@ from builders import cell
 
 from leadline.analysis.cells import CellTable, cell_metrics
 from leadline.analysis.metrics import Measured
-from leadline.analysis.multiplicity import ALPHA_AFTER_LOOKS
-from leadline.cli.growth import expected_s, spent_s
-from leadline.plan import TRIAL_OVERHEAD_S, Plan, PlannedCell, with_block
+from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS
+from leadline.cli.measure.growth import expected_s, spent_s
+from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, with_block
 from leadline.run.session import grown_plan
-from leadline.spec.metadata import MetadataJob
-from leadline.spec.target import Target
-from leadline.spec.work import Search
 from leadline.store.journal import Event
+from leadline.study.target import Target
+from leadline.study.work import Search
 from leadline.verdict.stopping import WorkState, next_works, work_states
+from leadline.workloads.metadata.job import MetadataJob
 
 
 def state(work: str, blocks: int, half_width: float | None, tried: int | None = None) -> WorkState:

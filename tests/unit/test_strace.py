@@ -11,9 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.errors import UsageError
-from leadline.store.trace_tables import TraceTables
-from leadline.tracing.strace import read_strace
-from leadline.tracing.strace_lines import Begun, Call, Ended, Resumed, event, head, split, text
+from leadline.tracing.sources.strace import read_strace
+from leadline.tracing.sources.strace_lines import (
+    Begun,
+    Call,
+    Ended,
+    Resumed,
+    event,
+    head,
+    split,
+    text,
+)
+from leadline.tracing.tables import TraceTables
 
 START = 1_700_000_000
 

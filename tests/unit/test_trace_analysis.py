@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trace_tables import SECOND, file_row, files_table, process, tables
 
-from leadline.analysis.trace import shares, speeds, wall_seconds
+from leadline.tracing.figures import shares, speeds, wall_seconds
 
 
 def test_one_process_has_the_same_share_by_both_definitions() -> None:

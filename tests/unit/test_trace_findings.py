@@ -18,8 +18,8 @@ from leadline.errors import ResultError, UsageError
 from leadline.report import render
 from leadline.report.redact import redacted
 from leadline.store.reader import Result, open_result
-from leadline.store.trace_tables import TraceTables
-from leadline.store.traces import create_trace_result
+from leadline.tracing.store import create_trace_result
+from leadline.tracing.tables import TraceTables
 from leadline.verdict.findings import build_findings
 from leadline.verdict.two_results import compare_results
 

@@ -12,9 +12,15 @@ import pytest
 from trace_tables import tables
 
 from leadline.errors import CommandError, UsageError
-from leadline.store.trace_tables import TraceTables
-from leadline.tracing.launch import COPY_VARIABLE, Traced, given_environment, resolve, run_traced
-from leadline.tracing.sources import check_space
+from leadline.tracing.sources.launch import (
+    COPY_VARIABLE,
+    Traced,
+    given_environment,
+    resolve,
+    run_traced,
+)
+from leadline.tracing.sources.sources import check_space
+from leadline.tracing.tables import TraceTables
 
 
 class Recorder:

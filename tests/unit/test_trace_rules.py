@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from trace_tables import SECOND, file_row, files_table, process, tables
 
-from leadline.analysis.trace import shares, speeds, wall_seconds
-from leadline.analysis.trace_files import views
 from leadline.errors import SpecError
-from leadline.store.trace_tables import TraceTables
-from leadline.verdict.trace_model import TraceFinding
-from leadline.verdict.trace_rules import apply, read_rules, rules
+from leadline.tracing.figures import shares, speeds, wall_seconds
+from leadline.tracing.files import views
+from leadline.tracing.model import TraceFinding
+from leadline.tracing.rules import apply, read_rules, rules
+from leadline.tracing.tables import TraceTables
 
 MIB = 1 << 20
 # For each rule a file, or processes, on which it holds.

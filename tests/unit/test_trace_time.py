@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_tables import SECOND, segment, segments_table
 
-from leadline.analysis.trace_time import COLUMNS, OverTime, direction, over_time, over_time_of_heat
+from leadline.tracing.times import COLUMNS, OverTime, direction, over_time, over_time_of_heat
 
 
 def summed(rows: list[dict], wall_s: float = 1.0, bins: int = 10, batch: int = 1000) -> OverTime:

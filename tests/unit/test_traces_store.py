@@ -10,10 +10,10 @@ from trace_tables import SECOND, file_row, files_table, process, segment, segmen
 
 from leadline import _core
 from leadline.errors import ResultError, UsageError
-from leadline.store import traces
 from leadline.store.reader import open_result
-from leadline.store.trace_tables import COUNTERS, OWN_COUNTERS, TIMES, TraceTables
 from leadline.store.writer import create_result
+from leadline.tracing import store as traces
+from leadline.tracing.tables import COUNTERS, OWN_COUNTERS, TIMES, TraceTables
 
 
 def store(path: Path, content: TraceTables) -> Path:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.analysis.trend import level_shift, thinned
-from leadline.cli.trend import sparkline
+from leadline.analysis.statistics.trend import level_shift, thinned
+from leadline.cli.read.trend import sparkline
 from leadline.store.index import INDEX, IndexRow, journal_size, read_indexes, refresh, write_index
 
 

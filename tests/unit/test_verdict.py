@@ -10,15 +10,15 @@ import pytest
 from builders import MIB, cell, cluster_state, facts, trial_row
 
 from leadline.analysis.cells import CellTable
-from leadline.analysis.level_shift import Shift, TrialShift
 from leadline.analysis.metrics import Measured
-from leadline.analysis.statistics import Estimate
-from leadline.spec.work import SteadyState
-from leadline.verdict.case import Case
-from leadline.verdict.catalogue import catalogue
+from leadline.analysis.statistics.level_shift import Shift, TrialShift
+from leadline.analysis.statistics.means import Estimate
+from leadline.study.work import SteadyState
+from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.codes.judge import judge
 from leadline.verdict.comparisons import compare_beside, outcome_of
 from leadline.verdict.model import Validity
-from leadline.verdict.validity import judge
 from leadline.verdict.words import statements
 
 

@@ -13,10 +13,10 @@ from findings_examples import small
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.report.redact import redacted
-from leadline.verdict.case import Case
-from leadline.verdict.implausible import outrunning
+from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.implausible import outrunning
+from leadline.verdict.codes.judge import judge
 from leadline.verdict.model import Validity
-from leadline.verdict.validity import judge
 
 MESSENGERS = json.dumps({"wire_received_bytes": "messengers of the client daemon, process 7"})
 CEPH: dict[str, Any] = {

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from leadline.analysis.watch import watch_facts
 from leadline.errors import SpecError
-from leadline.observe.mountinfo import parse_mountinfo
-from leadline.observe.users import users_of
-from leadline.store.watch import Seen, SeenProcess
-from leadline.verdict.watch import judge, read_rules, rules
+from leadline.observe.mounts.mountinfo import parse_mountinfo
+from leadline.observe.mounts.users import users_of
+from leadline.watch.causes import judge, read_rules, rules
+from leadline.watch.figures import watch_facts
+from leadline.watch.store import Seen, SeenProcess
 
 MIB = 1 << 20
 

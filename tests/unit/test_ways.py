@@ -13,13 +13,13 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.costs import add_costs
 from leadline.analysis.metrics import Measured
 from leadline.errors import SpecError
-from leadline.plan import Plan, make_plan
+from leadline.plan.model import Plan, make_plan
 from leadline.report.application import printed_tables, show_tables
-from leadline.report.markdown import to_markdown
-from leadline.report.show_json import to_json
-from leadline.spec.left_out import LeftOut
-from leadline.spec.library import load_study
-from leadline.spec.target import Target, TargetFacts
+from leadline.report.renderers.markdown import to_markdown
+from leadline.report.renderers.show_json import to_json
+from leadline.study.left_out import LeftOut
+from leadline.study.library import load_study
+from leadline.study.target import Target, TargetFacts
 from leadline.verdict.model import Cell, Findings, Quantity, State, TargetView, Validity
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import Way, columns_of, ways_of, ways_table

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import SpecError
-from leadline.spec.workflows import Operation, Workflow, parse_moment, read_workflows
 from leadline.store.reader import open_result
-from leadline.store.workflows import write_workflows
 from leadline.verdict.model import ApplicationTable, Findings
-from leadline.verdict.workflows import workflow_findings
+from leadline.workflows.findings import workflow_findings
+from leadline.workflows.reading import Operation, Workflow, parse_moment, read_workflows
+from leadline.workflows.store import write_workflows
 
 DATA = Path(__file__).parents[1] / "data" / "opencast"
 DAY_NS = 86_400 * 10**9

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from leadline.store.trace_tables import (
+from leadline.tracing.tables import (
     ProcessRow,
     TraceLatencyRow,
     TraceTables,

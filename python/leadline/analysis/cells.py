@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from leadline.analysis.application import CopyTrace
 from leadline.analysis.metrics import Measured, metric_kind, trial_metrics
 from leadline.analysis.search import Probe, counted_trials, not_held
-from leadline.analysis.statistics import (
+from leadline.analysis.statistics.means import (
     ALPHA,
     Estimate,
     Ratio,
@@ -18,8 +17,9 @@ from leadline.analysis.statistics import (
     paired_ratio,
     unpaired_ratio,
 )
-from leadline.spec.work import Search
 from leadline.store.tables import LatencyRow, TrialRow
+from leadline.study.work import Search
+from leadline.workloads.application.figures import CopyTrace
 
 _ADDITIVE = ("1", "B")  # shares and amounts may be zero, and add up: their mean is the plain one
 

@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leadline.spec.target import TargetFacts
 from leadline.store.tables import TrialRow
+from leadline.study.target import TargetFacts
 
 JOINED = "+"  # between the names of places that nothing tells apart
 

@@ -6,12 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.analysis.application import CopyTrace, account_of, application_metrics, copies_of
-from leadline.analysis.coherence import coherence_metrics
 from leadline.analysis.costs import add_costs
-from leadline.spec.coherence import LAGS, WORDS
-from leadline.spec.metadata import OPERATIONS
 from leadline.store.tables import LatencyRow, TrialRow
+from leadline.workloads.application.figures import (
+    CopyTrace,
+    account_of,
+    application_metrics,
+    copies_of,
+)
+from leadline.workloads.coherence.figures import coherence_metrics
+from leadline.workloads.coherence.job import LAGS, WORDS
+from leadline.workloads.metadata.job import OPERATIONS
 
 WHOLE = -1
 LARGE_BLOCK_BYTES = 128 * 1024  # from here on people ask for bandwidth, below it for IOPS

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline import units
-from leadline.spec.work import Search
 from leadline.store.tables import LatencyRow, TrialRow
+from leadline.study.work import Search
 
 KEPT_SHARE = 0.98  # of the rate asked for; below it the target or the generator did not hold it
 _DIGITS = 4  # of a probe's rate: finer steps than these are noise

@@ -16,9 +16,11 @@ from leadline.errors import LeadlineError, UsageError
 
 EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE = 0, 1, 2, 3, 4
 
-_SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+# Heading, the folder that the verbs are in, and each verb with a line of help.
+_SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Measure",
+        "measure",
         (
             ("studies", "List the built-in studies, or show one"),
             ("plan", "Print every trial of a study before anything runs"),
@@ -29,6 +31,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ),
     (
         "Read results",
+        "read",
         (
             ("show", "Print a result in the terminal, or as JSON"),
             ("report", "Write a report: HTML, Markdown, CSV, JSON or fio's JSON"),
@@ -43,6 +46,7 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ),
     (
         "This machine",
+        "machine",
         (
             ("doctor", "Say what works here, what does not, and what to install"),
             ("watch", "Say what goes on on a mount in production"),
@@ -58,17 +62,18 @@ _SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
 
 
 class Verbs(click.Group):
-    """Commands by name, each in a module `leadline.cli.<name>` that exports `command`."""
+    """Commands by name, each in a module `leadline.cli.<folder>.<name>` that exports `command`."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        return [name for _, verbs in _SECTIONS for name, _ in verbs]
+        return [name for _, _, verbs in _SECTIONS for name, _ in verbs]
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
-        if name not in self.list_commands(_context):
-            return None
-        module = importlib.import_module(f"leadline.cli.{name}")
-        command: click.Command = module.command
-        return command
+        for _, folder, verbs in _SECTIONS:
+            if name in dict(verbs):
+                module = importlib.import_module(f"leadline.cli.{folder}.{name}")
+                command: click.Command = module.command
+                return command
+        return None
 
     def resolve_command(
         self, context: click.Context, args: list[str]
@@ -84,7 +89,7 @@ class Verbs(click.Group):
             raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", context) from None
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, verbs in _SECTIONS:
+        for title, _, verbs in _SECTIONS:
             with formatter.section(title):
                 formatter.write_dl(list(verbs))
 

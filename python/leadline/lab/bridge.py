@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
-from leadline.lab.process import run_tool
+from leadline.lab.cluster.process import run_tool
 
 PREFIX = "llbr"
 _ATTEMPTS = 100

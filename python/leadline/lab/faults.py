@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 
 from leadline.errors import UsageError
-from leadline.lab import process
+from leadline.lab.cluster import process
+from leadline.lab.cluster.wait import poll
 from leadline.lab.lab import Lab
 from leadline.lab.record import read_record
-from leadline.lab.wait import poll
 
 
 def kill_osd(lab: Lab, number: int) -> None:

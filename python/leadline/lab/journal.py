@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leadline.errors import LabError
-from leadline.lab import logs, process
+from leadline.lab.cluster import logs, process
 from leadline.lab.record import LabRecord, write_record
 
 

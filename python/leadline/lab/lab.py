@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import bridge, gateways, logs, mounts, packages, process, record, registry, stop, targets
-from leadline.lab.cluster import Builder, build
-from leadline.lab.command import CephCommand
+from leadline.lab import bridge, mounts, packages, record, registry, targets
+from leadline.lab.cluster import logs, process, stop
+from leadline.lab.cluster.cluster import Builder, build
+from leadline.lab.cluster.command import CephCommand
+from leadline.lab.gateways import gateways
 from leadline.lab.journal import Journal
 from leadline.lab.paths import choose_run_directory
 from leadline.lab.record import LabRecord

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import LabError, UsageError
+from leadline.lab.cluster.process import ProcessIdentity
+from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.lab.paths import LabPaths
-from leadline.lab.process import ProcessIdentity
 from leadline.lab.spec import LabSpec
-from leadline.lab.wait import SYSTEM_CLOCK, Clock, poll
 
 FORMAT = "leadline.lab/1"
 FILE = "lab.json"

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import LabError
-from leadline.lab import mounts, process
-from leadline.lab.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
-from leadline.lab.command import CephCommand, ClusterState, parse_state
+from leadline.lab import mounts
+from leadline.lab.cluster import process
+from leadline.lab.cluster.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
+from leadline.lab.cluster.command import CephCommand, ClusterState, parse_state
 from leadline.lab.record import GUEST, GatewayRecord, LabRecord
 from leadline.lab.subvolume import PROCESS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from leadline.lab.command import CephCommand
+from leadline.lab.cluster.command import CephCommand
 
 CLIENT = "subvolume"  # the part of its Ceph user's name behind `client.`
 PROCESS = f"client.{CLIENT}"

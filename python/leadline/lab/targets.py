@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from leadline.lab import gateway_nfs, gateway_rgw, gateway_smb, mounts
-from leadline.lab.cluster import OBJECT_POOL, REPLICATED_DIRECTORY, STRIPED_POOL
-from leadline.lab.gateway import url_host
+from leadline.lab import mounts
+from leadline.lab.cluster.cluster import OBJECT_POOL, REPLICATED_DIRECTORY, STRIPED_POOL
+from leadline.lab.gateways import nfs as gateway_nfs
+from leadline.lab.gateways import rgw as gateway_rgw
+from leadline.lab.gateways import smb as gateway_smb
+from leadline.lab.gateways.gateway import url_host
 from leadline.lab.record import GatewayRecord, LabRecord
 
 FORMAT = "leadline.lab-targets/1"

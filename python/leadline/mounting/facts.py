@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.errors import TargetError
 from leadline.mounting.knowledge import kernel_version
-from leadline.observe.ceph_client import Cluster, NotObservableError, ask_socket, connect
-from leadline.observe.fuse_client import arguments_of
-from leadline.observe.mountinfo import Mount, mount_of, read_mounts
-from leadline.observe.mounts import look
-from leadline.observe.users import Users, users_of
+from leadline.observe.ceph.client import Cluster, NotObservableError, ask_socket, connect
+from leadline.observe.mounts.fuse_client import arguments_of
+from leadline.observe.mounts.mountinfo import Mount, mount_of, read_mounts
+from leadline.observe.mounts.mounts import look
+from leadline.observe.mounts.users import Users, users_of
 
 if TYPE_CHECKING:
-    from leadline.spec.target import CephAccess, TargetFacts
+    from leadline.study.target import CephAccess, TargetFacts
 
 FUSE_TYPES = ("fuse.ceph", "fuse.ceph-fuse")
 _SELINUX = Path("/sys/fs/selinux/enforce")
@@ -194,7 +194,7 @@ class _Reader:
             self._say("namespace", False, f"the OSD capability of {name} names no namespace")
 
     def _nearly_full(self, cluster: Cluster, _found: dict[str, Any]) -> None:
-        from leadline.observe.ceph_parse import cluster_state
+        from leadline.observe.ceph.parse import cluster_state
 
         state = cluster_state(cluster.mon("status"), cluster.mon("osd dump"))
         if state.used_share is None or not state.nearfull_share:

@@ -18,17 +18,19 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from leadline.observe.ceph import CLIENT_CACHE, ClientReader, ClusterReader, MdsReader, key_of
-from leadline.observe.host_reader import HostReader
-from leadline.observe.kernel_client import KernelClientReader
-from leadline.observe.limits import DEVICE_LIMITS, WIRE_LIMIT
-from leadline.observe.model import ClusterState
-from leadline.observe.process_reader import ProcessReader
-from leadline.observe.process_table import EXPLAINED, OWN, ProcessTable
-from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
-from leadline.observe.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
-from leadline.observe.socket_reader import SocketReader
-from leadline.observe.wire_reader import (
+from leadline.observe.ceph.cluster import (
+    CLIENT_CACHE,
+    ClientReader,
+    ClusterReader,
+    MdsReader,
+    key_of,
+)
+from leadline.observe.host.process_reader import ProcessReader
+from leadline.observe.host.process_table import EXPLAINED, OWN, ProcessTable
+from leadline.observe.host.reader import HostReader
+from leadline.observe.host.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
+from leadline.observe.host.socket_reader import SocketReader
+from leadline.observe.host.wire import (
     INTERFACE,
     WIRE,
     host_interfaces,
@@ -37,7 +39,11 @@ from leadline.observe.wire_reader import (
     interface_towards,
     server_addresses,
 )
-from leadline.spec.target import TargetFacts
+from leadline.observe.model import ClusterState
+from leadline.observe.mounts.kernel_client import KernelClientReader
+from leadline.observe.mounts.limits import DEVICE_LIMITS, WIRE_LIMIT
+from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
+from leadline.study.target import TargetFacts
 
 _PR_SET_PDEATHSIG = 1
 _CLUSTER_PERIOD_S = 5.0  # perf dumps of OSDs are the observers' largest cost

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from leadline.errors import TargetError
-from leadline.observe import host
-from leadline.observe.locations import printable
-from leadline.observe.mounts import inspect
+from leadline.observe.host import host
+from leadline.observe.mounts.locations import printable
+from leadline.observe.mounts.mounts import inspect
 
 State = Literal["works", "limited", "missing"]
 _SYS_IO_URING_SETUP = 425  # the same on every architecture

@@ -19,7 +19,7 @@ from leadline.errors import ObserverError
 from leadline.observe.children import module_command, module_environment
 from leadline.observe.model import ClusterState, Delta, Mark, Sample, delta
 from leadline.observe.patience import patient_s
-from leadline.spec.target import TargetFacts
+from leadline.study.target import TargetFacts
 
 __all__ = ["ClusterState", "Delta", "Mark", "Observer", "Sample", "delta"]
 

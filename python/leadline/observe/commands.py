@@ -16,8 +16,8 @@ from typing import Any
 
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
-from leadline.spec.application import Input
-from leadline.spec.pipeline import ProgramVersion
+from leadline.workloads.application.job import Input
+from leadline.workloads.pipeline.job import ProgramVersion
 
 FILES_MAX = 1_000_000
 _DEADLINE_S = 120.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from leadline.observe import host
+from leadline.observe.host import host
 
 EMULATED_FACTOR = 10.0  # an emulated processor takes ten times as long for the same Python, or more
 

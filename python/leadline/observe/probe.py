@@ -239,13 +239,13 @@ def main(arguments: list[str]) -> int:
         probe_volume(arguments[1])
         return 0
     if arguments[:1] == ["pool"] and len(arguments) == 6:
-        from leadline.observe.ceph_client import protection_of_pool
+        from leadline.observe.ceph.client import protection_of_pool
 
         conf, name, keyring, pool, deadline_s = arguments[1:]
         _say(protection_of_pool(conf or None, name or None, keyring or None, pool, float(deadline_s)))
         return 0
     if arguments[:1] == ["cluster"] and len(arguments) == 5:
-        from leadline.observe.ceph_client import contents_of_cluster
+        from leadline.observe.ceph.client import contents_of_cluster
 
         conf, name, keyring, deadline_s = arguments[1:]
         _say(contents_of_cluster(conf or None, name or None, keyring or None, float(deadline_s)))

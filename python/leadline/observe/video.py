@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.observe.commands import look_at_input
-from leadline.spec.pipeline import Film, SourceFacts
+from leadline.workloads.pipeline.job import Film, SourceFacts
 
 _DEADLINE_S = 60.0
 _ENTRIES = "stream=codec_type,codec_name,width,nb_frames:format=format_name,duration"

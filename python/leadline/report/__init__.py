@@ -16,29 +16,29 @@ def render(findings: Findings, format: str) -> str:
     CSV has RFC 4180's line ends: write it without translating them.
     """
     if format == "html":
-        from leadline.report.page import to_html
+        from leadline.report.renderers.page import to_html
 
         return to_html(findings)
     if format == "md":
-        from leadline.report.markdown import to_markdown
+        from leadline.report.renderers.markdown import to_markdown
 
         return to_markdown(findings)
     if format == "csv":
-        from leadline.report.csv import to_csv
+        from leadline.report.renderers.csv import to_csv
 
         return to_csv(findings)
     if format == "fio":
-        from leadline.report.fio import to_fio
+        from leadline.report.renderers.fio import to_fio
 
         return to_fio(findings)
     if format == "openmetrics":
-        from leadline.report.openmetrics import to_openmetrics
+        from leadline.report.renderers.openmetrics import to_openmetrics
 
         return to_openmetrics(findings)
     if format == "json":
         import json
 
-        from leadline.report.show_json import to_json
+        from leadline.report.renderers.show_json import to_json
 
         return json.dumps(to_json(findings), indent=2, allow_nan=False) + "\n"
     from leadline.errors import UsageError

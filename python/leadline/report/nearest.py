@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from leadline.analysis.nearest import NearestJob, Split
 from leadline.report.format import printable
-from leadline.spec.study import STUDY_FORMAT
+from leadline.study.study import STUDY_FORMAT
 from leadline.units import exact_duration, exact_size, format_duration, format_size
+from leadline.workloads.replay.nearest import NearestJob, Split
 
 _SHORTEST_NS = 1_000_000_000
 

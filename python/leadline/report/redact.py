@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
+from leadline.tracing.model import TraceProcess, TraceView
 from leadline.verdict.model import Findings
-from leadline.verdict.trace_model import TraceProcess, TraceView
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w.<>/])/(?:[^\s/'\";:,()]+/)*[^\s/'\";:,()]+")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\b[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,7}\b")

@@ -15,13 +15,10 @@ from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
 from leadline.observe.patience import patient_s
-from leadline.plan import Layout, PlannedCell, Trial, with_block
-from leadline.plan_pairs import targets_of
-from leadline.run.application_job import deadline_s as application_deadline_s
-from leadline.run.application_job import worker_job
+from leadline.plan.model import Layout, PlannedCell, Trial, with_block
 from leadline.run.child import Answer, Worker
-from leadline.run.coherence import converse
 from leadline.run.group import Halt, Member, join_rows, run_jobs
+from leadline.run.health import Watch, cluster_peaks
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth, no_progress
 from leadline.run.probes import Probes
 from leadline.run.rows import (
@@ -32,14 +29,17 @@ from leadline.run.rows import (
     trial_state,
 )
 from leadline.run.steady import SteadyWatch, measure_steady
-from leadline.run.watch import Watch, cluster_peaks
 from leadline.run.workspace import Place, workspace_of
-from leadline.spec.application import ApplicationJob
-from leadline.spec.coherence import CoherenceJob
-from leadline.spec.job import Job
-from leadline.spec.metadata import MetadataJob
-from leadline.spec.replay import ReplayJob
 from leadline.store.writer import ResultWriter, StoredTrial
+from leadline.workloads.application.job import ApplicationJob
+from leadline.workloads.application.orders import deadline_s as application_deadline_s
+from leadline.workloads.application.orders import worker_job
+from leadline.workloads.coherence.conversation import converse
+from leadline.workloads.coherence.job import CoherenceJob
+from leadline.workloads.coherence.pairs import targets_of
+from leadline.workloads.io.job import Job
+from leadline.workloads.metadata.job import MetadataJob
+from leadline.workloads.replay.job import ReplayJob
 
 _SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
 _SLOWEST_BYTES_PER_S = 1 << 20  # below 1 MiB/s a transfer without a runtime counts as hung

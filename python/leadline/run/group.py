@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from leadline.plan import PlannedCell, Trial
+from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer, Worker
 from leadline.run.model import Stopping
 from leadline.store.tables import TrialRow

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from leadline.plan import Plan, PlannedCell, Trial
-from leadline.spec.target import TargetFacts
-from leadline.spec.work import Search
+from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.store.tables import LatencyRow, TrialRow
+from leadline.study.target import TargetFacts
+from leadline.study.work import Search
 
 
 @dataclass(frozen=True)

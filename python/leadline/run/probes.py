@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from leadline.plan import PlannedCell, Trial
+from leadline.plan.model import PlannedCell, Trial
 from leadline.run.model import Pilot
 from leadline.store.reader import open_result
 from leadline.store.tables import LatencyRow, TrialRow

@@ -9,7 +9,7 @@ from typing import Any
 
 from leadline import _core
 from leadline.observe.model import Delta, Sample
-from leadline.plan import PlannedCell, Trial
+from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow, TrialState
 

@@ -11,7 +11,7 @@ from typing import Any
 from leadline import _core
 from leadline.errors import ResultError
 from leadline.observe.client import Observer
-from leadline.plan import Plan, with_block
+from leadline.plan.model import Plan, with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor, left_workspaces, remove_workspaces
 from leadline.run.model import (
@@ -24,9 +24,9 @@ from leadline.run.model import (
     Stopping,
     no_growth,
 )
-from leadline.spec.target import TargetFacts
 from leadline.store.journal import Event
 from leadline.store.writer import ResultWriter, create_result, reopen_result
+from leadline.study.target import TargetFacts
 
 _SELF_TEST_NS = 200_000_000
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from leadline import _core
 from leadline.run.child import Answer
-from leadline.spec.job import Job
-from leadline.spec.steady import find_steady
-from leadline.spec.work import SteadyState
+from leadline.study.steady import find_steady
+from leadline.study.work import SteadyState
+from leadline.workloads.io.job import Job
 
 _LOOK_EVERY_S = 0.5
 _LOOK_CPU_SHARE = 0.02  # of one CPU, whatever the length of the record

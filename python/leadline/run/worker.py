@@ -19,8 +19,10 @@ from typing import Any
 
 from leadline import _core
 from leadline.errors import LeadlineError
-from leadline.run import application, pipeline, volume_workspace, workspace
-from leadline.run.coherence_side import CoherenceSide
+from leadline.run import volume_workspace, workspace
+from leadline.workloads.application import trial as application
+from leadline.workloads.coherence.side import CoherenceSide
+from leadline.workloads.pipeline import trial as pipeline
 
 _PR_SET_PDEATHSIG = 1
 

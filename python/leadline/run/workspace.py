@@ -13,8 +13,8 @@ from typing import NamedTuple
 from leadline import _core
 from leadline.errors import TargetError
 from leadline.run.removal import remove_entries
-from leadline.spec.job import Engine
-from leadline.spec.target import Target
+from leadline.study.target import Target
+from leadline.workloads.io.job import Engine
 
 MARK = ".leadline"
 _SLICE_S = 600.0

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from leadline.errors import ResultError, UsageError
+from leadline.published.store import DOCUMENT, read_document
 from leadline.store.files import JOURNAL, MANIFEST, sync_directory
-from leadline.store.published import DOCUMENT, read_document
 from leadline.store.reader import Result, find_results, open_result
 from leadline.store.tables import TABLES
-from leadline.store.traces import TRACE_TABLES, check_trace, traced_trials
+from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 

@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from leadline.store.trace_tables import SIZE_BINS
+from leadline.tracing.tables import SIZE_BINS
 
 # What FILE_NOT_ALIGNED is counted against where nobody said the file system's block size: the page.
 ALIGNMENT_BYTES = 4096

@@ -54,7 +54,7 @@ class SegmentColumns:
         """The segments as an Arrow table of the contract's schema."""
         import pyarrow as pa
 
-        from leadline.store.trace_tables import segments_schema
+        from leadline.tracing.tables import segments_schema
 
         if len(self._calls):
             self._chunks.append(self._batch())

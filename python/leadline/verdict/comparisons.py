@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.lopsided import lopsided
 from leadline.analysis.metrics import APPLICATION_COMPARED, default_metrics, metric_kind
-from leadline.analysis.multiplicity import ALPHA, holm_levels
-from leadline.analysis.statistics import Estimate, Ratio
-from leadline.plan import PlannedCell
+from leadline.analysis.statistics.lopsided import lopsided
+from leadline.analysis.statistics.means import Estimate, Ratio
+from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
+from leadline.plan.model import PlannedCell
+from leadline.verdict.codes.judge import worst
 from leadline.verdict.model import Comparison, Outcome, State
-from leadline.verdict.validity import worst
 
 # Below this many blocks the interval is only as good as its assumptions: nothing can test them.
 FEW_BLOCKS = 6

@@ -8,34 +8,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from leadline.analysis.application import CopyTrace, copy_traces
 from leadline.analysis.cells import CellTable, cell_metrics, tabulate
 from leadline.analysis.curves import latency_curve, summed_series
-from leadline.analysis.level_shift import TrialShift, shift_of_trial
 from leadline.analysis.metrics import default_metrics, metric_kind, operation_phases
-from leadline.analysis.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.analysis.origin import bytes_read, bytes_written
+from leadline.analysis.statistics.level_shift import TrialShift, shift_of_trial
+from leadline.analysis.statistics.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.errors import UsageError
-from leadline.plan import Plan, PlannedCell
-from leadline.spec.application import ApplicationJob
-from leadline.spec.job import Job
-from leadline.spec.left_out import LeftOut
-from leadline.spec.metadata import OPERATIONS
-from leadline.spec.pipeline import PipelineJob
-from leadline.spec.study import Study
-from leadline.spec.target import TargetFacts
-from leadline.spec.work import Search
+from leadline.plan.model import Plan, PlannedCell
+from leadline.published.findings import published_findings
 from leadline.store.reader import Result
 from leadline.store.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
+from leadline.study.left_out import LeftOut
+from leadline.study.study import Study
+from leadline.study.target import TargetFacts
+from leadline.study.work import Search
+from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
-from leadline.verdict.application import application_view, places_of
-from leadline.verdict.application_words import application_statements, in_order
-from leadline.verdict.case import Case
 from leadline.verdict.chains import chains_of
-from leadline.verdict.coherence import coherence_statements, coherence_tables, pairs_of
+from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.implausible import outrunning
+from leadline.verdict.codes.judge import is_shift, judge, worst
 from leadline.verdict.comparisons import compare_beside, compare_targets
-from leadline.verdict.implausible import outrunning
 from leadline.verdict.model import (
     ApplicationTable,
     Cell,
@@ -50,15 +45,20 @@ from leadline.verdict.model import (
 )
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
-from leadline.verdict.pipeline import lines_of, pipeline_view
-from leadline.verdict.pipeline_words import pipeline_statements
-from leadline.verdict.published import published_findings
-from leadline.verdict.replay import replay_statements
-from leadline.verdict.trace_findings import trace_findings
-from leadline.verdict.validity import is_shift, judge, worst
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import EMULATED, columns_of, ways_of, ways_table
-from leadline.verdict.workflows import workflow_findings
+from leadline.workflows.findings import workflow_findings
+from leadline.workloads.application.figures import CopyTrace, copy_traces
+from leadline.workloads.application.job import ApplicationJob
+from leadline.workloads.application.tables import application_view, places_of
+from leadline.workloads.application.words import application_statements, in_order
+from leadline.workloads.coherence.words import coherence_statements, coherence_tables, pairs_of
+from leadline.workloads.io.job import Job
+from leadline.workloads.metadata.job import OPERATIONS
+from leadline.workloads.pipeline.job import PipelineJob
+from leadline.workloads.pipeline.tables import lines_of, pipeline_view
+from leadline.workloads.pipeline.words import pipeline_statements
+from leadline.workloads.replay.words import replay_statements
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
@@ -256,7 +256,7 @@ def traces_of(result: Result, plan: Plan) -> dict[str, dict[int, CopyTrace]]:
     """What was traced of each application's trial, by copy."""
     if not any(isinstance(cell.job, ApplicationJob) for cell in plan.cells):
         return {}
-    from leadline.store.traces import read_trace_without_segments, traced_trials
+    from leadline.tracing.store import read_trace_without_segments, traced_trials
 
     return {trial: copy_traces(read_trace_without_segments(result, trial)) for trial in traced_trials(result)}
 

@@ -14,7 +14,7 @@ from leadline import units
 from leadline.analysis.metrics import known_metrics, metric_kind
 from leadline.errors import SpecError, UsageError
 from leadline.lexer import DEPTH_MAX, Token, Tokens, segments, shown
-from leadline.verdict.catalogue import catalogue
+from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Findings, Quantity
 
 Truth = bool | None  # None: the intervals do not decide

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from leadline.verdict.trace_model import TraceView
+from leadline.tracing.model import TraceView
 
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
 Outcome = Literal["faster", "slower", "same", "undecided"]

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, cell_metrics
-from leadline.analysis.multiplicity import ALPHA_AFTER_LOOKS
-from leadline.plan import PlannedCell
+from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS
+from leadline.plan.model import PlannedCell
 from leadline.verdict.comparisons import Pair, asked_metrics, decide, pair_beside, pair_targets
 from leadline.verdict.model import Comparison, State
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.metrics import metric_kind
-from leadline.spec.left_out import LeftOut
-from leadline.spec.yaml_source import read_yaml
+from leadline.study.left_out import LeftOut
+from leadline.study.yaml_source import read_yaml
 from leadline.units import format_number, format_quantity
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, Column, Way

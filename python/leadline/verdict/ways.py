@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.metrics import default_metrics, metric_operation, operation_label
-from leadline.spec.left_out import LeftOut
-from leadline.spec.metadata import FIRST_BYTE
+from leadline.study.left_out import LeftOut
 from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, TargetView
+from leadline.workloads.metadata.job import FIRST_BYTE
 
 _UNUSABLE = ("INVALID", "NOT_RUN")
 _FIRST_BYTE_METRIC = f"{FIRST_BYTE}_latency_p50"

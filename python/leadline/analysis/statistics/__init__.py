@@ -1,0 +1,1 @@
+"""What the numbers of blocks allow: means, intervals, comparisons of many, drifts and shifts."""

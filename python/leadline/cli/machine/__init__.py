@@ -1,0 +1,1 @@
+"""The verbs about this machine, a file each, and what they share."""

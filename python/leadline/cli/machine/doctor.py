@@ -1,0 +1,154 @@
+"""`leadline doctor`: says what works on this machine, what does not, and what to install."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from leadline.observe.capabilities import Check
+
+_INSTALL = "apt-get install --no-install-recommends"
+# program -> (Debian package, used for)
+_PROGRAMS = {
+    "chromium": ("chromium", "tests of the report in a browser"),
+    "fio": ("fio", "comparing leadline with fio"),
+}
+_STYLES = {"works": "green", "limited": "yellow", "missing": "red"}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(as_json: bool) -> None:
+    """Say what works on this machine, what does not, and what to install.
+
+    Changes nothing; the exit code is 0 whatever is missing.
+    """
+    from leadline.observe.capabilities import machine_checks
+
+    places = {"the working directory": str(Path.cwd()), "the temporary directory": tempfile.gettempdir()}
+    checks = [*_leadline_checks(), *machine_checks(places), *_lab_checks(), *_program_checks(shutil.which)]
+    if as_json:
+        document = {"format": "leadline.doctor/1", "checks": [asdict(check) for check in checks]}
+        click.echo(json.dumps(document, indent=2))
+        return
+    _print(checks)
+
+
+def _leadline_checks() -> list[Check]:
+    from leadline.observe.capabilities import Check
+
+    used_for = "every measurement"
+    python = Check("leadline", "Python", "works", platform.python_version(), "everything")
+    try:
+        from leadline import _core
+    except ImportError as error:
+        remedy = "Build it: `make setup` in leadline's directory."
+        return [python, Check("leadline", "load engine", "missing", str(error), used_for, remedy)]
+    return [python, _version_check(_core.version()), *_engine_checks(_core.engines())]
+
+
+def _version_check(core: str) -> Check:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from leadline.observe.capabilities import Check
+
+    name, used_for = "version", "everything"
+    try:
+        package = version("leadline")
+    except PackageNotFoundError:
+        why = f"load engine {core}; the package is not installed, only on the path"
+        return Check("leadline", name, "limited", why, used_for, "Install it: `make setup`.")
+    if package == core:
+        return Check("leadline", name, "works", f"{core}, package and load engine", used_for)
+    why = f"the package is {package}, the load engine {core}"
+    return Check("leadline", name, "missing", why, used_for, "Build both from one source: `make setup`.")
+
+
+def _engine_checks(engines: list[dict[str, object]]) -> list[Check]:
+    from leadline.observe.capabilities import Check, State
+
+    checks = []
+    for engine in engines:
+        available = bool(engine["available"])
+        words = str(engine["words"])
+        why = words if available else str(engine["reason"] or "not available")
+        state: State = "works" if available else "missing"
+        remedy = "" if available else "Another engine is chosen by itself, and said."
+        name = f"engine {engine['name']}"
+        checks.append(Check("leadline", name, state, why, f"I/O through {engine['name']}", remedy))
+    return checks
+
+
+def _lab_checks() -> list[Check]:
+    from leadline.lab import packages
+    from leadline.observe.capabilities import Check
+
+    used_for = "`leadline lab`, `make demo` with CephFS, tests on a real cluster"
+    lacking = packages.missing()
+    if lacking:
+        why = f"not installed: {', '.join(lacking)}"
+        return [Check("Ceph", "lab", "missing", why, used_for, f"{_INSTALL} {' '.join(lacking)}")]
+    lab = Check("Ceph", "lab", "works", "every program that a lab needs is installed", used_for)
+    return [lab, *_gateway_checks()]
+
+
+def _gateway_checks() -> list[Check]:
+    from leadline.lab.gateways.gateways import KINDS
+    from leadline.observe.capabilities import Check
+
+    checks = []
+    for name, kind in KINDS.items():
+        used_for, lacking = f"`leadline lab up --gateways {name}`", kind.lacking()
+        if lacking:
+            why, remedy = f"not installed: {', '.join(lacking)}", f"{_INSTALL} {' '.join(lacking)}"
+            checks.append(Check("Ceph", f"gateway {name}", "missing", why, used_for, remedy))
+        else:
+            checks.append(Check("Ceph", f"gateway {name}", "works", kind.words, used_for))
+    return checks
+
+
+def _program_checks(which: Callable[[str], str | None]) -> list[Check]:
+    from leadline.observe.capabilities import Check
+
+    checks = []
+    for program, (package, used_for) in _PROGRAMS.items():
+        path = which(program)
+        if path is None:
+            remedy = f"{_INSTALL} {package}"
+            checks.append(Check("programs", program, "missing", "not on the path", used_for, remedy))
+        else:
+            checks.append(Check("programs", program, "works", path, used_for))
+    return checks
+
+
+def _print(checks: list[Check]) -> None:
+    from rich.box import SIMPLE
+    from rich.markup import escape
+    from rich.table import Table
+
+    from leadline.cli.console import make_console
+
+    console = make_console()
+    table = Table(box=SIMPLE, pad_edge=False)
+    for heading in ("part", "what", "state", "why", "what to do"):
+        table.add_column(heading, overflow="fold")
+    group = ""
+    for check in checks:
+        style = _STYLES[check.state]
+        why = check.why if check.state != "missing" else f"{check.why}; used for: {check.used_for}"
+        part = "" if check.group == group else check.group
+        table.add_row(part, check.name, f"[{style}]{check.state}[/]", escape(why), escape(check.remedy))
+        group = check.group
+    console.print(table)
+    lacking = sum(check.state == "missing" for check in checks)
+    working = sum(check.state == "works" for check in checks)
+    console.print(f"{working} of {len(checks)} work in full, {lacking} missing.")

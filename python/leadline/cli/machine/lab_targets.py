@@ -1,0 +1,72 @@
+"""The targets of a lab for other verbs: only here do the lab and the flow meet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from leadline.cli.measure.guest_rows import KERNEL_WAYS, NOT_DONE
+from leadline.errors import SpecError, UsageError
+
+if TYPE_CHECKING:
+    from leadline.lab.targets import LabTarget
+    from leadline.study.left_out import LeftOut
+    from leadline.study.target import Target
+
+LOCAL = "local"
+LOCAL_DIRECTORY = "/var/tmp"  # noqa: S108 - on this host's own disk, as a rule; what it is, is looked at and said
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def lab_option(words: str) -> Callable[[_Command], _Command]:
+    """Adds `--lab [NAME]`: None where it was not given, "" without a name."""
+    return click.option("--lab", is_flag=False, flag_value="", default=None, metavar="[NAME]", help=words)
+
+
+def targets_of_lab(name: str) -> tuple[LabTarget, ...]:
+    """Every way to a lab that is up, with what its targets need put into this process's environment.
+
+    Raises UsageError where there is no such lab, or it is not up.
+    """
+    from leadline import lab
+
+    found = lab.open(name)
+    targets = tuple(found.targets())
+    if not targets:
+        raise UsageError(
+            f"lab {found.record.name} is not up", "start one with: leadline lab up --gateways all"
+        )
+    for target in targets:
+        os.environ.update(target.variables)
+    return targets
+
+
+def ways_to_lab(name: str) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:
+    """A lab's targets by name, `local` behind them, and what of the lab is not there with the reason.
+
+    A target that takes options in its environment finds them there.
+    """
+    from leadline.study.left_out import LeftOut
+    from leadline.study.target import Target
+    from leadline.study.targets import check_name, check_url
+
+    ways: dict[str, Target] = {}
+    absent: list[LeftOut] = []
+    for item in targets_of_lab(name):
+        if item.way in KERNEL_WAYS:
+            absent.append(LeftOut(item.name, None, NOT_DONE))
+            continue
+        try:
+            reason, url = item.reason, check_url(item.where) if not item.reason else item.where
+        except SpecError as error:
+            reason, url = error.message, item.where
+        if reason:
+            absent.append(LeftOut(item.name, None, reason, url))
+        else:
+            ways[item.name] = Target(check_name(item.name), url)
+    if not ways:
+        raise UsageError("the lab offers no target", "see: leadline lab status")
+    return {**ways, LOCAL: Target(LOCAL, LOCAL_DIRECTORY)}, tuple(absent)

@@ -1,0 +1,70 @@
+"""`leadline watch PATH`: what goes on on a mount in production, without writing to it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import click
+
+from leadline import units
+from leadline.errors import SpecError, UsageError
+
+_SECONDS_MAX = 86_400
+
+
+@click.command(short_help="Say what goes on on a mount, and what it waits for")
+@click.argument("path", type=click.Path())
+@click.option(
+    "--for", "duration", metavar="TIME", default="5m", show_default=True, help="How long to look on."
+)
+@click.option("--no-bpf", is_flag=True, help="Do without the tracer in the kernel, which sees each call.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
+    """Look on while others use the mounted file system that holds PATH, and name the likely cause.
+
+    Nothing is written there and no load is added. As root each call on the mount is seen; without, what
+    /proc and the client's own counters give. Ctrl-C ends it early, and what was seen till then is printed.
+    """
+    from leadline.cli.console import make_console
+    from leadline.cli.signals import StopRequest
+    from leadline.observe.mounts.mounts import look
+    from leadline.watch.causes import judge
+    from leadline.watch.figures import watch_facts
+    from leadline.watch.onlooker import watch
+    from leadline.watch.printed import show_watch, watch_json
+
+    duration_s = _seconds(duration)
+    facts, mount = look(path)
+    with StopRequest() as stop:
+        seen = watch(
+            path, facts, mount, duration_s, stop=stop, progress=_progress(duration_s), use_bpf=not no_bpf
+        )
+    found = watch_facts(seen)
+    judged = judge(found)
+    if as_json:
+        click.echo(json.dumps(watch_json(seen, found, judged), indent=1))
+    else:
+        show_watch(seen, found, judged, make_console())
+
+
+def _seconds(text: str) -> float:
+    try:
+        duration_s = units.parse_duration(text) / units.NS_PER_S
+    except SpecError as error:
+        raise UsageError(f"--for {error.message}", error.remedy) from None
+    if not 1 <= duration_s <= _SECONDS_MAX:
+        raise UsageError(f"--for {text}: from 1 second to a day", "Five minutes show most of what goes on.")
+    return duration_s
+
+
+def _progress(duration_s: float) -> Callable[[float, int], None]:
+    def say(elapsed_s: float, users: int) -> None:
+        if sys.stderr.isatty():
+            words = (
+                f"watching: {elapsed_s:.0f} of {duration_s:.0f} s, {users} processes seen (Ctrl-C ends it)"
+            )
+            click.echo(f"\r\x1b[K{words}", err=True, nl=elapsed_s + 1 >= duration_s)
+
+    return say

@@ -1,0 +1,1 @@
+"""The verbs that measure, a file each, and what they share."""

@@ -1,0 +1,30 @@
+"""Has the films made that a plan's pipelines begin with, before anything is measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leadline.cli.signals import StopRequest
+    from leadline.plan.model import Plan
+
+
+def make_films(plan: Plan, stop: StopRequest, quiet: bool) -> bool:
+    """Make what is not there yet; True where something was made."""
+    from leadline.cli.console import make_console
+    from leadline.workloads.pipeline.film import make_film
+    from leadline.workloads.pipeline.job import Film, PipelineJob
+
+    made = False
+    for job in (cell.job for cell in plan.cells):
+        if not isinstance(job, PipelineJob) or job.film is None or job.source is None:
+            continue
+        place = Path(job.source)
+        if place.is_file():
+            continue
+        if not quiet:
+            make_console(stderr=True).print(f"making a film to measure with: {place}", markup=False)
+        make_film(Film(*job.film), place, stop)
+        made = True
+    return made

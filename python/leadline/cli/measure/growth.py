@@ -1,0 +1,102 @@
+"""Decides, between the blocks of a run with `--until` or `--budget`, what is run once more.
+
+Here because a run may not know how it is judged: `leadline run` hands it this function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leadline.plan.model import Plan
+    from leadline.run.model import Growth, RunOptions
+    from leadline.store.journal import Event
+    from leadline.verdict.stopping import WorkState
+
+
+def make_growth(path: Path) -> Growth:
+    """A function that names the cells of the next block of the result in `path`; none when it is done."""
+
+    def grow(plan: Plan, options: RunOptions) -> Sequence[str]:
+        from leadline.store.reader import open_result
+        from leadline.verdict.stopping import next_works
+
+        if options.until is None and options.budget_s is None:
+            return ()
+        works = next_works(states_of(path, plan), options.until, widest_only=options.budget_s is not None)
+        cells = [cell.id for cell in plan.cells if cell.work in works]
+        if options.budget_s is not None:
+            events = open_result(path).events
+            if expected_s(plan, cells, events) > options.budget_s - spent_s(events):
+                return ()
+        return cells
+
+    return grow
+
+
+def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:
+    """How narrow each work's interval is by what is stored so far."""
+    from leadline.store.reader import open_result
+    from leadline.study.study import Study
+    from leadline.verdict.findings import tables_of
+    from leadline.verdict.stopping import work_states
+
+    result = open_result(path)
+    tables = tables_of(result, plan)
+    asked = Study.from_json(result.manifest["study"]).compare
+    base = asked.base or plan.targets[0].name
+    work_of = {cell.id: cell.work for cell in plan.cells}
+    blocks: dict[str, set[int]] = {cell.work: set() for cell in plan.cells}
+    for trial in plan.trials:
+        blocks[work_of[trial.cell]].add(trial.block)
+    tried = {work: len(found) for work, found in blocks.items()}
+    return work_states(plan.cells, tables, base, tried, asked.metrics)
+
+
+def spent_s(events: Sequence[Event]) -> float:
+    """Time that the run has taken so far, without the gaps between a run and its resumption."""
+    total_ns, started_ns, last_ns = 0, None, 0
+    for event in events:
+        if event.event == "run_started":
+            total_ns += last_ns - started_ns if started_ns is not None else 0
+            started_ns = event.t_ns
+        last_ns = event.t_ns
+    return (total_ns + (last_ns - started_ns if started_ns is not None else 0)) / 1e9
+
+
+def expected_s(plan: Plan, cells: Sequence[str], events: Sequence[Event]) -> float:
+    """What a block of these cells will take: each slot as long as its slowest one until now.
+
+    A slot is what runs at a time: a trial, the jobs of a group (all of them, whichever was named), each probe
+    of a search.
+    """
+    from leadline.plan.model import TRIAL_OVERHEAD_S, slot_seconds, with_block
+
+    seen = _slot_durations_s(plan, events)
+    slots = with_block(plan, cells).slots(without={trial.id for trial in plan.trials})
+    total_s = 0.0
+    for slot in slots:
+        key = frozenset(trial.cell for trial in slot)
+        planned = [plan.cell(trial.cell) for trial in slot]
+        total_s += seen.get(key) or slot_seconds(planned) + TRIAL_OVERHEAD_S
+    return total_s
+
+
+def _slot_durations_s(plan: Plan, events: Sequence[Event]) -> dict[frozenset[str], float]:
+    """By the cells of a slot: the longest that one took, its workers' start included, files laid out not."""
+    cells = {trial.id: trial.cell for trial in plan.trials}
+    begun: dict[str, int] = {}
+    longest: dict[frozenset[str], float] = {}
+    before_ns = 0
+    for event in events:
+        trials = [str(name) for name in event.details.get("trials", [event.details.get("trial")])]
+        if event.event == "trial_started":
+            begun[trials[0]] = before_ns or event.t_ns
+        elif event.event in ("trial_finished", "trials_finished") and all(t in begun for t in trials):
+            key = frozenset(cells.get(trial, "") for trial in trials)
+            took_s = (event.t_ns - min(begun[trial] for trial in trials)) / 1e9
+            longest[key] = max(took_s, longest.get(key, 0.0))
+        before_ns = event.t_ns
+    return longest

@@ -1,0 +1,209 @@
+"""`leadline plan`: every trial with all its defaults, the time and space, and what is written where."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from leadline.cli.measure.study_options import application_options, load_plan, study_options
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from leadline.plan.model import Plan, PlannedCell, Trial
+    from leadline.study.target import TargetFacts
+    from leadline.workloads.metadata.job import AnyJob
+
+
+@click.command(name="plan")
+@click.argument("study", metavar="STUDY")
+@study_options
+@application_options
+@click.option(
+    "--like",
+    type=click.Path(path_type=Path),
+    metavar="RESULT",
+    help="Say what the blocks can find if figures vary as in this result.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    study: str,
+    targets: tuple[str, ...],
+    sets: tuple[str, ...],
+    blocks: int | None,
+    seed: int | None,
+    lab: str | None,
+    input_path: str | None,
+    program: tuple[str, ...],
+    like: Path | None,
+    as_json: bool,
+) -> None:
+    """Print every trial of STUDY, a built-in name or a YAML file, before anything runs.
+
+    Nothing is started and nothing is written.
+    """
+    from leadline.plan.model import check_space
+
+    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path, lab)
+    if as_json:
+        if like is not None:
+            raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
+        click.echo(json.dumps(plan.as_json(), indent=2))
+    else:
+        from leadline.cli.console import make_console
+        from leadline.cli.measure.plan_power import power_lines
+
+        power = power_lines(plan, like, tuple(asked.compare.metrics))
+        _print_plan(make_console(), plan, facts, power)
+    check_space(plan, asked, facts)
+
+
+def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts], power: tuple[str, ...]) -> None:
+    from leadline import units
+
+    console.print(_plain(plan.title, "bold"))
+    if plan.about:
+        console.print(_plain(plan.about))
+    blocks = f"{plan.blocks} block{'' if plan.blocks == 1 else 's'}"
+    console.print(
+        f"\n{len(plan.trials)} trials: {len(plan.cells)} cells x {blocks}, seed {plan.seed}; "
+        f"about {units.format_duration(plan.seconds)}\n"
+    )
+    _print_targets(console, plan, facts)
+    for target in plan.targets:
+        cells = [cell for cell in plan.cells if cell.target == target.name]
+        _print_cells(console, target.name, cells)
+    _print_trials(console, plan)
+    _print_files(console, plan)
+    console.print("Notes", style="bold")
+    for note in (*plan.notes, *power):
+        console.print(_plain(f"  {note}"))
+
+
+def _plain(text: str, style: str = "") -> object:
+    """Text that comes from a user: no markup in it is obeyed, no control character is sent on."""
+    from rich.text import Text
+
+    return Text("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text), style=style)
+
+
+def _print_targets(console: Console, plan: Plan, facts: dict[str, TargetFacts]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from leadline import units
+
+    table = Table("target", "address", "what it is", "free", "needed", box=box.SIMPLE, title_justify="left")
+    for target in plan.targets:
+        fact = facts[target.name]
+        free = "" if fact.free_bytes is None else units.format_size(fact.free_bytes)
+        needed = units.format_size(plan.bytes_needed[target.name])
+        table.add_row(*(_plain(text) for text in (target.name, target.url, fact.words, free, needed)))  # type: ignore[arg-type]
+    console.print(table)
+
+
+def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> None:
+    """What all works share on one line, what they differ in on one line each, then the reasons."""
+    console.print(_plain(f"Jobs on {target}", "bold"))
+    width = max(len(cell.work) for cell in cells)
+    options = [job_words(cell.job) for cell in cells]
+    shared = {n: text for n, text in options[0].items() if all(one.get(n) == text for one in options)}
+    own = shared if len(cells) > 1 else {}
+    reasons: dict[str, list[str]] = {}
+    for cell, words in zip(cells, options, strict=True):
+        mark = "  measures caches" if cell.measures_caches else ""
+        line = " ".join(f"{name}={text}" for name, text in words.items() if name not in own)
+        console.print(_plain(f"  {cell.work:<{width}}  {line}{mark}"))
+        for note in cell.notes:
+            reasons.setdefault(note, []).append(cell.work)
+    if own:
+        line = " ".join(f"{name}={text}" for name, text in own.items())
+        console.print(_plain(f"  {'all of them':<{width}}  {line}"))
+    for note, works in reasons.items():
+        where = "all works" if len(works) == len(cells) else ", ".join(works)
+        console.print(_plain(f"    - {note} [{where}]"))
+    console.print()
+
+
+def job_words(job: AnyJob) -> dict[str, str]:
+    """Every option of a job by its name in a study, in fio's notation."""
+    from leadline import units
+    from leadline.workloads.io.job import Job
+
+    sizes = (
+        "bs",
+        "size",
+        "rate_bytes_per_s",
+        "offset",
+        "offset_increment",
+        "file_size",
+        "input_bytes",
+        "buffer",
+        "source_bytes",
+    )
+    split = job.bssplit if isinstance(job, Job) else None
+    words: dict[str, str] = {}
+    for name, value in job.as_json().items():
+        if value is None:
+            text = "none"
+        elif name == "bssplit" and split is not None:
+            text = split.as_text()
+        elif name == "command":
+            text = shlex.join(value)
+        elif name == "pipeline":
+            text = ",".join(stage["stage"] for stage in value)
+        elif isinstance(value, list):
+            text = ",".join(str(part) for part in value)
+        elif name in (*sizes, "buffer", "source_bytes"):
+            text = units.exact_size(value)
+        else:
+            text = units.exact_duration(value) if name.endswith("_ns") else str(value).lower()
+        words[name.removesuffix("_ns").removesuffix("_bytes_per_s")] = text
+    return words
+
+
+def _print_trials(console: Console, plan: Plan) -> None:
+    console.print("Order", style="bold")
+    for block in range(1, plan.blocks + 1):
+        slots = [slot for slot in plan.slots() if slot[0].block == block]
+        console.print(f"  block {block}: " + ", ".join(_slot_words(plan, slot) for slot in slots))
+    console.print()
+
+
+def _slot_words(plan: Plan, slot: tuple[Trial, ...]) -> str:
+    """What runs at the same time is joined by `+`, what follows in one slot by `then`."""
+    joint = " + " if len(slot) > 1 and plan.cell(slot[0].cell).order == "together" else " then "
+    return joint.join(f"{trial.id} {trial.cell}" for trial in slot)
+
+
+def _print_files(console: Console, plan: Plan) -> None:
+    from leadline import units
+
+    console.print("What is written", style="bold")
+    for target in plan.targets:
+        if not target.is_path:
+            console.print(_plain(f"  {target.name}: nothing"))
+            continue
+        console.print(_plain(f"  {target.name}: below {target.url}/leadline-<id>/, removed at the end"))
+        for layout in plan.layouts(target.name):
+            if layout.key.startswith("input-"):
+                console.print(f"    the input, {units.format_size(layout.total_bytes)}, copied once")
+                continue
+            files = layout.numjobs * layout.nrfiles
+            size = f"{units.format_size(layout.file_bytes)}, laid out once"
+            console.print(f"    {files} file{'s' if files > 1 else ''} of {size}")
+        own = [c for c in plan.cells if c.target == target.name]
+        if any(cell.job.engine == "application" for cell in own):
+            console.print("    what the command writes, in a directory of its own for each copy")
+        fresh = [c for c in own if c.layout is None and c.job.engine != "application"]
+        if fresh:
+            largest = max(cell.job.data_set_bytes for cell in fresh)
+            console.print(
+                f"    fresh files of up to {units.format_size(largest)} in each trial that makes its own"
+            )
+    console.print()

@@ -1,0 +1,181 @@
+"""What `leadline run` shows while it runs: a live display on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from leadline import units
+from leadline.analysis.metrics import operation_phases
+from leadline.cli.console import make_console
+from leadline.workloads.application.figures import account_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    from leadline.plan.model import Plan, PlannedCell, Trial
+    from leadline.run.model import Display
+    from leadline.store.tables import TrialRow
+
+
+@contextmanager
+def make_display(quiet: bool) -> Iterator[Display]:
+    """The display for standard error: progress is for people, results go to standard output."""
+    console = make_console(stderr=True)
+    if quiet:
+        yield Quiet(console)
+    elif console.is_terminal:
+        with Live(console) as live:
+            yield live
+    else:
+        yield Plain(console)
+
+
+class Quiet:
+    """Errors only."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def begin(self, plan: Plan, remaining: int) -> None:
+        """Nothing."""
+
+    def trial(self, trial: Trial, cell: PlannedCell) -> None:
+        """Nothing."""
+
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """Nothing."""
+
+    def progress(self, message: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def finished(self, row: TrialRow) -> None:
+        """Nothing."""
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self._console.print(text, markup=False)
+
+
+class Plain(Quiet):
+    """One line a trial, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._total = 0
+        self._done = 0
+
+    def begin(self, plan: Plan, remaining: int) -> None:
+        """Say how much there is to do."""
+        self._total, self._done = len(plan.trials), len(plan.trials) - remaining
+        seconds = plan.seconds * remaining / max(len(plan.trials), 1)
+        self.say(f"{plan.study}: {remaining} trials, about {units.format_duration(seconds)}")
+
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """Say which cells are run once more."""
+        self._total += len(trials)
+        self.say(f"block {trials[0].block} added: {', '.join(trial.cell for trial in trials)}")
+
+    def finished(self, row: TrialRow) -> None:
+        """The trial's figures."""
+        self._done += 1
+        self.say(f"[{self._done}/{self._total}] block {row.block} {row.cell}: {row_words(row)}")
+
+
+class Live(Quiet):
+    """Two bars: the study with the time left, and the trial with its throughput."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        super().__init__(console)
+        self._bars: Progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[figure]}"),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+        )
+        self._study: TaskID | None = None
+        self._trial: TaskID | None = None
+        self._seconds_of: dict[str, float] = {}
+        self._started = time.monotonic()
+        self._last: tuple[str, int, int] = ("", 0, 0)
+
+    def __enter__(self) -> Live:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def begin(self, plan: Plan, remaining: int) -> None:
+        """Start the bar of the study; its unit is planned seconds, since trials differ in length."""
+        seconds = {cell.id: max(cell.seconds, 0.1) for cell in plan.cells}
+        self._seconds_of = {trial.id: seconds[trial.cell] for trial in plan.trials}
+        total = sum(self._seconds_of.values())
+        done = total * (len(plan.trials) - remaining) / max(len(plan.trials), 1)
+        self._study = self._bars.add_task(plan.study, total=total, completed=int(done), figure="")
+        self._trial = self._bars.add_task("", total=1.0, figure="")
+
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """Lengthen the bar of the study."""
+        if self._study is not None:
+            mean = sum(self._seconds_of.values()) / max(len(self._seconds_of), 1)
+            self._seconds_of |= {trial.id: mean for trial in trials}
+            self._bars.update(self._study, total=sum(self._seconds_of.values()))
+
+    def trial(self, trial: Trial, cell: PlannedCell) -> None:
+        """Reset the trial's bar."""
+        if self._trial is not None:
+            self._last = ("", 0, 0)
+            self._bars.reset(self._trial, description=f"{cell.id} block {trial.block}", figure="")
+
+    def progress(self, message: Mapping[str, Any]) -> None:
+        """Phase, share done and the throughput since the last line."""
+        if self._trial is None:
+            return
+        phase, now_ns, count = str(message["phase"]), int(message["elapsed_ns"]), int(message["bytes"])
+        show = units.format_rate if count else units.format_iops  # operations on metadata move nothing
+        count = count or int(message["operations"])
+        last_phase, last_ns, last_bytes = self._last
+        if phase != last_phase:
+            last_ns, last_bytes = 0, 0
+        rate = (count - last_bytes) * 1e9 / max(now_ns - last_ns, 1)
+        self._last = (phase, now_ns, count)
+        figure = f"{phase} {show(rate)}"
+        self._bars.update(self._trial, completed=float(message["share"]), figure=figure)
+
+    def finished(self, row: TrialRow) -> None:
+        """Advance the study and leave the trial's figures above the bars."""
+        if self._study is not None:
+            self._bars.advance(self._study, self._seconds_of.get(row.trial, 0.0))
+        self.say(f"{row.trial} block {row.block} {row.cell}: {row_words(row)}")
+
+
+def row_words(row: TrialRow) -> str:
+    """A trial in one line."""
+    if row.state != "complete":
+        return f"{row.state}: {row.error}"
+    seconds = row.measured_ns / 1e9
+    if seconds <= 0:
+        return "nothing was measured"
+    phases = operation_phases(row)
+    if phases:
+        return ", ".join(
+            f"{name} {units.format_iops(phase['operations'] * 1e9 / max(phase['elapsed_ns'], 1))}"
+            for name, phase in phases.items()
+        )
+    copies = account_of(row)
+    if copies:
+        each = [copy["wall_ns"] / 1e9 for copy in copies]
+        mean, slowest = units.format_duration(sum(each) / len(each)), units.format_duration(max(each))
+        return f"run time {mean}" + (f", mean of {len(each)} copies, slowest {slowest}" if each[1:] else "")
+    count = row.read_bytes + row.write_bytes
+    operations = row.read_operations + row.write_operations
+    return f"{units.format_rate(count / seconds)}, {units.format_iops(operations / seconds)}"

@@ -1,0 +1,223 @@
+"""`leadline replay`: repeats a traced program's calls on other targets, with files of its own."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.cli.main import EXIT_GOOD
+from leadline.cli.measure.run import make_options, run_and_conclude
+from leadline.cli.signals import StopRequest
+from leadline.errors import TargetError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from leadline.run.model import Outcome
+    from leadline.study.target import Target
+    from leadline.workloads.replay.job import ReplayJob
+    from leadline.workloads.replay.script import ReplayScript
+
+
+@click.command(short_help="Repeat a trace's calls on any target")
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="A directory on a mounted file system; again for more.",
+)
+@click.option("--as-fast-as-possible", "fast", is_flag=True, help="Leave out the pauses between calls.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Files whose path matches, as '/data/*'.")
+@click.option("--trial", help="Which trial of the trace.  [default: the first]")
+@click.option(
+    "--blocks", type=click.IntRange(1, 1000), default=3, show_default=True, help="Times on each target."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the order and of the data."
+)
+@click.option("--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist.")
+@click.option("--dry-run", is_flag=True, help="Say what would be replayed and what not, and do nothing.")
+@click.option("--drop-caches", is_flag=True, help="Drop this host's caches before each trial: needs root.")
+@click.option(
+    "--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be at its end."
+)
+@click.option("--ignore-health", is_flag=True, help="Go on when the cluster is in trouble.")
+@click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
+@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+def command(
+    trace: Path,
+    targets: tuple[str, ...],
+    fast: bool,
+    only: tuple[str, ...],
+    trial: str | None,
+    blocks: int,
+    seed: int,
+    out: Path | None,
+    dry_run: bool,
+    drop_caches: bool,
+    grace: str,
+    ignore_health: bool,
+    no_ceph: bool,
+    quiet: bool,
+) -> int:
+    """Repeat the calls of TRACE, a result of `leadline trace --segments`, on each target.
+
+    The same calls in the same order by as many threads, at the same offsets, each as long after its
+    thread's call before as when it was traced; on files that are made and removed in
+    TARGET/leadline-<id>/, with contents of their own. What cannot be replayed is listed.
+
+    \b
+    leadline trace --segments -o t -- ./analyse input.root
+    leadline replay t --target old=/mnt/a --target new=/mnt/b
+    """
+    if not targets and not dry_run:
+        raise UsageError("no target was named", "add --target NAME=PATH, for example --target local=/var/tmp")
+    title, script = _script(trace, trial, only)
+    if dry_run:
+        _say(title, script)
+        return EXIT_GOOD
+    path = out or Path(f"leadline-replay-{datetime.now():%Y%m%d-%H%M%S}")
+    flags = {
+        "drop_caches": drop_caches,
+        "ignore_health": ignore_health,
+        "ceph": not no_ceph,
+        "grace": grace,
+        "until": None,
+        "budget_s": None,
+    }
+    job = _job(script, fast)
+    return run_and_conclude(
+        path, [], lambda stop: _start(title, job, script, targets, (blocks, seed), path, flags, stop, quiet)
+    )
+
+
+def _script(trace: Path, trial: str | None, only: tuple[str, ...]) -> tuple[str, ReplayScript]:
+    from leadline.store.reader import open_result
+    from leadline.tracing.store import read_trace
+    from leadline.workloads.replay.script import make_script
+
+    result = open_result(trace)
+    title = str(result.manifest.get("title") or result.manifest.get("plan", {}).get("title") or trace.name)
+    return title, make_script(read_trace(result, trial), only)
+
+
+def _job(script: ReplayScript, fast: bool) -> ReplayJob:
+    from leadline.store.replay_script import SCRIPT
+    from leadline.workloads.replay.job import ReplayJob
+
+    return ReplayJob(
+        script=SCRIPT,
+        pace="fast" if fast else "recorded",
+        numjobs=len(script.threads),
+        calls=len(script.calls),
+        calls_of_trace=script.coverage.calls,
+        read_bytes=script.read_bytes,
+        write_bytes=script.write_bytes,
+        bytes_of_trace=script.coverage.bytes,
+        files=len(script.sizes),
+        layout_bytes=script.layout_bytes,
+        cold_bytes=script.cold_bytes,
+        runtime_ns=script.duration_ns,
+    )
+
+
+def _refuse_urls(named: Mapping[str, Target]) -> None:
+    for target in named.values():
+        if target.location is not None:
+            raise UsageError(
+                f"a replay makes the calls of a mounted file system, and {target.url} is none",
+                "mount it and give the path of a directory on it",
+            )
+
+
+def _say(title: str, script: ReplayScript) -> None:
+    """What would be replayed, and what not."""
+    from dataclasses import asdict
+
+    from leadline import units
+    from leadline.workloads.replay.words import skipped_words
+
+    console, coverage = make_console(), script.coverage
+    lines = [
+        title,
+        f"{coverage.calls_replayed:,} of {coverage.calls:,} calls,"
+        f" {units.format_size(coverage.bytes_replayed)} of {units.format_size(coverage.bytes)},"
+        f" {len(script.threads)} threads, {len(script.sizes)} files,"
+        f" {units.format_duration(script.duration_ns / 1e9)}",
+        f"laid out before each trial: {units.format_size(script.layout_bytes)}",
+        *(f"not replayed: {skipped_words(asdict(item))}" for item in coverage.skipped),
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
+
+
+def _start(
+    title: str,
+    job: ReplayJob,
+    script: ReplayScript,
+    targets: tuple[str, ...],
+    repeats: tuple[int, int],
+    out: Path,
+    flags: dict[str, Any],
+    stop: StopRequest,
+    quiet: bool,
+) -> Outcome:
+    from dataclasses import asdict
+
+    from leadline.analysis.search import next_rate
+    from leadline.cli.measure.progress import make_display
+    from leadline.observe.host import host
+    from leadline.observe.mounts.mounts import inspect
+    from leadline.plan.model import check_space
+    from leadline.run.model import RunRequest
+    from leadline.run.session import new_run
+    from leadline.store.replay_script import write_script
+    from leadline.study.targets import parse_targets
+    from leadline.workloads.replay.plan import replay_plan, replay_study
+
+    if out.exists():
+        raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
+    named = parse_targets(targets)
+    _refuse_urls(named)
+    facts = {name: inspect(target.url) for name, target in named.items()}
+    study = replay_study(f"Replay of {title}", "", *repeats)
+    plan = replay_plan(study, job, named, facts)
+    try:
+        check_space(plan, study, facts)
+    except TargetError as error:
+        raise TargetError(error.message, "free space, or replay a part: --only '/data/*'") from None
+    details = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "study": study.as_json(),
+        "host": {**host.facts(), "python": platform.python_version()},
+        "memory_bytes": host.memory_bytes(),
+        "command": ["leadline", *sys.argv[1:]],
+        "replay": {
+            "title": title,
+            "pace": job.pace,
+            "threads": job.numjobs,
+            "coverage": asdict(script.coverage),
+        },
+    }
+    request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, flags))
+    with make_display(quiet) as display:
+        return new_run(
+            request,
+            out,
+            details,
+            display,
+            stop,
+            next_rate,
+            add_files=lambda path: write_script(
+                path, script.calls, script.threads, script.sizes, script.flags
+            ),
+        )

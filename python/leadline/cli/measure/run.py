@@ -1,0 +1,300 @@
+"""`leadline run`: runs a study on targets, or goes on with an interrupted one."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
+from leadline.cli.measure.films import make_films
+from leadline.cli.measure.gate_options import (
+    fail_if_option,
+    gate_code,
+    judge_gates,
+    parse_gates,
+    say_gates,
+)
+from leadline.cli.measure.growth import make_growth
+from leadline.cli.measure.guest_rows import check_guest, with_guest
+from leadline.cli.measure.study_options import application_options, load_plan, study_options
+from leadline.cli.signals import StopRequest
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.plan.model import Plan
+    from leadline.run.model import Outcome, RunOptions
+    from leadline.study.study import Study
+    from leadline.study.target import TargetFacts
+    from leadline.verdict.gates import Gate
+
+_Words = tuple[str, ...]
+# What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab.
+_Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, str | None]
+
+
+@click.command(short_help="Run a study on one or more targets, or resume one")
+@click.argument("study", required=False, default="")
+@study_options
+@application_options
+@click.option("--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist.")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this result.")
+@click.option(
+    "--drop-caches",
+    is_flag=True,
+    help="Drop this host's caches before each trial: needs root, and slows every program on it down.",
+)
+@click.option(
+    "--clients", type=click.IntRange(1, 128), help="With a pipeline: how many go through it at once."
+)
+@click.option("--max-rate", metavar="RATE", help="Most bytes per second, for example 100M.")
+@click.option(
+    "--grace",
+    metavar="TIME",
+    default="60s",
+    show_default=True,
+    help="How late a trial may be before it is given up.",
+)
+@click.option(
+    "--ignore-health", is_flag=True, help="Go on when the cluster is in HEALTH_ERR or has slow operations."
+)
+@click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
+@click.option(
+    "--until",
+    metavar="PERCENT",
+    help="Add blocks until the interval of what each work is asked for (its rates, or the metrics that"
+    " the study compares) reaches no further, for example 3%.",
+)
+@click.option(
+    "--budget", metavar="TIME", help="Add blocks where intervals are widest, for this long, for example 30m."
+)
+@click.option(
+    "--guest", is_flag=True, help="With --lab: run it on the kernel's clients too, in an emulated guest."
+)
+@fail_if_option
+@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+def command(
+    study: str,
+    targets: tuple[str, ...],
+    sets: tuple[str, ...],
+    blocks: int | None,
+    seed: int | None,
+    lab: str | None,
+    guest: bool,
+    input_path: str | None,
+    program: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    drop_caches: bool,
+    clients: int | None,
+    max_rate: str | None,
+    grace: str,
+    ignore_health: bool,
+    no_ceph: bool,
+    until: str | None,
+    budget: str | None,
+    fail_if: tuple[str, ...],
+    quiet: bool,
+) -> int:
+    """Run STUDY, a built-in study's name or a YAML file, on one or more targets.
+
+    It works in TARGET/leadline-<id>/ only, which it removes, and stores each trial as it ends.
+    `leadline plan` with the same arguments shows all of it beforehand.
+
+    \b
+    leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs
+    leadline run media --target local=/var/tmp --target fuse=/mnt/cephfs --source FILM
+    leadline run analysis --target a=/mnt/a --target b=/mnt/b --input DIR -- PROGRAM WORDS
+    leadline run reach --lab
+    leadline run --resume leadline-quick-20260131-120000
+    """
+    gates = parse_gates(fail_if)
+    if resume is not None:
+        others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
+        _refuse_beside_resume(resume, (*others, input_path, clients))
+        return run_and_conclude(resume, gates, lambda stop: _resume(resume, stop, quiet))
+    if not study:
+        raise UsageError(
+            "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
+        )
+    sets = (*sets, *_changes({"clients": clients, "limits.max_rate": max_rate}))
+    path = out or Path(f"leadline-{Path(study).stem}-{datetime.now():%Y%m%d-%H%M%S}")
+    flags = {
+        "drop_caches": drop_caches,
+        "ignore_health": ignore_health,
+        "ceph": not no_ceph,
+        "grace": grace,
+        "until": _until(until),
+        "budget_s": _budget_s(budget),
+    }
+    check_guest(lab, wanted=guest)
+    in_guest = [f"--seed={seed}"] if seed is not None else []
+    in_guest += [f"--blocks={blocks}"] if blocks is not None else []
+    in_guest += [word for text in sets for word in ("--set", text)]
+    asked = (study, targets, sets, blocks, seed, program, input_path, lab)
+
+    def execute(stop: StopRequest) -> Outcome:
+        outcome = _start(asked, path, flags | {"gates": gates}, stop, quiet)
+        return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
+
+    return run_and_conclude(path, gates, execute)
+
+
+def _refuse_beside_resume(resume: Path, others: Iterable[object]) -> None:
+    if any(others):
+        raise UsageError(
+            "--resume goes on with a result as it was planned: it takes no study, target or option",
+            f"write: leadline run --resume {resume}",
+        )
+
+
+def _changes(options: Mapping[str, object]) -> Iterator[str]:
+    """Options that stand for a change of the study."""
+    return (f"{key}={value}" for key, value in options.items() if value is not None)
+
+
+def _until(text: str | None) -> float | None:
+    from leadline import units
+
+    if text is None:
+        return None
+    share = units.parse_percent(text) / 100
+    if not 0.001 <= share <= 1:
+        raise UsageError(
+            f"--until {text}: from 0.1% to 100% can be asked for", "write for example: --until 3%"
+        )
+    return share
+
+
+def _budget_s(text: str | None) -> float | None:
+    from leadline import units
+
+    if text is None:
+        return None
+    seconds = units.parse_duration(text) / 1e9
+    if seconds <= 0:
+        raise UsageError(f"--budget {text}: no time at all", "write for example: --budget 30m")
+    return seconds
+
+
+def _start(
+    asked: _Asked,
+    out: Path,
+    flags: dict[str, Any],
+    stop: StopRequest,
+    quiet: bool,
+) -> Outcome:
+    from leadline.analysis.search import next_rate
+    from leadline.cli.measure.progress import make_display
+    from leadline.observe.host import host
+    from leadline.plan.model import check_space
+    from leadline.run.model import RunRequest
+    from leadline.run.session import new_run
+
+    if out.exists():
+        raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
+    study, plan, facts = load_plan(*asked)
+    if make_films(plan, stop, quiet):
+        study, plan, facts = load_plan(*asked)  # sizes are known now
+    check_space(plan, study, facts)
+    _check_budget(plan, flags["budget_s"])
+    if flags["gates"]:
+        from leadline.verdict.gates import check_gates
+
+        searched = {cell.search.metric for cell in plan.cells if cell.search}
+        check_gates(flags["gates"], [cell.id for cell in plan.cells], searched)
+    options = make_options(study, facts, flags)
+    details = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "study": study.as_json(),
+        "host": {**host.facts(), "python": platform.python_version()},
+        "memory_bytes": host.memory_bytes(),
+        "command": ["leadline", *sys.argv[1:]],
+    }
+    request = RunRequest(secrets.token_hex(4), plan, facts, options)
+    with make_display(quiet) as display:
+        return new_run(request, out, details, display, stop, next_rate, make_growth(out))
+
+
+def _check_budget(plan: Plan, budget_s: float | None) -> None:
+    from leadline import units
+
+    if budget_s is not None and plan.seconds > budget_s:
+        raise UsageError(
+            f"the {plan.blocks} planned blocks alone take about {units.format_duration(plan.seconds)},"
+            f" the budget is {units.format_duration(budget_s)}",
+            "give a larger --budget, or fewer --blocks: the budget is for what comes after them",
+        )
+
+
+def _resume(path: Path, stop: StopRequest, quiet: bool) -> Outcome:
+    from leadline.analysis.search import next_rate
+    from leadline.cli.measure.progress import make_display
+    from leadline.run.session import resume_run
+
+    with make_display(quiet) as display:
+        return resume_run(path, display, stop, next_rate, make_growth(path))
+
+
+def make_options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:
+    from leadline import units
+    from leadline.plan.model import reserve_bytes
+    from leadline.run.model import RunOptions
+
+    if flags["drop_caches"] and os.geteuid() != 0:
+        raise UsageError(
+            "--drop-caches needs root", "run as root, or leave it out: direct I/O is used where it works"
+        )
+    return RunOptions(
+        drop_caches=flags["drop_caches"],
+        ignore_health=flags["ignore_health"],
+        ceph=flags["ceph"],
+        grace_s=units.parse_duration(flags["grace"]) / 1e9,
+        interval_s=study.observe.interval / 1e9,
+        reserve_bytes={name: reserve_bytes(study, found) for name, found in facts.items()},
+        layout_rate_bytes_per_s=study.limits.max_rate,
+        until=flags["until"],
+        budget_s=flags["budget_s"],
+    )
+
+
+def run_and_conclude(path: Path, gates: list[Gate], execute: Callable[[StopRequest], Outcome]) -> int:
+    """Run under a stop request, then say what came of it and return the exit code."""
+    with StopRequest() as stop:
+        outcome = execute(stop)
+    errors = make_console(stderr=True)
+    for place in outcome.left_behind:
+        errors.print(f"left behind: {place}; remove it later with: leadline undo {path}", markup=False)
+    if outcome.interrupted:
+        errors.print(f"interrupted; go on with: leadline run --resume {path}", markup=False)
+        return stop.exit_code
+    if outcome.stopped:
+        errors.print(f"stopped: {outcome.stopped}; go on with: leadline run --resume {path}", markup=False)
+        return EXIT_FAILED
+    return _conclude(path, gates)
+
+
+def _conclude(path: Path, gates: list[Gate]) -> int:
+    from leadline.report.renderers.terminal import show
+    from leadline.store.index import journal_size, write_index
+    from leadline.store.reader import open_result
+    from leadline.verdict.findings import build_findings
+    from leadline.verdict.summary import index_rows
+
+    size, result = journal_size(path), open_result(path)
+    findings = build_findings(result, with_charts=False)
+    write_index(path, index_rows(result, findings, size))
+    console = make_console()
+    show(findings, console)
+    console.print(f"result: {path.resolve()}", markup=False)
+    outcomes = judge_gates(gates, findings)
+    say_gates(outcomes)
+    return gate_code(outcomes, EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD)

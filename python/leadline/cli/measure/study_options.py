@@ -1,0 +1,211 @@
+"""What `plan` and `run` share: their options, and the way from a study's name to a plan."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from leadline.cli.machine.lab_targets import lab_option
+
+if TYPE_CHECKING:
+    from leadline.plan.model import Plan
+    from leadline.study.left_out import LeftOut
+    from leadline.study.study import Study
+    from leadline.study.target import Target, TargetFacts
+    from leadline.workloads.application.job import ApplicationFacts, Tracer
+    from leadline.workloads.pipeline.job import Film, ProgramVersion, SourceFacts
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def study_options(command: _Command) -> _Command:
+    """Adds --target, --lab, --set, --blocks and --seed (parameters `targets`, `lab`, `sets`, …)."""
+    decorators = (
+        click.option(
+            "--target",
+            "targets",
+            multiple=True,
+            metavar="NAME=PATH",
+            help="A directory on a mounted file system, or null://; again for more; replaces the study's.",
+        ),
+        lab_option("All ways to a lab as targets, and this host's own disk: of the only lab, or of NAME."),
+        click.option(
+            "--set",
+            "sets",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Change the study: size=64M, works.NAME.bs=4M, factors.bs=[4k,64k], limits.reserve=10%.",
+        ),
+        click.option("--blocks", type=click.IntRange(1, 1000), help="Times that every cell is run."),
+        click.option("--seed", type=click.IntRange(min=0), help="Of the order and of the data."),
+    )
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def application_options(command: _Command) -> _Command:
+    """Adds --input and the words after `--` (parameters `input_path`, `program`)."""
+    staged = click.option(
+        "--input",
+        "--source",
+        "input_path",
+        metavar="PATH",
+        help="Directory or file that a study's command or pipeline reads; it is copied to each target.",
+    )
+    words = click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+    return words(staged(command))
+
+
+def load_plan(
+    study_name: str,
+    targets: tuple[str, ...],
+    sets: tuple[str, ...],
+    blocks: int | None,
+    seed: int | None,
+    program: tuple[str, ...] = (),
+    input_path: str | None = None,
+    lab: str | None = None,
+) -> tuple[Study, Plan, dict[str, TargetFacts]]:
+    """The study with its overrides, the plan, and the facts of each target by name.
+
+    Looks at every target, writes nothing that stays. Raises SpecError or TargetError.
+    """
+    from leadline.observe.host.host import memory_bytes
+    from leadline.plan.model import make_plan
+    from leadline.study.library import load_study
+    from leadline.study.target import Target
+    from leadline.study.targets import parse_targets
+    from leadline.workloads.pipeline.job import Scout
+
+    named = parse_targets(targets)
+    options = (("blocks", blocks), ("seed", seed))
+    study = load_study(
+        study_name,
+        os.environ,
+        (*sets, *(f"{key}={value}" for key, value in options if value is not None)),
+        command=program,
+        input_path=input_path,
+    )
+    chosen = named or {name: Target(name, url) for name, url in study.targets.items()}
+    absent: tuple[LeftOut, ...] = ()
+    if lab is not None:
+        from leadline.cli.machine.lab_targets import ways_to_lab
+
+        ways, absent = ways_to_lab(lab)
+        chosen = {**ways, **named}
+    facts, lost = _inspected(chosen, study.where_possible)
+    _check_metrics(study)
+    plan = make_plan(
+        study,
+        {name: chosen[name] for name in facts},
+        facts,
+        memory_bytes(),
+        study.seed,
+        unavailable=_unavailable_engines(),
+        look=functools.cache(_look),
+        scout=Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
+        absent=(*absent, *lost),
+    )
+    return study, plan, facts
+
+
+def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceFacts:
+    """What is known of a pipeline's source: a file, or a film that was made before or is still to be made."""
+    from leadline.observe.video import film_path, look_at_file
+    from leadline.workloads.pipeline.job import SourceFacts
+    from leadline.workloads.pipeline.resolve import film_bytes
+
+    if path is not None or film is None:
+        return look_at_file(path or "", video)
+    place = film_path(film, os.environ)
+    if place.is_file():
+        return SourceFacts(str(place), place.stat().st_size, width=film.width)
+    return SourceFacts(str(place), film_bytes(film), made=False, width=film.width)
+
+
+def _look_at_version(program: str) -> ProgramVersion:
+    from leadline.observe.commands import program_version
+
+    return program_version(program)
+
+
+def _inspected(
+    chosen: dict[str, Target], where_possible: bool
+) -> tuple[dict[str, TargetFacts], list[LeftOut]]:
+    """The facts of every target; where the study says so, those that are not there are left out instead."""
+    from leadline.errors import TargetError
+    from leadline.observe.mounts.mounts import inspect
+    from leadline.study.left_out import LeftOut
+
+    facts: dict[str, TargetFacts] = {}
+    lost: list[LeftOut] = []
+    for name, target in chosen.items():
+        try:
+            facts[name] = inspect(target.url)
+        except TargetError as error:
+            if not where_possible:
+                raise
+            lost.append(LeftOut(name, None, error.message, target.url))
+    if not facts and lost:
+        raise TargetError(f"no target can be reached: {lost[0].reason}", "see: leadline targets")
+    return facts, lost
+
+
+def _look(command: tuple[str, ...], input_path: str | None) -> ApplicationFacts:
+    """What is known of a command on this host before it runs."""
+    from leadline.observe.commands import find_program, look_at_input, words_here
+    from leadline.workloads.application.job import ApplicationFacts
+
+    executable, missing = find_program(command[0])
+    found = look_at_input(input_path) if input_path is not None and executable is not None else None
+    untraceable = _untraceable(Path(executable)) if executable is not None else ()
+    return ApplicationFacts(executable, missing, found, untraceable, words_here(command))
+
+
+def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
+    """The tracers that cannot follow a program here, each with the reason."""
+    from leadline.errors import UsageError
+    from leadline.tracing.sources import bpf, preload
+
+    try:
+        preload.library()
+        unseen = preload.cannot_follow(executable)
+    except UsageError as error:
+        unseen = error.message
+    found: tuple[tuple[Tracer, str | None], ...] = (("preload", unseen), ("bpf", bpf.unavailable()))
+    return tuple((tracer, reason) for tracer, reason in found if reason)
+
+
+def _check_metrics(study: Study) -> None:
+    """`compare.metrics` are names that only the analysis knows."""
+    from leadline.analysis.metrics import STAGE_TIME, known_metrics
+    from leadline.errors import SpecError
+
+    searched = (work.search.metric for work in study.works.values() if work.search)
+    stages = (f"{STAGE_TIME}{stage.stage}" for work in study.works.values() for stage in work.pipeline or ())
+    known = (*known_metrics(), *dict.fromkeys(searched), *dict.fromkeys(stages))
+    for name in study.compare.metrics:
+        if name not in known:
+            raise SpecError(
+                f"no metric is called {name!r}",
+                f"use some of: {', '.join(known)}",
+                source=f"study {study.name}",
+                key="compare.metrics",
+            )
+
+
+def _unavailable_engines() -> dict[str, str]:
+    """Engines that do not work on this host, with the reason."""
+    from leadline import _core
+
+    return {
+        str(engine["name"]): str(engine["reason"] or "no reason is known")
+        for engine in _core.engines()
+        if not engine["available"]
+    }

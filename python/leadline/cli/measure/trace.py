@@ -1,0 +1,215 @@
+"""`leadline trace`: runs any command under a tracer, whose streams, exit code and signals stay its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.errors import CommandError, LeadlineError, UsageError
+
+if TYPE_CHECKING:
+    from leadline.tracing.sources.launch import Traced
+    from leadline.tracing.sources.sources import Bounds, Choice
+    from leadline.tracing.tables import TraceTables
+
+EXIT_OWN_FAILURE = 125  # as `env`, `timeout` and `nohup` have it
+SEGMENTS_DEFAULT = "256M"
+SPACE_MIN_BYTES = 32 << 20
+COPIES_MAX = 1024
+
+
+class Misused(click.UsageError):
+    """A wrong option is a failure of ours too, and must not look like an exit code of the command."""
+
+    exit_code = EXIT_OWN_FAILURE
+
+
+class TraceCommand(click.Command):
+    """Gives wrong options our own exit code."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """As click's, with our exit code."""
+        try:
+            return super().make_context(*arguments, **options)
+        except click.UsageError as error:
+            raise Misused(error.format_message(), error.ctx) from None
+
+
+@click.command(
+    cls=TraceCommand,
+    short_help="Run a command and record what it reads and writes",
+    context_settings={"allow_interspersed_args": False},
+)
+@click.option(
+    "-n",
+    "--copies",
+    type=click.IntRange(1, COPIES_MAX),
+    default=1,
+    show_default=True,
+    help="Copies to run at once, as one trial; each finds its number, from 0, in LEADLINE_COPY.",
+)
+@click.option(
+    "--segments",
+    metavar="[SIZE]",
+    is_flag=False,
+    flag_value=SEGMENTS_DEFAULT,
+    help=f"Record every call, in at most SIZE bytes a process.  [SIZE: {SEGMENTS_DEFAULT}]",
+)
+@click.option(
+    "--via",
+    type=click.Choice(["auto", "preload", "bpf"]),
+    default="auto",
+    show_default=True,
+    help="The tracer: a preloaded library, or programs in the kernel (root).",
+)
+@click.option(
+    "--memory", metavar="SIZE", default="64M", show_default=True, help="Most memory for counters, a process."
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist."
+)
+@click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...")
+def command(
+    copies: int, segments: str | None, via: str, memory: str, out: Path | None, words: tuple[str, ...]
+) -> int:
+    """Run COMMAND unchanged and record its reads, writes and metadata operations, per file and process.
+
+    Its streams are yours, signals are passed on, and its exit code or death by a signal becomes that of
+    leadline (of several copies the first that failed). A failure of leadline itself is 125; a command that
+    is not executable gives 126, one that was not found 127. Nothing is printed before the command has ended,
+    and then one line on standard error.
+
+    \b
+    leadline trace -- tar xf archive.tar
+    leadline trace -n 4 --segments -o r -- python analyse.py
+    leadline show r
+    """
+    path = out or Path(f"leadline-trace-{datetime.now():%Y%m%d-%H%M%S}")
+    try:
+        bounds = _bounds(segments, memory)
+        traced, choice = _trace(words, copies, via, bounds, path)
+    except CommandError as error:
+        return _fail(str(error), error.exit_code)
+    except LeadlineError as error:
+        return _fail(str(error), EXIT_OWN_FAILURE)
+    except Exception as error:
+        if os.environ.get("LEADLINE_DEBUG"):
+            raise
+        return _fail(f"internal error: {type(error).__name__}: {error}", EXIT_OWN_FAILURE)
+    _say(f"{_lost_words(traced.tables)}{_how(choice)}; read it with: leadline show {path}")
+    return _pass_on(traced)
+
+
+def _bounds(segments: str | None, memory: str) -> Bounds:
+    from leadline import units
+    from leadline.tracing.sources.sources import Bounds
+
+    return Bounds(None if segments is None else units.parse_size(segments), units.parse_size(memory))
+
+
+def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Path) -> tuple[Traced, Choice]:
+    """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
+    from leadline.tracing.sources.launch import resolve, run_traced
+    from leadline.tracing.sources.sources import BpfSource, PreloadSource, check_space, choose
+
+    executable = resolve(words[0])
+    choice = choose(via, executable)  # type: ignore[arg-type]  # click has checked it
+    logs = _prepare(path)
+    try:
+        check_space(logs, SPACE_MIN_BYTES)
+        preload = choice.mode == "preload"
+        with nullcontext(PreloadSource(logs, bounds)) if preload else BpfSource(bounds) as source:
+            traced = run_traced(words, executable, source, copies)
+        _store(path, words, traced, choice, bounds)
+    finally:
+        shutil.rmtree(logs, ignore_errors=True)
+    return traced, choice
+
+
+def _prepare(path: Path) -> Path:
+    """The directory for the logs while the command runs, beside the result's place."""
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path} exists already", "name another directory with -o")
+    place = path.absolute()
+    logs = place.with_name(f".{place.name}.logs-{os.getpid()}")
+    try:
+        logs.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(
+            f"{place.parent} cannot be written: {error.strerror}", "name a directory elsewhere with -o"
+        ) from None
+    return logs
+
+
+def _store(path: Path, words: Sequence[str], traced: Traced, choice: Choice, bounds: Bounds) -> None:
+    from leadline._core import version
+    from leadline.observe.host import host
+    from leadline.tracing.store import create_trace_result
+
+    details = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": version(),
+        "command": ["leadline", *sys.argv[1:]],
+        "program": list(words),
+        "host": {**host.facts(), "python": platform.python_version()},
+        "options": {
+            "copies": len(traced.ends),
+            "via": choice.mode,
+            "why": choice.reason,
+            "segments_bytes": bounds.segments_bytes,
+            "memory_bytes": bounds.memory_bytes,
+        },
+    }
+    title = Path(words[0]).name
+    create_trace_result(path, {"t0001": traced.tables}, title=title, details=details, now_ns=time.time_ns)
+
+
+def _how(choice: Choice) -> str:
+    return f"traced by {choice.mode}" + (f", since {choice.reason}" if choice.reason else "")
+
+
+def _lost_words(tables: TraceTables) -> str:
+    """What the reader must know before any figure."""
+    if not tables.processes:
+        return "NOTHING WAS RECORDED: the command was not followed; "
+    lost = sum(sum(json.loads(row.lost or "{}").values()) for row in tables.processes)
+    return f"{lost} records were LOST; " if lost else ""
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):  # the command's outcome counts, even where nobody can be told of the trace
+        click.echo(f"leadline: {text}", err=True)
+
+
+def _fail(text: str, code: int) -> int:
+    _say(text)
+    return code
+
+
+def _pass_on(traced: Traced) -> int:
+    """The exit code of the first copy that failed; a death by signal is died again."""
+    worst = next((end for end in traced.ends if end.end == "signal" or end.status), traced.ends[0])
+    if worst.end == "exit":
+        return worst.status
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    if worst.status not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(worst.status, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {worst.status})
+    os.kill(os.getpid(), worst.status)
+    return 128 + worst.status  # the signal was one that does not kill us

@@ -1,0 +1,1 @@
+"""The verbs that read results, a file each, and what they share."""

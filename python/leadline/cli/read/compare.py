@@ -1,0 +1,57 @@
+"""`leadline compare`: two results, cell by cell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.verdict.model import Comparison
+
+
+@click.command(short_help="Compare two results, cell by cell")
+@click.argument("base", type=click.Path(path_type=Path))
+@click.argument("other", type=click.Path(path_type=Path))
+@click.option(
+    "--metric", "metrics", multiple=True, help="bandwidth, iops, latency_mean, latency_p99 …; again for more."
+)
+@click.option("--margin", default="5%", show_default=True, help="Difference that counts as the same.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.compare/1.")
+def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_json: bool) -> None:
+    """Compare the result OTHER with BASE. Cells match by target and work.
+
+    The two ran at different times, so their blocks do not pair: an interval holds only as far as
+    nothing else changed in between.
+    """
+    from leadline import units
+    from leadline.analysis.metrics import known_metrics
+    from leadline.store.reader import open_result
+    from leadline.verdict.two_results import compare_results
+
+    for metric in metrics:
+        if metric not in known_metrics():
+            raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
+    found = compare_results(open_result(base), open_result(other), metrics, units.parse_percent(margin) / 100)
+    if as_json:
+        click.echo(json.dumps(_as_json(base, other, found), indent=1, allow_nan=False))
+        return
+    from leadline.report.renderers.terminal import print_comparisons
+
+    print_comparisons(found, make_console())
+
+
+def _as_json(base: Path, other: Path, found: tuple[Comparison, ...]) -> dict[str, Any]:
+    from leadline.report.renderers.show_json import comparison_to_json
+
+    return {
+        "format": "leadline.compare/1",
+        "base": str(base),
+        "other": str(other),
+        "comparisons": [comparison_to_json(comparison) for comparison in found],
+    }

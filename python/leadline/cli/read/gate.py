@@ -1,0 +1,118 @@
+"""`leadline gate`: a site's own regression check, for continuous integration."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.cli.files import write_file
+from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.verdict.regression import Regression
+
+_STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "bold red", "missing": "red"}
+
+
+@click.command(short_help="Fail where a result lost more than is allowed against a baseline")
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The old result."
+)
+@click.option("--allow", default="5%", show_default=True, help="The loss that is allowed.")
+@click.option("--metric", "metrics", multiple=True, help="What is checked.  [default: as `compare`]")
+@click.option("--strict", is_flag=True, help="Undecided fails too.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
+@click.option(
+    "--openmetrics", type=click.Path(path_type=Path), metavar="FILE", help="Write OpenMetrics text."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.gate/1.")
+def command(
+    new: Path,
+    baseline: Path,
+    allow: str,
+    metrics: tuple[str, ...],
+    strict: bool,
+    junit: Path | None,
+    openmetrics: Path | None,
+    as_json: bool,
+) -> int:
+    """Check the result NEW against a baseline, cell by cell.
+
+    A cell fails only where its whole 95 % interval shows a loss larger than allowed: exit code 4. So does a
+    cell that NEW lacks. Undecided is said and does not fail unless --strict. INVALID cells make the code 3.
+    """
+    from leadline import units
+    from leadline.analysis.metrics import known_metrics
+    from leadline.store.reader import open_result
+    from leadline.verdict.regression import check_regression
+
+    for metric in metrics:
+        if metric not in known_metrics():
+            raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
+    allowed = units.parse_percent(allow) / 100
+    found = check_regression(open_result(baseline), open_result(new), metrics, allowed)
+    if junit is not None:
+        from leadline.report.renderers.junit import to_junit
+
+        write_file(junit, to_junit(found, strict=strict).encode())
+    if openmetrics is not None:
+        from leadline.report.renderers.openmetrics import regression_openmetrics
+
+        write_file(openmetrics, regression_openmetrics(found).encode())
+    code = _code(found, strict=strict)
+    if as_json:
+        click.echo(json.dumps(_as_json(found, code), indent=1, allow_nan=False))
+    else:
+        _print(found)
+    return code
+
+
+def _code(found: Regression, *, strict: bool) -> int:
+    if found.count("lost", "missing") or (strict and found.count("undecided")):
+        return EXIT_GATE
+    return EXIT_INVALID if found.count("invalid") else EXIT_GOOD
+
+
+def _as_json(found: Regression, code: int) -> dict[str, Any]:
+    from leadline.report.renderers.show_json import plain
+
+    checks = [{name: plain(value) for name, value in asdict(check).items()} for check in found.checks]
+    return {
+        "format": "leadline.gate/1",
+        "baseline": found.baseline,
+        "new": found.new,
+        "allow": found.allow,
+        "exit_code": code,
+        "checks": checks,
+    }
+
+
+def _print(found: Regression) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from leadline.report.format import printable
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for heading in ("cell", "metric", "check", "change against the baseline"):
+        table.add_column(heading, overflow="fold")
+    for check in found.checks:
+        passed = Text(check.passed, style=_STYLES[check.passed])
+        table.add_row(Text(printable(check.name)), Text(check.metric), passed, Text(printable(check.words)))
+    console = make_console()
+    console.print(table)
+    counts = Counter(check.passed for check in found.checks)
+    tally = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    console.print(f"{tally}; {found.allow:.1%} of loss is allowed", markup=False)
+    console.print(
+        "measured at different times: holds only as far as nothing else changed in between", markup=False
+    )

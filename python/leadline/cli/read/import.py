@@ -1,0 +1,173 @@
+"""`leadline import KIND SOURCE`: brings in what was not measured here."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from leadline.published.document import Published
+    from leadline.tracing.tables import TraceTables
+
+
+@click.group(short_help="Bring in results of other machines, others' traces, or published figures")
+def command() -> None:
+    """Bring in what was not measured here. KIND says what SOURCE is."""
+
+
+@command.command("published", short_help="The figures of a document, as YAML")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The result to make.")
+def published(source: Path, out: Path) -> None:
+    """Read a document's figures from FILE (format leadline.published/1) as a result of its own.
+
+    What can be recomputed is, and `leadline show` lists what does not agree. See docs/published.md.
+    """
+    from leadline._core import version
+    from leadline.published.document import read_published
+    from leadline.published.findings import published_findings
+    from leadline.published.store import read_source, write_published
+    from leadline.store.reader import open_result
+
+    text = read_source(source)
+    document = read_published(text, str(source))
+    _check_formulas(document)
+    details = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "version": version()}
+    write_published(out, text, document, details, time.time_ns)
+    findings = published_findings(open_result(out))
+    click.echo(findings.statements[0].text)
+    click.echo(f"result: {out.resolve()}; read it with: leadline show {out}")
+
+
+@command.command("result", short_help="Results of other machines, as checked copies")
+@click.argument("source", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
+@click.option(
+    "--into",
+    "into",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=".",
+    show_default=True,
+    help="Where results are kept.",
+)
+def result(source: Path, into: Path) -> int:
+    """Copy the result in DIR, or every result below it.
+
+    Each is read whole first. A damaged or newer one is refused, one that is there already is passed over,
+    and nothing is overwritten. The exit code is 1 when one was refused.
+    """
+    from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+    from leadline.errors import ResultError
+    from leadline.report.format import printable
+    from leadline.store.index import write_index
+    from leadline.store.merge import merge
+    from leadline.verdict.summary import summarise
+
+    def done(path: Path, place: Path | None, why: str) -> None:
+        if place is None:
+            click.echo(printable(f"{path} {why}"), err=True)
+            return
+        rows = summarise(place)
+        if rows:
+            write_index(place, rows)
+        click.echo(printable(f"{path} -> {place}"))
+
+    copied, present, refused = merge(source, into, done)
+    if not copied and not present and not refused:
+        raise ResultError(f"there is no result at or below {source}", "name what `leadline run --out` wrote")
+    click.echo(f"{copied} copied, {present} there already, {refused} refused")
+    return EXIT_FAILED if refused else EXIT_GOOD
+
+
+@command.command("opencast", short_help="Workflows of a media platform, with their own times")
+@click.argument("source", metavar="SOURCE")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The result to make.")
+@click.option(
+    "--since-change", metavar="DATE", help="Compare before and after, for example 2026-01-31T12:00:00Z."
+)
+@click.option("--size", metavar="SIZE", help="Bytes of each film whose size the platform does not say.")
+@click.option(
+    "--timeout", metavar="TIME", default="30s", show_default=True, help="Longest wait for an answer."
+)
+@click.option(
+    "--retries", type=click.IntRange(0, 10), default=3, show_default=True, help="Times to ask again."
+)
+def opencast(
+    source: str, out: Path, since_change: str | None, size: str | None, timeout: str, retries: int
+) -> None:
+    """Read workflows of Opencast from SOURCE, a file or an address, as a result of their own.
+
+    /api/workflows/ID, /api/workflows (all pages), /workflow/instance/ID.json or .xml. A user and password are
+    taken from LEADLINE_OPENCAST_USER and LEADLINE_OPENCAST_PASSWORD, or from netrc. See
+    docs/import-opencast.md.
+    """
+    from leadline.cli.read.import_opencast import import_opencast
+
+    import_opencast(source, out, since_change, size, timeout, retries)
+
+
+_OUT = click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="The result to make.  [leadline-trace-TIME]"
+)
+
+
+@command.command("darshan", short_help="Logs of Darshan, as a trace")
+@click.argument("sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="LOG...")
+@_OUT
+def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
+    """Read logs of Darshan as a trace: POSIX, STDIO, MPI-IO, heat maps, and DXT as segments.
+
+    Several logs are copies that ran as one trial. Needs PyDarshan (leadline[darshan]). See
+    docs/import-traces.md.
+    """
+    from leadline.tracing.sources.darshan import read_darshan
+
+    _store_trace(read_darshan(sources), sources, "darshan", out)
+
+
+@command.command("strace", short_help="A log of strace, as a trace")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@_OUT
+def strace(source: Path, out: Path | None) -> None:
+    """Read a log of `strace -f -ttt -T -y -o FILE COMMAND` as a trace.
+
+    Of the files FILE.PID that -ff writes, name FILE. What the log lacks is said, and is never counted as 0.
+    See docs/import-traces.md.
+    """
+    from leadline.tracing.sources.strace import read_strace
+
+    _store_trace(read_strace(source), (source,), "strace", out)
+
+
+def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out: Path | None) -> None:
+    """Make the result, then say first what its source did not keep."""
+    from leadline._core import version
+    from leadline.report.format import printable
+    from leadline.tracing.store import create_trace_result
+
+    path = out or Path(f"leadline-trace-{datetime.now():%Y%m%d-%H%M%S}")
+    details: dict[str, Any] = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": version(),
+        "imported": {"kind": kind, "files": [source.name for source in sources]},
+    }
+    title = f"{kind}: {', '.join(source.name for source in sources)}"
+    create_trace_result(path, {"t0001": tables}, title=title, details=details, now_ns=time.time_ns)
+    for warning in tables.warnings:
+        click.echo(printable(f"NOTE: {warning}"), err=True)
+    click.echo(
+        printable(f"{tables.source}: {len(tables.processes)} processes, {tables.files.num_rows} files")
+    )
+    click.echo(f"result: {path.resolve()}; read it with: leadline show {path}")
+
+
+def _check_formulas(document: Published) -> None:
+    """A formula that cannot be evaluated is an error of the import, not of every report afterwards."""
+    from leadline.published.checks import tested
+    from leadline.published.claims import judge_claims
+
+    tested(document)
+    judge_claims(document, ())

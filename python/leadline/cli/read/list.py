@@ -1,0 +1,110 @@
+"""`leadline list`: the results below a directory, newest last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.errors import ResultError
+
+
+@click.command(short_help="List the results below a directory")
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--index", is_flag=True, help="Store the summaries that make `list` and `trend` quick.")
+def command(directory: Path, as_json: bool, index: bool) -> None:
+    """List the results in DIRECTORY and up to three levels below it."""
+    from leadline.store.reader import find_results
+
+    if index:
+        from leadline.cli.read.indexes import indexed_results
+
+        for problem in indexed_results(directory, "false", (), lambda _row: False)[1]:
+            click.echo(f"leadline: {problem}", err=True)
+    paths = list(find_results(directory))
+    known = _from_indexes(paths)
+    rows = [known.get(path) or _describe(path) for path in paths]
+    rows.sort(key=lambda row: str(row["created"]))
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        _print(directory, rows)
+
+
+def _print(directory: Path, rows: Sequence[dict[str, Any]]) -> None:
+    console = make_console()
+    if not rows:
+        console.print(f"no results below {directory}", markup=False)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from leadline.report.format import printable
+
+    table = Table(box=None, pad_edge=False)
+    headings = ("created", "study", "targets", "trials", "state", "path")
+    for heading in headings:
+        table.add_column("directory" if heading == "path" else heading, overflow="fold")
+    for row in rows:
+        values = [", ".join(row[key]) if key == "targets" else row[key] for key in headings]
+        table.add_row(*(Text(printable(value)) for value in values))
+    console.print(table)
+
+
+def _from_indexes(paths: Sequence[Path]) -> dict[Path, dict[str, Any]]:
+    """What the summaries say, one query for all of them; results without a fresh one are left out."""
+    from leadline.store.index import FIRST_ROW, INDEX, read_indexes
+
+    if not any((path / INDEX).is_file() for path in paths):
+        return {}
+    return {
+        item.path: {
+            "path": str(item.path),
+            "created": item.row.created,
+            "study": item.row.study,
+            "targets": item.row.targets.split(","),
+            "trials": item.row.trials,
+            "state": "complete" if item.row.complete else "interrupted",
+        }
+        for item in read_indexes(paths, FIRST_ROW)
+    }
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    from leadline.store.reader import open_result
+
+    try:
+        result = open_result(path)
+    except ResultError as error:
+        return _row(path, state=f"unreadable: {error.message}")
+    created = str(result.manifest.get("created", ""))
+    if result.published:
+        return _row(path, created=created, study=result.manifest.get("title", ""), state="published")
+    if result.workflows:
+        return _row(path, created=created, study=result.manifest.get("title", ""), state="imported")
+    if result.traced:
+        done = f"{len(result.finished)}/{len(result.finished)}"
+        state = "trace" if result.complete else "trace, interrupted"
+        return _row(path, created=created, study=result.manifest.get("title", ""), trials=done, state=state)
+    plan = result.manifest["plan"]
+    return _row(
+        path,
+        created=created,
+        study=plan.get("study", ""),
+        targets=[target["name"] for target in plan.get("targets", [])],
+        trials=f"{len(result.finished)}/{len(plan.get('trials', []))}",
+        state="complete" if result.complete else "interrupted",
+    )
+
+
+def _row(path: Path, **known: Any) -> dict[str, Any]:
+    return {
+        "path": str(path),
+        **{"created": "", "study": "", "targets": [], "trials": "", "state": ""},
+        **known,
+    }

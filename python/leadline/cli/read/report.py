@@ -1,0 +1,69 @@
+"""`leadline report`: writes a report of a result to a file or standard output."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from leadline.cli.files import write_file
+
+
+@click.command(short_help="Write a report: HTML, Markdown, CSV, JSON or fio's JSON")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "md", "csv", "json", "fio", "openmetrics", "fio-job", "study"]),
+    default="html",
+    show_default=True,
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The file to write; - or nothing: standard output.",
+)
+@click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
+@click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
+def command(directory: Path, form: str, output: Path | None, base: str | None, redact: bool) -> None:
+    """Write a report of the result in DIRECTORY, from nothing but its files.
+
+    html is one page that opens offline, fio is compatible with fio's json+ output,
+    openmetrics is for Prometheus' textfile collector. Of a trace with segments, fio-job and
+    study are the nearest synthetic job, for fio and for `leadline run`, with how near it is.
+    """
+    if form in ("fio-job", "study"):
+        _write(_nearest(directory, form, redact), output)
+        return
+    from leadline.report import render
+    from leadline.report.redact import redacted
+    from leadline.store.reader import open_result
+    from leadline.verdict.findings import build_findings
+
+    findings = build_findings(open_result(directory), base=base)
+    content = render(redacted(findings) if redact else findings, form)
+    _write(content, output)
+
+
+def _nearest(directory: Path, form: str, redact: bool) -> str:
+    """The synthetic job nearest to the first trial of a trace."""
+    from leadline.report.nearest import to_fio_job, to_study
+    from leadline.store.reader import open_result
+    from leadline.tracing.store import read_trace
+    from leadline.workloads.replay.nearest import nearest_job
+    from leadline.workloads.replay.script import make_script
+
+    result = open_result(directory)
+    title = "a program" if redact else str(result.manifest.get("title") or directory.name)
+    job = nearest_job(make_script(read_trace(result)))
+    return to_fio_job(job, title) if form == "fio-job" else to_study(job, title)
+
+
+def _write(content: str, output: Path | None) -> None:
+    data = content.encode()
+    if output is None or str(output) == "-":
+        sys.stdout.buffer.write(data)
+        return
+    write_file(output, data, "-o")

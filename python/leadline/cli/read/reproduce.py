@@ -1,0 +1,65 @@
+"""`leadline reproduce`: a document's figures as published, as measured here, as models say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.errors import UsageError
+
+
+@click.command(short_help="Show a document's figures as published, measured and modelled")
+@click.argument("document", type=click.Path(path_type=Path))
+@click.option("--measured", type=click.Path(path_type=Path), metavar="DIR", help="A result measured here.")
+@click.option("--map", "maps", multiple=True, metavar="SYSTEM=TARGET", help="Which target is which system.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.reproduce/1.")
+def command(document: Path, measured: Path | None, maps: tuple[str, ...], as_json: bool) -> None:
+    """Show each table of DOCUMENT, a YAML file of published figures or an imported result.
+
+    A row is measured by the cell that the table's `cells` names, such as `{system}.randwrite_{block_size}`.
+    """
+    from leadline.published.document import read_published
+    from leadline.published.printed_reproduced import reproduction_json, show_reproduction
+    from leadline.published.reproduced import reproduce
+    from leadline.published.store import read_document, read_source
+    from leadline.store.reader import open_result, require_study
+    from leadline.verdict.findings import build_findings
+
+    if document.is_dir():
+        result = open_result(document)
+        if not result.published:
+            raise UsageError(
+                f"{document} holds trials, not a document's figures", "see it with: leadline show"
+            )
+        figures = read_document(result)
+    else:
+        figures = read_published(read_source(document), str(document))
+    findings, origin = None, "nothing; give a result with --measured DIR"
+    if measured is not None:
+        trials = open_result(measured)
+        require_study(measured, trials.manifest)
+        findings = build_findings(trials, with_charts=False)
+        origin = f"{findings.title} of {findings.created} in {measured}; another machine than the document's"
+    tables = reproduce(figures, findings, dict(_pair(text, figures.systems) for text in maps))
+    if measured is not None and not any(line.measured for table in tables for line in table.lines):
+        raise UsageError(
+            f"no cell of {measured} measures a row of {document}",
+            "name targets as the document's systems, or give --map SYSTEM=TARGET",
+        )
+    if as_json:
+        click.echo(json.dumps(reproduction_json(figures.title, origin, tables), indent=1))
+    else:
+        show_reproduction(figures.title, origin, tables, make_console())
+
+
+def _pair(text: str, systems: tuple[object, ...]) -> tuple[str, str]:
+    name, sign, target = text.partition("=")
+    known = [str(getattr(system, "name", "")) for system in systems]
+    if not sign or name not in known or not target:
+        raise UsageError(
+            f"--map {text!r} names no system", f"write SYSTEM=TARGET; systems are {', '.join(known)}"
+        )
+    return name, target

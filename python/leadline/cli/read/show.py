@@ -1,0 +1,50 @@
+"""`leadline show`: a result in the terminal, or as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.cli.main import EXIT_GOOD, EXIT_INVALID
+from leadline.cli.measure.gate_options import (
+    fail_if_option,
+    gate_code,
+    judge_gates,
+    parse_gates,
+    say_gates,
+)
+
+
+@click.command(short_help="Print a result in the terminal, or as JSON")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.show/1.")
+@click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
+@click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
+@fail_if_option
+def command(directory: Path, as_json: bool, base: str | None, redact: bool, fail_if: tuple[str, ...]) -> int:
+    """Print what the result in DIRECTORY says: verdicts, figures with intervals, validity.
+
+    The exit code is 3 when some cell is INVALID or could not be run, 4 when a --fail-if is true.
+    """
+    from leadline.report.redact import redacted
+    from leadline.report.renderers.show_json import to_json
+    from leadline.report.renderers.terminal import show
+    from leadline.store.reader import open_result
+    from leadline.verdict.findings import build_findings
+
+    gates = parse_gates(fail_if)
+    findings = build_findings(open_result(directory), with_charts=False, base=base)
+    outcomes = judge_gates(gates, findings)
+    if redact:
+        findings = redacted(findings)
+    if as_json:
+        extra = {"gates": [asdict(outcome) for outcome in outcomes]} if outcomes else {}
+        click.echo(json.dumps(to_json(findings) | extra, indent=1, allow_nan=False))
+    else:
+        show(findings, make_console())
+    say_gates(outcomes)
+    return gate_code(outcomes, EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD)

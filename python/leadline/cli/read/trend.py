@@ -1,0 +1,201 @@
+"""`leadline trend`: how a figure went over many results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.console import make_console
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from leadline.store.index import Indexed
+
+_ROWS_SHOWN = 20
+_LINE_WIDTH = 60
+_BARS = "▁▂▃▄▅▆▇█"
+_USABLE = ("VALID", "DOUBTFUL")
+
+
+@click.command(short_help="Show how a figure went over many results")
+@click.argument("figure")
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
+@click.option("--since", metavar="DATE", help="Results made from this day on, for example 2026-01-31.")
+@click.option("--all", "every", is_flag=True, help=f"Print every result, not the last {_ROWS_SHOWN}.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.trend/1.")
+def command(figure: str, directory: Path, since: str | None, every: bool, as_json: bool) -> None:
+    """Show FIGURE, such as fuse.randread_4k.iops or '*.latency_p99', in the results below DIRECTORY.
+
+    INVALID results are listed with that word and take part in nothing.
+    """
+    from leadline.cli.read.indexes import indexed_results
+
+    if figure.count(".") < 1:
+        raise UsageError(f"{figure!r} names no figure", "write TARGET.WORK.METRIC, for example fuse.*.iops")
+    start = _day(since)
+    # DuckDB's GLOB has brackets that our patterns have not; so they are quoted.
+    pattern = figure.replace("[", "[[]")
+    rows, problems = indexed_results(directory, "cell || '.' || metric GLOB ?", [pattern], _glob(figure))
+    series = _series(rows, start)
+    if not series:
+        raise UsageError(
+            f"no result below {directory} has {figure!r}{f' since {since}' if since else ''}",
+            "list them with: leadline list; name a figure as TARGET.WORK.METRIC",
+        )
+    if as_json:
+        click.echo(json.dumps(_as_json(figure, series), indent=1, allow_nan=False))
+    else:
+        console = make_console()
+        for name, points in series.items():
+            _print(name, points, console, every=every)
+    for problem in problems:
+        click.echo(f"leadline: {problem}", err=True)
+
+
+def _glob(pattern: str) -> Any:
+    from fnmatch import fnmatchcase
+
+    quoted = pattern.replace("[", "[[]")
+    return lambda row: fnmatchcase(f"{row.cell}.{row.metric}", quoted)
+
+
+def _day(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a date", "write for example 2026-01-31") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _series(rows: Sequence[Indexed], start: datetime | None) -> dict[str, list[Indexed]]:
+    """Points by figure, oldest first."""
+    found: dict[str, list[Indexed]] = {}
+    moments = {item.row.created: _moment(item.row.created) for item in rows}
+    for item in sorted(rows, key=lambda item: (moments[item.row.created], str(item.path))):
+        if start is None or moments[item.row.created] >= start:
+            found.setdefault(f"{item.row.cell}.{item.row.metric}", []).append(item)
+    return found
+
+
+def _usable(points: Sequence[Indexed]) -> list[tuple[Indexed, float]]:
+    return [(p, p.row.value) for p in points if p.row.state in _USABLE and p.row.value is not None]
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """One character a value, the lowest and the highest of the series as its ends."""
+    low, high = min(values), max(values)
+    if high == low:
+        return _BARS[3] * len(values)
+    return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
+
+
+def _print(name: str, points: Sequence[Indexed], console: Console, *, every: bool) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from leadline.analysis.statistics.trend import thinned
+    from leadline.report.format import printable
+    from leadline.units import format_quantity
+
+    usable = _usable(points)
+    unit = points[-1].row.unit
+    console.print(Text(printable(name), style="bold"))
+    if usable:
+        values = [value for _, value in usable]
+        ends = [format_quantity(value, unit) for value in (min(values), max(values))]
+        console.print(
+            Text(f"{sparkline(thinned(values, _LINE_WIDTH))}  {len(values)} results, {ends[0]} to {ends[1]}")
+        )
+    console.print(Text(_shift_words(usable, unit)))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for heading in ("made", "value", "95%", "blocks", "validity", "result"):
+        table.add_column(heading, overflow="fold")
+    shown = points if every else points[-_ROWS_SHOWN:]
+    for item in shown:
+        row = item.row
+        interval = (
+            f"{format_quantity(row.low, unit)} to {format_quantity(row.high, unit)}"
+            if row.low is not None and row.high is not None
+            else ""
+        )
+        texts = (row.created, format_quantity(row.value, unit), interval, row.blocks, row.state, item.path)
+        table.add_row(*(Text(printable(text)) for text in texts))
+    console.print(table)
+    if len(shown) < len(points):
+        console.print(Text(f"{len(points) - len(shown)} earlier results are not shown: --all"))
+    console.print()
+
+
+def _shift_words(usable: Sequence[tuple[Indexed, float]], unit: str) -> str:
+    from leadline.analysis.statistics.trend import POINTS_MIN, level_shift
+    from leadline.units import format_quantity
+
+    shift = level_shift([value for _, value in usable])
+    if shift is None:
+        few = len(usable) < POINTS_MIN
+        return (
+            f"fewer than {POINTS_MIN} results: a level shift cannot be told"
+            if few
+            else "no level shift found"
+        )
+    before, after = (format_quantity(value, unit) for value in (shift.median_before, shift.median_after))
+    since = usable[shift.before + 1][0].row.created
+    return (
+        f"level shift: median {before} before {since}, {after} from then on (chance {shift.probability:.2g})"
+    )
+
+
+def _as_json(figure: str, series: dict[str, list[Indexed]]) -> dict[str, Any]:
+    from leadline.analysis.statistics.trend import level_shift
+
+    found = []
+    for name, points in series.items():
+        usable = _usable(points)
+        shift = level_shift([value for _, value in usable])
+        found.append(
+            {
+                "figure": name,
+                "unit": points[-1].row.unit,
+                "shift": None
+                if shift is None
+                else {
+                    "first_after": str(usable[shift.before + 1][0].path),
+                    "median_before": shift.median_before,
+                    "median_after": shift.median_after,
+                    "probability": shift.probability,
+                },
+                "points": [
+                    {
+                        "path": str(item.path),
+                        "result": item.row.result,
+                        "created": item.row.created,
+                        "value": item.row.value,
+                        "low": item.row.low,
+                        "high": item.row.high,
+                        "blocks": item.row.blocks,
+                        "validity": item.row.state,
+                        "codes": item.row.codes.split(),
+                    }
+                    for item in points
+                ],
+            }
+        )
+    return {"format": "leadline.trend/1", "asked": figure, "series": found}

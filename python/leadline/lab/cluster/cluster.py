@@ -1,0 +1,279 @@
+"""Builds the cluster: monitor, manager, OSDs, metadata server, pools, mount. Reads as the order of events."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from leadline.errors import LabError
+from leadline.lab import bridge, mounts, subvolume
+from leadline.lab.cluster import config, keys, logs, process
+from leadline.lab.cluster.command import CephCommand, ClusterState, parse_state
+from leadline.lab.cluster.ports import choose_port
+from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.lab.gateways import gateways
+from leadline.lab.gateways import xrootd as gateway_xrootd
+from leadline.lab.journal import Journal
+from leadline.lab.spec import REPLICAS, LabSpec
+
+MON, MGR, MDS, FUSE = "mon.a", "mgr.x", "mds.a", "client.admin"
+FILE_SYSTEM, META_POOL, DATA_POOL, ERASURE_POOL = "fs", "meta", "data", "ecdata"
+OBJECT_POOL, STRIPED_POOL = "objects", gateway_xrootd.POOL
+REPLICATED_DIRECTORY, ERASURE_DIRECTORY = "replicated", "erasure"
+META_PGS, DATA_PGS, ERASURE_PGS, OBJECT_PGS = 8, 32, 16, 8
+
+_PORT_ATTEMPTS = 4
+_MON_DEADLINE_S = 60.0
+_CLUSTER_DEADLINE_S = 120.0
+_MOUNT_DEADLINE_S = 60.0
+_TOOL_DEADLINE_S = 120.0
+_MAKE_TARGET = (
+    "import os, sys; os.mkdir(sys.argv[1]); "
+    "os.setxattr(sys.argv[1], 'ceph.dir.layout.pool', sys.argv[2].encode())"
+)
+
+
+@dataclass(frozen=True)
+class Builder:
+    """What every step needs. `say` is told what has been reached; `chance` draws ports."""
+
+    journal: Journal
+    say: Callable[[str], None]
+    chance: random.Random
+    clock: Clock = SYSTEM_CLOCK
+
+    @property
+    def spec(self) -> LabSpec:
+        """What was asked."""
+        return self.journal.record.spec
+
+    @property
+    def ceph(self) -> CephCommand:
+        """The `ceph` command of this lab."""
+        return CephCommand(self.journal.record.paths.conf, self.journal.variables)
+
+    def tool(self, *command: str) -> str:
+        """Runs one of Ceph's programs to its end."""
+        return process.run_tool(command, self.journal.variables, deadline_s=_TOOL_DEADLINE_S)
+
+    def daemon(self, name: str, program: str) -> None:
+        """Starts a daemon in the foreground of a session of its own."""
+        conf = str(self.journal.record.paths.conf)
+        self.journal.start(name, [program, "-f", "-c", conf, "-i", name.partition(".")[2]])
+
+
+def build(builder: Builder) -> None:
+    """Brings the lab up from an empty directory. Raises LabError naming what failed and its log."""
+    _make_directories(builder)
+    if builder.spec.bridge:
+        _make_bridge(builder)
+    keys.make_keyring(builder.journal.record, builder.tool)
+    _start_monitor(builder)
+    builder.daemon(MGR, "ceph-mgr")
+    builder.daemon(MDS, "ceph-mds")
+    _start_osds(builder)
+    _wait(builder, "all OSDs to be up", "osd.0", lambda state: state.osds_up == builder.spec.osd_count)
+    _make_pools(builder)
+    _wait(builder, "the metadata server to be active", MDS, lambda state: state.mds_active)
+    _wait(builder, "all placement groups to be active+clean", "osd.0", _is_clean)
+    if builder.spec.mount:
+        _mount(builder, FUSE, "/", builder.journal.record.paths.mount)
+        _make_targets(builder)
+    if builder.spec.subvolume:
+        _make_subvolume(builder)
+    _start_gateways(builder)
+
+
+def _make_bridge(builder: Builder) -> None:
+    journal = builder.journal
+    address = bridge.choose_address(builder.chance, journal.variables)
+    journal.update(bridge=bridge.name_for(journal.record.fsid), spec=replace(builder.spec, address=address))
+    bridge.make(journal.record.bridge, address, journal.variables)
+    builder.say(f"bridge {journal.record.bridge} has {address}")
+
+
+def _start_gateways(builder: Builder) -> None:
+    names = builder.spec.gateways
+    if not names:
+        return
+    gateways.start_all(gateways.Starter(builder.journal, builder.say, builder.chance), names)
+    _wait(builder, "the gateways' placement groups to be active+clean", "osd.0", _is_clean)
+
+
+def _make_directories(builder: Builder) -> None:
+    paths = builder.journal.record.paths
+    paths.run.mkdir(mode=0o700)
+    daemons = [MON, MGR, MDS, *(f"osd.{number}" for number in config.osd_ids(builder.spec))]
+    for directory in (paths.logs, paths.mount, paths.directory / "crash", *map(paths.data, daemons)):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _start_monitor(builder: Builder) -> None:
+    address, log = builder.spec.address, builder.journal.record.paths.log(MON)
+    for _ in range(_PORT_ATTEMPTS):
+        port = choose_port(address, builder.chance)
+        builder.journal.update(mon_port=port)
+        _make_monitor(builder, port)
+        builder.daemon(MON, "ceph-mon")
+        if poll(lambda: _monitor_answers(builder) or bool(builder.journal.ended()), _MON_DEADLINE_S):
+            if not builder.journal.ended():
+                builder.say(f"monitor answers on {address} port {port}")
+                return
+            if _port_was_taken(log):
+                continue
+            builder.journal.require_running()
+        raise builder.journal.failure(f"the monitor does not answer within {_MON_DEADLINE_S:.0f} s", MON)
+    raise builder.journal.failure(f"no port of {address} stayed free for the monitor", MON)
+
+
+def _port_was_taken(log: Path) -> bool:
+    """True where another program was given the port between our trying it and the monitor's binding it."""
+    return any("unable to bind" in line or "already in use" in line for line in logs.last_lines(log, 20))
+
+
+def _make_monitor(builder: Builder, port: int) -> None:
+    record, paths = builder.journal.record, builder.journal.record.paths
+    text = config.conf_text(
+        record.spec, paths, fsid=record.fsid, mon_port=port, uid=os.geteuid(), gid=os.getegid()
+    )
+    paths.conf.write_text(text)
+    builder.tool(
+        "monmaptool", "--create", "--clobber", "--addv", "a", config.mon_addresses(record.spec, port),
+        "--fsid", record.fsid, str(paths.monmap),
+    )  # fmt: skip
+    shutil.rmtree(paths.data(MON))
+    paths.data(MON).mkdir(mode=0o700)
+    builder.tool(
+        "ceph-mon", "-c", str(paths.conf), "-i", "a", "--mkfs",
+        "--monmap", str(paths.monmap), "--keyring", str(paths.keyring),
+    )  # fmt: skip
+
+
+def _monitor_answers(builder: Builder) -> bool:
+    try:
+        builder.ceph.run("mon", "stat", deadline_s=5.0)
+    except LabError:
+        return False
+    return True
+
+
+def _start_osds(builder: Builder) -> None:
+    """Makes the OSDs' stores, as many at once as there are cores, and starts each as soon as it is made."""
+    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+        made: list[Future[int]] = [pool.submit(_make_osd, builder) for _ in config.osd_ids(builder.spec)]
+        try:
+            for future in as_completed(made):
+                builder.daemon(f"osd.{future.result()}", "ceph-osd")
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    builder.say(f"{builder.spec.osd_count} OSDs started")
+
+
+def _make_osd(builder: Builder) -> int:
+    paths, identifier = builder.journal.record.paths, str(uuid.uuid4())
+    number = int(builder.ceph.run("osd", "new", identifier).strip())
+    builder.tool("ceph-osd", "-c", str(paths.conf), "-i", str(number), "--mkfs", "--osd-uuid", identifier)
+    return number
+
+
+def _make_pools(builder: Builder) -> None:
+    """Side by side: each answer of the monitor waits for the next round of its maps."""
+    chains: tuple[Callable[[Builder], None], ...] = (
+        _make_file_system,
+        _make_erasure_pool,
+        partial(_make_library_pool, name=OBJECT_POOL),
+        partial(_make_library_pool, name=STRIPED_POOL),
+    )
+    with ThreadPoolExecutor(max_workers=len(chains)) as pool:
+        for made in [pool.submit(chain, builder) for chain in chains]:
+            made.result()
+    builder.ceph.run("fs", "add_data_pool", FILE_SYSTEM, ERASURE_POOL)
+    spec = builder.spec
+    builder.say(f"pools made: {REPLICAS} replicas, erasure-coded {spec.erasure_k}+{spec.erasure_m}")
+
+
+def _make_file_system(builder: Builder) -> None:
+    ceph = builder.ceph
+    ceph.run("osd", "pool", "create", META_POOL, str(META_PGS), "--size", str(REPLICAS))
+    ceph.run("osd", "pool", "create", DATA_POOL, str(DATA_PGS), "--size", str(REPLICAS))
+    ceph.run("fs", "new", FILE_SYSTEM, META_POOL, DATA_POOL)
+
+
+def _make_erasure_pool(builder: Builder) -> None:
+    ceph, spec = builder.ceph, builder.spec
+    profile = f"k{spec.erasure_k}m{spec.erasure_m}"
+    ceph.run(
+        "osd", "erasure-code-profile", "set", profile,
+        f"k={spec.erasure_k}", f"m={spec.erasure_m}", "crush-failure-domain=osd",
+    )  # fmt: skip
+    ceph.run("osd", "pool", "create", ERASURE_POOL, str(ERASURE_PGS), str(ERASURE_PGS), "erasure", profile)
+    ceph.run("osd", "pool", "set", ERASURE_POOL, "allow_ec_overwrites", "true")
+
+
+def _make_library_pool(builder: Builder, name: str) -> None:
+    builder.ceph.run("osd", "pool", "create", name, str(OBJECT_PGS), "--size", str(REPLICAS))
+    builder.ceph.run("osd", "pool", "application", "enable", name, "leadline")
+
+
+def _is_clean(state: ClusterState) -> bool:
+    # Fewer groups than were made: the manager has not counted all pools yet.
+    return state.clean and sum(state.pgs.values()) >= META_PGS + DATA_PGS + ERASURE_PGS + 2 * OBJECT_PGS
+
+
+def _wait(builder: Builder, what: str, daemon: str, reached: Callable[[ClusterState], bool]) -> None:
+    seen: list[ClusterState] = []
+
+    def ask() -> bool:
+        builder.journal.require_running()
+        seen[:] = [parse_state(builder.ceph.json("status", deadline_s=30.0))]
+        return reached(seen[0])
+
+    if not poll(ask, _CLUSTER_DEADLINE_S, clock=builder.clock):
+        state = seen[0]
+        raise builder.journal.failure(
+            f"waited {_CLUSTER_DEADLINE_S:.0f} s in vain for {what}; "
+            f"now {state.osds_up} of {state.osds} OSDs are up, placement groups: {state.pgs or 'none'}, "
+            f"{state.health} {'; '.join(state.checks)}",
+            daemon,
+        )
+    builder.say(f"waited for {what}")
+
+
+def _mount(builder: Builder, client: str, root: str, point: Path) -> None:
+    builder.journal.start(client, config.fuse_command(builder.journal.record.paths, client, root, point))
+
+    def mounted() -> bool:
+        builder.journal.require_running()
+        return mounts.is_mounted(point)
+
+    if not poll(mounted, _MOUNT_DEADLINE_S, clock=builder.clock):
+        raise builder.journal.failure(f"{point} was not mounted within {_MOUNT_DEADLINE_S:.0f} s", client)
+    builder.say(f"mounted on {point}")
+
+
+def _make_subvolume(builder: Builder) -> None:
+    paths, name = builder.journal.record.paths, builder.spec.subvolume
+    path = subvolume.make(builder.ceph, FILE_SYSTEM, name)
+    subvolume.make_client(builder.ceph, FILE_SYSTEM, name, paths.client_keyring(subvolume.CLIENT))
+    builder.journal.update(subvolume_path=path)
+    paths.subvolume_mount.mkdir(mode=0o700)
+    _mount(builder, subvolume.PROCESS, path, paths.subvolume_mount)
+
+
+def _make_targets(builder: Builder) -> None:
+    """The two directories, each with its pool as layout. A process of its own can be killed."""
+    mount = str(builder.journal.record.paths.mount)
+    for name, pool in ((REPLICATED_DIRECTORY, DATA_POOL), (ERASURE_DIRECTORY, ERASURE_POOL)):
+        try:
+            builder.tool(sys.executable, "-I", "-c", _MAKE_TARGET, f"{mount}/{name}", pool)
+        except LabError as error:
+            raise builder.journal.failure(f"{name} could not be made: {error.message}", FUSE) from error

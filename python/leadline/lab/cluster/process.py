@@ -1,0 +1,201 @@
+"""The lab's processes: who they are beyond doubt, and how they are started and ended.
+
+A pid alone is no identity: numbers are reused. A process is the lab's own only where its pid, its
+start time and the boot match what was recorded, or where its environment carries the lab's mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from leadline.errors import LabError
+from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+
+MARK = "LEADLINE_LAB"  # environment variable of every process of a lab; its value is the cluster's fsid
+_PROC = Path("/proc")
+_CHECK_PACKAGES = "Check the installed Ceph packages with `leadline doctor`."
+_FOREIGN = ("CEPH_ARGS", "CEPH_CONF", "CEPH_KEYRING", "CEPH_LIB", "NOTIFY_SOCKET")
+
+
+@dataclass(frozen=True)
+class ProcessIdentity:
+    """One process. `start_ticks` is field 22 of /proc/PID/stat: clock ticks since the boot `boot_id`."""
+
+    name: str
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+def boot_id(proc: Path = _PROC) -> str:
+    """This boot of this kernel; "" where the kernel does not tell."""
+    try:
+        return (proc / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def parse_stat(text: str) -> tuple[str, int]:
+    """State letter and start time in clock ticks from /proc/PID/stat (proc(5), fields 3 and 22).
+
+    The command (field 2) may itself hold spaces and parentheses, so fields are counted from the last one.
+    """
+    fields = text[text.rindex(")") + 1 :].split()
+    return fields[0], int(fields[19])
+
+
+def _stat(pid: int, proc: Path = _PROC) -> tuple[str, int] | None:
+    try:
+        return parse_stat((proc / str(pid) / "stat").read_text(errors="replace"))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def identify(name: str, pid: int, proc: Path = _PROC) -> ProcessIdentity | None:
+    """The identity of the running process `pid`, None where there is none (a zombie does not run)."""
+    stat = _stat(pid, proc)
+    if stat is None or stat[0] in "ZX":
+        return None
+    return ProcessIdentity(name, pid, stat[1], boot_id(proc))
+
+
+def is_running(process: ProcessIdentity, proc: Path = _PROC) -> bool:
+    """True where exactly this process still runs, and not another that was given its pid."""
+    with contextlib.suppress(OSError):  # not our child, or reaped already
+        os.waitpid(process.pid, os.WNOHANG)
+    return identify(process.name, process.pid, proc) == process
+
+
+def find_marked(fsid: str, proc: Path = _PROC) -> list[ProcessIdentity]:
+    """Running processes whose environment carries this lab's mark, sorted by pid.
+
+    It finds what was started but not yet recorded when the starting program was killed.
+    Processes of other users cannot be read and are not the lab's.
+    """
+    wanted = f"{MARK}={fsid}".encode()
+    found = []
+    for entry in sorted(int(item) for item in os.listdir(proc) if item.isdigit()):  # noqa: PTH208
+        try:
+            environment = (proc / str(entry) / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if wanted in environment and entry != os.getpid() and (identity := identify("", entry, proc)):
+            found.append(ProcessIdentity(_command(entry, proc), *_rest(identity)))
+    return found
+
+
+def _rest(identity: ProcessIdentity) -> tuple[int, int, str]:
+    return identity.pid, identity.start_ticks, identity.boot_id
+
+
+def _command(pid: int, proc: Path) -> str:
+    try:
+        return (proc / str(pid) / "comm").read_text(errors="replace").strip()
+    except OSError:
+        return "process"
+
+
+def environment(fsid: str, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a lab's process: the caller's without another cluster's settings, and the mark."""
+    return {key: value for key, value in inherited.items() if key not in _FOREIGN} | {MARK: fsid}
+
+
+def start(name: str, command: Sequence[str], variables: Mapping[str, str], log: Path) -> ProcessIdentity:
+    """Starts `command` in a session of its own with its output appended to `log`.
+
+    Raises LabError where the program cannot be executed. A program that ends at once is returned all
+    the same: who waits for it finds out.
+    """
+    program = shutil.which(command[0], path=variables.get("PATH"))
+    if program is None:
+        raise LabError(f"{name} could not be started: no program {command[0]} on PATH", _CHECK_PACKAGES)
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    try:
+        # posix_spawn and no Popen object: the daemon outlives this program, and nobody waits for it here.
+        pid = os.posix_spawnp(
+            "env",
+            ["env", "--chdir=/", program, *command[1:]],  # the caller's directory must not stay in use
+            dict(variables),
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=(signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP, signal.SIGCHLD),
+        )
+    except OSError as error:
+        raise LabError(f"{name} could not be started: {error.strerror}", _CHECK_PACKAGES) from error
+    return identify(name, pid) or ProcessIdentity(name, pid, 0, boot_id())
+
+
+def send(process: ProcessIdentity, number: signal.Signals) -> None:
+    """Sends a signal to this process and to no other that was given its pid meanwhile."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except OSError:
+        return
+    try:
+        # The descriptor holds the process that now has the pid: checked after opening, there is no race.
+        if identify(process.name, process.pid) == process:
+            signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError as error:
+        raise LabError(
+            f"{process.name} (pid {process.pid}) belongs to another user",
+            "Use the account that started the lab.",
+        ) from error
+    finally:
+        os.close(handle)
+
+
+def end(
+    processes: Sequence[ProcessIdentity],
+    *,
+    grace_s: float,
+    clock: Clock = SYSTEM_CLOCK,
+    running: Callable[[ProcessIdentity], bool] = is_running,
+) -> list[ProcessIdentity]:
+    """Ends processes: SIGTERM, after `grace_s` seconds SIGKILL. Returns those that even that did not end."""
+    for number, deadline_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
+        remaining = [process for process in processes if running(process)]
+        for process in remaining:
+            send(process, number)
+        if poll(lambda left=remaining: not any(map(running, left)), deadline_s, clock=clock):  # type: ignore[misc]
+            return []
+    return [process for process in processes if running(process)]
+
+
+def run_tool(
+    command: Sequence[str], variables: Mapping[str, str], *, deadline_s: float, text: str | None = None
+) -> str:
+    """Runs a short program to its end and returns what it printed.
+
+    Raises LabError with its last words where it fails, is missing or takes longer than `deadline_s`.
+    """
+    words = " ".join([part for part in command if not part.startswith("-")][:6])
+    try:
+        done = subprocess.run(
+            list(command), env=dict(variables), input=text, text=True, errors="replace",
+            capture_output=True, timeout=deadline_s, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"no answer within {deadline_s:.0f} s from: {words}", "See the lab's logs.") from error
+    except OSError as error:
+        raise LabError(
+            f"{command[0]} could not be run: {error.strerror}", "Run `leadline doctor`."
+        ) from error
+    if done.returncode != 0:
+        last = " | ".join(line.strip() for line in done.stderr.strip().splitlines()[-4:])
+        raise LabError(f"failed with exit code {done.returncode}: {words}: {last}", "See the lab's logs.")
+    return done.stdout

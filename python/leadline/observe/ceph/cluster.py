@@ -1,0 +1,382 @@
+"""Samples a Ceph cluster: its state, its OSDs and MDS daemons, and the client daemon's own counters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.observe.ceph import parse
+from leadline.observe.ceph.client import (
+    Cluster,
+    MetadataServers,
+    NotObservableError,
+    ask_socket,
+    connect,
+)
+from leadline.observe.host.wire import (
+    WIRE,
+    host_interfaces,
+    interface_counters,
+    interface_totals,
+    interface_towards,
+)
+from leadline.observe.model import ClusterState, group_is_clean
+from leadline.observe.mounts.fuse_client import admin_socket_of, daemons
+from leadline.observe.reading import Counters, Request, Row, joined, missing
+
+if TYPE_CHECKING:
+    from leadline.study.target import TargetFacts
+
+_DEADLINE_S = 2.0
+_RETRY_S = 30.0
+# A mark that comes while a sample waits for an OSD must still be answered within 2.4 s.
+_SAMPLE_DEADLINE_S = 0.5
+_MARK_DEADLINE_S = 1.5
+_OSDS_PER_SAMPLE = 16  # a large cluster is sampled in turns: a dump costs this host about 2 ms of CPU
+_OSD_THREADS = 8
+_OSD = {
+    "osd_read_bytes": "client_read",
+    "osd_written_bytes": "client_written",
+    "osd_subop_received_bytes": "subop_received",
+    "store_read_bytes": "store_read",
+    "store_written_bytes": "store_written",
+}
+CLIENT_CACHE = ("client_read_bytes", "client_cached_bytes", "client_written_bytes", "client_flushed_bytes")
+_OSD_TABLES = (parse.OSD_AVERAGES, parse.OSD_RATES, parse.OSD_GAUGES)
+_CLIENT_TABLES = (parse.CLIENT_AVERAGES, parse.CLIENT_RATES, parse.CLIENT_GAUGES)
+_MDS_TABLES = (parse.MDS_AVERAGES, parse.MDS_RATES, parse.MDS_GAUGES)
+
+
+@dataclass(frozen=True)
+class ClusterKey:
+    """Which cluster, asked as whom; targets that agree in it share one connection."""
+
+    conf: str | None
+    name: str | None
+    keyring: str | None
+
+
+def key_of(facts: TargetFacts) -> ClusterKey | None:
+    """The cluster behind a target, None where it has none."""
+    return None if facts.ceph is None else ClusterKey(facts.ceph.conf, facts.ceph.name, facts.ceph.keyring)
+
+
+@dataclass(frozen=True)
+class Dump:
+    """One daemon's perf dump and when it was read (monotonic)."""
+
+    at_s: float
+    counters: Mapping[str, Any]
+
+
+class Connection:
+    """Connects when first used, and again `_RETRY_S` after a failure."""
+
+    def __init__(self, key: ClusterKey, clock: Callable[[], float] = time.monotonic) -> None:
+        self._key, self._clock = key, clock
+        self._cluster: Cluster | None = None
+        self._failure = ""
+        self._retry_at_s = 0.0
+
+    def get(self) -> Cluster:
+        """The cluster; raises NotObservableError with the last failure until it is time to try again."""
+        if self._cluster is not None:
+            return self._cluster
+        if self._failure and self._clock() < self._retry_at_s:
+            raise NotObservableError(self._failure)
+        try:
+            self._cluster = connect(self._key.conf, self._key.name, self._key.keyring, _DEADLINE_S)
+        except NotObservableError as error:
+            self._failure, self._retry_at_s = str(error), self._clock() + _RETRY_S
+            raise
+        return self._cluster
+
+
+class ClusterReader:
+    """One cluster's state and OSD counters as a source."""
+
+    name = "the cluster"
+
+    def __init__(self, key: ClusterKey, erasure_coded: frozenset[str] = frozenset()) -> None:
+        self._connection, self._erasure_coded = Connection(key), erasure_coded
+        self._pool = ThreadPoolExecutor(_OSD_THREADS, thread_name_prefix="osd")
+        self._epoch: int | None = None
+        self._osd_dump: Mapping[str, Any] | None = None
+        self._dumps: dict[int, Dump] = {}
+        self._turn = 0
+        self._sockets: Mapping[int, str] | None = None
+        self._interfaces: tuple[str, ...] | None = None
+
+    def sample(self, _now_ns: int, /) -> list[Row]:
+        """State, `osd perf`, and some OSDs' rates and latencies; nothing while no cluster answers."""
+        try:
+            rows = state_rows(self._state())
+            cluster = self._connection.get()
+        except NotObservableError:
+            return []
+        try:
+            for osd, (commit_ms, apply_ms) in parse.osd_perf(cluster.mon("osd perf")).items():
+                rows.append(("ceph", f"osd.{osd}", "commit_latency", commit_ms, "ms"))
+                rows.append(("ceph", f"osd.{osd}", "apply_latency", apply_ms, "ms"))
+        except NotObservableError:
+            pass  # the manager may be away while monitors and OSDs answer
+        for osd, answer in self._ask_osds(self._in_turn(), _SAMPLE_DEADLINE_S).items():
+            if isinstance(answer, Dump):
+                rows.extend(_dump_rows("ceph", f"osd.{osd}", self._dumps.get(osd), answer, _OSD_TABLES))
+                self._dumps[osd] = answer
+        return rows
+
+    def counters(self, request: Request, /) -> Counters:
+        """Bytes of all OSDs, the state, and the wire by interface (a client daemon's count is better)."""
+        try:
+            state = self._state()
+        except NotObservableError as error:
+            absent = missing((*_OSD, *WIRE), str(error))
+            return Counters(absent.values, absent.sources, {**absent.reasons, "state": str(error)})
+        osds = parse.up_osds(self._osd_dump or {})
+        found = (
+            osd_counters(self._ask_osds(osds, _MARK_DEADLINE_S), parse.last_up_epoch(self._osd_dump or {}))
+            if osds
+            else missing(tuple(_OSD), "no OSD is up")
+        )
+        if request.target in self._erasure_coded and "osd_subop_received_bytes" in found.values:
+            found = _without_subops(found)
+        wire = interface_counters(self._towards_osds(), "no client daemon's own count can be read")
+        return joined(found, wire, interface_totals(self._towards_osds()), Counters(state=state))
+
+    def _state(self) -> ClusterState:
+        cluster = self._connection.get()
+        status = cluster.mon("status")
+        epoch = parse.osdmap_epoch(status)
+        if self._osd_dump is None or epoch is None or epoch != self._epoch:
+            self._osd_dump, self._epoch = cluster.mon("osd dump"), epoch
+        return parse.cluster_state(status, self._osd_dump)
+
+    def _in_turn(self) -> tuple[int, ...]:
+        osds = parse.up_osds(self._osd_dump or {})
+        if len(osds) <= _OSDS_PER_SAMPLE:
+            return osds
+        start = self._turn % len(osds)
+        self._turn += _OSDS_PER_SAMPLE
+        return (osds + osds)[start : start + _OSDS_PER_SAMPLE]
+
+    def _ask_osds(self, osds: tuple[int, ...], deadline_s: float) -> dict[int, Dump | str]:
+        """Each OSD's perf dump or why there is none. One that hangs does not cost the others' answers."""
+
+        def ask(osd: int) -> Dump | str:
+            try:
+                return Dump(time.monotonic(), self._connection.get().osd(osd, "perf dump"))
+            except NotObservableError as error:
+                return self._ask_socket(osd, str(error))
+
+        asked = {osd: self._pool.submit(ask, osd) for osd in osds}
+        wait(asked.values(), timeout=deadline_s)
+        late = f"no answer within {deadline_s:g} s"
+        return {
+            osd: answer.result() if answer.done() else _give_up(answer, late) for osd, answer in asked.items()
+        }
+
+    def _ask_socket(self, osd: int, refusal: str) -> Dump | str:
+        """Where the client's name may not ask an OSD, its admin socket may still answer, if it runs here."""
+        if self._sockets is None:
+            self._sockets = local_osd_sockets(str((self._osd_dump or {}).get("fsid", "")))
+        path = self._sockets.get(osd)
+        if path is None:
+            return refusal
+        try:
+            return Dump(time.monotonic(), ask_socket(path, "perf dump", _DEADLINE_S))
+        except NotObservableError as error:
+            return f"{refusal}; {error}"
+
+    def _towards_osds(self) -> tuple[str, ...]:
+        if self._interfaces is None:
+            hosts = parse.osd_addresses(self._osd_dump or {})
+            names = [interface_towards(host, host_interfaces) for host in hosts]
+            self._interfaces = () if None in names else tuple(dict.fromkeys(name for name in names if name))
+        return self._interfaces
+
+
+def _give_up(answer: Future[Dump | str], why: str) -> str:
+    answer.cancel()
+    return why
+
+
+def local_osd_sockets(fsid: str, proc: Path = Path("/proc")) -> dict[int, str]:
+    """Admin sockets of the OSDs of a cluster that run on this host, by their number."""
+    found = {}
+    for pid in daemons("ceph-osd", proc):
+        path = admin_socket_of(pid, proc)
+        if path is None:
+            continue
+        try:
+            status = ask_socket(path, "status", _DEADLINE_S)
+        except NotObservableError:
+            continue
+        if fsid and status.get("cluster_fsid") == fsid:
+            found[int(status["whoami"])] = path
+    return found
+
+
+def osd_counters(answers: Mapping[int, Dump | str], last_up_epoch: int | None) -> Counters:
+    """Sums over OSDs; one that does not answer, or lacks a counter, leaves the sum unknown.
+
+    `last_up_epoch` is the epoch in which an OSD last came up: were one restarted, its counters would
+    begin anew while the sum may go on growing.
+    """
+    silent = {osd: answer for osd, answer in answers.items() if isinstance(answer, str)}
+    if silent:
+        osd, why = next(iter(silent.items()))
+        return missing(tuple(_OSD), f"{len(silent)} of {len(answers)} OSDs did not answer; osd.{osd}: {why}")
+    counted = {
+        osd: parse.osd_bytes(answer.counters) for osd, answer in answers.items() if isinstance(answer, Dump)
+    }
+    values: dict[str, int | None] = {}
+    reasons: dict[str, str] = {}
+    for name, field in _OSD.items():
+        values[name] = parse.sum_or_none(getattr(amounts, field) for amounts in counted.values())
+        lacking = [f"osd.{osd}" for osd, amounts in counted.items() if getattr(amounts, field) is None]
+        if lacking:
+            reasons[name] = f"the release of {', '.join(lacking[:4])} lacks a counter that it needs"
+    # OSDs and epoch belong to the source: a sum over others, or over restarted ones, is another counter.
+    which = f"{_ranges(sorted(counted))}, last up in epoch {last_up_epoch}"
+    source = f"perf counters of {len(counted)} OSDs ({which}), everybody's I/O"
+    return Counters(values, {name: source for name, value in values.items() if value is not None}, reasons)
+
+
+def _without_subops(found: Counters) -> Counters:
+    name = "osd_subop_received_bytes"
+    why = "OSDs count no sub-operations of erasure-coded pools"
+    return Counters({**found.values, name: None}, found.sources, {**found.reasons, name: why})
+
+
+def _ranges(numbers: list[int]) -> str:
+    """0,1,2,5 as "0-2,5"."""
+    parts: list[list[int]] = []
+    for value in numbers:
+        if parts and value == parts[-1][1] + 1:
+            parts[-1][1] = value
+        else:
+            parts.append([value, value])
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def _dump_rows(source: str, subject: str, before: Dump | None, now: Dump, tables: Any) -> list[Row]:
+    elapsed_s = 0.0 if before is None else now.at_s - before.at_s
+    found = parse.perf_rows(None if before is None else before.counters, now.counters, elapsed_s, tables)
+    return [(source, subject, metric, value, unit) for metric, value, unit in found]
+
+
+def state_rows(state: ClusterState) -> list[Row]:
+    """The state as figures of a series."""
+    healths = {"HEALTH_OK": 0.0, "HEALTH_WARN": 1.0, "HEALTH_ERR": 2.0}
+    dirty = sum(count for name, count in state.pgs.items() if not group_is_clean(name))
+    rows: list[Row] = [
+        (
+            "ceph",
+            "cluster",
+            "pgs_not_clean",
+            float(dirty),
+            "count",
+        ),
+        ("ceph", "cluster", "pgs_scrubbing", float(state.scrubbing), "count"),
+        ("ceph", "cluster", "slow_ops", float(state.slow_ops), "count"),
+    ]
+    if state.health in healths:
+        rows.append(("ceph", "cluster", "health", healths[state.health], "level"))
+    for metric, value in (("degraded_objects", state.degraded_objects), ("osds_up", state.osds_up)):
+        if value is not None:
+            rows.append(("ceph", "cluster", metric, float(value), "count"))
+    if state.used_share is not None:
+        rows.append(("ceph", "cluster", "used", state.used_share, "share"))
+    return rows
+
+
+class ClientReader:
+    """The admin socket of one client daemon as a source."""
+
+    name = "the client's admin socket"
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        self._path, self._subject = path, f"ceph-fuse.{pid}" if pid is not None else "client"
+        self._before: Dump | None = None
+        self._pid = pid
+
+    def sample(self, _now_ns: int, /) -> list[Row]:
+        """Operations in flight, rates, latencies, and bytes on the wire."""
+        try:
+            now = Dump(time.monotonic(), ask_socket(self._path, "perf dump", _DEADLINE_S))
+        except NotObservableError:
+            return []
+        before, self._before = self._before, now
+        rows = _dump_rows("client", self._subject, before, now, _CLIENT_TABLES)
+        if before is not None:
+            pairs = zip(
+                parse.messenger_bytes(before.counters), parse.messenger_bytes(now.counters), strict=True
+            )
+            for metric, (old, new) in zip(("wire_sent", "wire_received"), pairs, strict=True):
+                rate = parse.rate_between(old, new, now.at_s - before.at_s)
+                if rate is not None:
+                    rows.append(("client", self._subject, metric, rate, "B/s"))
+        return rows
+
+    def counters(self, _request: Request, /) -> Counters:
+        """Bytes of the daemon's own messengers (data, metadata and heartbeats) and of its object cache."""
+        try:
+            dump = ask_socket(self._path, "perf dump", _DEADLINE_S)
+        except NotObservableError as error:
+            return missing((*WIRE, *CLIENT_CACHE), str(error))
+        daemon = f"of the client daemon, process {self._pid}"
+        wire = self._all_or_none(WIRE, parse.messenger_bytes(dump), f"messengers {daemon}")
+        cache = self._all_or_none(CLIENT_CACHE, parse.cache_bytes(dump), f"object cache {daemon}")
+        return Counters(
+            {**wire.values, **cache.values},
+            {**wire.sources, **cache.sources},
+            {**wire.reasons, **cache.reasons},
+        )
+
+    @staticmethod
+    def _all_or_none(names: Sequence[str], amounts: Sequence[int | None], source: str) -> Counters:
+        if None in amounts:
+            return missing(names, f"this release does not count the bytes of the {source}")
+        return Counters(dict(zip(names, amounts, strict=True)), dict.fromkeys(names, source))
+
+
+class MdsReader:
+    """The active MDS daemons of a cluster as a source; it has no part in marks."""
+
+    name = "the metadata servers"
+
+    def __init__(self, key: ClusterKey) -> None:
+        self._connection = Connection(key)
+        self._servers: MetadataServers | None = None
+        self._before: dict[str, Dump] = {}
+
+    def sample(self, _now_ns: int, /) -> list[Row]:
+        """Rates, latencies and caches of each active MDS."""
+        rows: list[Row] = []
+        try:
+            cluster = self._connection.get()
+            if self._servers is None:
+                self._servers = MetadataServers(cluster)
+            ranks = active_mds(cluster.mon("status"))
+            for name in ranks:
+                now = Dump(time.monotonic(), self._servers.ask(name, "perf dump"))
+                rows.extend(_dump_rows("ceph", f"mds.{name}", self._before.get(name), now, _MDS_TABLES))
+                self._before[name] = now
+        except NotObservableError:
+            return rows
+        return rows
+
+    def counters(self, _request: Request, /) -> Counters:
+        """Nothing: MDS bytes are no part of a trial's origin of bytes."""
+        return Counters()
+
+
+def active_mds(status: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the MDS daemons that hold a rank and are active."""
+    ranks = (status.get("fsmap") or {}).get("by_rank") or []
+    return tuple(str(rank["name"]) for rank in ranks if str(rank.get("status", "")).startswith("up:active"))

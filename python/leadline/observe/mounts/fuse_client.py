@@ -1,0 +1,200 @@
+"""Finds the ceph-fuse process that serves a mount, and what it was told about its cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from leadline.study.target import CephAccess
+
+_WITH_VALUE = {
+    "-c": "conf",
+    "--conf": "conf",
+    "--id": "id",
+    "--user": "id",
+    "-n": "name",
+    "--name": "name",
+    "-k": "keyring",
+    "--keyring": "keyring",
+    "--admin-socket": "socket",
+    "--client_mountpoint": "root",
+    "--client-mountpoint": "root",
+    "-r": "root",
+    "-m": "monitors",
+    "--client_fs": "fs",
+    "--client-fs": "fs",
+    "-o": "fuse",
+    "--key": "key",
+    "--keyfile": "keyfile",
+    "--setuser": "setuser",
+    "--setgroup": "setgroup",
+    "-i": "id",
+}
+# What decides how much the client caches, reads ahead and moves at a time.
+_SETTINGS = (
+    *("client_oc", "client_oc_size", "client_oc_max_dirty", "client_readahead_max_bytes", "fuse_big_writes"),
+    *("client_readahead_max_periods", "client_cache_size", "client_quota", "objecter_inflight_ops"),
+)
+_LAB_MARK = "LEADLINE_LAB"  # in the environment of every process that a lab started
+_LISTENING = "00010000"  # __SO_ACCEPTCON in /proc/net/unix
+
+
+@dataclass(frozen=True)
+class ClientArguments:
+    """What a ceph-fuse command line says; a key is never kept."""
+
+    positional: tuple[str, ...]
+    conf: str | None = None
+    name: str | None = None
+    keyring: str | None = None
+    socket: str | None = None
+    root: str | None = None
+    fs: str | None = None
+
+
+def parse_arguments(arguments: Sequence[str]) -> ClientArguments:
+    """The part of a ceph-fuse command line (without the program) that says which cluster and mount."""
+    values: dict[str, str] = {}
+    positional: list[str] = []
+    items = iter(arguments)
+    for item in items:
+        flag, equals, value = item.partition("=")
+        flag = _canonical(flag)
+        if flag in _WITH_VALUE:
+            values[_WITH_VALUE[flag]] = value if equals else next(items, "")
+        elif not item.startswith("-"):
+            positional.append(item)
+    name = values.get("name") or (f"client.{values['id']}" if values.get("id") else None)
+    socket = values.get("socket")
+    return ClientArguments(
+        positional=tuple(positional),
+        conf=values.get("conf"),
+        name=name,
+        keyring=values.get("keyring"),
+        socket=socket if socket and "$" not in socket else None,
+        root=values.get("root"),
+        fs=values.get("fs"),
+    )
+
+
+def _canonical(flag: str) -> str:
+    if not flag.startswith("--"):
+        return flag
+    dashed = flag.replace("_", "-")
+    return dashed if dashed in _WITH_VALUE else flag
+
+
+def find_client(mount_point: str, proc: Path = Path("/proc")) -> CephAccess | None:
+    """How the ceph-fuse of a mount reaches its cluster; None where no such process is to be seen.
+
+    A daemon whose mount point was given relative to a directory that it has left is taken only
+    where it is the one ceph-fuse of this host.
+    """
+    candidates = _clients(proc)
+    for pid, arguments in candidates:
+        if any(_same_place(_absolute(item, pid, proc), mount_point) for item in arguments.positional):
+            return _access(pid, arguments, proc)
+    if len(candidates) == 1:
+        return _access(*candidates[0], proc)
+    return None
+
+
+def arguments_of(pid: int, proc: Path = Path("/proc")) -> ClientArguments:
+    """What the command line of a ceph-fuse says; nothing of one that has ended."""
+    return next((arguments for number, arguments in _clients(proc) if number == pid), ClientArguments(()))
+
+
+def with_its_own_word(access: CephAccess) -> CephAccess:
+    """The same with the version and the settings that the client's process tells by its admin socket."""
+    from leadline.observe.ceph.client import NotObservableError, ask_socket
+
+    if access.client_socket is None:
+        return access
+    try:
+        version = ask_socket(access.client_socket, "version").get("version")
+        config = ask_socket(access.client_socket, "config show")
+    except (NotObservableError, AttributeError):
+        return access
+    settings = {name: str(config[name]) for name in _SETTINGS if name in config}
+    return replace(access, client_version=version, settings=settings or None)
+
+
+def _clients(proc: Path) -> list[tuple[int, ClientArguments]]:
+    found = []
+    # A parent that waits for its daemon to mount has the same command line: the daemon came later.
+    for pid in reversed(daemons("ceph-fuse", proc)):
+        try:
+            parts = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")[1:]
+        except OSError:
+            continue
+        found.append((pid, parse_arguments([os.fsdecode(part) for part in parts if part])))
+    return found
+
+
+def daemons(name: str, proc: Path = Path("/proc")) -> list[int]:
+    """Processes with this command name that this host shows, by number."""
+    found = []
+    for entry in proc.iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "comm").read_text().strip() == name:
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def _absolute(path: str, pid: int, proc: Path) -> str:
+    if path.startswith("/"):
+        return path
+    try:
+        return str(Path(os.readlink(proc / str(pid) / "cwd"), path))  # noqa: PTH115
+    except OSError:
+        return path
+
+
+def _same_place(path: str, mount_point: str) -> bool:
+    """Compares without looking at the mount point itself, which may hang."""
+    normal = os.path.normpath(path)
+    parent, name = os.path.split(normal)
+    return mount_point in (normal, os.path.join(os.path.realpath(parent), name))  # noqa: PTH118
+
+
+def _access(pid: int, arguments: ClientArguments, proc: Path) -> CephAccess:
+    variables = _environment(pid, proc)
+    return CephAccess(
+        conf=_absolute(arguments.conf, pid, proc) if arguments.conf else variables.get("CEPH_CONF") or None,
+        name=arguments.name,
+        keyring=_absolute(arguments.keyring, pid, proc) if arguments.keyring else None,
+        client_pid=pid,
+        client_socket=admin_socket_of(pid, proc) or arguments.socket,
+        lab=_LAB_MARK in variables,
+    )
+
+
+def _environment(pid: int, proc: Path) -> dict[str, str]:
+    try:
+        text = os.fsdecode((proc / str(pid) / "environ").read_bytes())
+    except OSError:
+        return {}
+    return {name: value for name, _, value in (item.partition("=") for item in text.split("\0"))}
+
+
+def admin_socket_of(pid: int, proc: Path = Path("/proc")) -> str | None:
+    """The `.asok` socket that a Ceph process listens on; None where its open files are not ours to see."""
+    try:
+        links = [os.readlink(entry) for entry in (proc / str(pid) / "fd").iterdir()]  # noqa: PTH115
+        table = (proc / str(pid) / "net" / "unix").read_text()
+    except OSError:
+        return None
+    inodes = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    for line in table.splitlines()[1:]:
+        fields = line.split(None, 7)
+        if (
+            len(fields) == 8
+            and fields[3] == _LISTENING
+            and fields[6] in inodes
+            and fields[7].endswith(".asok")
+        ):
+            return fields[7]
+    return None

@@ -1,0 +1,153 @@
+"""Finds out what a URL's storage is before anything is run on it, in a child process with a deadline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from leadline import _core, units
+from leadline.errors import TargetError
+from leadline.observe.children import ask_child
+from leadline.observe.patience import patient_s
+from leadline.study.target import Access, CephAccess, TargetFacts
+
+_CLUSTER_DEADLINE_S = 2.0
+_CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
+_ACCESS: dict[str, Access] = {
+    "rados": "rados",
+    "libcephfs": "libcephfs",
+    "radosstriper": "radosstriper",
+    "libsmbclient": "libsmbclient",
+    "xrootd": "xrootd",
+    "libnfs": "libnfs",
+    "s3": "s3",
+}
+_CLUSTER = "See whether the cluster is up, and whether conf= names its monitors."
+_SERVER = "See whether the server is up, and whether its name and port are right."
+_NO_ANSWER = {"rados": _CLUSTER, "libcephfs": _CLUSTER, "radosstriper": _CLUSTER}
+_ALIGNMENT_BYTES = 512
+
+
+def printable(text: str) -> str:
+    """A path or option as one line: control characters and bytes that are no text are escaped."""
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in text
+    )
+
+
+def inspect_location(url: str, deadline_s: float) -> TargetFacts:
+    """What a URL leads to: space, pool, how it is protected. Raises TargetError where nobody answers."""
+    try:
+        found = _core.parse_location(url)
+    except ValueError as error:
+        raise TargetError(printable(str(error)), "See: leadline engines.") from None
+    answer = _ask(found, patient_s(max(deadline_s, _CONNECT_DEADLINE_S)))
+    total_bytes, free_bytes = answer["space"] or (None, None)
+    address = answer.get("address")
+    ceph = _ceph(found)
+    return TargetFacts(
+        access=_ACCESS[found["engine"]],
+        file_system=found["scheme"],
+        words=_words(found, ceph),
+        source=url,
+        options=() if address is None else (f"addr={address}",),
+        direct_io=True,
+        direct_alignment_bytes=_ALIGNMENT_BYTES,
+        total_bytes=total_bytes,
+        free_bytes=free_bytes,
+        ceph=ceph,
+    )
+
+
+def _ceph(found: dict[str, Any]) -> CephAccess | None:
+    """The cluster behind a URL of Ceph's own schemes; None behind a gateway, which does not say."""
+    options = found["options"]
+    if "conf" not in options:
+        return None
+    return protection(
+        CephAccess(
+            conf=options["conf"] or None,
+            name=f"client.{options['user']}",
+            keyring=options["keyring"] or None,
+            pool=found["container"] or None,
+        )
+    )
+
+
+def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
+    url = found["url"]
+    answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
+    if answer.stuck_pid is not None:
+        raise TargetError(
+            f"{printable(url)}: no answer within {deadline_s:g} s", _NO_ANSWER.get(found["engine"], _SERVER)
+        )
+    facts = answer.lines[-1] if answer.lines else {}
+    if "space" in facts:
+        return facts
+    last = answer.stderr.splitlines()[-1] if answer.stderr else f"exit code {answer.exit_code}"
+    why = facts.get("why") or last
+    remedy = f"Its options: leadline engines {found['scheme']}."
+    raise TargetError(f"{printable(url)}: {printable(why)}", remedy)
+
+
+def protection(access: CephAccess) -> CephAccess:
+    """The same with how its pool is protected, as far as the cluster says."""
+    if access.pool is None:
+        return access
+    asked = [access.conf or "", access.name or "", access.keyring or "", access.pool]
+    # Twice the deadline: the child starts, loads the library, connects and asks.
+    answer = ask_child(
+        "leadline.observe.probe", ["pool", *asked, str(_CLUSTER_DEADLINE_S)], 2 * _CLUSTER_DEADLINE_S
+    )
+    known = answer.lines[-1] if answer.lines else {}
+    return replace(
+        access,
+        protection=known.get("protection"),
+        size=known.get("size"),
+        k=known.get("k"),
+        m=known.get("m"),
+    )
+
+
+def pool_words(ceph: CephAccess) -> str:
+    """The pool and its protection behind a comma; nothing where the pool is not known."""
+    if ceph.pool is None:
+        return ""
+    if ceph.protection == "replicated" and ceph.size is not None:
+        how = f" ({ceph.size} replica{'' if ceph.size == 1 else 's'})"
+    elif ceph.protection == "erasure" and ceph.k is not None:
+        how = f" (erasure-coded {ceph.k}+{ceph.m})"
+    else:
+        how = ""
+    return f", pool {printable(ceph.pool)}{how}"
+
+
+def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
+    options, scheme = found["options"], found["scheme"]
+    pool = "" if ceph is None else pool_words(ceph)
+    space = f", namespace {printable(found['path'])}" if found["path"] else ""
+    if scheme == "rados":
+        return f"RADOS through librados{pool}{space}, objects of {units.format_size(found['object_bytes'])}"
+    if scheme == "radosstriper":
+        layout = ", ".join(
+            f"{name} {options[name]}" for name in ("stripe_unit", "stripe_count", "object_size")
+        )
+        return f"RADOS through libradosstriper{pool}{space}, {layout}"
+    if scheme == "smb":
+        user, _, server = printable(found["container"]).rpartition("@")
+        who = user or ("its credentials" if options["credentials"] else "guest")
+        return f"SMB through libsmbclient, {server} as {who}"
+    if scheme == "root":
+        vectors = f", vector reads of up to {options['readv']}" if options["readv"] != "1" else ""
+        return f"XRootD through its client, {printable(found['container'])}{vectors}"
+    if scheme == "s3":
+        size = units.format_size(int(found["object_bytes"]))
+        endpoint, bucket = printable(options["endpoint"]), printable(found["container"])
+        return f"S3 bucket {bucket} of {endpoint}, objects of {size}"
+    if scheme == "nfs":
+        return f"NFS version {options['version']} of {printable(found['container'])} through libnfs"
+    name = options["fs"]
+    return "CephFS through libcephfs" + (f", file system {printable(name)}" if name else "")

@@ -1,0 +1,172 @@
+"""Finds out what a target is before anything is run on it: `inspect`.
+
+Whatever touches the target itself happens in `probe`, a child process with a deadline.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from leadline.errors import TargetError
+from leadline.observe.children import ask_child
+from leadline.observe.host.devices import device_of_mount
+from leadline.observe.mounts.locations import inspect_location, printable, protection
+from leadline.observe.mounts.mountinfo import Mount, mount_by_id, mount_of, read_mounts
+from leadline.observe.mounts.words import words_of
+from leadline.observe.patience import patient_s
+from leadline.study.target import Access, CephAccess, TargetFacts
+
+_DEADLINE_S = 10.0
+_ACCESS: dict[str, Access] = {
+    "ceph": "ceph-kernel",
+    "fuse.ceph": "ceph-fuse",
+    "fuse.ceph-fuse": "ceph-fuse",
+    "nfs": "nfs",
+    "nfs4": "nfs",
+    "cifs": "smb",
+    "smb3": "smb",
+}
+_IN_MEMORY = ("tmpfs", "ramfs")
+_NULL = TargetFacts(access="null", file_system="null", words="no storage: measures leadline itself")
+
+
+def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -> TargetFacts:
+    """What a path or a URL is: file system, device, direct I/O, space, and the Ceph behind it.
+
+    Raises TargetError for a path that is missing, no directory, `/`, read-only, or does not answer
+    within `deadline_s`, and for a scheme that cannot be measured. Leaves nothing on the target; without
+    `writes` it does not try direct I/O either.
+    """
+    if url == "null://":
+        return _NULL
+    if "://" in url:
+        return inspect_location(url, deadline_s)
+    if not url or "\0" in url:
+        raise TargetError("the path of a target is empty or holds a zero byte", "Name a directory: a=/mnt/a")
+    path = os.path.abspath(url)  # noqa: PTH100 - Path.absolute keeps ".."
+    facts = _ask_path(path, deadline_s, "path" if writes else "look")
+    mounts = read_mounts()
+    mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
+    if mount is None:
+        raise TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
+    _refuse(path, facts, mount)
+    return _facts(mount, mounts, facts)
+
+
+def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount]:
+    """What a path lies on, found out without writing: any mounted file system, used in production.
+
+    Raises TargetError for a path that is missing or does not answer within `deadline_s`.
+    """
+    facts = _ask_path(os.path.abspath(path), deadline_s, "look")  # noqa: PTH100
+    if facts["kind"] == "missing":
+        raise TargetError(f"{printable(path)}: {facts['why']}", "Name a path on the mounted file system.")
+    mounts = read_mounts()
+    mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
+    if mount is None:
+        raise TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
+    return _facts(mount, mounts, {"total_bytes": None, "free_bytes": None, **facts}), mount
+
+
+def _ask_path(path: str, deadline_s: float, how: str) -> dict[str, Any]:
+    deadline_s = patient_s(deadline_s)
+    answer = ask_child("leadline.observe.probe", [how, path], deadline_s)
+    facts: dict[str, Any] = {}
+    for line in answer.lines:
+        facts.update(line.get("facts", {}))
+    if answer.stuck_pid is not None:
+        doing = next((line["begin"] for line in reversed(answer.lines) if "begin" in line), "starting")
+        mount = mount_of(facts.get("path", path), read_mounts())
+        where = "" if mount is None else f" ({mount.file_system} at {printable(mount.mount_point)})"
+        raise TargetError(
+            f"{printable(path)}{where}: no answer within {deadline_s:g} s while {doing}; "
+            f"the probe is process {answer.stuck_pid}",
+            "See whether its server or cluster is up. A mount that hangs can be detached with `umount -l`.",
+        )
+    if answer.exit_code != 0:
+        last = answer.stderr.splitlines()[-1] if answer.stderr else f"exit code {answer.exit_code}"
+        raise TargetError(
+            f"{printable(path)}: cannot be examined: {printable(last)}", "See whether its mount works."
+        )
+    return facts
+
+
+def _refuse(path: str, facts: dict[str, Any], mount: Mount) -> None:
+    """Raise TargetError where no trial could or should run."""
+    shown, kind = printable(path), facts["kind"]
+    if kind == "missing":
+        raise TargetError(f"{shown}: {facts['why']}", "Name a directory that exists, mounted if need be.")
+    if kind == "block device":
+        raise TargetError(
+            f"{shown} is a raw device: measuring would destroy what is on it",
+            "Name a directory of a file system mounted from it.",
+        )
+    if kind != "directory":
+        raise TargetError(f"{shown} is no directory but a {kind}", "Name a directory.")
+    if facts["path"] == "/":
+        raise TargetError(
+            f"{shown} is the root directory of this host", "Name a directory made for it, as in a=/var/tmp"
+        )
+    if not facts["writable"]:
+        read_only = "ro" in mount.options or "ro" in mount.super_options
+        why = (
+            f"mounted read-only at {printable(mount.mount_point)}" if read_only else "no permission to write"
+        )
+        raise TargetError(f"{shown} cannot be written: {why}", "Name a directory that this user may write.")
+    if facts["free_bytes"] == 0 and facts["total_bytes"] > 0:
+        raise TargetError(f"{shown} is full", "Free some space: a study writes files of its own.")
+
+
+def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> TargetFacts:
+    access = _ACCESS.get(mount.file_system, "local")
+    device = device_of_mount(mount, mounts)
+    facts = TargetFacts(
+        access=access,
+        file_system=mount.file_system,
+        words="",
+        mount_point=mount.mount_point,
+        source=mount.source,
+        options=tuple(dict.fromkeys((*mount.options, *_without_secrets(mount.super_options)))),
+        device=device,
+        in_memory=mount.file_system in _IN_MEMORY,
+        direct_io=bool(found.get("direct_io", False)),
+        direct_alignment_bytes=int(found.get("direct_alignment_bytes", 4096)),
+        total_bytes=found["total_bytes"] or None,
+        free_bytes=found["free_bytes"] if found["total_bytes"] else None,
+    )
+    if access in ("ceph-fuse", "ceph-kernel"):
+        facts = replace(facts, ceph=_ceph_access(mount, found))
+    return replace(facts, words=words_of(facts, mount))
+
+
+def _without_secrets(options: Sequence[str]) -> tuple[str, ...]:
+    secret = ("secret=", "password=", "pass=", "key=")
+    return tuple(option for option in options if not option.startswith(secret))
+
+
+def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
+    from leadline.observe.mounts.fuse_client import find_client, with_its_own_word
+
+    if mount.file_system == "ceph":
+        access = CephAccess(
+            name=f"client.{mount.option('name') or 'guest'}",
+            conf=mount.option("conf"),
+            kernel_client=found.get("kernel_client"),
+        )
+    else:
+        access = with_its_own_word(find_client(mount.mount_point) or CephAccess())
+    access = replace(
+        access,
+        pool=found.get("pool"),
+        namespace=found.get("namespace"),
+        layout=found.get("layout") or None,
+        quota_bytes=found.get("quota_bytes"),
+        quota_files=found.get("quota_files"),
+        snapshots=found.get("snapshots"),
+    )
+    if access.pool is None:
+        return access
+    return protection(access)

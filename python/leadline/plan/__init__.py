@@ -1,0 +1,1 @@
+"""Every trial with every default and its reason, before anything runs."""

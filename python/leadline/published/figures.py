@@ -1,0 +1,185 @@
+"""Finding published figures by name, and saying them in words: what every check of them shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from leadline import units
+from leadline.lexer import segments
+from leadline.published.document import Column, Published, Row, Table
+from leadline.published.formula import POWERS, Range
+from leadline.published.units import DAY_S, UNITS, Figure
+
+SUMMARY_LEVELS = ("total", "mean")  # rows that summarise the others of their group
+REPEAT_KEYS = ("run", "repeat")
+SYSTEM_KEY = "system"
+SPAN = "span"  # a column that can always be asked for: the time from start to finish
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something that does not agree, or that a figure rests on.
+
+    `deviation` is relative, for the order; `figures` are addresses such as `steps.fuse.inspect.elapsed`.
+    """
+
+    code: str
+    text: str
+    where: str
+    figures: tuple[str, ...]
+    deviation: float = 0.0
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One figure that could be recomputed: `doubt` is None where it agrees."""
+
+    how: str
+    figure: str
+    doubt: Doubt | None
+
+
+def as_range(figure: Figure) -> Range:
+    """A figure as an interval in base units."""
+    return Range(figure.value, figure.low, figure.high, *POWERS[figure.dimension])
+
+
+def figure_range(row: Row, column: str) -> Range | None:
+    """The figure of one column of a row."""
+    figure = row.figures.get(column)
+    return None if figure is None else as_range(figure)
+
+
+def column_of_kind(table: Table, kind: str) -> Column | None:
+    """The first column of a kind that is no part of another."""
+    return next((c for c in table.columns if c.kind == kind and c.part_of is None), None)
+
+
+def span(table: Table, row: Row) -> Range | None:
+    """The time from start to finish by the clock; a finish before the start is the next day's."""
+    start, finish = (column_of_kind(table, kind) for kind in ("start", "finish"))
+    if start is None or finish is None:
+        return None
+    begun, ended = row.figures.get(start.name), row.figures.get(finish.name)
+    if begun is None or ended is None:
+        return None
+    seconds = (ended.value - begun.value) % DAY_S
+    slack = (begun.high - begun.low + ended.high - ended.low) / 2
+    return Range(seconds, seconds - slack, seconds + slack, 0, 1)
+
+
+def is_summary(row: Row) -> bool:
+    """True for a row that sums up or averages its group."""
+    return row.keys[-1][1] in SUMMARY_LEVELS
+
+
+def groups(table: Table, *, without: str | None = None) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
+    """Rows by all their levels but one: the last key's, or that of `without`."""
+    left_out = without or table.keys[-1]
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for row in table.rows:
+        found.setdefault(tuple(level for key, level in row.keys if key != left_out), []).append(row)
+    yield from found.items()
+
+
+def kinds_of(published: Published, table: Table, row: Row) -> dict[str, Range]:
+    """Everything known of a row by kind: its figures, then what is given for table, system and document."""
+    system = published.system(row.level(SYSTEM_KEY))
+    known: dict[str, Range] = {}
+    sources: list[Mapping[str, Figure]] = [published.facts, system.figures if system else {}, table.given]
+    for source in sources:
+        known |= {kind: as_range(figure) for kind, figure in source.items()}
+    for key, level in row.keys:
+        if level.isdigit():
+            known[key] = Range(float(level), float(level), float(level))
+    for column in table.columns:
+        figure = row.figures.get(column.name)
+        if figure is not None and column.part_of is None:
+            known[column.kind] = as_range(figure)
+    clock = span(table, row)
+    if clock is not None:
+        known["elapsed"] = clock
+    return known
+
+
+@dataclass(frozen=True)
+class Named:
+    """A figure that a name in a formula stands for."""
+
+    address: str
+    table: Table | None
+    row: Row | None
+    column: str
+    value: Range
+
+
+def find(published: Published, name: str) -> list[Named]:
+    """The figures of `table.level.….column`, `facts.name` or `systems.system.fact`, or a KeyError."""
+    parts = segments(name)
+    if parts[0] == "facts" and len(parts) == 2 and parts[1] in published.facts:
+        return [Named(name, None, None, parts[1], as_range(published.facts[parts[1]]))]
+    if parts[0] == "systems" and len(parts) == 3:
+        system = published.system(parts[1])
+        if system and parts[2] in system.figures:
+            return [Named(name, None, None, parts[2], as_range(system.figures[parts[2]]))]
+    table = published.table(parts[0])
+    if table is None:
+        known = ", ".join(table.name for table in published.tables)
+        raise KeyError(f"{name!a} names no table, fact or system (tables: {known})")
+    if len(parts) != len(table.keys) + 2:
+        raise KeyError(f"{name!a}: write {table.name}.{'.'.join(table.keys)}.COLUMN")
+    column = parts[-1]
+    found = [item for row in table.rows if _fits(row, parts[1:-1]) if (item := _named(table, row, column))]
+    if not found:
+        raise KeyError(f"{name!a} names no figure of the table {table.name}")
+    return found
+
+
+def _fits(row: Row, pattern: Sequence[str]) -> bool:
+    return all(
+        level == wanted or (wanted == "*" and level not in SUMMARY_LEVELS)
+        for (_, level), wanted in zip(row.keys, pattern, strict=True)
+    )
+
+
+def _named(table: Table, row: Row, column: str) -> Named | None:
+    value = span(table, row) if column == SPAN else figure_range(row, column)
+    return None if value is None else Named(address(table, row, column), table, row, column, value)
+
+
+def address(table: Table, row: Row, column: str) -> str:
+    """Where a figure stands, as a formula would name it."""
+    return f"{table.name}.{row.address}.{column}"
+
+
+def place(table: Table, row: Row, column: str = "") -> str:
+    """Where a figure stands, for a person: section, levels, column."""
+    name = f", {column.replace('_', ' ')}" if column else ""
+    return f"{table.section or table.name}: {', '.join(level for _, level in row.keys)}{name}"
+
+
+def deviation(published: Range, computed: Range) -> float:
+    """How far two values are apart, relative to the larger."""
+    largest = max(abs(published.value), abs(computed.value))
+    return abs(published.value - computed.value) / largest if largest else 0.0
+
+
+def words(value: Range, unit: str) -> str:
+    """A value in a unit for a person: four significant digits; minutes beyond an hour as `1 h 49 min`."""
+    amount = value.value
+    if unit in ("min", "h") and value.time_power == 1 and abs(amount) >= 60:
+        whole = round(amount)
+        hours, minutes, seconds = whole // 3600, whole % 3600 // 60, whole % 60
+        return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02} min"
+    factor = UNITS[unit][1]
+    plain = "" if unit in ("1", "clock") else " times" if unit in ("x", "times") else f" {unit}"
+    return f"{units.format_number(amount / factor, 4)}{plain}"
+
+
+def plain(value: Range) -> str:
+    """A value of any unit, in the unit that suits it."""
+    powers = (value.size_power, value.time_power)
+    unit = {(1, -1): "MB/s", (0, 1): "s", (1, 0): "MB", (0, -1): "1/s"}.get(powers, "1")
+    return words(value, "ms" if unit == "s" and value.value < 1 else unit)

@@ -1,0 +1,217 @@
+"""From a published document to findings: its tables, what of them does not agree, what its claims rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leadline.published.checks import derived, oddities, tested
+from leadline.published.claims import Judged, judge_claims, limited_rows
+from leadline.published.document import Column, Published, Row, Table
+from leadline.published.figures import SYSTEM_KEY, Doubt, address
+from leadline.published.store import read_document
+from leadline.store.reader import Result
+from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.model import (
+    Cell,
+    Findings,
+    PublishedClaim,
+    PublishedDoubt,
+    PublishedEntry,
+    PublishedTable,
+    PublishedView,
+    Quantity,
+    Statement,
+    TargetView,
+    Validity,
+)
+
+TOLERANCE = (
+    "every figure may be off by one unit of its last digit, which covers any rounding; "
+    "what is listed differs by more"
+)
+_TITLES = {
+    "duration": "a duration that its times do not give",
+    "clock_slip": "a slip of the clock",
+    "clock_order": "steps out of order",
+    "relation": "figures that do not give each other",
+    "total": "a total that is not the sum",
+    "mean": "a mean that is not the mean",
+    "two_figures": "two figures for one thing",
+    "check": "figures that exclude each other",
+    "claim": "a claim that the tables do not bear out",
+    "one_measure": "a claim that holds by one measure only",
+    "repeated_value": "one figure for two",
+    "repeats_too_alike": "repeats that are one observation",
+    "false_precision": "digits that nobody measured",
+    "implausible": "more than the medium carries",
+    "client_limit": "the client may be the limit",
+    "closed_loop": "latency set by the load",
+}
+_METRICS = {"rate": "bandwidth", "operation_rate": "iops", "latency": "latency_mean"}
+
+
+def published_findings(result: Result) -> Findings:
+    """Everything that can be said of an imported document."""
+    document = read_document(result)
+    checks = tested(document)
+    own = [*(check.doubt for check in checks if check.doubt), *oddities(document)]
+    claims = judge_claims(document, own)
+    doubts = _numbered([*own, *_claim_doubts(claims), *limited_rows(document)])
+    view = PublishedView(
+        source=", ".join(document.source.values()),
+        tables=tuple(_table(table, doubts) for table in document.tables),
+        doubts=tuple(doubt for doubt, _ in doubts),
+        claims=tuple(_claim(item) for item in claims),
+        derived=derived(document),
+        tested=len(checks),
+        agreed=sum(1 for check in checks if check.doubt is None),
+        tolerance=TOLERANCE,
+    )
+    targets = tuple(
+        TargetView(system.name, f"published:{system.name}", "published", system.words, dict(system.facts))
+        for system in document.systems
+    )
+    manifest = result.manifest
+    return Findings(
+        id=str(manifest["id"]),
+        kind=str(manifest["kind"]),
+        title=document.title,
+        about=document.about,
+        created=str(manifest.get("created", "")),
+        state="DOUBTFUL",
+        targets=targets,
+        cells=tuple(_cells(document, doubts)),
+        comparisons=(),
+        statements=tuple(_statements(view)),
+        version=str(manifest.get("version", "")),
+        complete=result.complete,
+        published_units=True,
+        published=view,
+    )
+
+
+_Numbered = Sequence[tuple[PublishedDoubt, tuple[str, ...]]]
+
+
+def _claim_doubts(claims: Sequence[Judged]) -> list[Doubt]:
+    found = []
+    for item in claims:
+        said = item.claim.published
+        if not item.agrees and said is not None:
+            text = f"“{item.claim.text}”: {said.words} is claimed, the tables give {item.computed}"
+            found.append(Doubt("claim", text, item.claim.section, (), item.apart, item.notes))
+        elif item.by_others and said is not None:
+            text = f"“{item.claim.text}” holds by the measure it names ({item.computed}), not by others"
+            found.append(Doubt("one_measure", text, item.claim.section, (), 0.0, item.by_others))
+    return found
+
+
+def _numbered(doubts: Sequence[Doubt]) -> _Numbered:
+    """The doubts in the order of how far things are apart, within what is doubted of the figures first."""
+    last = (
+        "one_measure",
+        "false_precision",
+        "repeats_too_alike",
+        "implausible",
+        "client_limit",
+        "closed_loop",
+    )
+    ordered = sorted(doubts, key=lambda doubt: (doubt.code in last, -doubt.deviation))
+    return [
+        (PublishedDoubt(number, item.code, _TITLES[item.code], item.text, item.evidence), item.figures)
+        for number, item in enumerate(ordered, start=1)
+    ]
+
+
+def _table(table: Table, doubts: _Numbered) -> PublishedTable:
+    units = [f"{c.name.replace('_', ' ')}{_unit_words(c)}" for c in table.columns]
+    rows = []
+    for row in table.rows:
+        levels = [PublishedEntry(level) for _, level in row.keys]
+        rows.append((*levels, *(_entry(table, row, column, doubts) for column in table.columns)))
+    heads = [key.replace("_", " ") for key in table.keys]
+    return PublishedTable(table.name, table.section or table.name, (*heads, *units), tuple(rows))
+
+
+def _unit_words(column: Column) -> str:
+    return "" if column.unit in ("1", "clock") else f" ({column.unit})"
+
+
+def _entry(table: Table, row: Row, column: Column, doubts: _Numbered) -> PublishedEntry:
+    figure = row.figures.get(column.name)
+    if figure is None:
+        return PublishedEntry("-")
+    here = address(table, row, column.name)
+    return PublishedEntry(figure.text, tuple(doubt.number for doubt, places in doubts if here in places))
+
+
+def _claim(item: Judged) -> PublishedClaim:
+    said = item.claim.published
+    return PublishedClaim(
+        text=item.claim.text,
+        section=item.claim.section,
+        published=said.words if said else None,
+        computed=item.computed,
+        agrees=item.agrees,
+        notes=item.notes,
+        rests_on=item.rests_on,
+    )
+
+
+def _cells(document: Published, doubts: _Numbered) -> list[Cell]:
+    found = []
+    for table in document.tables:
+        for row in table.rows:
+            system = row.level(SYSTEM_KEY) or table.name
+            rest = [level for key, level in row.keys if key != SYSTEM_KEY]
+            work = ".".join([table.name, *rest])
+            found.append(
+                Cell(
+                    id=f"{system}.{work}",
+                    target=system,
+                    work=work,
+                    factors=dict(row.keys),
+                    job={},
+                    metrics=_metrics(table, row),
+                    validity=_validity(table, row, doubts),
+                )
+            )
+    return found
+
+
+def _metrics(table: Table, row: Row) -> dict[str, Quantity]:
+    metrics: dict[str, Quantity] = {}
+    for column in table.columns:
+        figure = row.figures.get(column.name)
+        if figure is None or figure.dimension == "clock":
+            continue
+        name = _METRICS.get(column.kind, column.name) if column.part_of is None else column.name
+        factor, unit = (1e9, "ns") if name == "latency_mean" else (1.0, figure.dimension)
+        metrics[name] = Quantity(figure.value * factor, unit, blocks=table.runs or 1)
+    return metrics
+
+
+def _validity(table: Table, row: Row, doubts: _Numbered) -> Validity:
+    kinds = catalogue()
+    codes = [kinds["published"].fire(f"taken from “{table.section or table.name}”")]
+    own = f"{table.name}.{row.address}"
+    hit = [
+        doubt
+        for doubt, places in doubts
+        if any(place == own or place.startswith(f"{own}.") for place in places)
+    ]
+    codes += [kinds["disagrees"].fire(f"doubt {doubt.number}: {doubt.title}") for doubt in hit]
+    return Validity("DOUBTFUL", tuple(codes))
+
+
+def _statements(view: PublishedView) -> list[Statement]:
+    wrong = view.tested - view.agreed
+    head = f"{view.tested} checks of the document's figures: {view.agreed} agree, {wrong} do not."
+    judged = [claim for claim in view.claims if claim.published is not None]
+    failed = sum(1 for claim in judged if not claim.agrees)
+    if judged:
+        head += f" Of {len(judged)} claims with a figure, the tables do not bear out {failed}."
+    found = [Statement("headline", head, (f"Tolerance: {view.tolerance}.",))]
+    found += [Statement("finding", f"[{d.number}] {d.title}: {d.text}", d.evidence) for d in view.doubts]
+    text = "These are a document's figures: nothing of them was measured here."
+    return [*found, Statement("caution", text)]

@@ -1,0 +1,1 @@
+"""One output a file: terminal, HTML, Markdown, CSV, JSON and others'."""

@@ -1,0 +1,173 @@
+"""The result in fio's `json+` shape (as fio 3.33 prints it), for the tools that read fio.
+
+Each cell is one job; its blocks are added up, as fio does with `group_reporting`. A key that leadline has no
+number for is absent, never 0. What fio has no word for is under the key `leadline` of each job. The word
+INVALID stands in the job's name, so that a plot of it carries the word.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leadline.errors import UsageError
+from leadline.report import format as fmt
+from leadline.report import metrics
+from leadline.report.renderers.show_json import finite, plain
+from leadline.verdict.model import Cell, Curve, Findings
+
+# fio's own list (`percentile_list`).
+PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
+# Our clocks in fio's words: submission to completion is clat, all of it from the actual start is lat.
+_CLOCKS = {"submission": "slat_ns", "completion": "clat_ns", "total": "lat_ns"}
+
+
+def to_fio(findings: Findings) -> str:
+    """JSON text with fio's top-level keys and one entry of `jobs` per cell that was run."""
+    if findings.published is not None:
+        raise UsageError(
+            "published figures are no fio jobs", "use --format html, md, csv, json or openmetrics"
+        )
+    if findings.traces:
+        raise UsageError("a trace is no fio job", "use --format html, md, csv, json or openmetrics")
+    words = {target.name: target.words for target in findings.targets}
+    document: dict[str, Any] = {
+        "fio version": f"leadline-{findings.version}",
+        "time": findings.created,
+        "leadline": {"study": findings.title, "state": findings.state, "complete": findings.complete},
+        "jobs": [
+            _job(cell, place, words.get(cell.target, ""))
+            for place, cell in enumerate(findings.cells)
+            if cell.metrics
+        ],
+    }
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
+    state = cell.validity.state
+    job: dict[str, Any] = {
+        "jobname": f"{cell.id} [{state}]" if state in ("INVALID", "NOT_RUN") else cell.id,
+        "groupid": place,
+        "error": int(any(trial.state == "error" for trial in cell.trials)),
+        "job options": _options(cell.job),
+    }
+    for direction in metrics.directions(cell):
+        job[direction] = _direction(cell, direction)
+    if sync := _sync(cell):
+        job["sync"] = sync
+    job["leadline"] = {
+        "target": cell.target,
+        "target_words": words,
+        "work": cell.work,
+        "validity": state,
+        "codes": [{"code": code.code, "evidence": code.evidence} for code in cell.validity.codes],
+        "intended_lat_ns": {
+            curve.direction: _latency(curve) for curve in cell.curves if curve.clock == "intended"
+        },
+        "notes": plain(cell.job.get("notes", [])),
+        "blocks": max((item.blocks for item in cell.metrics.values()), default=0),
+        "metrics": {name: _interval(cell, name) for name in cell.metrics},
+    }
+    return job
+
+
+def _options(job: dict[str, Any]) -> dict[str, str]:
+    """The job under fio's names: `ioengine`, and times in seconds."""
+    found = {}
+    for name, value in job.items():
+        if value is None or name == "notes":
+            continue
+        if name.endswith("_ns") and isinstance(value, int):
+            found[name.removesuffix("_ns")] = f"{value / 1e9:g}s"
+        else:
+            found["ioengine" if name == "engine" else name] = _option(value)
+    return found
+
+
+def _option(value: Any) -> str:
+    """fio prints every option as the text that was given."""
+    if isinstance(value, bool):
+        return str(int(value))
+    return json.dumps(plain(value)) if isinstance(value, list | dict) else fmt.printable(value)
+
+
+def _interval(cell: Cell, name: str) -> dict[str, Any]:
+    item = cell.metrics[name]
+    values = {
+        "value": finite(item.value),
+        "low": finite(item.low),
+        "high": finite(item.high),
+        "unit": item.unit,
+    }
+    return values | ({"reason": item.reason or "not measured"} if values["value"] is None else {})
+
+
+def _value(cell: Cell, direction: str, name: str) -> float | None:
+    """A metric of one direction; the plain name serves a job that has only this direction."""
+    names = [f"{direction}_{name}"]
+    if metrics.directions(cell) == (direction,):
+        names.append(name)
+    for candidate in names:
+        if candidate in cell.metrics:
+            return finite(cell.metrics[candidate].value)
+    return None
+
+
+def _sum(cell: Cell, direction: str, name: str) -> float | None:
+    """The sum over the trials, where every trial that was completed has the figure."""
+    names = [f"{direction}_{name}"] + ([name] if metrics.directions(cell) == (direction,) else [])
+    for candidate in names:
+        values = [trial.values.get(candidate) for trial in cell.trials if trial.state == "complete"]
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values):
+            return sum(known)
+    return None
+
+
+def _direction(cell: Cell, direction: str) -> dict[str, Any]:
+    total = _sum(cell, direction, "bytes")
+    rate = _value(cell, direction, "bandwidth")
+    seconds = _sum(cell, direction, "measured_s") or _sum(cell, direction, "runtime_s")
+    curves = [curve for curve in cell.curves if curve.direction == direction]
+    operations = _sum(cell, direction, "operations")
+    if operations is None and curves:
+        operations = max(curve.operations for curve in curves)
+    known = {
+        "io_bytes": _whole(total),
+        "io_kbytes": _whole(total, 1024),
+        "bw_bytes": _whole(rate),
+        "bw": _whole(rate, 1024),
+        "iops": _value(cell, direction, "iops"),
+        "runtime": None if seconds is None else round(seconds * 1000),
+        "total_ios": _whole(operations),
+    }
+    answer: dict[str, Any] = {key: value for key, value in known.items() if value is not None}
+    for curve in curves:
+        if curve.clock in _CLOCKS:
+            answer[_CLOCKS[curve.clock]] = _latency(curve)
+    return answer
+
+
+def _sync(cell: Cell) -> dict[str, Any]:
+    curve = next((item for item in cell.curves if (item.direction, item.clock) == ("sync", "total")), None)
+    return {"total_ios": curve.operations, "lat_ns": _latency(curve)} if curve else {}
+
+
+def _whole(value: float | None, divisor: int = 1) -> int | None:
+    return None if value is None else int(value) // divisor
+
+
+def _latency(curve: Curve) -> dict[str, Any]:
+    points = dict(curve.points)
+    known: dict[str, Any] = {
+        "min": _whole(points.get(0.0)),
+        "max": _whole(points.get(100.0)),
+        "mean": curve.mean_ns,
+        "stddev": curve.stdev_ns,
+    }
+    answer = {key: value for key, value in known.items() if value is not None}
+    answer["N"] = curve.operations
+    percentiles = {f"{wanted:.6f}": int(points[wanted]) for wanted in PERCENTILES if wanted in points}
+    bins = {str(value): count for value, count in curve.buckets}
+    return answer | ({"percentile": percentiles} if percentiles else {}) | ({"bins": bins} if bins else {})

@@ -1,0 +1,281 @@
+"""`leadline show` on a terminal or a pipe: words first, then tables.
+
+On a pipe the console is 100,000 columns wide, so nothing here fills a line: no panel, rule or expanded table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from leadline.published.printed import show_published
+from leadline.report import format as fmt
+from leadline.report import metrics, tables
+from leadline.report.application import show_tables
+from leadline.report.chains import CHAIN_HEADINGS, chain_rows, most_telling
+from leadline.report.renderers.terminal_trace import show_trace
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from leadline.verdict.model import Cell, Comparison, Findings, State
+
+_STYLES = {"VALID": "green", "DOUBTFUL": "yellow", "INVALID": "bold red", "NOT_RUN": "magenta"}
+_OUTCOME_STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "yellow"}
+_USABLE = ("VALID", "DOUBTFUL")
+_SHOWN_CELLS_MAX = 4
+_SHOWN_CHAINS_MAX = 12
+_NAME_WIDTH_MIN = 12
+_WORK_AND_STATE_WIDTH = len("DOUBTFUL") + 4
+
+
+def show(findings: Findings, console: Console) -> None:
+    """Print the whole result on `console`."""
+    if findings.published is not None:
+        show_published(findings, console)
+        return
+    if findings.traces:
+        show_trace(findings, console)
+        return
+    _masthead(findings, console)
+    _statements(findings, console)
+    for target, cells in tables.by_target(findings).items():
+        _target_table(findings, target, cells, console)
+    show_tables(findings, console)
+    print_comparisons(findings.comparisons, console, tables.states_of(findings))
+    _chains(findings, console)
+    _validity(findings, console)
+    _next(findings, console)
+
+
+def _text(value: object, style: str = "") -> Text:
+    """Text that is never read as markup and never moves the cursor."""
+    from rich.text import Text
+
+    return Text(fmt.printable(value), style=style)
+
+
+def state_words(state: State) -> str:
+    """A state as it is printed: NOT_RUN with a space."""
+    return state.replace("_", " ")
+
+
+def _masthead(findings: Findings, console: Console) -> None:
+    from rich.text import Text
+
+    console.print(_text(findings.title, "bold"))
+    if findings.about.strip():
+        console.print(_text(" ".join(findings.about.split()), "dim"))
+    tally = ", ".join(f"{number} {state_words(state)}" for state, number in tables.counts(findings))
+    line = Text.assemble(
+        ("Result: ", ""),
+        (state_words(findings.state), _STYLES[findings.state]),
+        (f"  ({tally})" if tally else "", ""),
+    )
+    console.print(line)
+    if not findings.complete:
+        console.print(
+            _text("INCOMPLETE: not every planned trial was run; go on with `leadline run --resume`", "yellow")
+        )
+
+
+def _statements(findings: Findings, console: Console) -> None:
+    if not findings.statements:
+        return
+    console.print()
+    marks = {"headline": ("", "bold"), "finding": ("- ", ""), "caution": ("! ", "yellow")}
+    for item in findings.statements:
+        mark, style = marks[item.tone]
+        console.print(_text(mark + item.text, style))
+        for evidence in item.evidence:
+            console.print(_text(f"    {evidence}", "dim"))
+
+
+def _new_table(title: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        title=_text(title, "bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="",
+    )
+
+
+def _target_table(findings: Findings, target: str, cells: tuple[Cell, ...], console: Console) -> None:
+    words = next((f": {view.words}" for view in findings.targets if view.name == target and view.words), "")
+    data = tables.key_table(findings, cells)
+    numbers = [_number_column(data, place, spreads=True) for place in range(len(data.columns))]
+    names = max((len(fmt.printable(row.cell.work)) for row in data.rows), default=0)
+    if _WORK_AND_STATE_WIDTH + names + sum(len(column[0]) + 2 for column in numbers) > console.width:
+        numbers = [_number_column(data, place, spreads=False) for place in range(len(data.columns))]
+    table = _new_table(f"{target}{words}")
+    table.add_column("\nwork", overflow="fold", min_width=min(names, _NAME_WIDTH_MIN))
+    table.add_column("\nvalidity", no_wrap=True)
+    for column, lines in zip(data.columns, numbers, strict=True):
+        table.add_column(f"{_column_name(column)}\n{lines[0]}", justify="right", no_wrap=True)
+    for place, row in enumerate(data.rows):
+        state = row.cell.validity.state
+        texts = [_text(lines[place + 1]) for lines in numbers]
+        table.add_row(_text(row.cell.work), _text(state_words(state), _STYLES[state]), *texts)
+    console.print()
+    console.print(table)
+    _reasons(data, console)
+
+
+def _column_name(column: tables.Column) -> str:
+    return column.heading.replace("Latency ", "lat. ")
+
+
+def _number_column(data: tables.Table, place: int, *, spreads: bool) -> list[str]:
+    """The unit, then each number with half its interval in percent, aligned among themselves."""
+    column = data.columns[place]
+    items = [row.measures[place] for row in data.rows]
+    unit = "" if column.heading == "IOPS" else column.scale.label
+    wide = max(len(text) for text in [unit, *(item.text for item in items)])
+    if not spreads:
+        return [unit.rjust(wide), *(item.text.rjust(wide) for item in items)]
+    halves = [item.spread.removesuffix("%") for item in items]
+    tail = max(len(half) for half in ["\u00b1%", *halves])
+    pairs = [(unit, "\u00b1%"), *zip((item.text for item in items), halves, strict=True)]
+    return [f"{text:>{wide}} {half:<{tail}}" for text, half in pairs]
+
+
+def _reasons(data: tables.Table, console: Console) -> None:
+    """Why a number is missing, once for each reason; and what n=1 means where it stands."""
+    found: dict[str, list[str]] = {}
+    for row in data.rows:
+        missing = {item.reason: None for item in row.measures if item.reason}
+        for reason in missing:
+            names = [
+                _column_name(data.columns[i]) for i, item in enumerate(row.measures) if item.reason == reason
+            ]
+            every = "" if len(names) == len(data.columns) else f" ({', '.join(names)})"
+            found.setdefault(reason, []).append(fmt.printable(row.cell.work) + every)
+    for reason, places in found.items():
+        console.print(_text(f"  {fmt.NO_VALUE} {reason}: {_some(places)}", "dim"))
+    if tables.mixed_latency(data):
+        console.print(_text("  latency of mixed works: of their reads", "dim"))
+    if any(item.spread == "n=1" for row in data.rows for item in row.measures):
+        console.print(_text("  n=1: a single block has no interval", "dim"))
+
+
+def _some(places: list[str]) -> str:
+    rest = len(places) - _SHOWN_CELLS_MAX
+    shown = ", ".join(places[:_SHOWN_CELLS_MAX])
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def print_comparisons(
+    comparisons: Sequence[Comparison],
+    console: Console,
+    states: Mapping[tuple[str, str], State] | None = None,
+) -> None:
+    """A table of ratios; `states` are those of the cells behind them, where known."""
+    if not comparisons:
+        return
+    bases = list(dict.fromkeys(item.base for item in comparisons))
+    table = _new_table(
+        f"Compared with {bases[0]}: ratio to it" if len(bases) == 1 else "Compared: ratio to the base"
+    )
+    for name in ("work", "metric", "target", *(["base"] if len(bases) > 1 else [])):
+        table.add_column(name, overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("ratio", justify="right", no_wrap=True)
+    table.add_column("interval", justify="right", no_wrap=True, style="dim")
+    table.add_column("validity", no_wrap=True)
+    for item in comparisons:
+        state = tables.comparison_state(item, states or {})
+        table.add_row(
+            _text(item.work),
+            _text(metrics.heading(item.metric).replace("Latency ", "lat. ")),
+            _text(item.other),
+            *([_text(item.base)] if len(bases) > 1 else []),
+            _text(item.verdict, _OUTCOME_STYLES[item.verdict]),
+            _text(fmt.number(item.ratio)),
+            _text(fmt.ratio_interval(item.low, item.high).replace(" to ", fmt.NO_VALUE)),
+            _text(state_words(state), _STYLES[state]),
+        )
+    console.print()
+    console.print(table)
+    for note in tables.comparison_notes(comparisons):
+        console.print(_text(f"  {note}", "dim"))
+
+
+def _chains(findings: Findings, console: Console) -> None:
+    rows = chain_rows(findings)
+    if not rows:
+        return
+    table = _new_table("Where the bytes came from, how far they got")
+    for name in CHAIN_HEADINGS[:4]:
+        table.add_column(name.lower(), overflow="fold")
+    table.add_column("stored (model)", justify="right", no_wrap=True)
+    for row in most_telling(rows)[:_SHOWN_CHAINS_MAX]:
+        state = row.cell.validity.state
+        kind = "read" if row.chain.direction == "read" else "written"
+        stored = row.stored if row.model == fmt.NO_VALUE else f"{row.stored} ({row.model})"
+        places = f"INVALID {row.places}" if state == "INVALID" else row.places
+        table.add_row(
+            _text(row.cell.work),
+            _text(row.cell.target),
+            _text(kind),
+            _text(places, _STYLES[state]),
+            _text(stored),
+        )
+    console.print()
+    console.print(table)
+    if len(rows) > _SHOWN_CHAINS_MAX:
+        console.print(
+            _text(f"  and {len(rows) - _SHOWN_CHAINS_MAX} more: leadline report --format md", "dim")
+        )
+
+
+def _validity(findings: Findings, console: Console) -> None:
+    found = tables.fired(findings)
+    if not found:
+        return
+    console.print()
+    console.print(_text("Validity", "bold"))
+    for item in found:
+        state = item.code.state
+        console.print(
+            _text(f"{state_words(state)}: {fmt.sentence(item.code.title)} ({item.code.code})", _STYLES[state])
+        )
+        for cell, evidence in item.cells[:_SHOWN_CELLS_MAX]:
+            console.print(_text(f"    {cell}: {evidence}"))
+        if len(item.cells) > _SHOWN_CELLS_MAX:
+            console.print(_text(f"    and {len(item.cells) - _SHOWN_CELLS_MAX} more cells"))
+        console.print(_text(f"    remedy: {item.code.remedy}"))
+
+
+def next_steps(findings: Findings) -> tuple[str, ...]:
+    """What to do now, the most urgent first: the remedies, then what helps any result."""
+    general = general_steps(findings)
+    remedies = [f"{fmt.sentence(item.code.title)}: {item.code.remedy}" for item in tables.fired(findings)]
+    charts = "For charts: leadline report DIR --format html -o report.html"
+    return tuple(dict.fromkeys([*general[:1], *remedies, *general[1:], charts]))
+
+
+def general_steps(findings: Findings) -> tuple[str, ...]:
+    """What to do that no validity code says."""
+    steps = []
+    if not findings.complete:
+        steps.append("Finish the study: leadline run --resume DIR")
+    states = tables.states_of(findings)
+    usable = [item for item in findings.comparisons if tables.comparison_state(item, states) in _USABLE]
+    if any(item.verdict == "undecided" and item.ratio is not None for item in usable):
+        steps.append("Some comparisons are undecided: narrow their intervals (--blocks N, or --until 3%).")
+    return tuple(steps)
+
+
+def _next(findings: Findings, console: Console) -> None:
+    console.print()
+    console.print(_text("Next", "bold"))
+    for step in next_steps(findings):
+        console.print(_text(f"- {step}"))

@@ -1,0 +1,188 @@
+"""`--set KEY=VALUE`: changes to a study before it is validated, so that they are checked like the file."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leadline.errors import SpecError
+from leadline.study.problems import suggest
+from leadline.study.study import KNOWN_KEYS
+from leadline.study.yaml_source import Document, Path, Place, read_yaml
+from leadline.workloads.io.job import JOB_OPTIONS
+
+TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
+_TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
+_LISTS = ("operations", "command", "pipeline", "questions")  # options whose value is a list
+_SECTIONS = ("defaults", "factors", "compare", "observe", "limits")
+_EXAMPLES = (
+    "write KEY=VALUE, for example --set size=64M, --set works.seqread_1m.bs=4M or --set factors.bs=[4k,64k]"
+)
+
+
+def apply_overrides(document: Document, sets: Iterable[str], environment: Mapping[str, str]) -> Document:
+    """The document with each override applied in order. Raises SpecError that names the option."""
+    value: dict[str, Any] = copy.deepcopy(document.value) if isinstance(document.value, dict) else {}
+    places = dict(document.places)
+    for text in sets:
+        key, equals, written = text.partition("=")
+        source = f"--set {text}"
+        if not equals or not key.strip():
+            raise SpecError("no KEY=VALUE", _EXAMPLES, source=source)
+        level = _parse(key.strip(), written, source, environment)
+        for path in _paths(key.strip(), value, source):
+            _store(value, path, level, source)
+            places = {known: place for known, place in places.items() if known[: len(path)] != path}
+            places[path] = Place(source)
+    return document.with_value(value, places)
+
+
+def apply_application(document: Document, command: tuple[str, ...], input_path: str | None) -> Document:
+    """The document with a command line's `-- COMMAND` and `--input` in every work that runs a command.
+
+    Raises SpecError where the study has no such work.
+    """
+    value: dict[str, Any] = copy.deepcopy(document.value) if isinstance(document.value, dict) else {}
+    places = dict(document.places)
+    works = _mapping(value, "works")
+    given = {"command": (list(command) or None, "-- COMMAND"), "input": (input_path, "--input")}
+    for key, (level, source) in given.items():
+        kinds = ("command", "pipeline") if key == "input" else ("command",)
+        chosen = [name for name, work in works.items() if isinstance(work, dict) and set(kinds) & set(work)]
+        if level is None:
+            continue
+        if not chosen:
+            raise SpecError(
+                "no work of this study runs a command",
+                "leave it out, or name a study that has one, for example: analysis",
+                source=source,
+            )
+        for name in chosen:
+            if key == "input":
+                _without_film(works[name], name, places)
+            works[name][key] = level
+            places[("works", name, key)] = Place(source)
+    return document.with_value(value, places)
+
+
+def _without_film(work: dict[str, Any], name: str, places: Mapping[Path, Place]) -> None:
+    """A source that is named takes the place of the film that the study would make; what was asked for with
+    --set stays, and contradicts it."""
+    for option in ("resolution", "duration", "frame_rate"):
+        place = places.get(("works", name, option))
+        if option in work and not (place and place.source.startswith("--set")):
+            del work[option]
+
+
+def _parse(key: str, written: str, source: str, environment: Mapping[str, str]) -> Any:
+    """VALUE as YAML; free texts as they are; `engine=null` means the engine of that name."""
+    if not written.strip():
+        raise SpecError("has no value", _EXAMPLES, source=source, key=key)
+    if key in _TEXTS:
+        return written
+    value = read_yaml(written, source, environment).value
+    return "null" if value is None and key.rpartition(".")[2] == "engine" else value
+
+
+def _paths(key: str, study: dict[str, Any], source: str) -> list[Path]:
+    parts = key.split(".")
+    if len(parts) == 1:
+        return _plain_key(key, study, source)
+    head, last = parts[0], parts[-1]
+    if head == "works" and len(parts) >= 3:
+        return [_path_in_work(key, parts, study, source)]
+    if head == "defaults" and len(parts) == 3 and parts[1] == "steady_state":
+        _check_option(key, last, KNOWN_KEYS["steady_state"], source)
+        return [("defaults", "steady_state", last)]
+    if head in _SECTIONS and len(parts) == 2:
+        _check_option(key, last, KNOWN_KEYS[head], source)
+        return [(head, last)]
+    if head == "targets":
+        raise _unknown(key, source, "targets are not set this way", "write --target NAME=PATH")
+    raise _unknown(
+        key, source, "unknown key", suggest(head, ("works.NAME.OPTION", *(f"{s}.KEY" for s in _SECTIONS)))
+    )
+
+
+def _path_in_work(key: str, parts: list[str], study: dict[str, Any], source: str) -> Path:
+    """`works.NAME.OPTION`, `works.NAME.jobs.JOB.OPTION`, `works.NAME.steady_state.KEY`, `….search.KEY`."""
+    works, name, last = _mapping(study, "works"), parts[1], parts[-1]
+    if name not in works:
+        raise _unknown(key, source, f"{name!r} is no work of the study", suggest(name, works))
+    if len(parts) == 3:
+        _check_option(key, last, (*JOB_OPTIONS, "order"), source)
+        return _reach(study, ("works", name, last))
+    if len(parts) == 4 and parts[2] in ("steady_state", "search"):
+        _check_option(key, last, KNOWN_KEYS[parts[2]], source)
+        return ("works", name, parts[2], last)
+    jobs = _jobs(works[name])
+    if len(parts) == 5 and parts[2] == "jobs":
+        if parts[3] not in jobs:
+            raise _unknown(key, source, f"{parts[3]!r} is no job of work {name}", suggest(parts[3], jobs))
+        _check_option(key, last, JOB_OPTIONS, source)
+        return _reach(study, ("works", name, "jobs", parts[3], last))
+    forms = "works.NAME.OPTION", "works.NAME.jobs.JOB.OPTION", "works.NAME.search.KEY"
+    raise _unknown(key, source, "unknown key", f"known are {', '.join(forms)}")
+
+
+def _jobs(work: object) -> dict[str, Any]:
+    """The jobs of a composition as written; none for a work of one job."""
+    jobs = work.get("jobs") if isinstance(work, dict) else None
+    return jobs if isinstance(jobs, dict) else {}
+
+
+def _plain_key(key: str, study: dict[str, Any], source: str) -> list[Path]:
+    """A top-level scalar, or an option of every work (a factor of that name keeps this one level)."""
+    if key in TOP_LEVEL:
+        return [(key,)]
+    _check_option(key, key, (*JOB_OPTIONS, *TOP_LEVEL), source)
+    if key in _mapping(study, "factors"):
+        return [("factors", key)]
+    works = _mapping(study, "works")
+    paths: list[Path] = [("works", name, key) for name in works]
+    for name, work in works.items():  # where a job of a composition says it itself, that would hold over it
+        said = [job for job, options in _jobs(work).items() if isinstance(options, dict) and key in options]
+        paths += [("works", name, "jobs", job, key) for job in said]
+    return paths
+
+
+def _reach(study: dict[str, Any], path: Path) -> Path:
+    """The path itself, unless a factor gives the option: then the override could have no effect."""
+    option = path[-1]
+    if option in _mapping(study, "factors"):
+        raise SpecError(
+            f"{option} is a factor, which holds over what a work says",
+            f"write --set factors.{option}=[…]",
+            source=f"--set {'.'.join(str(part) for part in path)}",
+        )
+    return path
+
+
+def _check_option(key: str, word: str, known: Iterable[str], source: str) -> None:
+    names = tuple(known)
+    if word not in names:
+        raise _unknown(key, source, "unknown key", suggest(word, names))
+
+
+def _unknown(key: str, source: str, message: str, remedy: str) -> SpecError:
+    return SpecError(message, remedy, source=source, key=key)
+
+
+def _mapping(study: dict[str, Any], key: str) -> dict[str, Any]:
+    found = study.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _store(study: dict[str, Any], path: Path, level: Any, source: str) -> None:
+    head, option = path[0], path[-1]
+    if isinstance(level, list) and head in ("works", "defaults") and option not in _LISTS:
+        raise SpecError(
+            "a list makes a factor of it", f"write --set factors.{option}=[…]", source=source, key=str(option)
+        )
+    inner: Any = study
+    for part in path[:-1]:
+        inner = inner.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return  # the file itself is wrong here: validation says so, with its line
+    inner[option] = [level] if head == "factors" and not isinstance(level, list) else level

@@ -1,0 +1,393 @@
+"""A study as the user asked for it: works, factors, repetitions, what to compare. Frozen once read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from leadline import units
+from leadline.errors import ResultError, SpecError
+from leadline.study.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
+from leadline.study.problems import describe, suggest, translate
+from leadline.study.targets import check_name, check_url
+from leadline.study.work import (
+    Order,
+    Search,
+    SharedOptions,
+    SteadyState,
+    WorkOptions,
+    known_keys,
+    plain_options,
+)
+from leadline.study.work_rules import problem_of_works
+from leadline.study.yaml_source import Document, Path, Place
+from leadline.workloads.io.job import JOB_OPTIONS, JobOptions
+from leadline.workloads.io.sizes import SizeSplit, block_size_text
+
+STUDY_FORMAT = "leadline.study/1"
+CELLS_MAX = 2_000
+_WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
+_SIZE_OPTIONS = ("bs", "size", "rate", "offset", "offset_increment", "file_size", "buffer")
+_DURATION_OPTIONS = ("runtime", "ramp_time", "thinktime", "duration")
+
+
+def _parse_reserve(value: object) -> str:
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return f"{units.parse_percent(value):g}%"
+    return units.exact_size(units.parse_size(value))
+
+
+def _parse_interval(value: object) -> int:
+    interval_ns = units.parse_duration(value)
+    if not units.NS_PER_S // 10 <= interval_ns <= 10 * units.NS_PER_S:
+        raise SpecError(f"{value!r} is out of range", "write a time from 100ms to 10s")
+    return interval_ns
+
+
+_Reserve = Annotated[
+    str,
+    BeforeValidator(guarded(_parse_reserve)),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": rf"(^\s*[0-9]+(\.[0-9]+)?\s*%\s*$)|({SIZE_PATTERN})"},
+                {"type": "integer", "minimum": 0},
+            ]
+        }
+    ),
+]
+_Interval = Annotated[
+    Duration, BeforeValidator(lambda value: units.exact_duration(guarded(_parse_interval)(value)))
+]
+_Url = Annotated[str, BeforeValidator(guarded(check_url)), WithJsonSchema({"type": "string", "minLength": 1})]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Compare(_Section):
+    """What is compared: every other target against `base`, in `metrics`; "same" is within `margin`."""
+
+    base: str | None = Field(None, description="name of the target that others are compared with; the first")
+    metrics: list[str] = Field(default_factory=list, description="metrics to compare; empty: chosen by work")
+    margin: Share = Field(0.05, description="difference that does not matter, for example 5%")
+    table: bool = Field(False, description="one table of all targets and all works, with what each costs")
+
+
+class Observe(_Section):
+    """How often observers sample and the engine closes an interval."""
+
+    interval: _Interval = Field(units.NS_PER_S, description="100ms to 10s; 1s when not said")
+
+
+class Limits(_Section):
+    """What a run must not exceed."""
+
+    max_rate: Rate | None = Field(None, description="most bytes per second of one trial and of laying out")
+    reserve: _Reserve = Field("5%", description="free space to keep, of the file system's size or in bytes")
+
+
+class Study(_Section):
+    """A whole study. `defaults` hold for every work that does not say otherwise; factors hold over both."""
+
+    format: Literal["leadline.study/1"] = Field(description="the format and its version")
+    name: str = Field("", pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", description="short name; the file's name")
+    title: str = Field("", max_length=200, description="one line for reports")
+    about: str = Field("", max_length=4000, description="what is asked and why")
+    targets: dict[str, _Url] = Field(default_factory=dict, description="name: path, or null://")
+    works: dict[str, WorkOptions] = Field(min_length=1, description="name: options of a job, or several jobs")
+    defaults: SharedOptions = Field(default_factory=SharedOptions, description="options of every work")
+    factors: dict[str, list[Any]] = Field(default_factory=dict, description="option: list of its levels")
+    label: str = Field("", description="name of each work, for example {work}_{bs}")
+    blocks: Annotated[int, Whole(1, 1_000)] = Field(3, description="times that every cell is run; 3")
+    seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(1, description="of the order and of the data; 1")
+    where_possible: bool = Field(
+        False, description="leave out, with the reason, what a target cannot do; else the study is refused"
+    )
+    compare: Compare = Field(default_factory=Compare)
+    observe: Observe = Field(default_factory=Observe)
+    limits: Limits = Field(default_factory=Limits)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` reads back, in the notation of a study."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Study:
+        """The inverse of `as_json`. Raises ResultError where it is no study of this version."""
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            raise ResultError(
+                f"the stored study is damaged or of another version: {error.errors()[0]['msg']}",
+                "use the version of leadline that wrote it",
+            ) from error
+
+
+@dataclass(frozen=True)
+class Work:
+    """One work, or one job of a composition, with one level of each factor applied.
+
+    `base` is the work's name in the study, `job` the name of the job in it. `group` names the composition
+    that the job is a part of, and `order` says how its jobs follow each other; None for a work alone.
+    """
+
+    name: str
+    base: str
+    options: JobOptions
+    factors: dict[str, Any]
+    job: str | None = None
+    group: str | None = None
+    order: Order | None = None
+    steady: SteadyState | None = None
+    search: Search | None = None
+
+
+KNOWN_KEYS: dict[str, tuple[str, ...]] = {
+    **known_keys(),
+    "": tuple(Study.model_fields),
+    "factors": JOB_OPTIONS,
+    "compare": tuple(Compare.model_fields),
+    "observe": tuple(Observe.model_fields),
+    "limits": tuple(Limits.model_fields),
+}
+
+
+def parse_study(document: Document, name: str = "study") -> Study:
+    """A study whose works were all expanded once, so that no contradiction is left. Raises SpecError.
+
+    `name` is used where the study does not give one.
+    """
+    value = document.value
+    if not isinstance(value, dict):
+        document.fail((), "a study is a mapping of keys", "see `leadline studies quick` for an example")
+    _refuse_empty(document, value, ())
+    _refuse_format(document, value)
+    _refuse_names(document, value)
+    try:
+        study = Study.model_validate({"name": name, **value})
+    except ValidationError as error:
+        translate(error, document, KNOWN_KEYS)
+    _refuse_factors(document, study)
+    if study.compare.base is not None and study.targets and study.compare.base not in study.targets:
+        remedy = suggest(study.compare.base, study.targets)
+        document.fail(("compare", "base"), f"{study.compare.base!r} is no target of the study", remedy)
+    expand(study, document)
+    return study
+
+
+def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
+    """Every work times every combination of factor levels. Raises SpecError for what contradicts itself."""
+    written = document or Document({}, {(): Place(study.name)}, study.name)
+    names, levels = list(study.factors), list(study.factors.values())
+    jobs = sum(len(own.jobs or (None,)) for own in study.works.values())
+    if jobs * math.prod(len(level) for level in levels) > CELLS_MAX:
+        written.fail(("factors",), f"more than {CELLS_MAX} works", "leave levels out, or split the study")
+    found: dict[str, Work] = {}
+    for base, own in study.works.items():
+        for combination in itertools.product(*levels):
+            chosen = JobOptions.model_validate(dict(zip(names, combination, strict=True)))
+            factors = {name: level_words(name, getattr(chosen, name)) for name in names}
+            for work in _works(study, base, own, chosen, factors, written):
+                if work.name in found:
+                    written.fail(
+                        ("label",) if study.label else ("works", base),
+                        f"two works would be named {work.name!r} ({found[work.name].base} and {base})",
+                        "name in `label` what they differ in, for example {work}_{bs}",
+                    )
+                found[work.name] = work
+    return tuple(found.values())
+
+
+def _works(
+    study: Study,
+    base: str,
+    own: WorkOptions,
+    chosen: JobOptions,
+    factors: dict[str, Any],
+    written: Document,
+) -> list[Work]:
+    """One combination of levels of one work: a work, or one for each job of a composition."""
+    common = plain_options(own).over(plain_options(study.defaults))
+    name = _label(study, base, chosen.over(common), factors, written)
+    steady = own.steady_state or study.defaults.steady_state
+    if own.jobs is None:
+        work = Work(name, base, chosen.over(common), factors, steady=steady, search=own.search)
+        works = [work]
+    else:
+        order = own.order or "together"
+        works = [
+            Work(f"{name}.{job}", base, chosen.over(options.over(common)), factors, job, name, order, steady)
+            for job, options in own.jobs.items()
+        ]
+    problem, at_fault = problem_of_works(own, works)
+    if problem is not None:
+        path = _origin(study, base, at_fault.job, problem.key)
+        of = base if at_fault.job is None else f"{base}, job {at_fault.job}"
+        written.fail(path, f"{problem.message} (work {of})", problem.remedy)
+    return works
+
+
+def level_words(option: str, value: Any) -> Any:
+    """A factor's level as it is written in a study: `4k`, `2s`, 16, true."""
+    if isinstance(value, SizeSplit):
+        return value.as_text()
+    if option == "command":
+        return shlex.join(value)
+    if isinstance(value, tuple):
+        return block_size_text(value)
+    if isinstance(value, list):
+        return ",".join(str(part) for part in value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if option in _SIZE_OPTIONS:
+        return units.exact_size(value)
+    return units.exact_duration(value) if option in _DURATION_OPTIONS else value
+
+
+def _origin(study: Study, work: str, job: str | None, option: str) -> Path:
+    """Where the value of an option of a work was written down."""
+    own, jobs = study.works[work], study.works[work].jobs
+    if option in study.factors:
+        return ("factors", option)
+    if job is not None and jobs is not None and getattr(jobs[job], option, None) is not None:
+        return ("works", work, "jobs", job, option)
+    if getattr(own, option, None) is not None:
+        return ("works", work, option)
+    if getattr(study.defaults, option, None) is not None:
+        return ("defaults", option)
+    return ("works", work, option) if job is None else ("works", work, "jobs", job, option)
+
+
+def _label(study: Study, base: str, options: JobOptions, factors: dict[str, Any], written: Document) -> str:
+    template = study.label or "_".join(["{work}", *(_default_part(option) for option in factors)])
+
+    def one(match: re.Match[str]) -> str:
+        option = match[1]
+        if option == "work":
+            return base
+        if option not in JOB_OPTIONS:
+            written.fail(("label",), f"{{{option}}} is unknown", suggest(option, ("work", *JOB_OPTIONS)))
+        value = getattr(options, option)
+        if value is None:
+            written.fail(
+                ("label",),
+                f"work {base} does not say {option}",
+                f"add {option} to it, or take {{{option}}} out",
+            )
+        return _level_in_name(option, value)
+
+    name = _PLACEHOLDER.sub(one, template)
+    if not _WORK_NAME.fullmatch(name):
+        written.fail(("label",), f"{name!r} is no name of a work", "write for example {work}_{bs}")
+    return name
+
+
+def _default_part(option: str) -> str:
+    return (
+        f"{{{option}}}" if option in (*_SIZE_OPTIONS, "rw", "engine", "direct") else f"{option}{{{option}}}"
+    )
+
+
+def _level_in_name(option: str, value: Any) -> str:
+    if option == "direct" and isinstance(value, bool):
+        return "direct" if value else "buffered"
+    words = level_words(option, value)
+    text = (
+        str(words).lower()
+        if isinstance(words, bool)
+        else f"{words:g}"
+        if isinstance(words, float)
+        else str(words)
+    )
+    return re.sub(r"[^A-Za-z0-9_-]", "-", text)
+
+
+def _refuse_empty(document: Document, value: Any, path: Path) -> None:
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, child in children:
+        if child is None:
+            document.fail((*path, key), "has no value", "give it one, or take the key out")
+        _refuse_empty(document, child, (*path, key))
+
+
+def _refuse_format(document: Document, value: dict[str, Any]) -> None:
+    found = value.get("format")
+    if "format" in value and found != STUDY_FORMAT:
+        newer = isinstance(found, str) and found.startswith("leadline.study/")
+        remedy = (
+            "use the version of leadline that it was written for"
+            if newer
+            else f"write format: {STUDY_FORMAT}"
+        )
+        document.fail(("format",), f"{found!r} is not a format that this version reads", remedy)
+    if "format" not in value:
+        document.fail(("format",), "the key is missing", f"begin the file with `format: {STUDY_FORMAT}`")
+
+
+def _refuse_names(document: Document, value: dict[str, Any]) -> None:
+    works, targets = value.get("works"), value.get("targets")
+    for name, work in works.items() if isinstance(works, dict) else ():
+        if not _WORK_NAME.fullmatch(name):
+            document.fail(
+                ("works", name),
+                "is no name of a work",
+                "use up to 64 letters, digits, _ and -, for example randread_4k",
+            )
+        _refuse_job_names(document, name, work)
+    for name in targets if isinstance(targets, dict) else ():
+        try:
+            check_name(name)
+        except SpecError as error:
+            document.fail(("targets", name), error.message, error.remedy)
+
+
+def _refuse_job_names(document: Document, work: str, value: Any) -> None:
+    jobs = value.get("jobs") if isinstance(value, dict) else None
+    for name in jobs if isinstance(jobs, dict) else ():
+        if not _WORK_NAME.fullmatch(name):
+            document.fail(
+                ("works", work, "jobs", name),
+                "is no name of a job",
+                "use up to 64 letters, digits, _ and -, for example stream",
+            )
+    if isinstance(jobs, dict) and len(jobs) < 2:
+        document.fail(
+            ("works", work, "jobs"), "several jobs are two or more", "write the one job as a work of its own"
+        )
+
+
+def _refuse_factors(document: Document, study: Study) -> None:
+    for option, levels in study.factors.items():
+        if option not in JOB_OPTIONS:
+            document.fail(("factors", option), "is no option of a job", suggest(option, JOB_OPTIONS))
+        if not levels:
+            document.fail(("factors", option), "has no level", "write [a, b, c]")
+        seen: list[Any] = []
+        for index, level in enumerate(levels):
+            path: Path = ("factors", option, index)
+            try:
+                value = getattr(JobOptions.model_validate({option: level}), option)
+            except ValidationError as error:
+                _, message, remedy = describe(error, document, KNOWN_KEYS)
+                document.fail(path, message, remedy)
+            if value in seen:
+                document.fail(path, f"the level {level!r} is given twice", "keep one of them")
+            seen.append(value)

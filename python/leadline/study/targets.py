@@ -1,0 +1,92 @@
+"""From `NAME=PATH` or `NAME=URL` to a Target. Whether it is there is found out by `observe`."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from leadline import _core
+from leadline.errors import SpecError
+from leadline.study.target import Target
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+NULL_URL = "null://"
+# A password that does not belong there must not be repeated by the message that says so.
+_PASSWORD = re.compile(r"(://[^/:@]*):[^/]*@", re.DOTALL)
+_EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados://POOL, or NAME=null://"
+
+
+def parse_target(text: str) -> Target:
+    """The target of one `--target NAME=PATH|URL`. Raises SpecError."""
+    name, equals, url = text.partition("=")
+    source = "--target " + _PASSWORD.sub(r"\1:…@", text)
+    if not equals:
+        raise SpecError("the name is missing", _EXAMPLE, source=source)
+    try:
+        return Target(check_name(name), check_url(url))
+    except SpecError as error:
+        raise SpecError(error.message, error.remedy, source=source) from None
+
+
+def parse_targets(texts: Iterable[str]) -> dict[str, Target]:
+    """Targets by name, in the order given. Raises SpecError where a name is given twice."""
+    found: dict[str, Target] = {}
+    for text in texts:
+        target = parse_target(text)
+        if target.name in found:
+            raise SpecError(
+                f"the name {target.name} is given twice",
+                "give each target a name of its own",
+                source=f"--target {text}",
+            )
+        found[target.name] = target
+    return found
+
+
+def check_name(name: str) -> str:
+    """The name itself, where it may name a target. Raises SpecError."""
+    if not _NAME.fullmatch(name):
+        raise SpecError(
+            f"{name!r} is no name of a target",
+            "names have up to 40 of a-z, 0-9, _ and -, and begin with a letter or digit",
+        )
+    return name
+
+
+def scheme_of(target: Target) -> dict[str, Any] | None:
+    """What the engine says of the scheme of the target's URL; None where there is none."""
+    if target.location is None:
+        return None
+    name = target.location.partition("://")[0]
+    return next((scheme for scheme in _core.schemes() if scheme["name"] == name), None)
+
+
+def check_url(url: object) -> str:
+    """An absolute path, or a URL that an engine knows. Raises SpecError for any other."""
+    if not isinstance(url, str) or not url.strip() or "\0" in url:
+        raise SpecError(f"{url!r} is neither a path nor a URL", _EXAMPLE)
+    match = _SCHEME.fullmatch(url)
+    if match is None:
+        return os.path.normpath(Path(url).expanduser().absolute())
+    scheme, rest = match[1].lower(), match[2]
+    if scheme == "null":
+        if rest:
+            raise SpecError(f"null:// takes nothing after it, not {rest!r}", "write null://")
+        return NULL_URL
+    known = [found["name"] for found in _core.schemes()]
+    if scheme in known:
+        try:
+            return str(_core.parse_location(f"{scheme}://{rest}")["url"])
+        except ValueError as error:
+            raise SpecError(str(error), f"its options: leadline engines {scheme}") from None
+    near = difflib.get_close_matches(scheme, ("null", *known), n=1)
+    hint = f"did you mean {near[0]}://? " if near else ""
+    raise SpecError(
+        f"{scheme}:// is no scheme that leadline knows",
+        f"{hint}give the path of a directory, or one of: {', '.join(f'{name}://' for name in known)}, null://",
+    )

@@ -1,0 +1,254 @@
+"""Where a traced program's time went, and how fast its bytes moved. Definitions: docs/trace.md.
+
+Two definitions of a share exist, and each figure says which it follows. Darshan's divides the seconds of its
+files by run time times processes. Ours, where the source gives seconds by process, divides by process time:
+a process counts while it lives and has no living child (it waits for that then), but never for less than it
+spent in I/O. For one process both have the same denominator. What is left over is called computing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from leadline.tracing.tables import ProcessRow, TraceTables
+
+KINDS = ("read", "write", "meta", "sync")
+# What a process row is called that stands for files which all processes share.
+ALL_RANKS = "all ranks"
+Basis = Literal["process time", "run time x processes"]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Of one copy, or of all (`copy` is None): seconds in I/O, the time they are a share of, the shares.
+
+    `sync` is None where the source counts syncs among writes. `compute` is the remainder: computing, waiting
+    for anything but files, and being off the CPU. `overlapped` is True where threads were in I/O for longer
+    than their process lived, so that the remainder is not known and stands at 0.
+    """
+
+    copy: int | None
+    basis: Basis
+    base_s: float
+    seconds: Mapping[str, float | None]
+    read: float | None
+    write: float | None
+    meta: float | None
+    sync: float | None
+    compute: float | None
+    overlapped: bool = False
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Each copy, in order, and all together."""
+
+    copies: tuple[Share, ...]
+    whole: Share
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Bytes per second by two measures that must never be mixed.
+
+    `agg_perf_by_slowest` is Darshan's: the bytes of the POSIX layer over the I/O time of the process that had
+    the longest. `wall_throughput` is all bytes over the run time. None with a reason where it is not known.
+    """
+
+    bytes_read: int
+    bytes_written: int
+    wall_s: float | None
+    posix_bytes: int | None
+    slowest_io_s: float | None
+    agg_perf_by_slowest: float | None
+    wall_throughput: float | None
+    reasons: Mapping[str, str]
+
+
+def wall_seconds(tables: TraceTables) -> float | None:
+    """The trial's run time: as it was measured, or from the first start to the last end of a process."""
+    known = tables.extra.get("wall_s")
+    if known is not None:
+        return float(known)
+    ends = [row.ended_ns for row in tables.processes if row.ended_ns is not None]
+    starts = [row.started_ns for row in tables.processes]
+    return (max(ends) - min(starts)) / 1e9 if ends else None
+
+
+def copy_seconds(tables: TraceTables) -> dict[int, float]:
+    """The run time of each copy where it is known."""
+    known = {int(c["copy"]): c.get("wall_s") for c in tables.extra.get("copies", ())}
+    found = {copy: float(wall) for copy, wall in known.items() if wall is not None}
+    for copy in sorted({row.copy for row in tables.processes} - set(known)):
+        rows = [row for row in tables.processes if row.copy == copy]
+        ends = [row.ended_ns for row in rows if row.ended_ns is not None]
+        if ends:
+            found[copy] = (max(ends) - min(row.started_ns for row in rows)) / 1e9
+    return dict(sorted(found.items()))
+
+
+def shares(tables: TraceTables, wall_s: float | None) -> Shares:
+    """How the time of each copy, and of all, divides into reading, writing, metadata, syncs and computing."""
+    wall = copy_seconds(tables)
+    copies = sorted({row.copy for row in tables.processes})
+    by_files = _file_seconds(tables)
+    found = []
+    for copy in copies:
+        rows = [row for row in tables.processes if row.copy == copy]
+        run_s = wall.get(copy, wall_s)
+        own = _process_seconds(rows)
+        if own is not None:
+            base, overlapped = _process_time(rows, run_s)
+            found.append(_share(copy, "process time", own, base, overlapped))
+        else:
+            base = (run_s or 0.0) * _process_count(tables, rows)
+            found.append(_share(copy, "run time x processes", by_files.get(copy, {}), base))
+    return Shares(tuple(found), _together(found))
+
+
+def _together(parts: Sequence[Share]) -> Share:
+    """All copies as one; each weighs by its time."""
+    seconds: dict[str, float | None] = {}
+    for kind in KINDS:
+        known = [part.seconds.get(kind) for part in parts]
+        seconds[kind] = None if None in known or not known else sum(value or 0.0 for value in known)
+    basis: Basis = parts[0].basis if parts else "process time"
+    base_s, overlapped = sum(part.base_s for part in parts), any(part.overlapped for part in parts)
+    return _share(None, basis, seconds, base_s, overlapped)
+
+
+def _share(
+    copy: int | None,
+    basis: Basis,
+    seconds: Mapping[str, float | None],
+    base_s: float,
+    overlapped: bool = False,
+) -> Share:
+    whole = {kind: seconds.get(kind) for kind in KINDS}
+    spent = sum(value for value in whole.values() if value is not None)
+    if base_s <= 0 or all(value is None for value in whole.values()):
+        return Share(copy, basis, base_s, whole, None, None, None, None, None)
+    overlapped = overlapped or spent > base_s
+    base = max(base_s, spent)
+    parts = {kind: None if value is None else value / base for kind, value in whole.items()}
+    return Share(copy, basis, base, whole, **parts, compute=max(0.0, 1 - spent / base), overlapped=overlapped)
+
+
+def _process_seconds(rows: Sequence[ProcessRow]) -> dict[str, float | None] | None:
+    """Seconds by kind summed over processes; None where any process does not give them."""
+    totals: dict[str, float | None] = dict.fromkeys(KINDS, 0.0)
+    for row in rows:
+        seconds = json.loads(row.seconds or "null") or {}
+        if not any(seconds.get(kind) is not None for kind in KINDS):
+            return None
+        for kind in KINDS:
+            part, total = seconds.get(kind), totals[kind]
+            totals[kind] = None if part is None or total is None else total + part
+    return totals if rows else None
+
+
+def _process_time(rows: Sequence[ProcessRow], run_s: float | None) -> tuple[float, bool]:
+    """Seconds in which processes lived and had no living child, and never less than their I/O.
+
+    The second value is True where a process was in I/O for longer than it lived: its threads overlapped.
+    """
+    last = max((row.ended_ns or 0 for row in rows), default=0)
+    if run_s is not None:
+        last = max(last, min(row.started_ns for row in rows) + int(run_s * 1e9))
+    spans = {row.process: (row.started_ns, row.ended_ns or last) for row in rows}
+    children: dict[int, list[tuple[int, int]]] = {}
+    for row in rows:
+        if row.parent is not None:
+            children.setdefault(row.parent, []).append(spans[row.process])
+    total, overlapped = 0.0, False
+    for row in rows:
+        start, end = spans[row.process]
+        seconds = json.loads(row.seconds or "null") or {}
+        spent = sum(seconds.get(kind) or 0.0 for kind in KINDS)
+        total += max(_outside((start, end), children.get(row.process, [])) / 1e9, spent)
+        overlapped = overlapped or spent * 1e9 > end - start
+    return total, overlapped
+
+
+def _outside(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> int:
+    """How much of `span` lies in none of `others`."""
+    left, place = 0, span[0]
+    for start, end in sorted(others):
+        if start > place:
+            left += min(start, span[1]) - place
+        place = max(place, min(end, span[1]))
+        if place >= span[1]:
+            return left
+    return left + max(0, span[1] - place)
+
+
+def _process_count(tables: TraceTables, rows: Sequence[ProcessRow]) -> int:
+    known = tables.extra.get("processes")
+    return int(known) if known else max(1, sum(row.command != ALL_RANKS for row in rows))
+
+
+def _file_seconds(tables: TraceTables) -> dict[int, dict[str, float | None]]:
+    """Each copy's F_*_TIME of the POSIX and STDIO layers, which never describe the same call."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    layers = pa.array(["POSIX", "STDIO"])
+    files = tables.files.filter(pc.is_in(tables.files["module"], layers))
+    names = {"read": "F_READ_TIME", "write": "F_WRITE_TIME", "meta": "F_META_TIME"}
+    if not files.num_rows:
+        return {}
+    sums = files.group_by("copy").aggregate([(name, "sum") for name in names.values()]).to_pylist()
+    return {
+        row["copy"]: {**{kind: row[f"{name}_sum"] for kind, name in names.items()}, "sync": None}
+        for row in sums
+    }
+
+
+def speeds(tables: TraceTables, wall_s: float | None) -> Speeds:
+    """Bytes, and bytes per second over I/O time and over the run time."""
+    read = sum(row.bytes_read for row in tables.processes)
+    written = sum(row.bytes_written for row in tables.processes)
+    reasons: dict[str, str] = {}
+    posix, slowest = _posix_layer(tables)
+    given = tables.extra.get("agg_perf_by_slowest")  # bytes per second, as Darshan's own sums give it
+    by_slowest = float(given) if given is not None else None
+    if by_slowest is None and posix and slowest:
+        by_slowest = posix / slowest
+    if by_slowest is None:
+        reasons["agg_perf_by_slowest"] = (
+            "no byte was moved at the POSIX layer"
+            if posix == 0
+            else "the trace does not say how long I/O took"
+        )
+    if not wall_s:
+        reasons["wall_throughput"] = "the run time is not known"
+    return Speeds(
+        bytes_read=read,
+        bytes_written=written,
+        wall_s=wall_s,
+        posix_bytes=posix,
+        slowest_io_s=slowest,
+        agg_perf_by_slowest=by_slowest,
+        wall_throughput=(read + written) / wall_s if wall_s else None,
+        reasons=reasons,
+    )
+
+
+def _posix_layer(tables: TraceTables) -> tuple[int | None, float | None]:
+    """Bytes of the POSIX layer, and the I/O time of the process that had the longest."""
+    import pyarrow.compute as pc
+
+    files = tables.files.filter(pc.equal(tables.files["module"], "POSIX"))
+    if not files.num_rows:
+        return 0, None
+    names = ("BYTES_READ", "BYTES_WRITTEN", "F_READ_TIME", "F_WRITE_TIME", "F_META_TIME")
+    rows = files.group_by(["copy", "process"]).aggregate([(name, "sum") for name in names]).to_pylist()
+    parts = [row[f"{name}_sum"] for row in rows for name in names[:2]]
+    times = [[row[f"{name}_sum"] for name in names[2:]] for row in rows]
+    if all(value is None for value in parts):
+        return None, None
+    known = [sum(value or 0.0 for value in row) for row in times if any(value is not None for value in row)]
+    return sum(value or 0 for value in parts), max(known, default=None)

@@ -1,0 +1,265 @@
+"""From a stored trace to findings: what was lost first, then where the time went and what to change."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from leadline import units
+from leadline.analysis.curves import merged_distribution
+from leadline.analysis.metrics import PROGRAM_METRICS
+from leadline.errors import ResultError, UsageError
+from leadline.store.reader import Result
+from leadline.tracing import words as trace_words
+from leadline.tracing.figures import (
+    KINDS,
+    Share,
+    Shares,
+    copy_seconds,
+    shares,
+    speeds,
+    wall_seconds,
+)
+from leadline.tracing.files import FileCost, access_sizes, calls_of, files_by_cost, views
+from leadline.tracing.model import TraceCopy, TraceFinding, TraceProcess, TraceView
+from leadline.tracing.rules import apply, rules
+from leadline.tracing.store import (
+    has_segments,
+    read_trace_without_segments,
+    segment_batches,
+    traced_trials,
+)
+from leadline.tracing.tables import ProcessRow, TraceTables
+from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
+from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.codes.judge import worst
+from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity
+
+FILES_SHOWN = 100
+ROWS_OF_HEAT = 24  # processes that get a row of their own in the heat maps
+TARGET = "trace"
+
+
+def trace_findings(result: Result, *, with_charts: bool = True, base: str | None = None) -> Findings:
+    """Everything that can be said of a trace. Without charts segments and histograms are not read."""
+    if base is not None:
+        raise UsageError("a trace has no base to compare with", "use: leadline compare A B")
+    trials = traced_trials(result)
+    if not trials:
+        raise ResultError(f"{result.path} has no trace that was stored whole", "trace the command again")
+    title = str(result.manifest.get("title", "trace"))
+    found = []
+    for trial in trials:
+        tables = read_trace_without_segments(result, trial)
+        view = _view(result, trial, tables, with_charts)
+        work = title if len(trials) == 1 else f"{title}.{trial}"
+        found.append((view, _cell(work, view, tables, with_charts)))
+    cells = tuple(cell for _, cell in found)
+    return Findings(
+        id=str(result.manifest["id"]),
+        kind=str(result.manifest["kind"]),
+        title=title,
+        about=_about(result.manifest),
+        created=str(result.manifest.get("created", "")),
+        state=worst([cell.validity.state for cell in cells]),
+        targets=(),
+        cells=cells,
+        comparisons=(),
+        statements=tuple(text for view, _ in found for text in trace_words.statements(view)),
+        host={str(k): str(v) for k, v in (result.manifest.get("host") or {}).items()},
+        reproduce=_reproduce(result.manifest),
+        version=str(result.manifest.get("version", "")),
+        complete=result.complete,
+        traces=tuple(view for view, _ in found),
+    )
+
+
+def _about(manifest: Mapping[str, Any]) -> str:
+    program = manifest.get("program")
+    return shlex.join(str(word) for word in program) if isinstance(program, list) else ""
+
+
+def _reproduce(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    command = manifest.get("command")
+    return (shlex.join(str(word) for word in command),) if isinstance(command, list) and command else ()
+
+
+def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) -> TraceView:
+    wall_s = wall_seconds(tables)
+    shared, speed = shares(tables, wall_s), speeds(tables, wall_s)
+    count = 0
+    sizes: dict[str, dict[str, int]] = {}
+    files: tuple[FileCost, ...] = ()
+    found: tuple[TraceFinding, ...] = ()
+    if tables.processes:
+        with views(tables, shared, speed) as connection:
+            count, files = files_by_cost(connection, FILES_SHOWN)
+            sizes = access_sizes(connection)
+            found = apply(connection, rules())
+    moved = _over_time(result, trial, tables, wall_s) if with_charts else None
+    return TraceView(
+        trial=trial,
+        mode=tables.mode,
+        source=tables.source,
+        warnings=tables.warnings,
+        lost=_added(json.loads(row.lost or "{}") for row in tables.processes),
+        notes=_noted(tables.processes),
+        copies=tuple(_copies(tables, shared)),
+        whole=shared.whole,
+        speeds=speed,
+        calls=calls_of(tables.processes),
+        processes=tuple(_process(row) for row in tables.processes),
+        files_count=count,
+        files=files,
+        sizes=sizes,
+        findings=found,
+        over_time=moved,
+        timed_calls=moved.calls if moved else (),
+        segments=has_segments(result, trial),
+    )
+
+
+def _over_time(result: Result, trial: str, tables: TraceTables, wall_s: float | None) -> OverTime | None:
+    if not has_segments(result, trial) or not wall_s:
+        return over_time_of_heat(tables.extra.get("heat", ()))
+    by_bytes = sorted(tables.processes, key=lambda row: -(row.bytes_read + row.bytes_written))
+    busiest = sorted(row.process for row in by_bytes[:ROWS_OF_HEAT])
+    return over_time(segment_batches(result, trial, COLUMNS), wall_s, busiest)
+
+
+def _added(parts: Iterator[Mapping[str, int]]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            if count:
+                totals[name] = totals.get(name, 0) + int(count)
+    return totals
+
+
+def _noted(rows: Sequence[ProcessRow]) -> dict[str, int]:
+    """In how many processes each note stands."""
+    totals: dict[str, int] = {}
+    for row in rows:
+        for note in dict.fromkeys(json.loads(row.notes or "[]")):
+            totals[note] = totals.get(note, 0) + 1
+    return totals
+
+
+def command_words(command: str) -> str:
+    """A process's command line; sources give it as text, or as a JSON list of its arguments."""
+    if command.startswith("["):
+        try:
+            return shlex.join(str(word) for word in json.loads(command))
+        except ValueError:
+            return command
+    return command
+
+
+def _process(row: ProcessRow) -> TraceProcess:
+    cpu = [part for part in (row.cpu_user_ns, row.cpu_system_ns) if part is not None]
+    return TraceProcess(
+        copy=row.copy,
+        process=row.process,
+        parent=row.parent,
+        pid=row.pid,
+        executable=row.executable,
+        command=command_words(row.command),
+        started_s=row.started_ns / 1e9,
+        ended_s=None if row.ended_ns is None else row.ended_ns / 1e9,
+        end=row.end,
+        status=row.status,
+        threads=row.threads,
+        bytes_read=row.bytes_read,
+        bytes_written=row.bytes_written,
+        calls=json.loads(row.calls or "{}"),
+        seconds=json.loads(row.seconds or "null") or {},
+        lost=json.loads(row.lost or "{}"),
+        notes=tuple(json.loads(row.notes or "[]")),
+        cpu_s=sum(cpu) / 1e9 if cpu else None,
+    )
+
+
+def _copies(tables: TraceTables, shared: Shares) -> Iterator[TraceCopy]:
+    walls = copy_seconds(tables)
+    known = {int(item["copy"]): item for item in tables.extra.get("copies", ())}
+    nothing = Share(None, "process time", 0.0, dict.fromkeys(KINDS), None, None, None, None, None)
+    by_copy = {part.copy: part for part in shared.copies}
+    for copy in sorted({*known, *(c for c in by_copy if c is not None)}):
+        rows = [row for row in tables.processes if row.copy == copy]
+        end = known.get(copy, {})
+        cpu = [end[name] for name in ("cpu_user_ns", "cpu_system_ns") if end.get(name) is not None]
+        yield TraceCopy(
+            copy=copy,
+            run_s=walls.get(copy),
+            ended=_ended(end, rows),
+            share=by_copy.get(copy, nothing),
+            bytes_read=sum(row.bytes_read for row in rows),
+            bytes_written=sum(row.bytes_written for row in rows),
+            cpu_s=sum(cpu) / 1e9 if cpu else None,
+            memory_bytes_max=end.get("memory_bytes_max"),
+        )
+
+
+def _ended(end: Mapping[str, Any], rows: Sequence[ProcessRow]) -> str:
+    kind, status = end.get("end"), end.get("status")
+    if kind is None and rows:
+        kind, status = rows[0].end, rows[0].status
+    if kind == "signal":
+        return f"killed by signal {status}"
+    return f"exit code {status}" if kind == "exit" and status is not None else str(kind or "unknown")
+
+
+def _cell(work: str, view: TraceView, tables: TraceTables, with_charts: bool) -> Cell:
+    codes = sorted(_codes(view), key=lambda code: code.state != "INVALID")
+    validity = Validity(worst([code.state for code in codes]), tuple(codes))
+    curves = tuple(_curves(tables)) if with_charts else ()
+    return Cell(f"{TARGET}.{work}", TARGET, work, {}, {}, metrics_of(view), validity, curves=curves)
+
+
+def _codes(view: TraceView) -> Iterator[Code]:
+    kinds = catalogue()
+    if not view.processes:
+        yield kinds["not_followed"].fire(view.warnings[0] if view.warnings else "no process was recorded")
+        return
+    if view.lost:
+        parts = ", ".join(f"{units.format_number(n, 9)} {kind}" for kind, n in view.lost.items())
+        yield kinds["events_lost"].fire(f"dropped: {parts}; totals of bytes still count them")
+    blind = [trace_words.blind_words(note, count) for note, count in view.notes.items()]
+    for text in (*view.warnings, *(words for words in blind if words)):
+        yield kinds["partly_seen"].fire(text)
+
+
+def _curves(tables: TraceTables) -> Iterator[Curve]:
+    for kind in KINDS:
+        blobs = [row.histogram for row in tables.latency if row.kind == kind and row.operations]
+        found = merged_distribution(blobs) if blobs else None
+        if found:
+            yield Curve(
+                kind, "total", found.operations, found.points, found.mean_ns, found.stdev_ns, found.buckets
+            )
+
+
+def metrics_of(view: TraceView) -> dict[str, Quantity]:
+    """A trace's figures: one trial, so none has an interval."""
+    runs = [copy.run_s for copy in view.copies if copy.run_s is not None]
+    speed, whole = view.speeds, view.whole
+    spent = [value for value in whole.seconds.values() if value is not None]
+    values: dict[str, float | None] = {
+        "run_time": sum(runs) / len(runs) if runs else speed.wall_s,
+        "run_time_slowest": max(runs, default=speed.wall_s),
+        "bytes_read": float(speed.bytes_read),
+        "bytes_written": float(speed.bytes_written),
+        "wall_throughput": speed.wall_throughput,
+        "agg_perf_by_slowest": speed.agg_perf_by_slowest,
+        "io_time": float(sum(spent)) if spent else None,
+        **{f"{kind}_share": getattr(whole, kind) for kind in (*KINDS, "compute")},
+    }
+    if not view.processes:
+        values = dict.fromkeys(values)
+    found = {}
+    for name, value in values.items():
+        reason = None if value is not None else speed.reasons.get(name, "the trace does not say")
+        found[name] = Quantity(value, PROGRAM_METRICS[name].unit, blocks=1, reason=reason)
+    return found

@@ -1,0 +1,96 @@
+"""What a trace allows one to say, as frozen values: the part of `Findings` that reports of traces read.
+
+None is "not known": the source did not record it. Times count from the trial's start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leadline.tracing.figures import Share, Speeds
+from leadline.tracing.files import FileCost
+from leadline.tracing.times import CallTotal, OverTime
+
+
+@dataclass(frozen=True)
+class TraceFinding:
+    """A rule that held: in how many rows of its view, what it costs at most, and what to change.
+
+    `cost_s` is the sum over the rows, in seconds of I/O time, or of run time where the rule speaks of copies.
+    `subjects` are the paths or command lines that the examples name.
+    """
+
+    rule: str
+    title: str
+    count: int
+    cost_s: float | None
+    how: str
+    change: str
+    examples: tuple[str, ...]
+    subjects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TraceProcess:
+    """One process image. `seconds` by kind sum over its threads; `lost` counts records by kind."""
+
+    copy: int
+    process: int
+    parent: int | None
+    pid: int
+    executable: str
+    command: str
+    started_s: float
+    ended_s: float | None
+    end: str
+    status: int | None
+    threads: int | None
+    bytes_read: int
+    bytes_written: int
+    calls: Mapping[str, int]
+    seconds: Mapping[str, float | None]
+    lost: Mapping[str, int]
+    notes: tuple[str, ...]
+    cpu_s: float | None
+
+
+@dataclass(frozen=True)
+class TraceCopy:
+    """One of the simultaneous runs of the command."""
+
+    copy: int
+    run_s: float | None
+    ended: str
+    share: Share
+    bytes_read: int
+    bytes_written: int
+    cpu_s: float | None = None
+    memory_bytes_max: int | None = None
+
+
+@dataclass(frozen=True)
+class TraceView:
+    """One trial's trace. `files` are those that took longest, of `files_count`.
+
+    `sizes` counts accesses by Darshan's bins, of `read` and of `write`.
+    """
+
+    trial: str
+    mode: str
+    source: str
+    warnings: tuple[str, ...]
+    lost: Mapping[str, int]
+    notes: Mapping[str, int]
+    copies: tuple[TraceCopy, ...]
+    whole: Share
+    speeds: Speeds
+    calls: Mapping[str, int]
+    processes: tuple[TraceProcess, ...]
+    files_count: int
+    files: tuple[FileCost, ...]
+    sizes: Mapping[str, Mapping[str, int]]
+    findings: tuple[TraceFinding, ...]
+    over_time: OverTime | None
+    timed_calls: tuple[CallTotal, ...] = ()
+    segments: bool = False

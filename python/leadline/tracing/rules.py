@@ -1,0 +1,140 @@
+"""Asks the views of a trace the questions of `rules.yaml`, which anybody can extend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from leadline import units
+from leadline.errors import SpecError
+from leadline.tracing.model import TraceFinding
+
+if TYPE_CHECKING:
+    import duckdb
+
+EXAMPLES_MAX = 3
+VIEWS = ("files", "processes", "copies", "trial")
+_NAMES = {"files": "path", "processes": "command"}  # what an example is called
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One entry of the table; see the head of the file."""
+
+    name: str
+    of: str
+    title: str
+    where: str
+    cost: str
+    at_most: str
+    how: str
+    evidence: str
+    change: str
+    thresholds: dict[str, float] = field(default_factory=dict)
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule, in the order of the file."""
+    text = resources.files("leadline.tracing").joinpath("rules.yaml").read_text(encoding="utf-8")
+    return read_rules(text)
+
+
+def read_rules(text: str) -> tuple[Rule, ...]:
+    """The rules of a table. Raises SpecError where one lacks a part or has one too many."""
+    from ruamel.yaml import YAML
+
+    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
+    found = []
+    for name, entry in entries.items():
+        try:
+            rule = Rule(name=name, **entry)
+        except TypeError as error:
+            raise SpecError(f"{error}", "see the head of the file", source="rules.yaml", key=name) from None
+        if rule.of not in VIEWS:
+            raise SpecError(
+                f"{rule.of!a} is no view",
+                f"use one of {', '.join(VIEWS)}",
+                source="rules.yaml",
+                key=name,
+            )
+        found.append(rule)
+    return tuple(found)
+
+
+def apply(connection: duckdb.DuckDBPyConnection, table: tuple[Rule, ...]) -> tuple[TraceFinding, ...]:
+    """The rules that hold, the most costly first."""
+    found = [finding for rule in table if (finding := _apply(connection, rule))]
+    return tuple(sorted(found, key=lambda item: -(item.cost_s or 0.0)))
+
+
+def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule) -> TraceFinding | None:
+    """A cost that cannot be reckoned stays unknown; a known one never exceeds the time measured."""
+    import duckdb
+
+    costed = (
+        f"SELECT * EXCLUDE (cost_given, cost_limit), "  # noqa: S608 - the package's own table
+        f"CASE WHEN cost_given IS NULL OR cost_limit IS NULL THEN NULL"
+        f" ELSE greatest(0, least(cost_given, cost_limit)) END AS cost_s"
+        f" FROM (SELECT *, ({rule.cost})::DOUBLE AS cost_given, ({rule.at_most})::DOUBLE AS cost_limit"
+        f" FROM {rule.of} WHERE {rule.where})"
+    )
+    # Sums apart from examples: together they would keep every column of every row that holds.
+    sums = f"SELECT count(*), sum(cost_s) FROM ({costed})"  # noqa: S608
+    query = f"SELECT * FROM ({costed}) ORDER BY cost_s DESC NULLS LAST LIMIT {EXAMPLES_MAX}"  # noqa: S608
+    used = {name: value for name, value in rule.thresholds.items() if f"${name}" in costed}
+    try:
+        count, cost_s = connection.execute(sums, used).fetchall()[0]
+        if not count:
+            return None
+        cursor = connection.execute(query, used)
+        names = [column[0] for column in cursor.description or ()]
+        rows = [dict(zip(names, record, strict=True)) for record in cursor.fetchall()]
+    except duckdb.Error as error:
+        raise SpecError(
+            str(error).splitlines()[0],
+            "see the columns in docs/trace.md",
+            source="rules.yaml",
+            key=rule.name,
+        ) from None
+    return TraceFinding(
+        rule=rule.name,
+        title=rule.title,
+        count=int(count),
+        cost_s=cost_s,
+        how=rule.how,
+        change=rule.change,
+        examples=tuple(_example(rule, row) for row in rows),
+        subjects=tuple(str(row[_NAMES[rule.of]]) for row in rows) if rule.of in _NAMES else (),
+    )
+
+
+def _example(rule: Rule, row: dict[str, Any]) -> str:
+    words = rule.evidence.format(**{name: Shown(value) for name, value in row.items()})
+    subject = row.get(_NAMES.get(rule.of, ""))
+    return f"{subject}: {words}" if subject else words
+
+
+class Shown:
+    """A value that a template prints as count, size, seconds, share or text."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __format__(self, form: str) -> str:
+        if self._value is None:
+            return "an unknown number"
+        forms: dict[str, Callable[[Any], str]] = {
+            "count": lambda value: f"{value:,.0f}",
+            "size": units.format_size,
+            "seconds": lambda value: units.format_quantity(value, "s"),
+            "share": units.format_percent,
+            "latency": lambda value: units.format_latency(value * units.NS_PER_S),
+            "ms": lambda value: units.format_latency(value * 1e6),
+            "decimal": lambda value: f"{value:.2g}",
+            "cores": lambda value: f"{value:.2f}",
+        }
+        return str(forms.get(form, str)(self._value))

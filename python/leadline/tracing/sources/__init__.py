@@ -1,0 +1,1 @@
+"""Where traces come from: the library, the kernel, strace, Darshan."""

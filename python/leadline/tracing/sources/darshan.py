@@ -1,0 +1,406 @@
+"""Darshan's logs as the tables of a trace: counters of POSIX, STDIO and MPI-IO, heat maps, DXT as segments.
+
+Each log is one copy of the trial. A rank is a process; what Darshan kept for all ranks at once is a process
+of its own, since nobody can tell whose it was.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.errors import UsageError
+from leadline.tracing.sources.darshan_columns import PREFIXES, counters, seconds_by_slowest, times
+from leadline.tracing.sources.darshan_reader import COUNTED, TRACED
+from leadline.tracing.tables import (
+    OWN_COUNTERS,
+    ProcessRow,
+    TraceLatencyRow,
+    TraceTables,
+    files_schema,
+    segments_schema,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ALL_RANKS = "all ranks"
+READ_DEADLINE_S = 600
+MEMORY_MAX_BYTES = 8 << 30  # a damaged length must not take the machine's memory
+NS = 1e9
+_CALLS = {
+    ("POSIX", "read"): "read",
+    ("POSIX", "write"): "write",
+    ("MPI-IO", "read"): "MPI_File_read",
+    ("MPI-IO", "write"): "MPI_File_write",
+}
+_REMEDY = "copy the log anew; `darshan-parser LOG` shows what can still be read"
+
+
+@dataclass
+class Log:
+    """What the reader wrote of one log."""
+
+    path: Path
+    copy: int
+    about: dict[str, Any]
+    modules: dict[str, dict[str, list[Any]]]
+    traces: dict[str, pa.Table]
+    shift_ns: int = 0  # from the trial's start to this log's
+    numbers: dict[tuple[str, int, str], int] = field(default_factory=dict)  # (module, rank, id) -> file
+
+    @property
+    def ranks(self) -> int:
+        """How many processes ran."""
+        return int(self.about["processes"])
+
+    def process(self, rank: int) -> int:
+        """The number of a rank's row; that of what all ranks share comes last."""
+        if rank >= 0:
+            return rank
+        return 0 if self.ranks == 1 else self.ranks
+
+    @property
+    def name(self) -> str:
+        """The path that stands for a record without a name."""
+        return self.path.name
+
+
+def read_darshan(paths: Sequence[Path]) -> TraceTables:
+    """The trace of one or several logs. Raises UsageError for what cannot be read."""
+    _require_library()
+    logs = [_read(path, copy) for copy, path in enumerate(paths)]
+    first = min(log.about["started_unix_ns"] for log in logs)
+    for log in logs:
+        log.shift_ns = log.about["started_unix_ns"] - first
+    files = _files(logs)
+    segments, latency = _segments(logs)
+    return TraceTables(
+        mode="import",
+        processes=tuple(row for log in logs for row in _processes(log)),
+        files=files,
+        latency=tuple(latency),
+        segments=segments,
+        source=f"Darshan {logs[0].about['version']}, " + ", ".join(f"job {log.about['job']}" for log in logs),
+        warnings=tuple(_warnings(logs)),
+        extra=_extra(logs, first),
+    )
+
+
+def _require_library() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("darshan") is None:
+        raise UsageError(
+            "PyDarshan, which reads Darshan's logs, is not installed",
+            "install it beside leadline: pip install 'leadline[darshan]'",
+        )
+
+
+def _read(path: Path, copy: int) -> Log:
+    """One log, read in a process that may crash."""
+    from pyarrow import feather
+
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file of Darshan") from None
+    with tempfile.TemporaryDirectory(prefix="leadline-darshan-") as place:
+        directory = Path(place)
+        _run_reader(path, directory)
+        about = json.loads((directory / "log.json").read_text(encoding="utf-8"))
+        modules = {
+            module: feather.read_table(str(directory / f"{module}.arrow"), memory_map=False).to_pydict()
+            for module in COUNTED
+            if (directory / f"{module}.arrow").is_file()
+        }
+        traces = {
+            module: _ipc(directory / f"{module}.arrow")
+            for module in TRACED
+            if (directory / f"{module}.arrow").is_file()
+        }
+    return Log(path, copy, about, modules, traces)
+
+
+def _ipc(path: Path) -> pa.Table:
+    import pyarrow as pa
+
+    with pa.OSFile(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def _run_reader(path: Path, directory: Path) -> None:
+    command = [sys.executable, "-m", "leadline.tracing.sources.darshan_reader", str(path), str(directory)]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=READ_DEADLINE_S,
+            check=False,
+            preexec_fn=_bound_memory,
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{path} could not be read in {READ_DEADLINE_S} s", _REMEDY) from None
+    reason = directory / "error.txt"
+    if reason.is_file():
+        raise UsageError(f"{path} cannot be read: {reason.read_text(encoding='utf-8')}", _REMEDY)
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        raise UsageError(f"{path} is damaged: Darshan's library died of it ({name})", _REMEDY)
+    if done.returncode or not (directory / "log.json").is_file():
+        said = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()[-1:]
+        raise UsageError(f"{path} cannot be read: {said[0] if said else 'no reason given'}", _REMEDY)
+
+
+def _bound_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
+
+
+def _files(logs: Sequence[Log]) -> pa.Table:
+    import pyarrow as pa
+
+    parts = []
+    count = 0
+    for log in logs:
+        names = log.about["names"]
+        for module, columns in log.modules.items():
+            rows = len(columns["id"])
+            ranks = columns["rank"]
+            for place in range(rows):
+                log.numbers[module, ranks[place], columns["id"][place]] = count + place
+            content: dict[str, list[Any]] = {
+                "copy": [log.copy] * rows,
+                "process": [log.process(rank) for rank in ranks],
+                "file": list(range(count, count + rows)),
+                "module": [module] * rows,
+                "path": [names.get(number, f"record {number} of {log.name}") for number in columns["id"]],
+                **counters(module, columns),
+                **times(module, columns, log.shift_ns / NS),
+                **{name: [None] * rows for name in OWN_COUNTERS},
+            }
+            count += rows
+            parts.append(pa.table(content, schema=files_schema()))
+    return pa.concat_tables(parts) if parts else files_schema().empty_table()
+
+
+def _processes(log: Log) -> list[ProcessRow]:
+    """A row for every rank, and one for what all share."""
+    shared = any(rank < 0 for columns in log.modules.values() for rank in columns["rank"])
+    totals = _totals(log)
+    numbers = range(log.ranks + 1 if shared and log.ranks > 1 else log.ranks)
+    return [_process(log, number, totals.get(number, {})) for number in numbers]
+
+
+def _totals(log: Log) -> dict[int, dict[str, int]]:
+    """Counts of calls by process and counter; the layers stay apart, as their names do."""
+    wanted = (
+        "OPENS",
+        "READS",
+        "WRITES",
+        "SEEKS",
+        "STATS",
+        "FSYNCS",
+        "FDSYNCS",
+        "BYTES_READ",
+        "BYTES_WRITTEN",
+    )
+    totals: dict[int, dict[str, int]] = {}
+    for module, columns in log.modules.items():
+        known = counters(module, columns)
+        for place, rank in enumerate(columns["rank"]):
+            row = totals.setdefault(log.process(rank), {})
+            for name in wanted:
+                value = known[name][place]
+                if value:
+                    key = PREFIXES[module] + name
+                    row[key] = row.get(key, 0) + value
+    return totals
+
+
+def _process(log: Log, number: int, totals: dict[str, int]) -> ProcessRow:
+    wall_s = log.about["wall_s"]
+    words = log.about["executable"]
+    moved = {
+        name: totals.get(f"POSIX_{name}", 0) + totals.get(f"STDIO_{name}", 0)
+        for name in ("BYTES_READ", "BYTES_WRITTEN")
+    }
+    return ProcessRow(
+        copy=log.copy,
+        process=number,
+        parent=None,
+        pid=number if number < log.ranks else -1,  # Darshan keeps ranks, not pids
+        executable=words.split(" ")[0],
+        command=ALL_RANKS if number >= log.ranks else json.dumps(_words(words)),
+        mode="import",
+        started_ns=log.shift_ns,
+        ended_ns=None if wall_s is None else log.shift_ns + int(wall_s * NS),
+        end="unknown",
+        status=None,
+        threads=None,
+        bytes_read=moved["BYTES_READ"],
+        bytes_written=moved["BYTES_WRITTEN"],
+        calls=json.dumps({name: count for name, count in totals.items() if "_BYTES_" not in name}),
+        seconds="{}",  # Darshan has seconds by file only
+        lost="{}",
+        notes=json.dumps([f"record truncated: {module}" for module in _partial(log)]),
+    )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+def _segments(logs: Sequence[Log]) -> tuple[pa.Table | None, list[TraceLatencyRow]]:
+    """DXT's accesses as segments, and latency histograms of those of the POSIX layer."""
+    import pyarrow as pa
+
+    parts, latency = [], []
+    for log in logs:
+        for traced, rows in log.traces.items():
+            module = TRACED[traced]
+            parts.append(_segment_part(log, module, rows))
+            if module == "POSIX" and not log.about["modules"][traced]["partial"]:
+                latency += _latency(log, rows)
+    if not parts:
+        return None, latency
+    return pa.concat_tables(parts).unify_dictionaries().sort_by("start_ns"), latency
+
+
+def _segment_part(log: Log, module: str, rows: pa.Table) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    ids, ranks = rows["id"].to_pylist(), rows["rank"].to_pylist()
+    directions = rows["direction"].to_pylist()
+    start_s, end_s = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
+    count = rows.num_rows
+    calls = [_CALLS[module, direction] for direction in directions]
+    content = {
+        "copy": [log.copy] * count,
+        "process": [log.process(rank) for rank in ranks],
+        "thread": ranks,
+        "file": [_number(log, module, rank, key) for rank, key in zip(ranks, ids, strict=True)],
+        "call": pa.array(calls).dictionary_encode().cast(pa.dictionary(pa.int16(), pa.string())),
+        "offset": rows["offset"],
+        "length": rows["length"],
+        "result": rows["length"],
+        "start_ns": np.rint(start_s * NS).astype(np.int64) + log.shift_ns,
+        "duration_ns": np.maximum(np.rint((end_s - start_s) * NS), 0).astype(np.int64),
+    }
+    return pa.table(content, schema=segments_schema())
+
+
+def _number(log: Log, module: str, rank: int, key: str) -> int | None:
+    """The file of a traced access: of its rank, or of all ranks where the counters were joined."""
+    own = log.numbers.get((module, rank, key))
+    return log.numbers.get((module, -1, key)) if own is None else own
+
+
+def _latency(log: Log, rows: pa.Table) -> list[TraceLatencyRow]:
+    import numpy as np
+
+    from leadline._core import histogram_of
+
+    durations = np.maximum(np.rint((rows["end_s"].to_numpy() - rows["start_s"].to_numpy()) * NS), 0)
+    ranks = rows["rank"].to_numpy()
+    directions = np.array(rows["direction"].to_pylist())
+    found = []
+    for rank in np.unique(ranks).tolist():
+        for direction in ("read", "write"):
+            values = durations[(ranks == rank) & (directions == direction)].astype(np.int64).tolist()
+            if values:
+                number = log.process(rank)
+                found.append(TraceLatencyRow(log.copy, number, direction, len(values), histogram_of(values)))
+    return found
+
+
+def _partial(log: Log) -> list[str]:
+    return [name for name, module in log.about["modules"].items() if module["partial"]]
+
+
+def _warnings(logs: Sequence[Log]) -> list[str]:
+    found = []
+    for log in logs:
+        partial = _partial(log)
+        if partial:
+            found.append(
+                f"{log.name} is PARTIAL: Darshan's memory was full, and its modules {', '.join(partial)} "
+                "left out files or accesses; every figure of theirs is a lower bound"
+            )
+        if not log.about["ended"]:
+            found.append(f"{log.name} does not say when its job ended: the run time is not known")
+        if not set(log.modules):
+            found.append(
+                f"{log.name} has counters of none of {', '.join(COUNTED)}: nothing is known of its I/O"
+            )
+        elif "POSIX" not in log.modules:
+            found.append(f"{log.name} has no POSIX module: what went below STDIO and MPI-IO is not known")
+        left = sorted(set(log.about["modules"]) - set(COUNTED) - set(TRACED) - {"HEATMAP"})
+        if left:
+            found.append(f"{log.name}: modules that are not read here: {', '.join(left)}")
+    return found
+
+
+def _extra(logs: Sequence[Log], first_ns: int) -> dict[str, Any]:
+    walls = [log.about["wall_s"] for log in logs]
+    ends = [(log.shift_ns / NS) + wall for log, wall in zip(logs, walls, strict=True) if wall is not None]
+    speed, slowest = _by_slowest(logs)
+    return {
+        "wall_s": max(ends) if len(ends) == len(logs) else None,
+        "started_unix_ns": first_ns,
+        "copies": [{"copy": log.copy, "wall_s": log.about["wall_s"]} for log in logs],
+        "agg_perf_by_slowest": speed,
+        "agg_time_by_slowest": slowest,
+        "logs": [_about(log) for log in logs],
+        "heat": [row for log in logs for row in _heat(log)],
+    }
+
+
+def _by_slowest(logs: Sequence[Log]) -> tuple[float | None, float | None]:
+    """(bytes per second, seconds) as Darshan defines them; of several logs, over the slowest."""
+    posix = [log.modules["POSIX"] for log in logs if "POSIX" in log.modules]
+    seconds = max((seconds_by_slowest(columns) for columns in posix), default=0.0)
+    moved = sum(sum(columns[f"POSIX_BYTES_{what}"]) for columns in posix for what in ("READ", "WRITTEN"))
+    return (moved / seconds, seconds) if seconds > 0 and moved > 0 else (None, None)
+
+
+def _about(log: Log) -> dict[str, Any]:
+    kept = ("job", "processes", "version", "library", "executable", "metadata", "wall_s", "started_unix_ns")
+    return {
+        "file": log.name,
+        **{name: log.about[name] for name in kept},
+        "modules": sorted(log.about["modules"]),
+        "partial": _partial(log),
+    }
+
+
+def _heat(log: Log) -> list[dict[str, Any]]:
+    """Bytes by slice of time, of each rank and layer."""
+    names = log.about["names"]
+    return [
+        {
+            "copy": log.copy,
+            "process": log.process(row["rank"]),
+            "layer": names.get(str(row["id"]), "").removeprefix("heatmap:") or "unknown",
+            "bin_s": row["bin_s"],
+            "bytes_read": row["read"],
+            "bytes_written": row["written"],
+        }
+        for row in log.about.get("heat", ())
+    ]

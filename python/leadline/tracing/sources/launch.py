@@ -1,0 +1,267 @@
+"""Runs a command in one or several copies under a tracer, as if nobody stood between it and its caller.
+
+Standard streams are the caller's; signals sent to us are passed on; what the terminal sends reaches the whole
+process group by itself and is not passed on twice. Each copy waits before it becomes the command, so that the
+tracer sees its first call and all copies start together.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+from leadline.errors import CommandError, UsageError
+from leadline.tracing.sources.sources import Source
+from leadline.tracing.tables import ProcessRow, TraceTables
+
+COPY_VARIABLE = "LEADLINE_COPY"
+FORWARDED = frozenset(
+    {
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGTERM,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGALRM,
+        signal.SIGWINCH,
+    }
+)
+_EXIT_FAILED, _EXIT_NOT_EXECUTABLE, _EXIT_NOT_FOUND = 125, 126, 127
+# The locales that Python puts into its own environment where it finds "C" (PEP 538).
+_COERCED = frozenset({"C.UTF-8", "C.utf8", "UTF-8"})
+_POLL_S = 1.0  # a child that ended is announced by SIGCHLD; this is for a SIGCHLD that was lost
+
+
+@dataclass(frozen=True)
+class CopyEnd:
+    """How one copy ended: `end` is `exit` with a code or `signal` with a number. Times are its own and its
+    waited-for children's; `wall_s` runs from its release to its end."""
+
+    copy: int
+    pid: int
+    wall_s: float
+    end: str
+    status: int
+    cpu_user_ns: int
+    cpu_system_ns: int
+    memory_bytes_max: int
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What came of a command: each copy's end, and the tables."""
+
+    ends: tuple[CopyEnd, ...]
+    tables: TraceTables
+
+
+def resolve(name: str, search: Sequence[str] | None = None) -> Path:
+    """The file that a command's name stands for, as a shell finds it. Raises CommandError (126, 127)."""
+    if "/" in name:
+        candidates = [Path(name)]
+    else:
+        candidates = [Path(directory or ".") / name for directory in search or os.get_exec_path()]
+    refused = None
+    for path in candidates:
+        if path.is_file() and os.access(path, os.X_OK):
+            return path
+        if refused is None and path.exists() and ("/" in name or path.is_file()):
+            refused = path
+    if refused is not None:
+        what = "is a directory" if refused.is_dir() else "is not executable"
+        raise CommandError(f"{refused} {what}", "name a program", exit_code=_EXIT_NOT_EXECUTABLE)
+    raise CommandError(
+        f"the command {name!a} was not found", "check its name and PATH", exit_code=_EXIT_NOT_FOUND
+    )
+
+
+def given_environment(given: Path = Path("/proc/self/environ")) -> dict[str, str]:
+    """Our environment as our caller gave it: a locale that Python added would have the command load it."""
+    found = dict(os.environ)
+    with suppress(OSError):
+        names = {entry.partition(b"=")[0] for entry in given.read_bytes().split(b"\0")}
+        if b"LC_CTYPE" not in names and found.get("LC_CTYPE") in _COERCED:
+            del found["LC_CTYPE"]
+    return found
+
+
+def run_traced(
+    command: Sequence[str],
+    executable: Path,
+    source: Source,
+    copies: int = 1,
+    inherited: Mapping[str, str] | None = None,
+    now_ns: Callable[[], int] = time.time_ns,
+) -> Traced:
+    """Start the copies, wait for them while passing signals on, and read what the tracer recorded.
+
+    Raises CommandError where the command could not be started at all.
+    """
+    environment = given_environment() if inherited is None else inherited
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
+    waiting: list[_Waiting] = []
+    try:
+        for copy in range(copies):
+            variables = source.environment(copy, {**environment, COPY_VARIABLE: str(copy)})
+            waiting.append(_fork(copy, command, executable, variables, before))
+            source.follow(waiting[-1].pid, copy)
+        started_unix_ns, origin = now_ns(), time.monotonic_ns()
+        starts = {item.pid: item.release() for item in waiting}
+        ends = _wait(waiting, starts)
+        for item in waiting:
+            item.check(executable)
+    except BaseException:
+        for item in waiting:
+            item.abandon()
+        raise
+    finally:
+        for item in waiting:
+            item.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    wall_s = (max(end for _, end in ends) - origin) / 1e9
+    tables = source.finish(started_unix_ns)
+    tables = replace(tables, processes=tuple(_with_end(row, ends) for row in tables.processes))
+    known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends]}
+    return Traced(tuple(end for end, _ in ends), replace(tables, extra={**tables.extra, **known}))
+
+
+def _with_end(row: ProcessRow, ends: Sequence[tuple[CopyEnd, int]]) -> ProcessRow:
+    """What we saw ourselves of a command's own process, where its record could not say it (a kill)."""
+    if row.end not in ("unknown", "running"):
+        return row
+    known = next((end for end, _ in ends if (end.copy, end.pid) == (row.copy, row.pid)), None)
+    return row if known is None else replace(row, end=known.end, status=known.status)
+
+
+class _Waiting:
+    """A forked copy of us that becomes the command once it is released."""
+
+    def __init__(self, copy: int, pid: int, gate: int, errors: int) -> None:
+        self.copy, self.pid = copy, pid
+        self._gate, self._errors = gate, errors
+
+    def release(self) -> int:
+        """Let it go on; returns the time (monotonic, ns)."""
+        now = time.monotonic_ns()
+        os.write(self._gate, b"+")
+        return now
+
+    def check(self, executable: Path) -> None:
+        """Raise CommandError where it could not become the command."""
+        data = os.read(self._errors, 16)
+        if data:
+            raise _refusal(executable, int(data))
+
+    def abandon(self) -> None:
+        """End one that was never released: at a closed gate it gives up."""
+        self.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+
+    def close(self) -> None:
+        """Close our ends of its pipes."""
+        for name in ("_gate", "_errors"):
+            descriptor = getattr(self, name)
+            if descriptor >= 0:
+                os.close(descriptor)
+                setattr(self, name, -1)
+
+
+def _refusal(executable: Path, number: int) -> CommandError:
+    missing = number == errno.ENOENT
+    hint = "check the interpreter in its first line" if missing else "check its format and permissions"
+    code = _EXIT_NOT_FOUND if missing else _EXIT_NOT_EXECUTABLE
+    return CommandError(f"{executable} cannot be run: {os.strerror(number)}", hint, exit_code=code)
+
+
+def _fork(
+    copy: int,
+    command: Sequence[str],
+    executable: Path,
+    environment: Mapping[str, str],
+    mask: set[int | signal.Signals],
+) -> _Waiting:
+    gate_read, gate_write = os.pipe()
+    errors_read, errors_write = os.pipe()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        raise UsageError(f"copy {copy} cannot be started: {error.strerror}", "ask for fewer copies") from None
+    if pid == 0:
+        os.close(gate_write)
+        _become(command, executable, environment, mask, gate_read, errors_write)
+    os.close(gate_read)
+    os.close(errors_write)
+    return _Waiting(copy, pid, gate_write, errors_read)
+
+
+def _become(
+    command: Sequence[str],
+    executable: Path,
+    environment: Mapping[str, str],
+    mask: set[int | signal.Signals],
+    gate: int,
+    errors: int,
+) -> NoReturn:
+    """In the forked copy: wait, put back what Python changed, and become the command."""
+    try:
+        if os.read(gate, 1) != b"+":
+            os._exit(_EXIT_FAILED)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+            if number != signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        try:
+            os.execve(executable, list(command), environment)  # noqa: S606 - no shell is meant
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # A script without a first line that names its shell is run as shells and `env` run it.
+            os.execve("/bin/sh", ["/bin/sh", str(executable), *command[1:]], environment)  # noqa: S606
+    except OSError as error:
+        with suppress(OSError):
+            os.write(errors, str(error.errno).encode())
+    finally:
+        os._exit(_EXIT_FAILED)
+
+
+def _wait(waiting: Sequence[_Waiting], starts: Mapping[int, int]) -> list[tuple[CopyEnd, int]]:
+    """Wait for every copy, passing signals on; the ends in the order of copies, with their times."""
+    alive = {item.pid: item.copy for item in waiting}
+    found: list[tuple[CopyEnd, int]] = []
+    while alive:
+        for pid in list(alive):
+            got, status, usage = os.wait4(pid, os.WNOHANG)
+            if got:
+                now = time.monotonic_ns()
+                found.append((_end(alive.pop(pid), pid, now - starts[pid], status, usage), now))
+        if not alive:
+            break
+        info = signal.sigtimedwait(FORWARDED | {signal.SIGCHLD}, _POLL_S)
+        # A positive code is the kernel's own: the terminal has sent it to the whole process group already.
+        if info is not None and info.si_signo != signal.SIGCHLD and info.si_code <= 0:
+            for pid in alive:
+                os.kill(pid, info.si_signo)
+    return sorted(found, key=lambda pair: pair[0].copy)
+
+
+def _end(copy: int, pid: int, wall_ns: int, status: int, usage: object) -> CopyEnd:
+    killed = os.WIFSIGNALED(status)
+    return CopyEnd(
+        copy=copy,
+        pid=pid,
+        wall_s=wall_ns / 1e9,
+        end="signal" if killed else "exit",
+        status=os.WTERMSIG(status) if killed else os.WEXITSTATUS(status),
+        cpu_user_ns=int(getattr(usage, "ru_utime", 0.0) * 1e9),
+        cpu_system_ns=int(getattr(usage, "ru_stime", 0.0) * 1e9),
+        memory_bytes_max=int(getattr(usage, "ru_maxrss", 0)) * 1024,
+    )

@@ -1,0 +1,206 @@
+"""From the tracer's decoded logs to the tables of a trace."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.tracing.tables import (
+    ProcessRow,
+    TraceLatencyRow,
+    TraceTables,
+    files_schema,
+    segments_schema,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import pyarrow as pa
+
+MODULES = ("POSIX", "STDIO")
+NULL = -(2**63)
+EXITED, EXECUTED = 1, 2
+
+
+def tables(paths: Sequence[str], *, started_unix_ns: int, copy: int) -> TraceTables:
+    """The logs at `paths` as one trial's tables, the processes in the order in which they began."""
+    from leadline import _core
+
+    decoded = _core.read_trace_logs(list(paths), started_unix_ns)
+    entries = decoded["processes"]
+    order = sorted(range(len(entries)), key=lambda place: entries[place]["started_unix_ns"])
+    number = {place: process for process, place in enumerate(order)}
+    in_order = [entries[place] for place in order]
+    families = _families(in_order)
+    rows = tuple(
+        _process(entry, family, started_unix_ns=started_unix_ns, copy=copy)
+        for entry, family in zip(in_order, families, strict=True)
+    )
+    return TraceTables(
+        mode="preload",
+        processes=rows,
+        files=_files(decoded["files"], number, copy),
+        latency=_latencies(in_order, copy),
+        segments=_segments(decoded["segments"], number, copy),
+        source="leadline's LD_PRELOAD tracer",
+        warnings=_warnings(decoded["unreadable"], in_order),
+    )
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A process image among the others of its trial; `continued` when another image follows in its pid."""
+
+    process: int
+    parent: int | None
+    continued: bool
+
+
+def _families(entries: list[dict[str, Any]]) -> list[_Family]:
+    """A parent is the image that ran before in this pid (it called exec), else the parent's image of then."""
+    latest: dict[int, int] = {}
+    parents: list[int | None] = []
+    continued = [False] * len(entries)
+    for process, entry in enumerate(entries):
+        before = latest.get(entry["pid"])
+        if before is not None and entries[before]["kernel_start"] == entry["kernel_start"]:
+            continued[before] = True
+            parents.append(before)
+        else:
+            parents.append(latest.get(entry["parent_pid"]))
+        latest[entry["pid"]] = process
+    return [_Family(process, parent, continued[process]) for process, parent in enumerate(parents)]
+
+
+def _process(entry: dict[str, Any], family: _Family, *, started_unix_ns: int, copy: int) -> ProcessRow:
+    end, status = _end(entry, family)
+    ended = entry["ended_unix_ns"]
+    return ProcessRow(
+        copy=copy,
+        process=family.process,
+        parent=family.parent,
+        pid=entry["pid"],
+        executable=entry["executable"],
+        command=json.dumps(entry["arguments"]),
+        mode="preload",
+        started_ns=entry["started_unix_ns"] - started_unix_ns,
+        ended_ns=None if ended is None else ended - started_unix_ns,
+        end=end,
+        status=status,
+        threads=entry["threads"],
+        bytes_read=entry["bytes_read"],
+        bytes_written=entry["bytes_written"],
+        calls=json.dumps(entry["calls"]),
+        seconds=json.dumps(entry["seconds"]),
+        lost=json.dumps(entry["lost"]),
+        notes=json.dumps(entry["notes"]),
+    )
+
+
+def _end(entry: dict[str, Any], family: _Family) -> tuple[str, int | None]:
+    """How it ended, as far as it could say so itself or the next image of its pid shows it."""
+    kind = entry["end_kind"]
+    if kind == EXITED:
+        return "exit", entry["end_status"]
+    if kind == EXECUTED or family.continued:
+        return "exec", None
+    if entry["kernel_start"] and entry["kernel_start"] == _kernel_start(entry["pid"]):
+        return "running", None
+    return "unknown", None
+
+
+def _kernel_start(pid: int) -> int | None:
+    """When the process that has this number now was started, in the kernel's ticks."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[19])
+
+
+def _warnings(unreadable: list[tuple[str, str]], entries: list[dict[str, Any]]) -> tuple[str, ...]:
+    warnings = [f"{path}: {reason}; nothing of this process is counted" for path, reason in unreadable]
+    if not entries and not unreadable:
+        warnings.append("no process wrote a log: nothing is known, which is not the same as no I/O")
+    cut = sum("record truncated" in entry["notes"] for entry in entries)
+    if cut:
+        warnings.append(f"the records of {cut} processes are incomplete: counts are lower bounds")
+    return tuple(warnings)
+
+
+def _latencies(entries: list[dict[str, Any]], copy: int) -> tuple[TraceLatencyRow, ...]:
+    return tuple(
+        TraceLatencyRow(copy, process, kind, operations, histogram)
+        for process, entry in enumerate(entries)
+        for kind, (operations, histogram) in entry["latencies"].items()
+    )
+
+
+def _files(decoded: dict[str, Any], number: dict[int, int], copy: int) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    files = np.frombuffer(decoded["file"], "<i4")
+    paths = pa.array(decoded["paths"], pa.string())
+    modules = pa.array(MODULES, pa.string()).take(pa.array(np.frombuffer(decoded["module"], "u1")))
+    columns: dict[str, Any] = {
+        "copy": np.full(decoded["rows"], copy, np.int32),
+        "process": _renumbered(decoded["process"], number),
+        "file": files,
+        "module": modules,
+        "path": paths.take(pa.array(files)),
+    }
+    schema = files_schema()
+    for field in schema:
+        if field.name not in columns:
+            columns[field.name] = _column(decoded[field.name], field)
+    return pa.table(columns, schema=schema)
+
+
+def _segments(decoded: dict[str, Any], number: dict[int, int], copy: int) -> pa.Table | None:
+    if not decoded["rows"]:
+        return None
+    import numpy as np
+    import pyarrow as pa
+
+    from leadline import _core
+
+    calls = pa.DictionaryArray.from_arrays(
+        pa.array(np.frombuffer(decoded["call"], "<i2")), pa.array(_core.traced_calls(), pa.string())
+    )
+    files = np.frombuffer(decoded["file"], "<i4")
+    schema = segments_schema()
+    columns: dict[str, Any] = {
+        "copy": np.full(decoded["rows"], copy, np.int32),
+        "process": _renumbered(decoded["process"], number),
+        "thread": np.frombuffer(decoded["thread"], "<i4"),
+        "file": pa.array(files, mask=files < 0),
+        "call": calls,
+    }
+    for field in schema:
+        if field.name not in columns:
+            columns[field.name] = _column(decoded[field.name], field)
+    return pa.table(columns, schema=schema)
+
+
+def _renumbered(places: bytes, number: dict[int, int]) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    by_place = np.array([number[place] for place in range(len(number))], np.int32)
+    return np.take(by_place, np.frombuffer(places, "<i4"))
+
+
+def _column(values: bytes, field: pa.Field) -> pa.Array:
+    """One column without copying its values; the marks of nothing become null."""
+    import numpy as np
+    import pyarrow as pa
+
+    if pa.types.is_floating(field.type):
+        numbers = np.frombuffer(values, "<f8")
+        return pa.array(numbers, mask=np.isnan(numbers))
+    integers = np.frombuffer(values, "<i8")
+    return pa.array(integers, mask=integers == NULL) if field.nullable else pa.array(integers)

@@ -1,0 +1,168 @@
+"""The two tracers behind one seam, and which of them follows a command.
+
+A program that a tracer cannot see is refused, never reported as doing no I/O.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from leadline.errors import UsageError
+from leadline.tracing.join import join_copies
+from leadline.tracing.tables import TraceTables
+
+if TYPE_CHECKING:
+    from leadline.tracing.sources.bpf import Session
+
+Via = Literal["preload", "bpf", "auto"]
+VIAS: tuple[Via, ...] = ("auto", "preload", "bpf")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which tracer, and why where it was not asked for."""
+
+    mode: Literal["preload", "bpf"]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Most bytes of segments a process may record (None: calls are only counted), and of its memory."""
+
+    segments_bytes: int | None
+    memory_bytes: int
+
+
+class Source(Protocol):
+    """One tracer while it follows one command, in one or several copies."""
+
+    def environment(self, copy: int, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The environment that a copy starts with."""
+
+    def follow(self, pid: int, copy: int) -> None:
+        """Begin with a process that waits to become the command."""
+
+    def finish(self, started_unix_ns: int) -> TraceTables:
+        """What was recorded, once every copy has ended."""
+
+
+def choose(via: Via, executable: Path) -> Choice:
+    """The tracer for a command. Raises UsageError where none can follow it."""
+    from leadline.tracing.sources.preload import cannot_follow
+
+    if via == "bpf":
+        why_not = _without_bpf()
+        if why_not:
+            raise UsageError(f"--via bpf cannot be used: {why_not}", "try --via preload")
+        return Choice("bpf")
+    unseen = cannot_follow(executable)
+    if unseen is None:
+        return Choice("preload")
+    if via == "preload":
+        raise UsageError(
+            f"--via preload cannot follow {executable}: {unseen}", "try --via bpf, which needs root"
+        )
+    why_not = _without_bpf()
+    if why_not:
+        raise UsageError(
+            f"no tracer can follow {executable}: preload not, since {unseen}; bpf not, since {why_not}",
+            "make bpf work (usually: run as root), or trace a program that is linked dynamically",
+        )
+    return Choice("bpf", f"preload cannot follow it: {unseen}")
+
+
+def _without_bpf() -> str | None:
+    from leadline.tracing.sources.bpf import unavailable
+
+    return unavailable()
+
+
+class PreloadSource:
+    """The preloaded library: each copy writes its logs into a directory of its own."""
+
+    def __init__(self, directory: Path, bounds: Bounds) -> None:
+        self._directory = directory
+        self._bounds = bounds
+        self._copies: list[int] = []
+
+    def environment(self, copy: int, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The inherited environment with what makes the loader load the library."""
+        from leadline.tracing.sources.preload import environment
+
+        logs = self._logs(copy)
+        logs.mkdir(parents=True, exist_ok=True)
+        self._copies.append(copy)
+        return environment(
+            logs,
+            segments_bytes=self._bounds.segments_bytes,
+            memory_bytes=self._bounds.memory_bytes,
+            inherited=inherited,
+        )
+
+    def follow(self, pid: int, copy: int) -> None:
+        """Nothing: the library follows by itself."""
+
+    def finish(self, started_unix_ns: int) -> TraceTables:
+        """Read every copy's logs."""
+        from leadline.tracing.sources.preload import read_logs
+
+        return join_copies(
+            [read_logs(self._logs(copy), started_unix_ns=started_unix_ns, copy=copy) for copy in self._copies]
+        )
+
+    def _logs(self, copy: int) -> Path:
+        return self._directory / f"copy-{copy}"
+
+
+class BpfSource(AbstractContextManager["BpfSource"]):
+    """Programs in the kernel: attached while this is open, gone with it."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._stack = ExitStack()
+        self._session: Session | None = None
+
+    def __enter__(self) -> BpfSource:
+        from leadline.tracing.sources.bpf import Session
+
+        session = Session(segments_bytes=self._bounds.segments_bytes, memory_bytes=self._bounds.memory_bytes)
+        self._session = self._stack.enter_context(session)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def environment(self, copy: int, inherited: Mapping[str, str]) -> dict[str, str]:
+        """As inherited, for every copy: the program is not touched."""
+        del copy
+        return dict(inherited)
+
+    def follow(self, pid: int, copy: int) -> None:
+        """Follow a process and all its descendants."""
+        assert self._session is not None, "the source is used inside its context"  # noqa: S101
+        self._session.follow(pid, copy=copy)
+
+    def finish(self, started_unix_ns: int) -> TraceTables:
+        """Read the maps in the kernel."""
+        assert self._session is not None, "the source is used inside its context"  # noqa: S101
+        return self._session.finish(started_unix_ns=started_unix_ns)
+
+
+def check_space(directory: Path, bytes_min: int) -> None:
+    """A trace that cannot be kept is refused before the command runs. Raises UsageError."""
+    try:
+        found = os.statvfs(directory)
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be used: {error.strerror}", "name another -o") from None
+    free = found.f_bavail * found.f_frsize
+    if free < bytes_min:
+        raise UsageError(
+            f"{directory} has {free >> 20} MiB left; a trace needs {bytes_min >> 20} MiB at least",
+            "free space, or name a directory elsewhere with -o",
+        )

@@ -1,0 +1,279 @@
+"""Traces in a result: Parquet tables of one trial each, in a result of the kind `trace` or beside a study's.
+
+`segments` may have millions of rows: it is written and read in row groups, never held whole unless asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from leadline.errors import ResultError, UsageError
+from leadline.store.files import sync_directory
+from leadline.store.reader import KIND_TRACE, Result
+from leadline.store.writer import ResultWriter, create_result
+from leadline.tracing.tables import (
+    ProcessRow,
+    TraceLatencyRow,
+    TraceMode,
+    TraceTables,
+    files_schema,
+    segments_schema,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PROCESSES, FILES, LATENCY, SEGMENTS = "processes", "files", "call_latency", "segments"
+TRACE_TABLES = (PROCESSES, FILES, LATENCY, SEGMENTS)
+_ROW_GROUP = 1 << 17  # segments: 7 MB of columns at once, and enough for the encodings to pay
+_NOTE = b"leadline.trace"  # of the table of processes: what is said of the trace as a whole
+
+
+@dataclass(frozen=True)
+class TraceNote:
+    """What is said of a trial's trace as a whole; as in TraceTables."""
+
+    mode: TraceMode
+    source: str = ""
+    warnings: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def write_trace(writer: ResultWriter, trial: str, tables: TraceTables) -> None:
+    """Store one trial's trace. It counts with its trial, when the journal says `trial_finished`."""
+    write_tables(writer.path, trial, tables)
+
+
+def write_tables(result: Path, trial: str, tables: TraceTables) -> None:
+    """The same for a worker, which has the result's directory and not its journal."""
+    note = {
+        "mode": tables.mode,
+        "source": tables.source,
+        "warnings": list(tables.warnings),
+        "extra": tables.extra,
+    }
+    processes = _rows_table(tables.processes, ProcessRow, trial)
+    processes = processes.replace_schema_metadata({_NOTE: json.dumps(note).encode()})
+    parts: list[tuple[str, pa.Table]] = [(LATENCY, _rows_table(tables.latency, TraceLatencyRow, trial))]
+    if tables.segments is not None:
+        parts.append((SEGMENTS, _with_trial(tables.segments.select(segments_schema().names), trial)))
+    parts += [(FILES, _with_trial(tables.files.cast(files_schema()), trial)), (PROCESSES, processes)]
+    for table, content in parts:
+        _write_table(result / table, trial, content)
+
+
+def create_trace_result(
+    path: Path,
+    tables: Mapping[str, TraceTables],
+    *,
+    title: str,
+    details: Mapping[str, Any],
+    now_ns: Callable[[], int],
+) -> None:
+    """Make a result of the kind `trace` from the traces of its trials; whole or not at all.
+
+    `details` go into the manifest: `created`, `version`, `command` (a list, where one was run), `host`. What
+    a trial's tables know beyond rows is in their `extra`: `wall_s`, the run time in seconds, and `copies`,
+    one object a copy (`copy`, `wall_s`, `end`, `status`, `cpu_user_ns`, `cpu_system_ns`, `memory_bytes_max`).
+    """
+    manifest = {"kind": KIND_TRACE, "id": secrets.token_hex(4), "title": title, **details}
+    writer = create_result(path, manifest, now_ns)
+    try:
+        for trial, content in tables.items():
+            write_trace(writer, trial, content)
+            writer.journal("trial_finished", trial=trial)
+        writer.journal("traced", trials=list(tables))
+    except OSError as error:
+        shutil.rmtree(path, ignore_errors=True)
+        raise UsageError(
+            f"the trace cannot be stored in {path}: {error.strerror}",
+            "free space, or name a directory elsewhere with -o",
+        ) from None
+    finally:
+        writer.close()
+
+
+def traced_trials(result: Result) -> tuple[str, ...]:
+    """The finished trials that have a trace, in order."""
+    return tuple(t for t in sorted(result.finished) if _file(result, PROCESSES, t).is_file())
+
+
+def read_trace(result: Result, trial: str | None = None) -> TraceTables:
+    """One trial's trace, segments included; the first trial's where none is named. Raises ResultError."""
+    name = _trial(result, trial)
+    note = read_note(result, name)
+    segments = None
+    if _file(result, SEGMENTS, name).is_file():
+        segments = _read(result, SEGMENTS, name).select(segments_schema().names).cast(segments_schema())
+    return TraceTables(
+        mode=note.mode,
+        processes=read_processes(result, name),
+        files=read_files(result, name),
+        latency=cast("tuple[TraceLatencyRow, ...]", _read_rows(result, LATENCY, name, TraceLatencyRow)),
+        segments=segments,
+        source=note.source,
+        warnings=note.warnings,
+        extra=note.extra,
+    )
+
+
+def read_trace_without_segments(result: Result, trial: str | None = None) -> TraceTables:
+    """The same for reports, which take the segments through `segment_batches`."""
+    name = _trial(result, trial)
+    note = read_note(result, name)
+    latency = cast("tuple[TraceLatencyRow, ...]", _read_rows(result, LATENCY, name, TraceLatencyRow))
+    processes, files = read_processes(result, name), read_files(result, name)
+    return TraceTables(
+        note.mode, processes, files, latency, None, note.source, note.warnings, extra=note.extra
+    )
+
+
+def read_note(result: Result, trial: str) -> TraceNote:
+    """What was said of a trial's trace as a whole."""
+    metadata = _schema_of(result, PROCESSES, trial).metadata or {}
+    try:
+        note = json.loads(metadata[_NOTE])
+        return TraceNote(note["mode"], note["source"], tuple(note["warnings"]), note["extra"])
+    except (KeyError, ValueError, TypeError):
+        raise _damaged(result, PROCESSES, trial, "it does not say where it comes from") from None
+
+
+def read_processes(result: Result, trial: str) -> tuple[ProcessRow, ...]:
+    """The process images of a trial."""
+    return cast("tuple[ProcessRow, ...]", _read_rows(result, PROCESSES, trial, ProcessRow))
+
+
+def read_files(result: Result, trial: str) -> pa.Table:
+    """Table `files` of a trial; a column that an older version did not write is null."""
+    import pyarrow as pa
+
+    table = _read(result, FILES, trial)
+    wanted = files_schema()
+    columns = [
+        table.column(item.name).cast(item.type)
+        if item.name in table.column_names
+        else pa.nulls(table.num_rows, item.type)
+        for item in wanted
+    ]
+    return pa.table(columns, schema=wanted)
+
+
+def has_segments(result: Result, trial: str) -> bool:
+    """Whether every call of a trial was recorded, not only counted."""
+    return _file(result, SEGMENTS, trial).is_file()
+
+
+def segment_batches(result: Result, trial: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The segments of a trial in the order stored, a bounded number at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(_file(result, SEGMENTS, trial)) as file:
+            yield from file.iter_batches(batch_size=_ROW_GROUP, columns=list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(result, SEGMENTS, trial, str(error)) from None
+
+
+def check_trace(result: Result, trial: str) -> None:
+    """Read every table of a trial's trace, segments by batches. Raises ResultError where one is damaged."""
+    read_trace_without_segments(result, trial)
+    if has_segments(result, trial):
+        for _ in segment_batches(result, trial, segments_schema().names):
+            pass
+
+
+def _trial(result: Result, trial: str | None) -> str:
+    known = traced_trials(result)
+    if trial is None and known:
+        return known[0]
+    if trial is None or trial not in known:
+        what = f"the trial {trial} of {result.path}" if trial else str(result.path)
+        raise ResultError(f"{what} has no trace", "trace a command with: leadline trace -- COMMAND")
+    return trial
+
+
+def _file(result: Result, table: str, trial: str) -> Path:
+    return result.path / table / f"{trial}.parquet"
+
+
+def _read(result: Result, table: str, trial: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(_file(result, table, trial)).read()
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(result, table, trial, str(error)) from None
+
+
+def _schema_of(result: Result, table: str, trial: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(_file(result, table, trial))
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(result, table, trial, str(error)) from None
+
+
+def _damaged(result: Result, table: str, trial: str, why: str) -> ResultError:
+    first = why.splitlines()[0] if why else "unreadable"
+    return ResultError(
+        f"the table `{table}` of trial {trial} in {result.path} is damaged: {first}",
+        "restore the file from a copy, or trace the command again",
+    )
+
+
+def _read_rows(result: Result, table: str, trial: str, row_type: type[Any]) -> tuple[Any, ...]:
+    columns = _read(result, table, trial).to_pydict()
+    names = [item.name for item in fields(row_type)]
+    length = len(next(iter(columns.values()), []))
+    absent = [None] * length
+    return tuple(row_type(*values) for values in zip(*(columns.get(n, absent) for n in names), strict=True))
+
+
+def _rows_table(rows: Sequence[Any], row_type: type[Any], trial: str) -> Any:
+    import pyarrow as pa
+
+    types = {"int": pa.int64(), "str": pa.string(), "bytes": pa.binary(), "TraceMode": pa.string()}
+    schema = pa.schema(
+        [pa.field(f.name, types[str(f.type).removesuffix(" | None")]) for f in fields(row_type)]
+    )
+    columns = {item.name: [getattr(row, item.name) for row in rows] for item in schema}
+    return _with_trial(pa.table(columns, schema=schema), trial)
+
+
+def _with_trial(table: Any, trial: str) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    codes = pa.array(np.zeros(table.num_rows, np.int32))
+    column = pa.DictionaryArray.from_arrays(codes, pa.array([trial], pa.string()))
+    return table.add_column(0, "trial", column)
+
+
+def _write_table(directory: Path, trial: str, table: Any) -> None:
+    """As `files.write_whole`, without holding the encoded file in memory."""
+    import pyarrow.parquet as pq
+
+    directory.mkdir(exist_ok=True)
+    path = directory / f"{trial}.parquet"
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            pq.write_table(table, file, compression="zstd", row_group_size=_ROW_GROUP)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    partial.replace(path)
+    sync_directory(directory)

@@ -1,0 +1,1 @@
+"""The validity codes: the catalogue, and the rules that fire them."""

@@ -1,0 +1,39 @@
+"""The closed list of validity codes, read from its data file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from leadline.verdict.model import Code, State
+
+
+@dataclass(frozen=True)
+class CodeKind:
+    """One entry of `codes.yaml`."""
+
+    code: str
+    state: State
+    title: str
+    means: str
+    remedy: str
+    worse: State | None = None
+    thresholds: dict[str, float] = field(default_factory=dict)
+    since: str | None = None
+
+    def fire(self, evidence: str, *, worse: bool = False) -> Code:
+        """This code with what was seen; `worse` for its second threshold."""
+        state = self.worse if worse and self.worse else self.state
+        return Code(self.code, state, self.title, evidence, self.remedy)
+
+
+@cache
+def catalogue() -> dict[str, CodeKind]:
+    """Every code by its name."""
+    from ruamel.yaml import YAML
+
+    text = resources.files("leadline.verdict.codes").joinpath("codes.yaml").read_text(encoding="utf-8")
+    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
+    return {name: CodeKind(code=name, **entry) for name, entry in entries.items()}

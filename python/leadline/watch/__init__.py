@@ -1,0 +1,1 @@
+"""What goes on on a mount in production: collected, stored, judged, shown."""

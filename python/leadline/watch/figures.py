@@ -1,0 +1,346 @@
+"""From what was seen of a mount to rates, sizes and shares: pure functions, no judgement.
+
+A figure that could not be seen is None, and `not_seen` says why.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from leadline.watch.store import Seen, SeenProcess
+
+# Calls of the table `files` that neither read nor write.
+_METADATA = (
+    *("OPENS", "STATS", "RENAME_SOURCES", "unlinks", "mkdirs", "rmdirs", "readdirs", "links"),
+    *("truncates", "allocates", "closes"),
+)
+_SYNCS = ("FSYNCS", "FDSYNCS")
+
+
+@dataclass
+class Work:
+    """Calls on the mount: counts, bytes and seconds in them, all as sums."""
+
+    reads: float = 0
+    writes: float = 0
+    bytes_read: float = 0
+    bytes_written: float = 0
+    consecutive_reads: float = 0
+    consecutive_writes: float = 0
+    metadata: float = 0
+    syncs: float = 0
+    read_s: float = 0
+    write_s: float = 0
+    metadata_s: float = 0
+
+    def add(self, other: Work) -> None:
+        """The sum of both."""
+        for item in fields(self):
+            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
+
+
+@dataclass(frozen=True)
+class ProcessWork:
+    """One process and its work; `everywhere` is true where its calls elsewhere are in the figures too."""
+
+    seen: SeenProcess
+    work: Work | None
+    everywhere: bool
+
+
+@dataclass(frozen=True)
+class WatchFacts:
+    """What rules and reports look at: `values` by name (docs/watch.md), the processes, what was not seen."""
+
+    values: Mapping[str, float | str | None]
+    processes: tuple[ProcessWork, ...]
+    source: str
+    not_seen: Mapping[str, str] = field(default_factory=dict)
+
+
+def watch_facts(seen: Seen) -> WatchFacts:
+    """All figures of a watch."""
+    not_seen: dict[str, str] = {}
+    processes, work, source = _work(seen, not_seen)
+    values: dict[str, float | str | None] = {
+        "elapsed_s": seen.elapsed_s,
+        "users": float(len(processes)),
+        "traced": float(seen.calls is not None),
+    }
+    values |= _rates(work, seen.elapsed_s)
+    values |= _client(seen, not_seen)
+    values |= _wire(seen, not_seen)
+    values |= _cluster(seen, not_seen)
+    values |= _host(seen)
+    if seen.unseen:
+        not_seen["processes"] = (
+            f"{seen.unseen} processes that may not be looked into; root may look into most"
+        )
+    return WatchFacts(values, processes, source, not_seen)
+
+
+def _work(seen: Seen, not_seen: dict[str, str]) -> tuple[tuple[ProcessWork, ...], Work | None, str]:
+    """Work by process and in all, from the best source that there is."""
+    if seen.calls is not None:
+        by_pid = _traced(seen)
+        total = Work()
+        for work in by_pid.values():
+            total.add(work)
+        known = {process.pid: process for process in seen.processes}
+        rows = [ProcessWork(_named(pid, known, seen), work, everywhere=False) for pid, work in by_pid.items()]
+        silent = [
+            ProcessWork(process, Work(), everywhere=False)
+            for process in seen.processes
+            if process.pid not in by_pid
+        ]
+        _losses(seen, not_seen)
+        return _busiest_first([*rows, *silent]), total, "calls on the mount, by the tracer in the kernel"
+    not_seen["calls"] = f"each call on the mount: {seen.calls_reason}"
+    rows = [ProcessWork(process, _of_process(process), everywhere=True) for process in seen.processes]
+    total_of_client = _client_work(seen)
+    source = "the client daemon's own counters" if total_of_client is not None else ""
+    return _busiest_first(rows), total_of_client, source
+
+
+def _busiest_first(rows: Iterable[ProcessWork]) -> tuple[ProcessWork, ...]:
+    def weight(row: ProcessWork) -> tuple[float, float]:
+        work = row.work or Work()
+        return (work.bytes_read + work.bytes_written, work.metadata)
+
+    return tuple(sorted(rows, key=weight, reverse=True))
+
+
+def _losses(seen: Seen, not_seen: dict[str, str]) -> None:
+    assert seen.calls is not None  # noqa: S101 - for the type checker
+    if seen.calls.warnings:
+        not_seen["lost"] = "; ".join(seen.calls.warnings)
+
+
+def _named(pid: int, known: Mapping[int, SeenProcess], seen: Seen) -> SeenProcess:
+    """A process that was seen, or one that a seen process started."""
+    if pid in known:
+        return known[pid]
+    assert seen.calls is not None  # noqa: S101 - for the type checker
+    name = next((row.executable for row in seen.calls.processes if row.pid == pid and row.executable), "?")
+    return SeenProcess(pid, name.rpartition("/")[2], "", 0, "", (), None, 0)
+
+
+def _traced(seen: Seen) -> dict[int, Work]:
+    """Work on the mount by process, from the table `files`."""
+    assert seen.calls is not None  # noqa: S101 - for the type checker
+    pids = {(row.copy, row.process): row.pid for row in seen.calls.processes}
+    inside = seen.mount_point.rstrip("/") + "/"
+    wanted = (
+        *("READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN", "CONSEC_READS", "CONSEC_WRITES"),
+        *_METADATA,
+        *_SYNCS,
+        "F_READ_TIME",
+        "F_WRITE_TIME",
+        "F_META_TIME",
+    )
+    found: dict[int, Work] = {}
+    for row in seen.calls.files.select(["copy", "process", "path", *wanted]).to_pylist():
+        path = row["path"] or ""
+        pid = pids.get((row["copy"], row["process"]))
+        if pid is None or not (path == seen.mount_point or path.startswith(inside)):
+            continue
+        one = {name: row[name] or 0 for name in wanted}
+        found.setdefault(pid, Work()).add(
+            Work(
+                reads=one["READS"],
+                writes=one["WRITES"],
+                bytes_read=one["BYTES_READ"],
+                bytes_written=one["BYTES_WRITTEN"],
+                consecutive_reads=one["CONSEC_READS"],
+                consecutive_writes=one["CONSEC_WRITES"],
+                metadata=sum(one[name] for name in _METADATA),
+                syncs=sum(one[name] for name in _SYNCS),
+                read_s=one["F_READ_TIME"],
+                write_s=one["F_WRITE_TIME"],
+                metadata_s=one["F_META_TIME"],
+            )
+        )
+    return found
+
+
+def _of_process(process: SeenProcess) -> Work | None:
+    """What /proc/PID/io says, of all its calls."""
+    if process.moved is None:
+        return None
+    moved = process.moved
+    return Work(
+        reads=moved.get("syscr", 0),
+        writes=moved.get("syscw", 0),
+        bytes_read=moved.get("rchar", 0),
+        bytes_written=moved.get("wchar", 0),
+    )
+
+
+def _client_work(seen: Seen) -> Work | None:
+    """What ceph-fuse says that it was asked for; requests of its own cache are not metadata to it."""
+    if seen.client is None:
+        return None
+
+    def average(name: str) -> tuple[float, float]:
+        first, last = (_get(dump, "client", name) for dump in seen.client or ())
+        if not isinstance(first, Mapping) or not isinstance(last, Mapping):
+            return 0.0, 0.0
+        return last["avgcount"] - first["avgcount"], last["sum"] - first["sum"]
+
+    reads, read_s = average("rdlat")
+    writes, write_s = average("wrlat")
+    metadata, metadata_s = average("lat")
+    syncs, sync_s = average("fsync")
+    change = seen.change
+    return Work(
+        reads=reads,
+        writes=writes,
+        bytes_read=change.get("client_read_bytes") or 0,
+        bytes_written=change.get("client_written_bytes") or 0,
+        metadata=metadata,
+        syncs=syncs,
+        read_s=read_s,
+        write_s=write_s,
+        metadata_s=metadata_s + sync_s,
+    )
+
+
+def _get(dump: Mapping[str, Any], section: str, name: str) -> Any:
+    return (dump.get(section) or {}).get(name)
+
+
+def _rates(work: Work | None, elapsed_s: float) -> dict[str, float | str | None]:
+    names = (
+        *("reads_per_s", "writes_per_s", "metadata_per_s", "syncs_per_s", "read_bytes_per_s"),
+        *("written_bytes_per_s", "mean_read_bytes", "mean_write_bytes", "consecutive_read_share"),
+        *("consecutive_write_share", "read_share", "write_share", "metadata_share", "in_calls"),
+        *("mean_read_s", "mean_write_s", "mean_metadata_s"),
+    )
+    if work is None or elapsed_s <= 0:
+        return dict.fromkeys(names)
+    total_s = work.read_s + work.write_s + work.metadata_s
+    return {
+        "reads_per_s": work.reads / elapsed_s,
+        "writes_per_s": work.writes / elapsed_s,
+        "metadata_per_s": work.metadata / elapsed_s,
+        "syncs_per_s": work.syncs / elapsed_s,
+        "read_bytes_per_s": work.bytes_read / elapsed_s,
+        "written_bytes_per_s": work.bytes_written / elapsed_s,
+        "mean_read_bytes": _over(work.bytes_read, work.reads),
+        "mean_write_bytes": _over(work.bytes_written, work.writes),
+        "consecutive_read_share": _over(work.consecutive_reads, work.reads),
+        "consecutive_write_share": _over(work.consecutive_writes, work.writes),
+        "read_share": _over(work.read_s, total_s),
+        "write_share": _over(work.write_s, total_s),
+        "metadata_share": _over(work.metadata_s, total_s),
+        "in_calls": total_s / elapsed_s,
+        "mean_read_s": _over(work.read_s, work.reads),
+        "mean_write_s": _over(work.write_s, work.writes),
+        "mean_metadata_s": _over(work.metadata_s, work.metadata),
+    }
+
+
+def _over(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _client(seen: Seen, not_seen: dict[str, str]) -> dict[str, float | str | None]:
+    """The client daemon: CPU by thread, cache, what is in flight, latencies of what it waited for."""
+    if seen.client is None:
+        not_seen["client"] = f"the client's own counters: {seen.client_reason}"
+    threads: dict[str, list[float]] = {}
+    for _, source, subject, metric, value, _ in seen.samples:
+        if source == "client" and metric == "cpu" and "/" in subject:
+            threads.setdefault(subject.rpartition("/")[2], []).append(value)
+    looks = max((len(values) for values in threads.values()), default=0)
+    loads = {name: sum(values) / looks for name, values in threads.items()}
+    busiest = max(loads, key=lambda name: loads[name], default=None)
+    asked, cached = seen.change.get("client_read_bytes"), seen.change.get("client_cached_bytes")
+    cpu_ns = seen.change.get("client_cpu_ns")
+    return {
+        "client_thread": busiest,
+        "client_thread_share": None if busiest is None else loads[busiest],
+        "client_cores": None if cpu_ns is None else cpu_ns / 1e9 / seen.elapsed_s,
+        "client_cached_share": None if asked is None or cached is None else _over(cached, asked),
+        "client_in_flight": _mean(seen, "client", "operations_in_flight"),
+        "client_laggy": _peak(seen, "client", "operations_laggy"),
+        "client_metadata_ms": _mean(seen, "client", "metadata_latency"),
+        "client_operations_per_s": _sum(
+            _mean(seen, "client", "operations_read"), _mean(seen, "client", "operations_written")
+        ),
+    }
+
+
+def _sum(*values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _series(seen: Seen, source: str, metric: str) -> list[float]:
+    return [value for _, its, _, name, value, _ in seen.samples if its == source and name == metric]
+
+
+def _mean(seen: Seen, source: str, metric: str) -> float | None:
+    values = _series(seen, source, metric)
+    return statistics.fmean(values) if values else None
+
+
+def _peak(seen: Seen, source: str, metric: str) -> float | None:
+    return max(_series(seen, source, metric), default=None)
+
+
+def _wire(seen: Seen, not_seen: dict[str, str]) -> dict[str, float | str | None]:
+    found: dict[str, float | str | None] = {}
+    for name in ("sent", "received"):
+        amount = seen.change.get(f"wire_{name}_bytes")
+        found[f"wire_{name}_bytes_per_s"] = None if amount is None else amount / seen.elapsed_s
+    if found["wire_sent_bytes_per_s"] is None:
+        not_seen["wire"] = (
+            f"bytes on the wire: {seen.change['reasons'].get('wire_sent_bytes', 'not observable')}"
+        )
+    limit = seen.change.get("wire_limit_bytes_per_s")
+    busiest = max((value for value in found.values() if isinstance(value, float)), default=None)
+    found["wire_limit_bytes_per_s"] = None if limit is None else float(limit)
+    found["wire_used_share"] = None if limit is None or busiest is None else busiest / limit
+    return found
+
+
+def _cluster(seen: Seen, not_seen: dict[str, str]) -> dict[str, float | str | None]:
+    state: Mapping[str, Any] | None = seen.change.get("state_end")
+    if state is None and seen.access.startswith("ceph"):
+        not_seen["cluster"] = f"the cluster: {seen.change['reasons'].get('state', 'not observable')}"
+    commits: dict[str, list[float]] = {}
+    for _, source, subject, metric, value, _ in seen.samples:
+        if source == "ceph" and metric == "commit_latency" and subject.startswith("osd."):
+            commits.setdefault(subject, []).append(value)
+    means = {name: statistics.fmean(values) for name, values in commits.items()}
+    slowest = max(means, key=lambda name: means[name], default=None)
+    rounds = [round_ for round_ in zip(*commits.values(), strict=False) if max(round_) > 0]
+    names = list(commits)
+    led = sum(slowest == names[max(range(len(names)), key=round_.__getitem__)] for round_ in rounds)
+    return {
+        "health": None if state is None else str(state["health"]),
+        "checks": None if state is None else "; ".join(state["checks"].values()),
+        "not_clean_groups": _peak(seen, "ceph", "pgs_not_clean"),
+        "scrubbing_groups": _peak(seen, "ceph", "pgs_scrubbing"),
+        "slow_ops": _peak(seen, "ceph", "slow_ops"),
+        "recovering": None if state is None else float(bool(state["recovering"])),
+        "used_share": None if state is None else state["used_share"],
+        "nearfull_share": None if state is None else state["nearfull_share"],
+        "slowest_osd": slowest,
+        "slowest_osd_ms": None if slowest is None else means[slowest],
+        "median_osd_ms": statistics.median(means.values()) if means else None,
+        "osds_seen": float(len(means)),
+        "osd_looks": float(len(rounds)),
+        "slowest_osd_share": led / len(rounds) if rounds else None,
+    }
+
+
+def _host(seen: Seen) -> dict[str, float | str | None]:
+    return {
+        "cpu_busy_share": seen.change.get("cpu_busy_share"),
+        "cpu_steal_share": seen.change.get("cpu_steal_share"),
+    }

@@ -1,0 +1,192 @@
+"""Looks on while others use a mount: collects for a while, writes nothing there and adds no load of its own.
+
+What is collected is judged by `verdict.watch`. Stops early where it is asked to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from leadline.errors import UsageError
+from leadline.observe.ceph.client import NotObservableError, ask_socket
+from leadline.observe.client import Observer
+from leadline.observe.model import Sample, delta
+from leadline.observe.mounts.mountinfo import Mount, read_mounts
+from leadline.observe.mounts.users import User, Users, io_of, users_of
+from leadline.study.target import TargetFacts
+from leadline.watch.store import Seen, SeenProcess
+
+if TYPE_CHECKING:
+    from leadline.tracing.sources.bpf import Session
+
+_LOOK_S = 1.0
+_TARGET = "mount"
+_TRACER_BYTES = 64 << 20
+_SOCKET_DEADLINE_S = 2.0
+
+
+@dataclass
+class _Process:
+    """A process as it was met first and seen last."""
+
+    user: User
+    first: Mapping[str, int] | None
+    last: Mapping[str, int] | None
+    positions: dict[tuple[int, str], int] = field(default_factory=dict)
+    advanced_bytes: int = 0
+
+    def seen(self) -> SeenProcess:
+        """Plain values."""
+        moved = None
+        if self.first is not None and self.last is not None:
+            moved = {name: self.last[name] - value for name, value in self.first.items() if name in self.last}
+        files = self.user.files
+        return SeenProcess(
+            pid=self.user.pid,
+            name=self.user.name,
+            account=self.user.account,
+            open_files=len(files),
+            example=files[0].path if files else "",
+            uses=self.user.uses,
+            moved=moved,
+            advanced_bytes=self.advanced_bytes,
+        )
+
+
+def watch(
+    path: str,
+    facts: TargetFacts,
+    mount: Mount,
+    duration_s: float,
+    *,
+    stop: Callable[[], bool],
+    progress: Callable[[float, int], None],
+    use_bpf: bool = True,
+) -> Seen:
+    """Look on for `duration_s`, or until `stop`; `progress` is told the seconds so far and the users seen.
+
+    Raises ObserverError where the observers cannot be started.
+    """
+    observer = Observer({_TARGET: facts})
+    started_unix_ns = time.time_ns()
+    with ExitStack() as stack:
+        session, reason = _tracer(stack, use_bpf)
+        observer.start()
+        stack.callback(observer.stop)
+        crowd = _Crowd(mount, facts, session)
+        client_before, client_reason = _client(facts)
+        before = observer.mark("watch:start", _TARGET, None)
+        samples: list[Sample] = []
+        begun = time.monotonic()
+        for elapsed_s in _ticks(begun, duration_s, stop):
+            crowd.look()
+            samples += observer.drain()
+            progress(elapsed_s, len(crowd.processes))
+        crowd.look()
+        elapsed_s = time.monotonic() - begun
+        after = observer.mark("watch:end", _TARGET, None)
+        client_after, _ = _client(facts)
+        samples += observer.drain()
+        calls = None if session is None else session.finish(started_unix_ns=started_unix_ns)
+    both = None if client_before is None or client_after is None else (client_before, client_after)
+    return Seen(
+        path=path,
+        words=facts.words,
+        access=facts.access,
+        mount_point=mount.mount_point,
+        elapsed_s=elapsed_s,
+        change=delta(before, after).as_json(),
+        samples=tuple((it.t_ns, it.source, it.subject, it.metric, it.value, it.unit) for it in samples),
+        processes=tuple(process.seen() for process in crowd.processes.values()),
+        unseen=crowd.unseen,
+        calls=calls,
+        calls_reason=crowd.refused or reason,
+        client=both,
+        client_reason=client_reason,
+    )
+
+
+def _ticks(begun: float, duration_s: float, stop: Callable[[], bool]) -> Iterator[float]:
+    """The seconds gone, about once a second, until the time is over or `stop` says so."""
+    due = begun
+    while (now := time.monotonic()) - begun < duration_s and not stop():
+        if now >= due:
+            due += _LOOK_S
+            yield now - begun
+        time.sleep(min(0.1, max(0.0, begun + duration_s - now)))
+
+
+def _tracer(stack: ExitStack, wanted: bool) -> tuple[Session | None, str]:
+    from leadline.tracing.sources.bpf import Session, unavailable
+
+    if not wanted:
+        return None, "the tracer in the kernel was not to be used"
+    why = unavailable()
+    if why is not None:
+        return None, why
+    session: AbstractContextManager[Session] = Session(segments_bytes=None, memory_bytes=_TRACER_BYTES)
+    try:
+        return stack.enter_context(session), ""
+    except UsageError as error:
+        return None, error.message
+
+
+def _client(facts: TargetFacts) -> tuple[Mapping[str, Any] | None, str]:
+    """The client daemon's perf dump, or why there is none."""
+    if facts.ceph is None:
+        return None, "the mount has no client daemon of Ceph"
+    if facts.ceph.client_socket is None:
+        kernel = facts.access == "ceph-kernel"
+        return None, "the kernel client has no admin socket" if kernel else "its admin socket is not seen"
+    try:
+        return ask_socket(facts.ceph.client_socket, "perf dump", _SOCKET_DEADLINE_S), ""
+    except NotObservableError as error:
+        return None, str(error)
+
+
+class _Crowd:
+    """The processes that use the mount, as they come and go; each is handed to the tracer once."""
+
+    def __init__(self, mount: Mount, facts: TargetFacts, session: Session | None) -> None:
+        self._mount, self._session = mount, session
+        self._mounts = read_mounts()
+        daemon = None if facts.ceph is None else facts.ceph.client_pid
+        self._without = frozenset({daemon} if daemon is not None else ())
+        self.processes: dict[int, _Process] = {}
+        self.unseen = 0
+        self.refused = ""
+
+    def look(self) -> None:
+        found: Users = users_of(self._mount, self._mounts, without=self._without)
+        self.unseen = max(self.unseen, found.unseen)
+        for user in found.users:
+            self._meet(user)
+        for pid, process in self.processes.items():
+            process.last = io_of(pid) or process.last
+
+    def _meet(self, user: User) -> None:
+        known = self.processes.get(user.pid)
+        if known is None:
+            now = io_of(user.pid)
+            known = self.processes[user.pid] = _Process(user, now, now)
+            self._follow(user.pid)
+        for file in user.files:
+            if file.position is None:
+                continue
+            key = (file.descriptor, file.path)
+            known.advanced_bytes += max(file.position - known.positions.get(key, file.position), 0)
+            known.positions[key] = file.position
+
+    def _follow(self, pid: int) -> None:
+        if self._session is None or self.refused:
+            return
+        try:
+            with contextlib.suppress(ProcessLookupError):
+                self._session.attach(pid)
+        except UsageError as error:
+            self.refused = error.message

@@ -1,0 +1,1 @@
+"""What a media platform noted of its own workflows: read, stored, judged."""

@@ -1,0 +1,50 @@
+"""A result of the kind `workflows`: what a media platform noted of its own operations, as plain JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import ResultError
+from leadline.store.files import write_whole
+from leadline.store.reader import KIND_WORKFLOWS, Result
+from leadline.store.writer import create_result
+from leadline.workflows.reading import Operation, Workflow
+
+WORKFLOWS = "workflows.json"
+FORMAT = "leadline.workflows/1"
+
+
+def write_workflows(
+    path: Path, workflows: Sequence[Workflow], details: Mapping[str, Any], now_ns: Callable[[], int]
+) -> None:
+    """Make the result directory. Raises UsageError where it exists."""
+    data = json.dumps({"format": FORMAT, "workflows": [asdict(one) for one in workflows]}, indent=1).encode()
+    digest = hashlib.sha256(data).hexdigest()
+    manifest = {"kind": KIND_WORKFLOWS, "id": digest[:8], "sha256": digest, **details}
+    writer = create_result(path, manifest, now_ns)
+    try:
+        write_whole(path / WORKFLOWS, data)
+        writer.journal("imported", kind=KIND_WORKFLOWS, sha256=digest)
+    finally:
+        writer.close()
+
+
+def read_stored_workflows(result: Result) -> tuple[Workflow, ...]:
+    """The workflows of a result; ResultError when the file is not the one that was imported."""
+    file = result.path / WORKFLOWS
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ResultError(f"{file} cannot be read: {error.strerror}", "import the workflows again") from None
+    if hashlib.sha256(data).hexdigest() != result.manifest.get("sha256"):
+        raise ResultError(f"{file} was changed after the import", "import the workflows again")
+    found = json.loads(data)["workflows"]
+    return tuple(
+        Workflow(**{**one, "operations": tuple(Operation(**operation) for operation in one["operations"])})
+        for one in found
+    )

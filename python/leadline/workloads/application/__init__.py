@@ -1,0 +1,1 @@
+"""An unchanged program as a work, copies of it at once."""

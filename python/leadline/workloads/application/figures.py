@@ -1,0 +1,159 @@
+"""An application's trial in figures: what each copy took and moved, and where its time went.
+
+Times are seconds, sizes bytes. What a trace alone can tell is None without one, and `reasons` says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from leadline.store.tables import TrialRow
+from leadline.tracing.figures import copy_seconds, shares, speeds, wall_seconds
+from leadline.tracing.tables import TraceTables
+
+KINDS = ("read", "write", "sync", "meta")
+_SMALL = "less than the process that started it, which is counted with it"
+MOVING = ("read", "write", "sync")
+NOT_TRACED = "the program's I/O was not traced"
+
+
+@dataclass(frozen=True)
+class CopyTrace:
+    """What a trace says of one copy: seconds in calls by kind, over all its processes, and bytes of files.
+
+    `perf_by_slowest` is bytes per second over the I/O time of the slowest process, which is what Darshan
+    estimates at the POSIX layer. `share` is each kind's part of the run time.
+    """
+
+    seconds: Mapping[str, float]
+    share: Mapping[str, float]
+    bytes_read: int
+    bytes_written: int
+    perf_by_slowest: float | None
+
+
+@dataclass(frozen=True)
+class CopyFigures:
+    """One copy of one trial. Without a trace, bytes are those of all read and write calls, pipes included."""
+
+    copy: int
+    run_time_s: float
+    cpu_s: float
+    memory_max_bytes: int | None
+    bytes_read: float | None
+    bytes_written: float | None
+    trace: CopyTrace | None
+
+    @property
+    def transferred(self) -> float | None:
+        """Bytes both ways."""
+        known = self.bytes_read is not None and self.bytes_written is not None
+        return (self.bytes_read or 0) + (self.bytes_written or 0) if known else None
+
+
+def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
+    """What a trial's trace says of each copy; copies whose time in I/O it does not know are left out.
+
+    Shares are of the copy's run time, as long as its processes together do not live longer: then of theirs.
+    """
+    import pyarrow.compute as pc
+
+    found, run_s = {}, copy_seconds(tables)
+    for part in shares(tables, wall_seconds(tables)).copies:
+        if part.copy is None or part.read is None or part.write is None or part.meta is None:
+            continue
+        own = replace(
+            tables,
+            processes=tuple(row for row in tables.processes if row.copy == part.copy),
+            files=tables.files.filter(pc.equal(tables.files["copy"], part.copy)),
+            extra={},
+        )
+        speed = speeds(own, None)
+        spent = {kind: part.seconds.get(kind) or 0.0 for kind in KINDS}
+        base_s = max(part.base_s, run_s.get(part.copy, 0.0), 1e-9)
+        found[part.copy] = CopyTrace(
+            spent,
+            {kind: seconds / base_s for kind, seconds in spent.items()},
+            speed.bytes_read,
+            speed.bytes_written,
+            speed.agg_perf_by_slowest,
+        )
+    return found
+
+
+def account_of(trial: TrialRow) -> list[dict[str, Any]]:
+    """What the worker wrote down of each copy; empty for a trial of another kind."""
+    found = json.loads(trial.summary).get("copies")
+    return [dict(copy) for copy in found] if isinstance(found, list) else []
+
+
+def copies_of(trial: TrialRow, traces: Mapping[int, CopyTrace]) -> tuple[CopyFigures, ...]:
+    """Every copy's figures; `traces` by copy, empty where the trial was not traced."""
+    return tuple(_figures(copy, traces.get(int(copy["copy"]))) for copy in account_of(trial))
+
+
+def _figures(account: Mapping[str, Any], trace: CopyTrace | None) -> CopyFigures:
+    read, written = account.get("read_bytes"), account.get("write_bytes")
+    return CopyFigures(
+        copy=int(account["copy"]),
+        run_time_s=account["wall_ns"] / 1e9,
+        cpu_s=(account["cpu_user_ns"] + account["cpu_system_ns"]) / 1e9,
+        memory_max_bytes=account["memory_max_bytes"],
+        bytes_read=trace.bytes_read if trace else read,
+        bytes_written=trace.bytes_written if trace else written,
+        trace=trace,
+    )
+
+
+def application_metrics(copies: Sequence[CopyFigures]) -> tuple[dict[str, float], dict[str, str]]:
+    """Metrics of a trial, each the mean over its copies but for `run_time_slowest`; reasons for the rest."""
+    values: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    if not copies:
+        return values, {"run_time": "no copy ended"}
+    values["run_time"] = _mean([copy.run_time_s for copy in copies])
+    values["run_time_slowest"] = max(copy.run_time_s for copy in copies)
+    values["cpu_time"] = _mean([copy.cpu_s for copy in copies])
+    _add(values, reasons, "memory_max", [copy.memory_max_bytes for copy in copies], _SMALL)
+    _add(values, reasons, "bytes_read", [copy.bytes_read for copy in copies], "not readable from /proc")
+    _add(values, reasons, "bytes_written", [copy.bytes_written for copy in copies], "not readable from /proc")
+    wall = [None if c.transferred is None else c.transferred / c.run_time_s for c in copies if c.run_time_s]
+    _add(values, reasons, "wall_throughput", wall, "not readable from /proc")
+    speeds = [copy.trace.perf_by_slowest if copy.trace else None for copy in copies]
+    why = "no time was spent in I/O" if all(copy.trace for copy in copies) else NOT_TRACED
+    _add(values, reasons, "agg_perf_by_slowest", speeds, why)
+    for kind in KINDS:
+        shares = [copy.trace.share[kind] if copy.trace else None for copy in copies]
+        _add(values, reasons, f"{kind}_share", shares, NOT_TRACED)
+    rest = [compute_share(copy.trace) if copy.trace else None for copy in copies]
+    _add(values, reasons, "compute_share", rest, NOT_TRACED)
+    both = [moving_s(copy.trace) if copy.trace else None for copy in copies]
+    _add(values, reasons, "read_write_time", both, NOT_TRACED)
+    return values, reasons
+
+
+def moving_s(trace: CopyTrace) -> float:
+    """Seconds in reading and writing together, syncs among them, as in Darshan."""
+    return sum(trace.seconds[kind] for kind in MOVING)
+
+
+def compute_share(trace: CopyTrace) -> float:
+    """What no call of reading, writing or metadata took: computing, and waiting for anything else."""
+    return max(0.0, 1 - sum(trace.share[kind] for kind in KINDS))
+
+
+def _add(
+    values: dict[str, float], reasons: dict[str, str], name: str, found: Sequence[float | None], why: str
+) -> None:
+    known = [value for value in found if value is not None]
+    if known and len(known) == len(found):
+        values[name] = _mean(known)
+    else:
+        reasons[name] = why
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

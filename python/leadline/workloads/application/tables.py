@@ -1,0 +1,315 @@
+"""The tables and figures of a study of applications: run times, speeds and shares by copies and target.
+
+A series is one command on one target; its cells differ in the number of copies alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from leadline.analysis.cells import CellTable
+from leadline.analysis.metrics import metric_kind
+from leadline.analysis.models import copies_time_s, fit_copies
+from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
+from leadline.plan.model import PlannedCell
+from leadline.store.tables import TrialRow
+from leadline.verdict.codes.judge import worst
+from leadline.verdict.model import (
+    ApplicationModel,
+    ApplicationPoint,
+    ApplicationRow,
+    ApplicationTable,
+    ApplicationView,
+    Cell,
+    Quantity,
+    State,
+)
+from leadline.workloads.application.figures import (
+    KINDS,
+    MOVING,
+    CopyFigures,
+    CopyTrace,
+    account_of,
+    copies_of,
+)
+from leadline.workloads.application.job import ApplicationJob
+from leadline.workloads.pipeline.job import PipelineJob
+
+SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share")
+_MEAN = "mean"
+_MODEL_POINTS_MIN = 3  # through two points any line goes
+_ABSENT = Quantity(None, "", reason="not measured")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell of a series with everything known of it; `blocks` are its copies' figures, trial by trial."""
+
+    series: str
+    target: str
+    copies: int
+    cell: Cell
+    blocks: tuple[tuple[CopyFigures, ...], ...]
+    trials: tuple[TrialRow, ...]
+
+    def metric(self, name: str) -> Quantity:
+        """A metric of the cell; without a value where it has none."""
+        return self.cell.metrics.get(name, _ABSENT)
+
+
+def places_of(
+    planned: Sequence[PlannedCell],
+    cells: Sequence[Cell],
+    tables: Mapping[str, CellTable],
+    traces: Mapping[str, Mapping[int, CopyTrace]],
+) -> tuple[Place, ...]:
+    """The application cells of a result, series by series, fewer copies first."""
+    views = {cell.id: cell for cell in cells}
+    own = [
+        (cell, cell.job)
+        for cell in planned
+        if isinstance(cell.job, ApplicationJob) and not isinstance(cell.job, PipelineJob)
+    ]
+    kinds = list(dict.fromkeys(_kind(job) for _, job in own))
+    found = []
+    for cell, job in own:
+        good = tables[cell.id].good if cell.id in tables else ()
+        blocks = tuple(copies_of(trial, traces.get(trial.trial, {})) for trial in good)
+        same = [other.work for other, its in own if _kind(its) == _kind(job)]
+        series = cell.target if len(kinds) == 1 else f"{cell.target} {_common(same)}"
+        found.append(Place(series, cell.target, job.copies, views[cell.id], blocks, good))
+    return tuple(sorted(found, key=lambda place: place.copies))
+
+
+def _kind(job: ApplicationJob) -> str:
+    """What cells of one series have in common."""
+    return json.dumps(job.model_dump(mode="json", exclude={"copies"}), sort_keys=True)
+
+
+def _common(works: Sequence[str]) -> str:
+    """What the works' names begin with, all of them."""
+    alike = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*works, strict=False))
+    return "".join(letters[0] for letters in alike).rstrip("_-.") or works[0]
+
+
+def application_view(places: Sequence[Place]) -> ApplicationView | None:
+    """Tables, figures and models; None where no application was run."""
+    if not places:
+        return None
+    tables = [_run_times(places), _speeds(places)]
+    if any(place.metric("read_write_time").value is not None for place in places):
+        tables += [_reading_and_writing(places), _shares(places)]
+    tables.append(_by_copies(places))
+    points = tuple(
+        ApplicationPoint(
+            place.series,
+            place.target,
+            place.copies,
+            place.metric("run_time"),
+            {name.removesuffix("_share"): place.metric(name) for name in SHARES},
+            place.cell.validity.state,
+        )
+        for place in places
+    )
+    models = tuple(model for series in series_of(places) if (model := model_of(by_series(places, series))))
+    return ApplicationView(tuple(tables), points, models)
+
+
+def series_of(places: Sequence[Place]) -> tuple[str, ...]:
+    """The names of the series, in order."""
+    return tuple(dict.fromkeys(place.series for place in places))
+
+
+def by_series(places: Sequence[Place], series: str) -> tuple[Place, ...]:
+    """The cells of one series, fewer copies first."""
+    return tuple(place for place in places if place.series == series)
+
+
+def cpus_of(places: Sequence[Place]) -> int | None:
+    """CPUs that the copies could use, as their starter saw them."""
+    found = {json.loads(trial.summary).get("cpus") for place in places for trial in place.trials}
+    return max((cpus for cpus in found if isinstance(cpus, int)), default=None)
+
+
+def model_of(places: Sequence[Place]) -> ApplicationModel | None:
+    """The model of one series; None where no point could test it, or fewer than two are within the CPUs."""
+    cpus = cpus_of(places)
+    times = {float(p.copies): q.value for p in places if (q := p.metric("run_time")).value is not None}
+    fitted = fit_copies(times, cpus) if cpus else None
+    if cpus is None or fitted is None or len(times) < _MODEL_POINTS_MIN:
+        return None
+    compute_s, shared_s = fitted
+    if shared_s < 0:  # more copies took less time: then nothing is shared, and what is left is a mean
+        below_s = [seconds for copies, seconds in times.items() if copies <= cpus]
+        compute_s, shared_s = sum(below_s) / len(below_s), 0.0
+    points = []
+    for copies, measured in sorted((int(copies), seconds) for copies, seconds in times.items()):
+        modelled = copies_time_s(copies, compute_s, shared_s, cpus)
+        points.append((copies, modelled, measured / modelled - 1 if modelled > 0 else None))
+    below = tuple(copies for copies, _, _ in points if copies <= cpus)
+    first = places[0]
+    return ApplicationModel(first.series, first.target, cpus, compute_s, shared_s, below, tuple(points))
+
+
+def _levels(places: Sequence[Place]) -> list[int]:
+    return sorted({place.copies for place in places})
+
+
+def _at(places: Sequence[Place], series: str, copies: int) -> Place | None:
+    return next((p for p in places if p.series == series and p.copies == copies), None)
+
+
+def _of_copy(
+    place: Place | None, copy: int, name: str, value: Callable[[CopyFigures], float | None]
+) -> Quantity:
+    """A figure of one copy over the blocks; Quantity without a value where any block lacks it."""
+    kind = metric_kind(name)
+    found = [value(one) for block in place.blocks for one in block if one.copy == copy] if place else []
+    values = [one for one in found if one is not None]
+    if not values or len(values) < len(found):
+        reason = place.metric(name).reason if place else None
+        return Quantity(None, kind.unit, reason=reason or "not measured")
+    mean = arithmetic_mean(values) if kind.unit in ("1", "B") else geometric_mean(values)
+    if mean is None:
+        return Quantity(None, kind.unit, reason="a block measured zero")
+    return Quantity(mean.value, kind.unit, mean.low, mean.high, mean.count)
+
+
+def _run_times(places: Sequence[Place]) -> ApplicationTable:
+    names = series_of(places)
+    rows = []
+    for copies in _levels(places):
+        here = [_at(places, name, copies) for name in names]
+        state = _state(here)
+        for copy in range(1, copies + 1):
+            values = [_of_copy(place, copy, "run_time", lambda one: one.run_time_s) for place in here]
+            rows.append(ApplicationRow((str(copies), str(copy)), tuple(values), state))
+        means = tuple(place.metric("run_time") if place else _ABSENT for place in here)
+        rows.append(ApplicationRow((str(copies), _MEAN), means, state))
+    return ApplicationTable(
+        "run_times",
+        "Run times compared",
+        ("Copies at once", "Copy"),
+        names,
+        tuple(rows),
+        "Each copy's run time, mean over the blocks. Copies of one trial are not independent of each other:"
+        " intervals come from blocks.",
+    )
+
+
+def _speeds(places: Sequence[Place]) -> ApplicationTable:
+    rows = []
+    for place in _in_series(places):
+        state = place.cell.validity.state
+        for copy in range(1, place.copies + 1):
+            values = (
+                _of_copy(place, copy, "bytes_read", lambda one: one.bytes_read),
+                _of_copy(place, copy, "bytes_written", lambda one: one.bytes_written),
+                _of_copy(place, copy, "agg_perf_by_slowest", _perf),
+                _of_copy(place, copy, "wall_throughput", _wall_speed),
+            )
+            rows.append(ApplicationRow((place.series, str(place.copies), str(copy)), values, state))
+        names = ("bytes_read", "bytes_written", "agg_perf_by_slowest", "wall_throughput")
+        means = tuple(place.metric(name) for name in names)
+        rows.append(ApplicationRow((place.series, str(place.copies), _MEAN), means, state))
+    return ApplicationTable(
+        "speeds",
+        "Transferred, and speed",
+        ("Target", "Copies at once", "Copy"),
+        ("Read", "Written", "Speed over I/O time", "Speed over run time"),
+        tuple(rows),
+        "Speed over I/O time is Darshan's estimate at the POSIX layer, agg_perf_by_slowest: what calls took,"
+        " computing left out. It is no measure of how soon a program is done.",
+    )
+
+
+def _perf(one: CopyFigures) -> float | None:
+    return one.trace.perf_by_slowest if one.trace else None
+
+
+def _wall_speed(one: CopyFigures) -> float | None:
+    return None if one.transferred is None or not one.run_time_s else one.transferred / one.run_time_s
+
+
+def _reading_and_writing(places: Sequence[Place]) -> ApplicationTable:
+    rows = []
+    for place in _in_series(places):
+        read, write = place.metric("read_share"), place.metric("write_share")
+        share = Quantity(None, "1", reason=read.reason or write.reason or "not measured")
+        if read.value is not None and write.value is not None:
+            share = _together(place)
+        values = (place.metric("run_time"), share, place.metric("read_write_time"))
+        rows.append(ApplicationRow((place.series, str(place.copies)), values, place.cell.validity.state))
+    return ApplicationTable(
+        "reading_and_writing",
+        "Reading and writing together",
+        ("Target", "Copies at once"),
+        ("Run time", "Share of run time", "Time in it"),
+        tuple(rows),
+        "A mean copy; syncs count as writing. Shares and times are two things: a share lower by a tenth"
+        " of the run time can be a time that is lower by half.",
+    )
+
+
+def _together(place: Place) -> Quantity:
+    """The share of reading and writing together, block by block."""
+    blocks = []
+    for block in place.blocks:
+        parts = [sum(one.trace.share[kind] for kind in MOVING) for one in block if one.trace]
+        if parts:
+            blocks.append(sum(parts) / len(parts))
+    mean = arithmetic_mean(blocks)
+    return Quantity(mean.value, "1", mean.low, mean.high, mean.count) if mean else _ABSENT
+
+
+def _shares(places: Sequence[Place]) -> ApplicationTable:
+    rows = tuple(
+        ApplicationRow(
+            (place.series, str(place.copies)),
+            tuple(place.metric(name) for name in SHARES),
+            place.cell.validity.state,
+        )
+        for place in _in_series(places)
+    )
+    return ApplicationTable(
+        "shares",
+        "Where the run time went",
+        ("Target", "Copies at once"),
+        ("Reading", "Writing", "Syncing", "Metadata", "Computing"),
+        rows,
+        "Computing is the remainder: what no call on a file took, waiting for a CPU included.",
+    )
+
+
+def _by_copies(places: Sequence[Place]) -> ApplicationTable:
+    names = series_of(places)
+    rows = []
+    for copies in _levels(places):
+        here = [_at(places, name, copies) for name in names]
+        values = tuple(place.metric("run_time") if place else _ABSENT for place in here)
+        rows.append(ApplicationRow((str(copies),), values, _state(here)))
+    return ApplicationTable(
+        "by_copies", "Run time by number of runs", ("Copies at once",), names, tuple(rows), "A mean copy."
+    )
+
+
+def _in_series(places: Sequence[Place]) -> Iterator[Place]:
+    for name in series_of(places):
+        yield from by_series(places, name)
+
+
+def _state(places: Sequence[Place | None]) -> State:
+    return worst([place.cell.validity.state for place in places if place])
+
+
+def processes_left(places: Sequence[Place]) -> int:
+    """Processes that copies left running and leadline ended."""
+    return sum(
+        int(json.loads(trial.summary).get("left_running") or 0)
+        for place in places
+        for trial in place.trials
+        if account_of(trial)
+    )

@@ -1,0 +1,97 @@
+"""A worker's part of an application's trial: its input staged, its copies' directories made, and they run.
+
+What the copies need to know they find in their environment, and in the places of the command.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from leadline.observe.children import user_environment
+from leadline.run.barrier import Start
+from leadline.run.removal import remove_entries
+from leadline.workloads.application.copies import run_copies
+from leadline.workloads.application.job import COPY, INPUT, OUTPUT, ApplicationJob
+from leadline.workloads.application.staging import (
+    forget,
+    input_place,
+    offer,
+    stage_input,
+    staged_path,
+)
+from leadline.workloads.application.traced import follower
+
+_REMOVE_S = 600.0
+_SAY_EVERY_NS = 250_000_000
+_WARM = 0  # the number of the copy that warms caches: it is not measured
+
+
+def is_application(job: Mapping[str, Any]) -> bool:
+    """True for the JSON of an application's job."""
+    return bool(job.get("format") == ApplicationJob.engine_format)
+
+
+def stage(job: Mapping[str, Any], say: Callable[[int, int, float], None]) -> dict[str, Any]:
+    """Copy the input to the target and check it; `say` hears bytes, ns and the share that is done."""
+    whole, said = max(int(job["input_bytes"]), 1), 0
+
+    def now_and_then(size: int, elapsed_ns: int) -> None:
+        nonlocal said
+        if elapsed_ns - said > _SAY_EVERY_NS:
+            said = elapsed_ns
+            say(size, elapsed_ns, min(size / whole, 1.0))
+
+    return stage_input(Path(job["input"]), _staged(job), now_and_then)
+
+
+def forget_input(job: Mapping[str, Any]) -> None:
+    """Drop what this host's page cache holds of the input, where the trial is to begin cold."""
+    if job["input"] is not None and job["cache"] == "cold":
+        forget(_staged(job))
+
+
+def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
+    """All copies at once, to their end; before them one that is not measured, where caches are to be warm."""
+    limit_s = job["runtime_ns"] / 1e9
+    output = Path(job["output"])
+    output.mkdir(parents=True, exist_ok=True)
+    if job["cache"] == "warm":
+        first = _start(job, _WARM, user_environment())
+        summary = run_copies([first], limit_s)
+        remove_entries(first.directory, _REMOVE_S)
+        first.directory.rmdir()
+        if summary["state"] != "complete":
+            error = summary["error"] or {}
+            return summary | {"error": {**error, "operation": "the run that warms caches"}}
+    with follower(job["trace"], Path(job["logs"])) as tracer:
+        starts = [_start(job, copy, tracer.environment(copy)) for copy in range(1, job["copies"] + 1)]
+        summary = run_copies(starts, limit_s, tracer.follow)
+        return summary | tracer.store(Path(job["result"]), job["trial"], summary)
+
+
+def _staged(job: Mapping[str, Any]) -> Path:
+    return staged_path(Path(job["directory"]), job["prefix"])
+
+
+def _start(job: Mapping[str, Any], copy: int, environment: Mapping[str, str]) -> Start:
+    """A copy's directory, with the input offered in it, and its command with the places filled in."""
+    directory = Path(job["directory"]) / f"{job['own_prefix']}.{copy}"
+    directory.mkdir()
+    places = {COPY: str(copy), OUTPUT: str(directory)}
+    told = {"LEADLINE_COPY": str(copy), "LEADLINE_OUTPUT": str(directory)}
+    if job["input"] is not None:
+        staged = _staged(job)
+        offer(staged, directory)
+        places[INPUT] = told["LEADLINE_INPUT"] = str(input_place(staged, Path(job["input"])))
+    command = tuple(_filled(word, places) for word in job["command"])
+    told["PWD"] = os.fspath(directory)
+    return Start(copy, command, directory, {**environment, **told}, Path(job["output"]) / f"copy-{copy}")
+
+
+def _filled(word: str, places: Mapping[str, str]) -> str:
+    for place, text in places.items():
+        word = word.replace(place, text)
+    return word

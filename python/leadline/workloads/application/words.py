@@ -1,0 +1,296 @@
+"""What a study of applications says in sentences; its thresholds are in `application.yaml`."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from leadline import units
+from leadline.study.yaml_source import read_yaml
+from leadline.verdict.model import Comparison, Quantity, Statement
+from leadline.workloads.application.tables import (
+    Place,
+    by_series,
+    cpus_of,
+    model_of,
+    processes_left,
+    series_of,
+)
+
+_WIDE = 10.0  # an interval that reaches ten times as far says nothing
+_UNUSABLE = ("INVALID", "NOT_RUN")
+
+
+@functools.cache
+def thresholds() -> Mapping[str, float]:
+    """The table of `application.yaml`."""
+    text = (resources.files("leadline.workloads.application") / "thresholds.yaml").read_text(encoding="utf-8")
+    return {str(name): float(value) for name, value in read_yaml(text, "application.yaml", {}).value.items()}
+
+
+def application_statements(
+    places: Sequence[Place], comparisons: Sequence[Comparison]
+) -> tuple[Statement, ...]:
+    """What the cells of applications say beyond the comparison of their run times."""
+    usable = [place for place in places if place.cell.validity.state not in _UNUSABLE]
+    found: list[Statement] = []
+    if len({place.target for place in usable}) == 1:
+        found.extend(_alone(usable))
+    found.extend(_io_against_run_time(usable, comparisons))
+    for series in series_of(usable):
+        own = by_series(usable, series)
+        found.extend(_growth(own))
+        found.extend(_cpus(own))
+        found.extend(_model(own))
+    found.extend(_same_work(usable))
+    found.extend(_trace_gaps(usable))
+    left = processes_left(usable)
+    if left:
+        found.append(
+            Statement("caution", f"{left} processes outlived the copies that started them, and were ended.")
+        )
+    return tuple(found)
+
+
+def in_order(found: Sequence[Statement], applications: bool) -> tuple[Statement, ...]:
+    """Statements as they are read: with applications among them what was found stands before the cautions."""
+    ranks = {"headline": 0, "finding": 1, "caution": 2}
+    return tuple(sorted(found, key=lambda one: ranks[one.tone]) if applications else found)
+
+
+def _alone(places: Sequence[Place]) -> Iterator[Statement]:
+    """One target has nothing to be compared with: its run times."""
+    for series in series_of(places):
+        parts = [
+            f"{_seconds(quantity)} with {_copies(place.copies)}"
+            for place in by_series(places, series)
+            if (quantity := place.metric("run_time")).value is not None
+        ]
+        if parts:
+            yield Statement("headline", f"{series}: a copy took {', '.join(parts)}.")
+
+
+def _io_against_run_time(places: Sequence[Place], comparisons: Sequence[Comparison]) -> Iterator[Statement]:
+    """Time in I/O and run time in one sentence, at the most copies that both have: they are easily mixed."""
+    by_work = {(c.work, c.base, c.other, c.metric): c for c in comparisons}
+    done: set[tuple[str, str]] = set()
+    for place in sorted(places, key=lambda one: -one.copies):
+        for (work, base, other, metric), read_write_time in by_work.items():
+            if (work, other, metric) != (place.cell.work, place.target, "read_write_time") or (
+                base,
+                other,
+            ) in done:
+                continue
+            anchor = next((p for p in places if p.target == base and p.cell.work == work), None)
+            if anchor is None or read_write_time.ratio is None:
+                continue
+            done.add((base, other))
+            run_time = by_work.get((work, base, other, "run_time"))
+            yield _io_words(anchor, place, read_write_time, run_time)
+
+
+def _io_words(
+    base: Place, other: Place, read_write_time: Comparison, run_time: Comparison | None
+) -> Statement:
+    shares = [_share(place) for place in (base, other)]
+    spent = [
+        f"{_seconds(place.metric('read_write_time'))} of {_seconds(place.metric('run_time'))}"
+        f" on {place.series}"
+        for place in (other, base)
+    ]
+    text = (
+        f"Reading and writing, {_copies(other.copies)}: {', '.join(spent)}; that is"
+        f" {_change(read_write_time)} time{_interval(read_write_time)}"
+    )
+    if None not in shares:
+        apart = 100 * ((shares[1] or 0.0) - (shares[0] or 0.0))
+        text += f", and a share of the run time that is {abs(apart):.1f} points {_way(apart)}"
+    if run_time is not None and run_time.ratio is not None:
+        text += f". The run time itself is {_change(run_time)}{_interval(run_time)}"
+    evidence = tuple(
+        f"{c.metric} of {c.other} / {c.base} = {units.format_number(c.ratio or 0)}: {c.verdict}"
+        for c in (read_write_time, run_time)
+        if c is not None
+    )
+    return Statement("finding", f"{text}.", evidence)
+
+
+def _share(place: Place) -> float | None:
+    parts = [place.metric(name).value for name in ("read_share", "write_share", "sync_share")]
+    return None if None in parts else sum(part or 0.0 for part in parts)
+
+
+def _way(value: float) -> str:
+    return "higher" if value >= 0 else "lower"
+
+
+def _change(comparison: Comparison) -> str:
+    """A ratio as a change in percent: a third is 67 % less, and twice is 100 % more."""
+    ratio = comparison.ratio or 1.0
+    return f"{abs(100 * (ratio - 1)):.3g} % {'more' if ratio >= 1 else 'less'}"
+
+
+def _interval(comparison: Comparison) -> str:
+    if comparison.low is None or comparison.high is None:
+        return f" (no interval: {comparison.blocks} block)"
+    if comparison.high > _WIDE or comparison.low < 1 / _WIDE:
+        return f" ({comparison.verdict}: {comparison.blocks} blocks give no useful interval)"
+    low, high = (f"{100 * (bound - 1):+.3g}" for bound in (comparison.low, comparison.high))
+    return f" ({low} to {high} %, {comparison.verdict}, {comparison.blocks} blocks)"
+
+
+def _growth(places: Sequence[Place]) -> Iterator[Statement]:
+    """How much longer a copy takes beside others than with the fewest."""
+    timed = [place for place in places if place.metric("run_time").value]
+    if len(timed) < 2:
+        return
+    first, last = timed[0], timed[-1]
+    least, most = first.metric("run_time").value or 1.0, last.metric("run_time").value or 0.0
+    evidence = tuple(f"{_copies(p.copies)}: {_seconds(p.metric('run_time'))}" for p in timed)
+    yield Statement(
+        "finding",
+        f"{first.series}: with {_copies(last.copies)} a copy takes {units.format_number(most / least)} times"
+        f" as long as with {_copies(first.copies)}; all together do"
+        f" {units.format_number(last.copies / first.copies * least / most)} times the work in that time.",
+        evidence,
+    )
+
+
+def _cpus(places: Sequence[Place]) -> Iterator[Statement]:
+    """From which number on copies wait for CPUs rather than for storage, and whether the CPUs were theirs."""
+    cpus = cpus_of(places)
+    loads = [(place, load_of(place, cpus)) for place in places]
+    full = [(place, load) for place, load in loads if load.saturated]
+    if full:
+        yield Statement(
+            "caution",
+            f"{places[0].series}: from {_copies(full[0][0].copies)} on, this host's {cpus} CPUs and not the"
+            " storage are what more copies saturate. Those run times say little about the storage.",
+            tuple(f"{_copies(place.copies)}: {load.words}" for place, load in full),
+        )
+    others = [(place, load) for place, load in loads if load.others]
+    if others:
+        yield Statement(
+            "caution",
+            f"{places[0].series}: this host's CPUs were busy with something else than the copies. Their run"
+            " times are longer than on a host of their own.",
+            tuple(f"{_copies(place.copies)}: {load.words}" for place, load in others),
+        )
+
+
+@dataclass(frozen=True)
+class Load:
+    """How busy a cell's CPUs were: shares of all CPUs' time; `own` is of the copies and the client daemon."""
+
+    busy: float | None
+    own: float
+    crowded: bool  # more copies than CPUs, which compute most of the time
+
+    @property
+    def saturated(self) -> bool:
+        """The copies themselves keep the CPUs busy."""
+        full = self.own >= thresholds()["cpu_busy_share"]
+        with_rest = (self.busy or 0.0) >= thresholds()["cpu_busy_share"]
+        return full or (self.own >= thresholds()["own_share"] and (with_rest or self.crowded))
+
+    @property
+    def others(self) -> bool:
+        """Somebody else keeps them busy."""
+        return not self.saturated and (self.busy or 0.0) - self.own >= thresholds()["others_share"]
+
+    @property
+    def words(self) -> str:
+        """The shares, as evidence."""
+        busy = "" if self.busy is None else f"all CPUs busy {self.busy:.0%} of the time, "
+        return f"{busy}the copies with their client used {min(self.own, 1):.0%} of them"
+
+
+def load_of(place: Place, cpus: int | None) -> Load:
+    """Means over the trials of a cell."""
+    seen = [trial.cpu_busy_share for trial in place.trials if trial.cpu_busy_share is not None]
+    own = [
+        (trial.cpu_user_ns + trial.cpu_system_ns + (trial.client_cpu_ns or 0)) / (trial.measured_ns * cpus)
+        for trial in place.trials
+        if cpus and trial.measured_ns
+    ]
+    compute = place.metric("compute_share").value
+    crowded = bool(cpus and place.copies > cpus and (compute or 0.0) >= thresholds()["compute_share"])
+    return Load(sum(seen) / len(seen) if seen else None, sum(own) / len(own) if own else 0.0, crowded)
+
+
+def _model(places: Sequence[Place]) -> Iterator[Statement]:
+    model = model_of(places)
+    if model is None:
+        return
+    off = [
+        f"{_copies(copies)}: {units.format_duration(seconds)} by the model, measured"
+        f" {round(100 * rest, 1) + 0.0:+.1f} %"
+        for copies, seconds, rest in model.points
+        if rest is not None
+    ]
+    beyond = [rest for copies, _, rest in model.points if rest is not None and copies > model.cpus]
+    worst = ""
+    if beyond:
+        off_most = max(abs(rest) for rest in beyond)
+        holds = "" if off_most <= thresholds()["model_off"] else ": it does not hold here"
+        worst = f"; beyond that it is off by up to {off_most:.1%}{holds}"
+    yield Statement(
+        "finding",
+        f"{model.series}, a model and no measurement: T(N) = C max(1, N / {model.cpus}) + N s with"
+        f" C = {units.format_number(model.compute_s)} s of computing and s ="
+        f" {units.format_number(model.shared_s)} s that copies spend one after the other, fitted to"
+        f" N = {', '.join(str(copies) for copies in model.fitted_to)}{worst}.",
+        tuple(off),
+    )
+
+
+def _trace_gaps(places: Sequence[Place]) -> Iterator[Statement]:
+    """What the traces do not know, loudly: shares and bytes of these trials are too small or missing."""
+    trials = [(trial, json.loads(trial.summary)) for place in places for trial in place.trials]
+    failed = {trial.trial: found["trace_error"] for trial, found in trials if found.get("trace_error")}
+    if failed:
+        yield Statement(
+            "caution",
+            f"{len(failed)} of {len(trials)} trials have no trace, though one was asked for.",
+            tuple(f"{trial}: {why}" for trial, why in failed.items()),
+        )
+    lost = {trial.trial: found["trace_lost"] for trial, found in trials if found.get("trace_lost")}
+    warned = {text: None for _, found in trials for text in found.get("trace_warnings") or ()}
+    if lost or warned:
+        yield Statement(
+            "caution",
+            "Traces are not whole, so that bytes and shares of reading and writing are too small.",
+            (*(f"{trial}: {count} records lost" for trial, count in lost.items()), *warned),
+        )
+
+
+def _same_work(places: Sequence[Place]) -> Iterator[Statement]:
+    """Run times compare only where the copies did the same: told by the bytes that they moved."""
+    limit = thresholds()["bytes_apart"]
+    for name, words in (("bytes_read", "read"), ("bytes_written", "wrote")):
+        amounts = {
+            place.cell.id: value for place in places if (value := place.metric(name).value) is not None
+        }
+        if len(amounts) < 2 or max(amounts.values()) <= 0:
+            continue
+        low, high = min(amounts, key=amounts.__getitem__), max(amounts, key=amounts.__getitem__)
+        apart = 1 - amounts[low] / amounts[high]
+        if apart > limit:
+            yield Statement(
+                "caution",
+                f"Copies did not all do the same: one {words} {units.format_size(amounts[low])} in {low} and"
+                f" {units.format_size(amounts[high])} in {high}.",
+            )
+
+
+def _copies(count: int) -> str:
+    return "one copy" if count == 1 else f"{count} copies"
+
+
+def _seconds(quantity: Quantity) -> str:
+    if quantity.value is None:
+        return "an unknown time"
+    return units.format_duration(quantity.value)

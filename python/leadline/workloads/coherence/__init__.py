@@ -1,0 +1,1 @@
+"""What one way to a file system sees of another."""

@@ -1,0 +1,252 @@
+"""What one way to a file system sees of another: a table, writer by reader, and what may be relied on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from leadline.analysis.cells import CellTable
+from leadline.analysis.statistics.means import geometric_mean
+from leadline.plan.model import PlannedCell
+from leadline.store.tables import TrialRow
+from leadline.study.left_out import LeftOut
+from leadline.study.yaml_source import read_yaml
+from leadline.units import format_latency
+from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, Statement
+from leadline.workloads.coherence.figures import Lag, answers_of, lag_of
+from leadline.workloads.coherence.job import LAGS, LOCKS, SHARED, WORDS, CoherenceJob
+
+_EVIDENCE_MAX = 4
+_SEEING, _LOCKING, _SHARING = range(3)  # the order of sentences
+_UNUSABLE = ("INVALID", "NOT_RUN")
+
+
+@functools.cache
+def thresholds() -> Mapping[str, float]:
+    """The table of `coherence.yaml`."""
+    text = (resources.files("leadline.workloads.coherence") / "thresholds.yaml").read_text(encoding="utf-8")
+    return {str(name): float(value) for name, value in read_yaml(text, "coherence.yaml", {}).value.items()}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A writer and a reader: the cell, its job and its good trials."""
+
+    writer: str
+    job: CoherenceJob
+    cell: Cell
+    trials: tuple[TrialRow, ...]
+
+    @property
+    def words(self) -> str:
+        """Who writes, who reads."""
+        return f"{self.writer} to {self.job.reader}"
+
+    @property
+    def give_up(self) -> str:
+        """What is printed instead of a number that does not exist."""
+        return f"not in {self.job.give_up_ns / 1e9:g} s"
+
+
+def pairs_of(
+    planned: Sequence[PlannedCell], cells: Sequence[Cell], tables: Mapping[str, CellTable]
+) -> tuple[Pair, ...]:
+    """The coherence cells of a result."""
+    views = {cell.id: cell for cell in cells}
+    return tuple(
+        Pair(cell.target, cell.job, views[cell.id], tables[cell.id].good if cell.id in tables else ())
+        for cell in planned
+        if isinstance(cell.job, CoherenceJob)
+    )
+
+
+def coherence_tables(pairs: Sequence[Pair]) -> tuple[ApplicationTable, ...]:
+    """The table of medians, locks and shared files, and the one of the worst times."""
+    if not pairs:
+        return ()
+    note = (
+        "Rows are writers, columns readers. A time runs from the return of the writer's call to the end of"
+        f" the reader's first look that saw it; it looks every {format_latency(pairs[0].job.poll_ns)}."
+        " Intervals are 95 % of the median, by the order of all repetitions; below six of them there is none."
+    )
+    columns = tuple(f"seen by {name}" for name in _readers(pairs))
+    medians = [row for question in LAGS for row in _rows(pairs, question, _median)]
+    medians += [row for question in LOCKS for row in _rows(pairs, question, _lock)]
+    medians += [*_rows(pairs, SHARED, _intact, "bytes intact"), *_rows(pairs, SHARED, _rate, "throughput")]
+    worst = [row for question in LAGS for row in _rows(pairs, question, _worst)]
+    heads = ("What", "Writer")
+    return (
+        ApplicationTable(
+            "coherence", "How soon the other sees it: the median", heads, columns, tuple(medians), note
+        ),
+        ApplicationTable("coherence_worst", "The worst time of all", heads, columns, tuple(worst), ""),
+    )
+
+
+_Figure = Callable[[Pair, str], Quantity]
+
+
+def _readers(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(pair.job.reader for pair in pairs))
+
+
+def _rows(pairs: Sequence[Pair], question: str, figure: _Figure, more: str = "") -> Iterator[ApplicationRow]:
+    """A row for each writer, where any pair was asked this."""
+    asked = [pair for pair in pairs if question in pair.job.questions]
+    words = f"{_words(question)}{', ' if more else ''}{more}"
+    for writer in dict.fromkeys(pair.writer for pair in asked):
+        own = {pair.job.reader: pair for pair in asked if pair.writer == writer}
+        found = [own.get(reader) for reader in _readers(pairs)]
+        values = tuple(_figure(pair, question, figure) for pair in found)
+        states: tuple[State, ...] = tuple(pair.cell.validity.state if pair else "VALID" for pair in found)
+        yield ApplicationRow((words, writer), values, "VALID", states)
+
+
+def _words(question: str) -> str:
+    return next(words for name, words in WORDS.items() if name == question)
+
+
+def _figure(pair: Pair | None, question: str, figure: _Figure) -> Quantity:
+    if pair is None:
+        return Quantity(None, "", reason="not asked")
+    if not pair.trials:
+        codes = pair.cell.validity.codes
+        return Quantity(None, "", reason=f"{pair.words}: {codes[0].evidence if codes else 'not measured'}")
+    return figure(pair, question)
+
+
+def _median(pair: Pair, question: str) -> Quantity:
+    lag = lag_of(pair.trials, question)
+    if lag.median_ns is None:
+        return _not_seen(pair, lag)
+    low, high = lag.median_interval_ns()
+    return Quantity(lag.median_ns, "ns", low, high, lag.trials)
+
+
+def _worst(pair: Pair, question: str) -> Quantity:
+    lag = lag_of(pair.trials, question)
+    return _not_seen(pair, lag) if lag.worst_ns is None else Quantity(lag.worst_ns, "ns", blocks=lag.trials)
+
+
+def _not_seen(pair: Pair, lag: Lag) -> Quantity:
+    if lag.unseen:
+        return Quantity(None, "ns", blocks=lag.trials, reason=lag.reason, text=pair.give_up)
+    return Quantity(None, "ns", reason=lag.reason or "not measured")
+
+
+def _lock(pair: Pair, question: str) -> Quantity:
+    answers = answers_of(pair.trials, question)
+    reason = next((str(one["reason"]) for one in answers if "reason" in one), None)
+    if reason is not None or not answers:
+        return Quantity(None, "", reason=reason or "not measured")
+    honoured, asked = (sum(int(one[name]) for one in answers) for name in ("honoured", "asked"))
+    text = "honoured" if honoured == asked else "ignored" if not honoured else f"{honoured} of {asked}"
+    return Quantity(None, "", blocks=len(answers), text=text)
+
+
+def _intact(pair: Pair, question: str) -> Quantity:
+    answers = answers_of(pair.trials, question)
+    reason = next((str(one["reason"]) for one in answers if "reason" in one), None)
+    if reason is not None or not answers:
+        return Quantity(None, "", reason=reason or "not measured")
+    wrong, blocks = (max(_wrong(one) for one in answers), sum(int(one["blocks"]) for one in answers))
+    text = "intact" if not wrong else f"{sum(_wrong(one) for one in answers)} of {blocks} lost"
+    return Quantity(None, "", blocks=len(answers), text=text)
+
+
+def _wrong(answer: Mapping[str, object]) -> int:
+    found = answer.get("wrong")
+    return max((int(one) for one in found), default=0) if isinstance(found, list) else 0
+
+
+def _rate(pair: Pair, question: str) -> Quantity:
+    rates = [float(rate) for one in answers_of(pair.trials, question) for rate in one.get("bytes_per_s", ())]
+    mean = geometric_mean(rates)
+    if mean is None:
+        return Quantity(None, "B/s", reason="not measured")
+    return Quantity(mean.value, "B/s", mean.low, mean.high, mean.count)
+
+
+def coherence_statements(pairs: Sequence[Pair], left_out: Sequence[LeftOut]) -> tuple[Statement, ...]:
+    """What a reader may rely on, pair by pair; pairs of which the same is true share a sentence."""
+    said: dict[tuple[int, str], list[Pair]] = {}
+    for pair in pairs:
+        if pair.trials and pair.cell.validity.state not in _UNUSABLE:
+            for sentence in _sentences(pair):
+                said.setdefault(sentence, []).append(pair)
+    found = [
+        Statement("finding", f"{_listed(own)}: {text}.", _evidence(own) if kind == _SEEING else ())
+        for (kind, text), own in sorted(said.items(), key=lambda item: item[0][0])
+    ]
+    if pairs:
+        for one in left_out:
+            found.append(Statement("caution", f"{one.target} was not asked: {one.reason}."))
+    return tuple(found)
+
+
+def _listed(pairs: Sequence[Pair]) -> str:
+    return ", ".join(pair.words for pair in pairs)
+
+
+def _evidence(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    return tuple(_times(pair) for pair in pairs[:_EVIDENCE_MAX])
+
+
+def _times(pair: Pair) -> str:
+    parts = []
+    for question in ("name", "bytes_closed", "bytes_held", "rename"):
+        lag = lag_of(pair.trials, question)
+        if lag.worst_ns is not None:
+            parts.append(f"{_words(question)}: {format_latency(lag.worst_ns)} at worst")
+        elif lag.unseen:
+            parts.append(f"{_words(question)}: {pair.give_up}")
+    return f"{pair.words}: {'; '.join(parts)}" if parts else pair.words
+
+
+def _sentences(pair: Pair) -> Iterator[tuple[int, str]]:
+    asked = (question for question in LAGS if question in pair.job.questions)
+    every: dict[str, Lag] = {question: lag_of(pair.trials, question) for question in asked}
+    lags = {question: lag for question, lag in every.items() if lag.lags_ns or lag.unseen}
+    if lags:
+        yield _SEEING, _visibility(pair, lags)
+    for question in LOCKS:
+        text = _lock(pair, question).text if question in pair.job.questions else None
+        if text is not None:
+            held = "are honoured" if text == "honoured" else f"are not honoured ({text})"
+            yield _LOCKING, f"locks by {question.removeprefix('lock_')} {held}"
+    text = _intact(pair, SHARED).text if SHARED in pair.job.questions else None
+    if text is not None:
+        lost = f"two writers in one file lose bytes of each other ({text})"
+        yield _SHARING, "two writers in one file keep each other's bytes" if text == "intact" else lost
+
+
+def _visibility(pair: Pair, lags: Mapping[str, Lag]) -> str:
+    """One clause on what is seen: at once, only after close, late, or never."""
+    at_once_ns, soon_ns = (thresholds()[name] * 1e6 for name in ("at_once_ms", "soon_ms"))
+    prompt = [name for name, lag in lags.items() if lag.worst_ns is not None and lag.worst_ns <= at_once_ns]
+    late = [name for name in lags if name not in prompt]
+    if not late:
+        return "everything is seen at once"
+    open_only = {"size_written", "bytes_written", "bytes_held"}
+    if set(late) <= open_only and "bytes_closed" in prompt:
+        return (
+            "close-to-open only: seen at once after the writer closed and the reader opened anew, not before"
+        )
+    never = [name for name in late if lags[name].unseen]
+    slow = [name for name in late if not lags[name].unseen]
+    parts = []
+    if never:
+        parts.append(f"never within {pair.job.give_up_ns / 1e9:g} s: {_words_of(never)}")
+    if slow:
+        worst_ns = max(lags[name].worst_ns or 0.0 for name in slow)
+        until = "soon" if worst_ns <= soon_ns else "late"
+        parts.append(f"{until}, up to {format_latency(worst_ns)}: {_words_of(slow)}")
+    if prompt:
+        parts.append(f"at once: {_words_of(prompt)}")
+    return "; ".join(parts)
+
+
+def _words_of(names: Sequence[str]) -> str:
+    return ", ".join(_words(name) for name in names)

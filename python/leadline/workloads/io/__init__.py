@@ -1,0 +1,1 @@
+"""Reads and writes in fio's vocabulary."""

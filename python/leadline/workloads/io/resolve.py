@@ -1,0 +1,463 @@
+"""From the options of a work and the facts of a target to a job with nothing left open.
+
+Each choice that the user left to leadline comes with its reason, in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from leadline import _core, units
+from leadline.errors import SpecError
+from leadline.study.fields import AUTO
+from leadline.study.rule import BS_DEFAULT_BYTES
+from leadline.study.target import Target, TargetFacts
+from leadline.study.targets import scheme_of
+from leadline.workloads.application.job import Look
+from leadline.workloads.io.distribution import MAP
+from leadline.workloads.io.job import MIXED, READ_ONLY, Engine, Job, JobOptions
+from leadline.workloads.io.rules_data import sizes_of
+from leadline.workloads.io.sizes import as_split, common_step
+from leadline.workloads.metadata.job import FIRST_BYTE, NEEDS_FILES, AnyJob, MetadataJob
+from leadline.workloads.pipeline.job import Scout
+
+AUTO_SIZE_MIN_BYTES = 256 * units.MIB
+AUTO_SIZE_MAX_BYTES = 2 * units.GIB
+AUTO_SIZE_MEMORY_SHARE = 16
+AUTO_SIZE_FREE_SHARE = 10
+RWMIXREAD_DEFAULT = 50  # fio's default
+FILES_DEFAULT = 1000
+# The engine of each way that needs no mount.
+ENGINE_OF: Mapping[str, Engine] = {
+    "null": "null",
+    "rados": "rados",
+    "libcephfs": "libcephfs",
+    "radosstriper": "radosstriper",
+    "libsmbclient": "libsmbclient",
+    "xrootd": "xrootd",
+    "libnfs": "libnfs",
+    "s3": "s3",
+}
+# Engines whose library has no call that syncs a file.
+WITHOUT_SYNC = ("libsmbclient",)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a job is resolved against, besides the target: this host and the limits of the study.
+
+    `auto_bytes` is the data set that `size: auto` stands for; `unavailable` gives the reason for each
+    engine that does not work on this host; `look` finds out about a command, `scout` about what a pipeline
+    begins with and the programs that it needs.
+    """
+
+    memory_bytes: int
+    auto_bytes: int
+    max_rate_bytes_per_s: int | None
+    unavailable: Mapping[str, str]
+    look: Look | None = None
+    scout: Scout | None = None
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A job, the reasons of what was chosen, and whether it may be served by the page cache."""
+
+    job: AnyJob
+    measures_caches: bool
+    notes: tuple[str, ...]
+
+
+def auto_data_set_bytes(memory_bytes: int, free_bytes: list[int]) -> int:
+    """The data set of `size: auto`: a sixteenth of memory, 256 MiB to 2 GiB, a tenth of free space at most.
+
+    One value for all targets (`free_bytes` of each), because targets are compared.
+    """
+    wanted = min(max(memory_bytes // AUTO_SIZE_MEMORY_SHARE, AUTO_SIZE_MIN_BYTES), AUTO_SIZE_MAX_BYTES)
+    limited = min([wanted, *(free // AUTO_SIZE_FREE_SHARE for free in free_bytes)])
+    step = 64 * units.MIB if limited >= 64 * units.MIB else units.MIB
+    return limited // step * step
+
+
+def resolve(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved:
+    """The job of one work on one target. Raises SpecError for what this target cannot do."""
+    other = _resolve_other(work, options, target, facts, around)
+    return _resolve_data(work, options, target, facts, around) if other is None else other
+
+
+def _resolve_other(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved | None:
+    """A work that is no job that moves data of its own; None where it is one."""
+    if options.command is not None:
+        from leadline.workloads.application.resolve import resolve_application
+
+        return resolve_application(work, options, target, facts, around)
+    if options.pipeline is not None:
+        from leadline.workloads.pipeline.resolve import resolve_pipeline
+
+        return resolve_pipeline(work, options, target, facts, around)
+    if options.questions is not None:
+        from leadline.workloads.coherence.resolve import resolve_coherence
+
+        return resolve_coherence(work, options, target, facts)
+    if options.operations is not None:
+        return _resolve_metadata(work, options, target, facts)
+    return None
+
+
+def _resolve_data(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved:
+    if options.rw is None:
+        fail(work, target, "rw", "the work does not say what it does", "add rw")
+    if options.verify and facts.access == "null":
+        fail(work, target, "verify", "null:// keeps nothing that could be verified", "leave it out")
+    notes: list[str] = []
+    sizes = sizes_of(options)
+    block_bytes = sizes[0]
+    numjobs, nrfiles, depth = options.numjobs or 1, options.nrfiles or 1, options.iodepth or 1
+    size_bytes = _size(work, options, target, around, notes)
+    direct = _direct(work, options, target, facts, sizes, notes)
+    writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
+    end_fsync = options.end_fsync
+    if end_fsync is None:
+        cached = not direct and not facts.in_memory and facts.access not in ("null", *WITHOUT_SYNC)
+        end_fsync = writes and cached
+        if end_fsync:
+            notes.append("end_fsync true: buffered writes are not done before they are on storage")
+    engine = _engine(work, options, target, facts, direct, around, notes)
+    _check_sync(work, options, target, facts)
+    job = Job(
+        rw=options.rw,
+        rwmixread=_read_share(options),
+        bs=block_bytes,
+        size=size_bytes,
+        nrfiles=nrfiles,
+        numjobs=numjobs,
+        iodepth=depth,
+        engine=engine,
+        direct=direct,
+        overwrite=options.rw not in (*READ_ONLY, "write") or bool(options.overwrite),
+        fsync=options.fsync or 0,
+        end_fsync=end_fsync,
+        time_based=bool(options.time_based),
+        runtime_ns=options.runtime or 0,
+        ramp_time_ns=options.ramp_time or 0,
+        rate_bytes_per_s=None,
+        rate_iops=options.rate_iops,
+        arrival=options.arrival or "constant",
+        verify=bool(options.verify),
+        incompressible=options.incompressible is not False and not _shares(options),
+        bssplit=as_split(options.bs, options.bssplit),
+        fdatasync=options.fdatasync or 0,
+        thinktime_ns=options.thinktime or 0,
+        thinktime_blocks=options.thinktime_blocks or 1,
+        offset=options.offset or 0,
+        offset_increment=options.offset_increment or 0,
+        random_distribution=options.random_distribution or MAP,
+        buffer_compress_percentage=options.buffer_compress_percentage or 0,
+        dedupe_percentage=options.dedupe_percentage or 0,
+        shared=options.shared or "none",
+        sqthread_poll=_sqthread_poll(options, engine, notes),
+    )
+    rate = _rate(work, options, target, job.mean_bs, around, notes)
+    job = job.model_copy(update={"rate_bytes_per_s": rate})
+    _check_memory(work, target, job, around)
+    _check_offset(work, target, job)
+    if engine == "s3" and writes:
+        _check_objects(work, target, sizes)
+    return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
+
+
+def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
+    """Objects of S3 never change: what is written is one or more of them, whole."""
+    object_bytes = int(_core.parse_location(target.url)["object_bytes"])
+    small = next((size for size in sizes if size % object_bytes), None)
+    if small is not None:
+        wanted = units.exact_size(small)
+        fail(
+            work,
+            target,
+            "bs",
+            f"a write of {wanted} would change a part of an object of {units.exact_size(object_bytes)},"
+            " which S3 cannot",
+            f"write object_size={wanted} in the target's URL, or a bs of its multiples",
+        )
+
+
+def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:
+    """Raise the SpecError of what this target, or this host, cannot do."""
+    raise SpecError(message, remedy, source=f"work {work} on target {target.name}", key=key)
+
+
+def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
+    if facts.access == "null":
+        fail(work, target, "operations", "null:// has no files", "leave this target out")
+    scheme = scheme_of(target)
+    if scheme is not None:
+        _check_operations(work, options, target, scheme)
+    notes: list[str] = []
+    bs = options.bs if isinstance(options.bs, int) else BS_DEFAULT_BYTES
+    direct = False
+    if facts.in_memory:
+        notes.append(f"measures memory: {facts.file_system} keeps its files there")
+    if FIRST_BYTE in (options.operations or ()):
+        direct = _direct(work, options, target, facts, (bs,), notes)
+        notes.append(
+            "first_byte: pages of the files are dropped before each trial; names and attributes only with"
+            " --drop-caches"
+            if scheme is None
+            else "first_byte: each trial is a new client, whose caches are empty"
+        )
+    elif not options.time_based:
+        notes.append("operations end when each file was met once; time_based and a runtime repeat them")
+    job = MetadataJob(
+        operations=tuple(options.operations or ()),
+        files=options.files or FILES_DEFAULT,
+        branch=options.branch or 1,
+        depth=options.depth or 0,
+        private=options.private is not False,
+        file_size=options.file_size or 0,
+        bs=bs,
+        direct=direct,
+        numjobs=options.numjobs or 1,
+        time_based=bool(options.time_based),
+        runtime_ns=options.runtime or 0,
+    )
+    return Resolved(job, False, tuple(notes))
+
+
+def _check_sync(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> None:
+    asked = next((key for key in ("fsync", "fdatasync", "end_fsync") if getattr(options, key)), None)
+    if asked is not None and facts.access in WITHOUT_SYNC:
+        words = f"{facts.access} has no call that syncs a file"
+        fail(work, target, asked, words, "leave it out, or mount the share and give the path")
+
+
+def _check_operations(work: str, options: JobOptions, target: Target, scheme: Mapping[str, Any]) -> None:
+    """What a trial makes beforehand and removes afterwards must be there too."""
+    asked = options.operations or []
+    needed: list[str] = list(asked)
+    for making, removing, others in (("create", "unlink", NEEDS_FILES), ("mkdir", "rmdir", ())):
+        if {making, removing, *others} & set(asked):
+            needed += [making, removing]
+    has = scheme["operations"]
+    lacking = next((name for name in needed if name not in has), None)
+    if lacking is None:
+        return
+    names = f"it has {', '.join(has)}" if has else "it has no metadata operations"
+    remedy = "leave it out, or leave this target out"
+    fail(work, target, "operations", f"{scheme['name']}:// has no {lacking}; {names}", remedy)
+
+
+def _shares(options: JobOptions) -> bool:
+    return bool(options.buffer_compress_percentage or options.dedupe_percentage)
+
+
+def _check_offset(work: str, target: Target, job: Job) -> None:
+    """Where `size` is auto, only now it is known whether the offsets lie within the files."""
+    last = job.offset + job.offset_increment * (job.numjobs - 1)
+    file_bytes = job.size // job.nrfiles
+    if last + job.largest_bs > file_bytes:
+        key = "offset" if job.offset_increment == 0 else "offset_increment"
+        words = (
+            f"the last numjob would begin at {units.exact_size(last)} of files of "
+            f"{units.exact_size(file_bytes)}, which leaves no block"
+        )
+        fail(work, target, key, words, "lower it, or raise size")
+
+
+def _read_share(options: JobOptions) -> int:
+    if options.rw in MIXED:
+        return RWMIXREAD_DEFAULT if options.rwmixread is None else options.rwmixread
+    return 100 if options.rw in READ_ONLY else 0
+
+
+def _size(work: str, options: JobOptions, target: Target, around: Surroundings, notes: list[str]) -> int:
+    if isinstance(options.size, int):
+        return options.size
+    numjobs = options.numjobs or 1
+    step_bytes = common_step(sizes_of(options), options.nrfiles or 1)
+    size_bytes = around.auto_bytes // numjobs // step_bytes * step_bytes
+    if size_bytes == 0:
+        fail(
+            work,
+            target,
+            "size",
+            f"auto is {units.format_size(around.auto_bytes)} here, which does not hold {numjobs} x "
+            f"{units.format_size(step_bytes)}",
+            "free space on the targets, or give a size, for example --set size=64M",
+        )
+    notes.append(
+        f"size {units.exact_size(size_bytes)} per numjob: auto, a sixteenth of memory "
+        f"({units.format_size(around.memory_bytes)}) from 256 MiB to 2 GiB, at most a tenth of free space"
+    )
+    return size_bytes
+
+
+def _direct(
+    work: str,
+    options: JobOptions,
+    target: Target,
+    facts: TargetFacts,
+    sizes: tuple[int, ...],
+    notes: list[str],
+) -> bool:
+    places = (*sizes, options.offset or 0, options.offset_increment or 0)
+    aligned = all(place % max(1, facts.direct_alignment_bytes) == 0 for place in places)
+    if facts.access == "null":
+        return False
+    if options.direct is True:
+        if not facts.direct_io:
+            remedy = "write direct: auto or false; the page cache is then part of what is measured"
+            fail(work, target, "direct", f"{facts.words} has no direct I/O", remedy)
+        if not aligned:
+            step = units.exact_size(facts.direct_alignment_bytes)
+            fail(
+                work,
+                target,
+                "bs",
+                f"direct I/O on this target needs multiples of {step}",
+                f"write bs: {step}",
+            )
+        return True
+    if options.direct is False:
+        return False
+    return _direct_where_possible(options, facts, aligned, notes)
+
+
+def _direct_where_possible(options: JobOptions, facts: TargetFacts, aligned: bool, notes: list[str]) -> bool:
+    if options.engine == "mmap":
+        notes.append("direct false: engine mmap works through the page cache")
+        return False
+    if facts.in_memory:
+        notes.append(f"direct false: {facts.file_system} is memory, there is no cache to go past")
+        return False
+    if not facts.direct_io:
+        notes.append(f"direct false: {facts.file_system} has no direct I/O")
+        return False
+    if not aligned:
+        notes.append(f"direct false: bs is no multiple of {units.exact_size(facts.direct_alignment_bytes)}")
+        return False
+    cache = "the client's cache" if facts.access in ENGINE_OF else "the page cache of this host"
+    notes.append(f"direct true: the target can, and it keeps {cache} out")
+    return True
+
+
+def _engine(
+    work: str,
+    options: JobOptions,
+    target: Target,
+    facts: TargetFacts,
+    direct: bool,
+    around: Surroundings,
+    notes: list[str],
+) -> Engine:
+    wanted, depth = options.engine or AUTO, options.iodepth or 1
+    own = ENGINE_OF.get(facts.access)
+    if own is not None:
+        if wanted not in (AUTO, own):
+            place = "null:// has no storage" if own == "null" else f"{facts.words}: there is no mount"
+            fail(work, target, "engine", f"{place} for engine {wanted}", "write engine: auto")
+        return own
+    if wanted == "null":
+        fail(
+            work,
+            target,
+            "engine",
+            "engine null does no I/O on a path",
+            "write engine: auto, or target null://",
+        )
+    chosen, reason = _choose(depth, direct, facts) if wanted == AUTO else (wanted, "")
+    if options.sqthread_poll and wanted == AUTO:
+        chosen, reason = "io_uring", "sqthread_poll needs it"
+    if chosen in around.unavailable and wanted == AUTO and depth == 1 and not options.sqthread_poll:
+        chosen, reason = "psync", f"io_uring does not work here ({around.unavailable[chosen]})"
+    if chosen in around.unavailable:
+        remedy = (
+            f"write iodepth: 1, engine: psync and numjobs: {depth}" if depth > 1 else "write engine: auto"
+        )
+        why = around.unavailable[chosen]
+        fail(work, target, "engine", f"{chosen} does not work on this host: {why}", remedy)
+    if reason:
+        notes.append(f"engine {chosen}: {reason}")
+    if chosen == "io_uring" and facts.in_memory:
+        notes.append(
+            "io_uring on a file system in memory: the kernel hands each operation to a worker thread"
+        )
+    elif chosen == "io_uring" and not direct and options.rw not in READ_ONLY:
+        notes.append("buffered writes through io_uring: the kernel may hand them to worker threads")
+    return chosen  # type: ignore[return-value]
+
+
+def _choose(depth: int, direct: bool, facts: TargetFacts) -> tuple[str, str]:
+    if depth > 1:
+        return "io_uring", f"keeps {depth} operations in flight in each numjob"
+    if facts.in_memory:
+        return "psync", "plain calls are quickest on a file system in memory"
+    if facts.access == "ceph-fuse" or facts.file_system.startswith("fuse"):
+        return "psync", "one operation at a time through FUSE gains nothing from io_uring"
+    if not direct:
+        return "psync", "one buffered operation at a time is quickest with plain calls"
+    return "io_uring", "direct I/O at the least cost per operation"
+
+
+def _sqthread_poll(options: JobOptions, engine: Engine, notes: list[str]) -> bool:
+    if not options.sqthread_poll:
+        return False
+    if engine != "io_uring":
+        notes.append(f"sqthread_poll false: engine {engine} has no submission thread")
+        return False
+    notes.append("sqthread_poll true: the kernel's thread keeps a processor of this host busy")
+    return True
+
+
+def _rate(
+    work: str,
+    options: JobOptions,
+    target: Target,
+    mean_bytes: float,
+    around: Surroundings,
+    notes: list[str],
+) -> int | None:
+    limit = around.max_rate_bytes_per_s
+    asked = options.rate_iops * mean_bytes if options.rate_iops is not None else options.rate
+    if limit is not None and options.thinktime:
+        words = "pauses cannot be held under limits.max_rate, which sets the pace"
+        fail(work, target, "thinktime", words, "leave one of them out")
+    if limit is None or (asked is not None and asked <= limit):
+        return options.rate
+    if asked is not None:
+        key = "rate" if options.rate is not None else "rate_iops"
+        remedy = "lower it, or raise limits.max_rate"
+        words = f"{units.format_rate(asked)} is above limits.max_rate, {units.format_rate(limit)}"
+        fail(work, target, key, words, remedy)
+    notes.append(f"rate {units.format_rate(limit)}: limits.max_rate")
+    return limit
+
+
+def _check_memory(work: str, target: Target, job: Job, around: Surroundings) -> None:
+    buffers_bytes = job.largest_bs * job.iodepth * job.numjobs
+    if buffers_bytes > around.memory_bytes // 2:
+        words = f"bs x iodepth x numjobs needs {units.format_size(buffers_bytes)} of buffers"
+        memory = units.format_size(around.memory_bytes)
+        fail(work, target, "iodepth", f"{words}, more than half of memory ({memory})", "lower one of them")
+
+
+def _measures_caches(job: Job, facts: TargetFacts, around: Surroundings, notes: list[str]) -> bool:
+    if facts.access == "null":
+        return False
+    if facts.in_memory:
+        notes.append(f"measures memory: {facts.file_system} keeps its files there")
+        return False
+    if job.direct or job.data_set_bytes >= around.memory_bytes:
+        return False
+    what = "reads can come from the page cache" if job.reads else "writes go to the page cache first"
+    sizes = f"{units.format_size(job.data_set_bytes)} is less than memory"
+    notes.append(f"measures caches: buffered and {sizes}, so {what}")
+    return True

@@ -1,0 +1,1 @@
+"""What is done to files and directories themselves, as mdtest does it."""

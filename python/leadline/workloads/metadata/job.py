@@ -1,0 +1,145 @@
+"""A metadata job, as mdtest does them: what is done to files and directories themselves, nothing left open.
+
+Phases in the order given; each operation has its own rate and latencies.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leadline.workloads.application.job import ApplicationJob
+from leadline.workloads.coherence.job import CoherenceJob
+from leadline.workloads.io.job import Engine, Job, MetadataOperation
+from leadline.workloads.pipeline.job import PipelineJob
+from leadline.workloads.replay.job import ReplayJob
+
+Operation = MetadataOperation
+OPERATIONS: tuple[Operation, ...] = get_args(MetadataOperation)
+FIRST_BYTE: Operation = "first_byte"
+NEEDS_FILES: tuple[Operation, ...] = ("open", "stat", "readdir", "rename", "unlink")
+DIRECTORIES_MAX = 1 << 20  # of one tree; the engine's limit
+
+
+class MetadataJob(BaseModel):
+    """What one trial does. `files` is per numjob, and is the number of directories for mkdir and rmdir.
+
+    `bs` is what `first_byte` reads, past the page cache where `direct`. Times are nanoseconds, sizes bytes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    operations: tuple[Operation, ...] = Field(min_length=1)
+    files: int = Field(gt=0)
+    branch: int = Field(gt=0)
+    depth: int = Field(ge=0)
+    private: bool
+    file_size: int = Field(ge=0)
+    bs: int = Field(gt=0)
+    direct: bool = False
+    numjobs: int = Field(gt=0)
+    time_based: bool
+    runtime_ns: int = Field(ge=0)
+
+    # What a plan, an executor and a verdict ask of every job.
+    engine_format: ClassVar[str] = "leadline.metadata/1"
+    engine: ClassVar[str] = "metadata"
+    verify: ClassVar[bool] = False
+    incompressible: ClassVar[bool] = True
+    ramp_time_ns: ClassVar[int] = 0
+    rate_bytes_per_s: ClassVar[int | None] = None
+    rate_iops: ClassVar[float | None] = None
+
+    @property
+    def reads(self) -> bool:
+        """True where data is read that was laid out beforehand."""
+        return FIRST_BYTE in self.operations
+
+    @property
+    def writes(self) -> bool:
+        """True where files get data."""
+        return "create" in self.operations and self.file_size > 0
+
+    @property
+    def reads_only(self) -> bool:
+        """True where nothing is changed."""
+        return self.reads
+
+    @property
+    def fresh_files(self) -> bool:
+        """True where the trial makes its own files, so that nothing needs to be laid out before it."""
+        return not self.reads
+
+    @property
+    def data_set_bytes(self) -> int:
+        """All files of all numjobs together."""
+        return self.files * self.file_size * self.numjobs
+
+    @property
+    def directories(self) -> int:
+        """Directories of one tree, its top included."""
+        return tree_directories(self.branch, self.depth)
+
+    @property
+    def pass_operations(self) -> int:
+        """Operations of one pass over all phases, all numjobs."""
+        trees = self.numjobs if self.private else 1
+        items = self.files * self.numjobs
+        return sum(self.directories * trees if name == "readdir" else items for name in self.operations)
+
+    def layout_job(self, engine: Engine = "psync") -> Job:
+        """The data job whose layout makes the files that `first_byte` reads; `engine` reaches the storage."""
+        return Job(
+            rw="read",
+            rwmixread=100,
+            bs=1,
+            size=self.files * self.file_size,
+            nrfiles=self.files,
+            numjobs=self.numjobs,
+            iodepth=1,
+            engine=engine,
+            direct=False,
+            overwrite=False,
+            fsync=0,
+            end_fsync=False,
+            time_based=False,
+            runtime_ns=0,
+            ramp_time_ns=0,
+            rate_bytes_per_s=None,
+            rate_iops=None,
+            arrival="constant",
+            verify=False,
+            incompressible=True,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, one per field, as the engine and the manifest take them."""
+        return self.model_dump(mode="json")
+
+
+def tree_directories(branch: int, depth: int) -> int:
+    """Directories of a tree, its top included; counting stops beyond DIRECTORIES_MAX."""
+    level = total = 1
+    for _ in range(depth):
+        level *= branch
+        total += level
+        if total > DIRECTORIES_MAX:
+            break
+    return total
+
+
+AnyJob = Job | MetadataJob | ReplayJob | ApplicationJob | CoherenceJob
+
+
+def job_from_json(value: dict[str, Any]) -> AnyJob:
+    """The inverse of `as_json` of any kind of job. Raises ValueError."""
+    if "script" in value:
+        return ReplayJob.model_validate(value)
+    if "pipeline" in value:
+        return PipelineJob.model_validate(value)
+    if "questions" in value:
+        return CoherenceJob.model_validate(value)
+    if "command" in value:
+        return ApplicationJob.model_validate(value)
+    return MetadataJob.model_validate(value) if "operations" in value else Job.model_validate(value)

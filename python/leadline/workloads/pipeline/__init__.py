@@ -1,0 +1,1 @@
+"""Stages over one source, as a media platform goes through them."""

@@ -1,0 +1,184 @@
+"""A pipeline as a work: stages, each of commands or built-in steps, over one source, with nothing left open.
+
+What a user may write is `StageOptions`; what one trial does is `PipelineJob`. A pipeline is a kind of
+application: its clients are the copies, and what is done with copies is done with clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from leadline import units
+from leadline.study.fields import Command, Duration, Size
+from leadline.workloads.application.job import ApplicationJob
+
+Step = Literal["download", "ingest", "copy", "link_or_copy", "checksum", "publish"]
+Digest = Literal["md5", "sha1", "sha256"]
+How = Literal["auto", "link", "copy"]
+SOURCE = "source"  # the name of what the pipeline begins with
+WORKSPACE, OUTPUT_PLACE, INPUT_PLACE, CLIENT = "{workspace}", "{output}", "{input}", "{client}"
+STAGES_MAX = 64
+BUFFER_DEFAULT_BYTES = units.MIB
+TIMEOUT_DEFAULT_NS = 30 * units.NS_PER_S
+STEPS_OF_ONE_FILE: tuple[Step, ...] = ("download", "ingest", "copy", "link_or_copy")  # they make a file
+
+
+def _words(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+_Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_words),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ActionOptions(_Part):
+    """One thing that a stage does: a command, or a step with its options."""
+
+    step: Step | None = Field(None, description="a built-in step")
+    command: Command | None = Field(None, description="a program and its words; see docs/pipelines.md")
+    buffer: Size | None = Field(None, description="bytes of one read or write of a step; the work's buffer")
+    digest: Digest | None = Field(None, description="of ingest and checksum; md5")
+    how: How | None = Field(None, description="of link_or_copy and publish; auto: link where links work")
+    url: str | None = Field(None, min_length=1, description="of download: instead of a server of our own")
+    timeout: Duration | None = Field(None, description="of download: longest wait for a byte; 30s")
+    seen_from: dict[str, str] | None = Field(
+        None, description="of link_or_copy: target: the same directory as a second client sees it"
+    )
+
+
+class StageOptions(ActionOptions):
+    """One stage, as it is written in a study."""
+
+    stage: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$", description="its name in reports")
+    do: list[ActionOptions] | None = Field(
+        None, min_length=2, max_length=16, description="several commands and steps, one after the other"
+    )
+    input: _Names | None = Field(
+        None, min_length=1, description="names of stages, or source; the stage before"
+    )
+    output: str | None = Field(None, min_length=1, max_length=200, description="the file that it makes")
+    variant: str | None = Field(None, min_length=1, description="only where the work says this variant")
+    width: Annotated[int, Field(gt=0)] | None = Field(
+        None, description="pixels of the picture that it makes: to mark one that enlarges its source"
+    )
+
+    @property
+    def actions(self) -> tuple[ActionOptions, ...]:
+        """What it does, one after the other."""
+        if self.do is not None:
+            return tuple(self.do)
+        # They were read already: reading them again would take nanoseconds for seconds.
+        own = {name: getattr(self, name) for name in ActionOptions.model_fields}
+        return (ActionOptions.model_construct(**own),)
+
+
+class Action(_Part):
+    """One thing that a stage does, with nothing left open."""
+
+    step: Step | None
+    command: tuple[str, ...]
+    buffer: int = Field(gt=0)
+    digest: Digest
+    how: How
+    url: str | None
+    timeout_ns: int = Field(gt=0)
+    seen_from: str | None
+
+
+class Stage(_Part):
+    """A stage of a job. `output` is a name in the stage's own directory, None for the directory itself."""
+
+    stage: str
+    actions: tuple[Action, ...] = Field(min_length=1)
+    inputs: tuple[str, ...] = Field(min_length=1)
+    output: str | None
+    width: int | None
+
+
+@dataclass(frozen=True)
+class Film:
+    """A film that is made where no source is named: its picture, and how long it is."""
+
+    width: int
+    height: int
+    frame_rate: int
+    duration_ns: int
+
+    @property
+    def name(self) -> str:
+        """How it is called among the films that were made before."""
+        length = units.exact_duration(self.duration_ns)
+        return f"film1-{self.width}x{self.height}-{self.frame_rate}fps-{length}.mov"
+
+
+class PipelineJob(ApplicationJob):
+    """What one trial does. `copies` clients do all stages at once, each in a directory of its own.
+
+    Where `served` the source stays where it is and a server of our own sends it; else it is staged on each
+    target as `input`. `source_width` is that of its picture, None where it has none or nobody looked.
+    """
+
+    command: tuple[str, ...] = ()
+    pipeline: tuple[Stage, ...] = Field(min_length=1)
+    source: str | None
+    source_bytes: int = Field(ge=0)
+    source_width: int | None
+    film: tuple[int, int, int, int] | None  # the fields of Film, where it is to be made
+    served: bool
+    buffer: int = Field(gt=0)
+    variant: str | None
+
+    engine_format: ClassVar[str] = "leadline.pipeline/1"
+    engine: ClassVar[str] = "pipeline"
+
+    @property
+    def data_set_bytes(self) -> int:
+        """What stages that copy the source take, or the staged input. What programs write is not known."""
+        if self.input is not None:
+            return self.input_bytes
+        steps = [action.step for stage in self.pipeline for action in stage.actions]
+        whole = sum(step in ("download", "ingest", "copy") for step in steps)
+        return self.source_bytes * whole * self.copies
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What was found of a source. `problem` says why it cannot be used; `path` None where none is needed.
+
+    `made` is false for a film that is still to be made: its size is then an estimate.
+    """
+
+    path: str | None
+    bytes: int = 0
+    made: bool = True
+    width: int | None = None
+    audio: bool = True
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class ProgramVersion:
+    """A program's version as it says itself; None where it says none."""
+
+    words: str
+    numbers: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Scout:
+    """Finds out what a pipeline needs to know of this host: `source` of a path or a film (and whether it must
+    be a video), `version` of a program."""
+
+    source: Callable[[str | None, Film | None, bool], SourceFacts]
+    version: Callable[[str], ProgramVersion]

@@ -1,0 +1,205 @@
+"""From the options of a pipeline to a job with nothing left open: its source, stages, programs and tracer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import astuple
+
+from leadline import units
+from leadline.study.target import Target, TargetFacts
+from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS, ApplicationFacts
+from leadline.workloads.application.resolve import choose_tracer
+from leadline.workloads.io.job import JobOptions
+from leadline.workloads.io.resolve import Resolved, Surroundings, fail
+from leadline.workloads.pipeline.job import (
+    BUFFER_DEFAULT_BYTES,
+    SOURCE,
+    TIMEOUT_DEFAULT_NS,
+    Action,
+    ActionOptions,
+    Film,
+    PipelineJob,
+    SourceFacts,
+    Stage,
+    StageOptions,
+)
+from leadline.workloads.pipeline.rules import stages_of
+
+FILM_DURATION_NS = 10 * units.NS_PER_S
+FILM_RATE = 25
+# Bytes of a picture element in the films that are made, as measured of them: for space, before one is there.
+FILM_BYTES_PER_ELEMENT = 0.66
+
+
+def resolve_pipeline(
+    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+) -> Resolved:
+    """The job of one pipeline on one target. Raises SpecError where it cannot be started."""
+    _check_target(work, target, facts, around)
+    stages = stages_of(options)
+    notes: list[str] = []
+    _check_programs(work, options, target, around)
+    programs = _programs(work, stages, target, around)
+    source = _source(work, options, stages, target, around)
+    served = _served(stages)
+    buffer = options.buffer or BUFFER_DEFAULT_BYTES
+    staged = None if served or source.path is None else source.path
+    untraceable = {name: why for found in programs.values() for name, why in found.untraceable}
+    whole = ApplicationFacts("", untraceable=tuple(untraceable.items()))
+    film = film_of(options)
+    job = PipelineJob(
+        pipeline=tuple(_stage(stage, stages, place, buffer, target) for place, stage in enumerate(stages)),
+        copies=options.clients or 1,
+        source=source.path,
+        source_bytes=source.bytes,
+        source_width=source.width,
+        film=None if film is None else astuple(film),
+        served=served,
+        input=staged,
+        input_files=0 if staged is None else 1,
+        input_bytes=0 if staged is None else source.bytes,
+        buffer=buffer,
+        variant=options.variant,
+        cache=options.cache or "cold",
+        trace=choose_tracer(work, options, target, whole, notes),
+        runtime_ns=LIMIT_DEFAULT_NS if options.runtime is None else options.runtime,
+    )
+    _say(job, source, facts, notes)
+    return Resolved(job, False, tuple(notes))
+
+
+def film_of(options: JobOptions) -> Film | None:
+    """The film that a pipeline asks for; None where it has a source of its own, or needs none."""
+    if options.resolution is None:
+        return None
+    width, height = (int(part) for part in options.resolution.split("x"))
+    return Film(width, height, options.frame_rate or FILM_RATE, options.duration or FILM_DURATION_NS)
+
+
+def film_bytes(film: Film) -> int:
+    """About as large as a film becomes."""
+    pictures = film.duration_ns / units.NS_PER_S * film.frame_rate
+    return round(pictures * film.width * film.height * FILM_BYTES_PER_ELEMENT)
+
+
+def _check_target(work: str, target: Target, facts: TargetFacts, around: Surroundings) -> None:
+    if facts.access == "null":
+        fail(work, target, "pipeline", "null:// has no files", "leave this target out")
+    if not target.is_path:
+        remedy = "mount it, or leave this target out"
+        fail(work, target, "pipeline", f"a program cannot open files of {target.url}", remedy)
+    if around.max_rate_bytes_per_s is not None:
+        words = "programs set their own pace, which limits.max_rate cannot hold"
+        fail(work, target, "pipeline", words, "leave limits.max_rate (--max-rate) out")
+
+
+def _served(stages: tuple[StageOptions, ...]) -> bool:
+    """True where a server of our own sends the source: a download that names no address."""
+    return any(action.step == "download" and action.url is None for s in stages for action in s.actions)
+
+
+def _check_programs(work: str, options: JobOptions, target: Target, around: Surroundings) -> None:
+    """The versions in `needs`."""
+    for program, least in (options.needs or {}).items():
+        _program(work, program, target, around)
+        found = around.scout.version(program) if around.scout else None
+        wanted = tuple(int(part) for part in least.split(".") if part.isdigit())
+        if found is not None and found.numbers is not None and found.numbers < wanted:
+            words = f"{program} is version {found.words} here, and {least} is the oldest that will do"
+            fail(work, target, "needs", words, f"install a newer {program}")
+
+
+def _programs(
+    work: str, stages: tuple[StageOptions, ...], target: Target, around: Surroundings
+) -> dict[str, ApplicationFacts]:
+    """What is known of every program that the stages start, our own for built-in steps among them."""
+    actions = [action for stage in stages for action in stage.actions]
+    names = [action.command[0] for action in actions if action.command]
+    if any(action.step is not None for action in actions):
+        names.append(sys.executable)
+    return {name: _program(work, name, target, around) for name in dict.fromkeys(names)}
+
+
+def _program(work: str, name: str, target: Target, around: Surroundings) -> ApplicationFacts:
+    found = around.look((name,), None) if around.look else ApplicationFacts(name)
+    if found.executable is None:
+        remedy = f"install {name}, or give the absolute path of a program"
+        fail(work, target, "pipeline", found.missing, remedy)
+    return found
+
+
+def _source(
+    work: str, options: JobOptions, stages: tuple[StageOptions, ...], target: Target, around: Surroundings
+) -> SourceFacts:
+    film = film_of(options)
+    if options.input is None and film is None:
+        if _served(stages) or any(_begins_with_source(stages, place) for place in range(len(stages))):
+            remedy = "add --source FILE, or --set resolution=1920x1080 for a film that is made"
+            fail(work, target, "input", "the pipeline has no source", remedy)
+        return SourceFacts(None)
+    if around.scout is None:
+        return SourceFacts(options.input or "", film_bytes(film) if film else 0)
+    found = around.scout.source(options.input, film, options.expects == "video")
+    if found.problem:
+        fail(work, target, "input", f"source {found.path}: {found.problem}", "name another source")
+    return found
+
+
+def _begins_with_source(stages: tuple[StageOptions, ...], place: int) -> bool:
+    """True where a stage cannot do without the source."""
+    own = stages[place].actions
+    words = [word for action in own for word in action.command or ()]
+    steps = any(action.step is not None and action.url is None for action in own)
+    as_input = SOURCE in _inputs(stages, place) and (steps or any(INPUT in word for word in words))
+    return as_input or any(f"{{{SOURCE}}}" in word for word in words)
+
+
+def _inputs(stages: tuple[StageOptions, ...], place: int) -> tuple[str, ...]:
+    """The inputs of a stage: those named, or else the stage before it."""
+    return stages[place].input or ((stages[place - 1].stage if place else SOURCE),)
+
+
+def _stage(
+    stage: StageOptions, stages: tuple[StageOptions, ...], place: int, buffer: int, target: Target
+) -> Stage:
+    return Stage(
+        stage=stage.stage,
+        actions=tuple(_action(action, buffer, target) for action in stage.actions),
+        inputs=_inputs(stages, place),
+        output=stage.output,
+        width=stage.width,
+    )
+
+
+def _action(action: ActionOptions, buffer: int, target: Target) -> Action:
+    return Action(
+        step=action.step,
+        command=tuple(action.command or ()),
+        buffer=action.buffer or buffer,
+        digest=action.digest or "md5",
+        how=action.how or "auto",
+        url=action.url,
+        timeout_ns=action.timeout or TIMEOUT_DEFAULT_NS,
+        seen_from=(action.seen_from or {}).get(target.name),
+    )
+
+
+def _say(job: PipelineJob, source: SourceFacts, facts: TargetFacts, notes: list[str]) -> None:
+    if facts.in_memory:
+        notes.append(f"measures memory: {facts.file_system} keeps its files there")
+    if source.path is not None and not source.made:
+        notes.append(f"a film is made first, about {units.format_size(source.bytes)}: {source.path}")
+    elif source.path is not None:
+        how = "sent by a server on loopback" if job.served else "copied to the target once, and checked"
+        notes.append(f"source {source.path}: {units.format_size(source.bytes)}, {how}")
+    if not source.audio:
+        notes.append("the source has no audio: there is none to encode")
+    wide = [stage.stage for stage in job.pipeline if source.width and (stage.width or 0) > source.width]
+    if wide:
+        notes.append(f"{', '.join(wide)}: wider than the source ({source.width}), so it is enlarged")
+    if job.cache == "cold":
+        notes.append(
+            "cache cold: what a stage wrote is synced and dropped from this host's page cache after it"
+        )
+    limit = units.exact_duration(job.runtime_ns)
+    notes.append(f"runtime {limit}: a trial that takes longer is ended and counts as failed")

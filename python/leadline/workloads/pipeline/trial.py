@@ -1,0 +1,167 @@
+"""A worker's part of a pipeline's trial: its clients run at once, and their stages become a table.
+
+Clients are processes of `pipeline_client`; the table is written here, also where one of them failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from leadline.observe.children import module_command, module_environment
+from leadline.run.barrier import Start
+from leadline.store.stages import StageRow, write_stages
+from leadline.tracing.tables import TraceTables
+from leadline.workloads.application.copies import run_copies
+from leadline.workloads.application.staging import input_place, staged_path
+from leadline.workloads.application.traced import follower
+from leadline.workloads.pipeline.client import PRELOAD
+from leadline.workloads.pipeline.job import PipelineJob
+from leadline.workloads.pipeline.source_server import source_server
+from leadline.workloads.pipeline.traced import StageTrace, stage_traces
+
+
+def is_pipeline(job: Mapping[str, Any]) -> bool:
+    """True for the JSON of a pipeline's job."""
+    return bool(job.get("format") == PipelineJob.engine_format)
+
+
+def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
+    """All clients at once, to their end; their stages are stored even where one failed."""
+    Path(job["output"]).mkdir(parents=True, exist_ok=True)
+    logs = Path(job["logs"])
+    logs.mkdir(parents=True, exist_ok=True)
+    heard: list[TraceTables] = []
+    with _server(job) as (url, spare), follower(job["trace"], logs / "trace") as tracer:
+        starts = [
+            _start(job, client, url, tracer.environment(client)) for client in range(1, job["copies"] + 1)
+        ]
+        summary = run_copies(starts, job["runtime_ns"] / 1e9, tracer.follow, spare)
+        found = [row for start in starts for row in _progress(_progress_path(logs, start.copy))]
+        summary = _without_starting(summary, found)
+        summary |= tracer.store(Path(job["result"]), job["trial"], summary, heard.append)
+    traces = stage_traces(heard[0], found, summary["started_unix_ns"], job["directory"]) if heard else {}
+    rows = [_row(job, one, summary["started_unix_ns"], traces) for one in found]
+    write_stages(Path(job["result"]), job["trial"], rows)
+    times = [{"client": row.client, "stage": row.stage, "seconds": row.seconds} for row in rows]
+    return {**summary, "stages": times}
+
+
+@contextlib.contextmanager
+def _server(job: Mapping[str, Any]) -> Iterator[tuple[str | None, frozenset[int]]]:
+    if not job["served"]:
+        yield None, frozenset()
+        return
+    with source_server(job["source"]) as (url, pid):
+        yield url, frozenset([pid])
+
+
+def _start(job: Mapping[str, Any], client: int, url: str | None, traced: Mapping[str, str]) -> Start:
+    """A client's directory, and the process that goes through the pipeline in it."""
+    workspace = Path(job["directory"]) / f"{job['own_prefix']}.{client}"
+    workspace.mkdir()
+    logs = Path(job["logs"])
+    source = job["source"]
+    if job["input"] is not None:
+        source = str(input_place(staged_path(Path(job["directory"]), job["prefix"]), Path(job["input"])))
+    config = {
+        **{name: job[name] for name in ("pipeline", "source_bytes", "cache", "output")},
+        "client": client,
+        "workspace": str(workspace),
+        "target": str(Path(job["directory"]).parent),
+        "source": source,
+        "url": url,
+        "progress": str(_progress_path(logs, client)),
+        "limit_s": job["runtime_ns"] / 1e9,
+    }
+    file = logs / f"client-{client}.json"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    environment = {**traced, "PYTHONPATH": module_environment()["PYTHONPATH"]}
+    preload = environment.pop("LD_PRELOAD", None)
+    if preload:
+        environment[PRELOAD] = preload
+    command = tuple(module_command("leadline.workloads.pipeline.client", str(file)))
+    return Start(client, command, logs, environment, Path(job["output"]) / f"client-{client}")
+
+
+def _progress_path(logs: Path, client: int) -> Path:
+    return logs / f"client-{client}.jsonl"
+
+
+def _progress(path: Path) -> list[dict[str, Any]]:
+    """The stages that a client has written down; a line that was cut short is none."""
+    found: list[dict[str, Any]] = []
+    with contextlib.suppress(FileNotFoundError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+    return found
+
+
+def _without_starting(summary: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A trial lasts from its first stage to its last: starting our own processes is no part of it."""
+    if not found:
+        return dict(summary)
+    started = min(one["started_unix_ns"] for one in found)
+    ended = max(one["ended_unix_ns"] for one in found)
+    copies = []
+    for copy in summary["copies"]:
+        own = [one for one in found if one["client"] == copy["copy"]]
+        if own:
+            first = min(one["started_unix_ns"] for one in own)
+            last = max(one["ended_unix_ns"] for one in own)
+            copy = {**copy, "wall_ns": last - first, "started_ns": first - started}  # noqa: PLW2901
+        copies.append(copy)
+    return {
+        **summary,
+        "copies": copies,
+        "started_unix_ns": started,
+        "measured_ns": ended - started,
+        "last_done_ns": ended - started,
+    }
+
+
+def _row(
+    job: Mapping[str, Any],
+    one: Mapping[str, Any],
+    started_unix_ns: int,
+    traces: Mapping[tuple[int, int], StageTrace],
+) -> StageRow:
+    stage = job["pipeline"][one["place"] - 1]
+    trace = traces.get((one["client"], one["place"]))
+    received = any(action["step"] == "download" for action in stage["actions"])
+    passes, passes_by = (None, None) if received else _passes(one, trace)
+    return StageRow(
+        trial=job["trial"],
+        **{name: one[name] for name in ("client", "place", "stage", "state", "error", "started_unix_ns")},
+        started_ns=one["started_unix_ns"] - started_unix_ns,
+        ended_ns=one["ended_unix_ns"] - started_unix_ns,
+        **{name: one[name] for name in ("settle_ns", "input_bytes", "output_bytes")},
+        **{name: one[name] for name in ("read_bytes", "write_bytes", "cpu_user_ns", "cpu_system_ns")},
+        memory_max_bytes=one["memory_max_bytes"],
+        target_read_bytes=trace.read_bytes if trace else None,
+        target_written_bytes=trace.written_bytes if trace else None,
+        read_s=trace.read_s if trace else None,
+        write_s=trace.write_s if trace else None,
+        meta_s=trace.meta_s if trace else None,
+        passes=passes,
+        passes_by=passes_by,
+        enlarges=bool(stage["width"] and job["source_width"] and stage["width"] > job["source_width"]),
+        interfaces=json.dumps(one["interfaces"]),
+        details=json.dumps(one["details"]),
+        **{name: one[name] for name in ("host_busy_share", "observed_ns")},
+    )
+
+
+def _passes(one: Mapping[str, Any], trace: StageTrace | None) -> tuple[float | None, str | None]:
+    """How often a stage read its inputs."""
+    size = one["input_bytes"]
+    if not size or not one["inputs"]:
+        return None, None
+    if trace is not None:
+        return trace.inputs_read_bytes / size, "trace"
+    moved = one["read_bytes"]
+    return (None, None) if moved is None else (moved / size, "calls")
