@@ -80,6 +80,11 @@ class PlannedCell:
     steady: SteadyState | None = None
     search: Search | None = None
 
+    @property
+    def kind(self) -> str:
+        """The kind of work, by the name of its folder below `workloads`."""
+        return self.job.kind
+
 
 @dataclass(frozen=True)
 class Trial:

@@ -330,6 +330,7 @@ def _cell(
         id=cell.id,
         target=cell.target,
         work=cell.work,
+        kind=cell.kind,
         factors=dict(cell.factors),
         job={**cell.job.as_json(), "notes": list(cell.notes)},
         metrics=_metrics(cell, table, validity, alpha),

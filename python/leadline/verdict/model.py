@@ -146,7 +146,10 @@ class Chain:
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination of target, work and factor levels, and everything known of it."""
+    """One combination of target, work and factor levels, and everything known of it.
+
+    `kind` is the kind of work, by the name of its folder below `workloads`.
+    """
 
     id: str
     target: str
@@ -160,6 +163,7 @@ class Cell:
     lines: tuple[Line, ...] = ()
     origin: Origin | None = None
     chains: tuple[Chain, ...] = ()
+    kind: str = "io"
 
 
 @dataclass(frozen=True)

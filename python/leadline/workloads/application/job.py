@@ -73,6 +73,7 @@ class ApplicationJob(BaseModel):
     runtime_ns: int = Field(gt=0)
 
     # What a plan, an executor and a verdict ask of every job.
+    kind: ClassVar[str] = "application"
     engine_format: ClassVar[str] = "leadline.application/1"
     engine: ClassVar[str] = "application"
     direct: ClassVar[bool] = False

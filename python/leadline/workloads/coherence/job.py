@@ -58,6 +58,7 @@ class CoherenceJob(BaseModel):
     shared_blocks: int = Field(gt=0)
 
     # What a plan, an executor and a verdict ask of every job.
+    kind: ClassVar[str] = "coherence"
     engine_format: ClassVar[str] = "leadline.coherence/1"
     engine: ClassVar[str] = "coherence"
     direct: ClassVar[bool] = False

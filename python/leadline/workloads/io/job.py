@@ -108,6 +108,7 @@ class Job(BaseModel):
     shared: Shared = "none"
     sqthread_poll: bool = False
 
+    kind: ClassVar[str] = "io"
     engine_format: ClassVar[str] = "leadline.job/1"
 
     @property

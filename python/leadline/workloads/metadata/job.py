@@ -43,6 +43,7 @@ class MetadataJob(BaseModel):
     runtime_ns: int = Field(ge=0)
 
     # What a plan, an executor and a verdict ask of every job.
+    kind: ClassVar[str] = "metadata"
     engine_format: ClassVar[str] = "leadline.metadata/1"
     engine: ClassVar[str] = "metadata"
     verify: ClassVar[bool] = False

@@ -139,6 +139,7 @@ class PipelineJob(ApplicationJob):
     buffer: int = Field(gt=0)
     variant: str | None
 
+    kind: ClassVar[str] = "pipeline"
     engine_format: ClassVar[str] = "leadline.pipeline/1"
     engine: ClassVar[str] = "pipeline"
 

@@ -37,6 +37,7 @@ class ReplayJob(BaseModel):
     layout_direct: bool = False
 
     # What a plan, an executor and a verdict ask of every job.
+    kind: ClassVar[str] = "replay"
     engine_format: ClassVar[str] = "leadline.replay/1"
     engine: ClassVar[str] = "replay"
     time_based: ClassVar[bool] = False
