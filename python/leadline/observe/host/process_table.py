@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.counters.catalogue import read_at
 from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.host.reader import TICK_NS
 from leadline.observe.mounts.locations import printable
-from leadline.observe.reading import Counters, Request, Row
+from leadline.observe.reading import Counters, Request, Row, missing, sum_of
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
 
 EXPLAINED = "explained_cpu_ns"
-OWN = ("own_read_bytes", "own_written_bytes")
+_OWN = {figure.name: figure.places["run"] for figure in read_at("run")}
 BUSIEST = "busiest_other"
 # On a cluster whose daemons run on this host, what they use is the target's own work.
 _CEPH_DAEMONS = frozenset({"ceph-osd", "ceph-mon", "ceph-mgr", "ceph-mds", "ceph-fuse"})
@@ -163,16 +164,14 @@ class ProcessTable:
         return ""
 
     def _own(self, table: Table) -> Counters:
-        totals = [0, 0]
+        totals = dict.fromkeys(_OWN, 0)
         for pid in table.own:
             try:
                 amounts = parse_io((self._proc / str(pid) / "io").read_text())
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended meanwhile; its parent's figure has its bytes
             except OSError as error:
-                why = f"/proc/{pid}/io: {os.strerror(error.errno or 0)}"
-                return Counters(dict.fromkeys(OWN), {}, dict.fromkeys(OWN, why))
-            totals[0] += amounts.get("read_bytes", 0)
-            totals[1] += amounts.get("write_bytes", 0)
-        source = "/proc/PID/io of all processes of this run"
-        return Counters(dict(zip(OWN, totals, strict=True)), dict.fromkeys(OWN, source))
+                return missing(tuple(_OWN), f"/proc/{pid}/io: {os.strerror(error.errno or 0)}")
+            for name, lines in _OWN.items():
+                totals[name] += sum_of(amounts, lines) or 0
+        return Counters(totals, dict.fromkeys(_OWN, "/proc/PID/io of all processes of this run"))
