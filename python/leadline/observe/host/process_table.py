@@ -30,14 +30,14 @@ _KINDS = {"ceph-fuse", "ceph-kernel", "libcephfs", "rados", "radosstriper"}
 
 
 @dataclass(frozen=True)
-class Table:
+class ProcessSnapshot:
     """All processes at one moment; `own` are the run's first process and all below it."""
 
     stats: Mapping[int, TaskStat]
     own: frozenset[int]
 
 
-def read_table(root: int, proc: Path = Path("/proc")) -> Table:
+def read_table(root: int, proc: Path = Path("/proc")) -> ProcessSnapshot:
     """Every process that can be read."""
     stats = {pid: stat for pid, stat in _stats(proc) if stat is not None}
     children: dict[int, list[int]] = {}
@@ -50,7 +50,7 @@ def read_table(root: int, proc: Path = Path("/proc")) -> Table:
         if pid in stats and pid not in own:
             own.add(pid)
             waiting += children.get(pid, [])
-    return Table(stats, frozenset(own))
+    return ProcessSnapshot(stats, frozenset(own))
 
 
 def _stats(proc: Path) -> Iterator[tuple[int, TaskStat | None]]:
@@ -74,7 +74,7 @@ class CpuAccount:
         self._own_ticks = 0
         self._ticks = 0
 
-    def add(self, table: Table, daemons: frozenset[str]) -> int:
+    def add(self, table: ProcessSnapshot, daemons: frozenset[str]) -> int:
         """Ticks explained so far, with this look at the processes."""
         own = sum(table.stats[pid].cpu_ticks + table.stats[pid].children_ticks for pid in table.own)
         # A child that is reaped hands its time on to its parent, so that the sum only grows.
@@ -91,7 +91,7 @@ class CpuAccount:
         self._seen = seen
         return self._ticks
 
-    def busiest(self, table: Table, daemons: frozenset[str]) -> str:
+    def busiest(self, table: ProcessSnapshot, daemons: frozenset[str]) -> str:
         """The process of somebody else that used most since the last look; "" where none did."""
         others = {
             pid: (stat.started_ticks, stat.cpu_ticks + stat.children_ticks)
@@ -136,7 +136,7 @@ class ProcessTable:
             {**cpu.values, **own.values}, {**cpu.sources, **own.sources}, {**cpu.reasons, **own.reasons}
         )
 
-    def _cpu(self, facts: TargetFacts, table: Table) -> Counters:
+    def _cpu(self, facts: TargetFacts, table: ProcessSnapshot) -> Counters:
         clustered = facts.access in _KINDS
         daemons = _CEPH_DAEMONS if clustered else frozenset()
         account = self._accounts[clustered]
@@ -150,7 +150,7 @@ class ProcessTable:
             {EXPLAINED: ticks * TICK_NS}, {EXPLAINED: words, **({BUSIEST: busiest} if busiest else {})}
         )
 
-    def _why_unknown(self, facts: TargetFacts, table: Table) -> str:
+    def _why_unknown(self, facts: TargetFacts, table: ProcessSnapshot) -> str:
         if not table.own:
             return "the run's own processes are not to be seen in /proc"
         if not any(stat.is_kernel for stat in table.stats.values()):
@@ -163,7 +163,7 @@ class ProcessTable:
             return "the target's server runs on this host, and its processes are not known"
         return ""
 
-    def _own(self, table: Table) -> Counters:
+    def _own(self, table: ProcessSnapshot) -> Counters:
         totals = dict.fromkeys(_OWN, 0)
         for pid in table.own:
             try:

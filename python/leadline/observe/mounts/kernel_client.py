@@ -45,7 +45,7 @@ _GAUGES = {
 }
 _ROUNDING_SHARE_MAX = 0.05
 
-Table = Mapping[tuple[str, str], int]
+KernelMetrics = Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class KernelDump:
     """What one client said at one moment (monotonic). None in flight: not to be read."""
 
     at_s: float
-    metrics: Table
+    metrics: KernelMetrics
     data_in_flight: int | None
     metadata_in_flight: int | None
 
@@ -127,7 +127,7 @@ def dump_rows(before: KernelDump | None, now: KernelDump) -> list[tuple[str, flo
     return rows
 
 
-def mean_between_ms(before: Table, now: Table, item: str) -> float | None:
+def mean_between_ms(before: KernelMetrics, now: KernelMetrics, item: str) -> float | None:
     """Mean latency of what ended between two dumps, from means over all the client's life.
 
     The kernel cuts its means to whole microseconds. After many operations that hides a few new ones: where
