@@ -25,6 +25,7 @@ from leadline.observe.ceph.cluster import (
     MdsReader,
     key_of,
 )
+from leadline.observe.host.addresses import host_interfaces
 from leadline.observe.host.process_reader import ProcessReader
 from leadline.observe.host.process_table import ProcessTable
 from leadline.observe.host.reader import HostReader
@@ -33,7 +34,6 @@ from leadline.observe.host.socket_reader import SocketReader
 from leadline.observe.host.wire import (
     INTERFACE,
     WIRE,
-    host_interfaces,
     interface_counters,
     interface_totals,
     interface_towards,

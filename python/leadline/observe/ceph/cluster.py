@@ -18,9 +18,9 @@ from leadline.observe.ceph.client import (
     ask_socket,
     connect,
 )
+from leadline.observe.host.addresses import host_interfaces
 from leadline.observe.host.wire import (
     WIRE,
-    host_interfaces,
     interface_counters,
     interface_totals,
     interface_towards,
