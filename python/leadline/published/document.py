@@ -149,7 +149,7 @@ class Published:
 def read_published(text: str, file: str) -> Published:
     """Read a document's figures. Raises SpecError with file, line and key for whatever is wrong."""
     document = read_yaml(text, file, {})
-    reader = _Reader(document)
+    reader = _DocumentReader(document)
     top = reader.mapping((), known=("format", "title", "about", "source", "varies", *_SECTIONS))
     if top.get("format") != FORMAT:
         document.fail(("format",), f"this is no table of published figures: format is not {FORMAT}", _REMEDY)
@@ -173,7 +173,7 @@ def read_published(text: str, file: str) -> Published:
 _SECTIONS = ("systems", "facts", "tables", "checks", "claims")
 
 
-class _Reader:
+class _DocumentReader:
     """Takes values out of a document by path; every refusal names the place."""
 
     def __init__(self, document: Document) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from leadline.errors import SpecError
 from leadline.study.problems import suggest
 from leadline.study.study import KNOWN_KEYS
-from leadline.study.yaml_source import Document, Path, Place, read_yaml
+from leadline.study.yaml_source import Document, Path, WrittenAt, read_yaml
 from leadline.workloads.io.job import JOB_OPTIONS
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
@@ -34,7 +34,7 @@ def apply_overrides(document: Document, sets: Iterable[str], environment: Mappin
         for path in _paths(key.strip(), value, source):
             _store(value, path, level, source)
             places = {known: place for known, place in places.items() if known[: len(path)] != path}
-            places[path] = Place(source)
+            places[path] = WrittenAt(source)
     return document.with_value(value, places)
 
 
@@ -62,11 +62,11 @@ def apply_application(document: Document, command: tuple[str, ...], input_path: 
             if key == "input":
                 _without_film(works[name], name, places)
             works[name][key] = level
-            places[("works", name, key)] = Place(source)
+            places[("works", name, key)] = WrittenAt(source)
     return document.with_value(value, places)
 
 
-def _without_film(work: dict[str, Any], name: str, places: Mapping[Path, Place]) -> None:
+def _without_film(work: dict[str, Any], name: str, places: Mapping[Path, WrittenAt]) -> None:
     """A source that is named takes the place of the film that the study would make; what was asked for with
     --set stays, and contradicts it."""
     for option in ("resolution", "duration", "frame_rate"):

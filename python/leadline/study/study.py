@@ -33,7 +33,7 @@ from leadline.study.work import (
     plain_options,
 )
 from leadline.study.work_rules import problem_of_works
-from leadline.study.yaml_source import Document, Path, Place
+from leadline.study.yaml_source import Document, Path, WrittenAt
 from leadline.workloads.io.job import JOB_OPTIONS, JobOptions
 from leadline.workloads.io.sizes import SizeSplit, block_size_text
 
@@ -193,7 +193,7 @@ def parse_study(document: Document, name: str = "study") -> Study:
 
 def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
     """Every work times every combination of factor levels. Raises SpecError for what contradicts itself."""
-    written = document or Document({}, {(): Place(study.name)}, study.name)
+    written = document or Document({}, {(): WrittenAt(study.name)}, study.name)
     names, levels = list(study.factors), list(study.factors.values())
     jobs = sum(len(own.jobs or (None,)) for own in study.works.values())
     if jobs * math.prod(len(level) for level in levels) > CELLS_MAX:
