@@ -41,8 +41,11 @@ def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) ->
 
 def _assumptions(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """What the expected times take for granted; the least certain first."""
+    by_kind: dict[str, list[PlannedCell]] = {}
+    for cell in cells:
+        by_kind.setdefault(cell.kind, []).append(cell)
     for kind in reversed(tuple(PLANNED)):
-        said = (PLANNED[kind].assumption(cell.job) for cell in cells if cell.kind == kind)
+        said = (PLANNED[kind].assumption(cell.job) for cell in by_kind.get(kind, ()))
         yield from (words for words in said if words is not None)
 
 

@@ -170,6 +170,11 @@ class Planned(Generic[_Options, _Job]):
             f"{NOMINAL_OPERATIONS_PER_S:,} operations per second, whichever is less"
         )
 
+    def to_make(self, job: _Job) -> object | None:
+        """What has to be made on this host before the job, for who can make things of that type."""
+        del job
+        return None
+
     def option_words(self, job: _Job, name: str, value: Any) -> str | None:
         """A field of the job as a study would write it; None where it is like those of other kinds."""
         del job, name, value

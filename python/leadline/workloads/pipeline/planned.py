@@ -15,7 +15,7 @@ from leadline.workloads.application.planned import (
     staged_input,
     staged_words,
 )
-from leadline.workloads.pipeline.job import ActionOptions, PipelineJob, StageOptions
+from leadline.workloads.pipeline.job import ActionOptions, Film, FilmToMake, PipelineJob, StageOptions
 from leadline.workloads.pipeline.options import PipelineOptions
 from leadline.workloads.pipeline.resolve import resolve_pipeline
 from leadline.workloads.pipeline.rules import FILM, pipeline_rules
@@ -66,6 +66,10 @@ class PipelinePlanned(Planned[PipelineOptions, PipelineJob]):
         """See the base."""
         del job
         return program_assumption()
+
+    def to_make(self, job: PipelineJob) -> FilmToMake | None:
+        """The film that it begins with, where no source was named."""
+        return None if job.film is None or job.source is None else FilmToMake(Film(*job.film), job.source)
 
     def option_words(self, job: PipelineJob, name: str, value: Any) -> str | None:
         """Stages by their names; its command is none."""
