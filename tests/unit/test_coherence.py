@@ -9,7 +9,8 @@ import pytest
 from builders import trial_row
 
 from leadline.errors import SpecError
-from leadline.plan.model import Plan, PlannedCell, make_plan
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import Plan, PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts
@@ -62,7 +63,9 @@ def test_every_question_has_words() -> None:
 def test_a_plan_has_a_cell_for_every_writer_and_reader() -> None:
     facts = TargetFacts("local", "ext4", "ext4 on vda", free_bytes=1 << 40)
     targets = {name: Target(name, f"/{name}") for name in ("a", "b")}
-    plan = make_plan(load_study("coherence", {}, ()), targets, dict.fromkeys(targets, facts), 1 << 30, 1)
+    plan = make_plan(
+        load_study("coherence", {}, ()), targets, dict.fromkeys(targets, facts), Host(1 << 30), 1
+    )
     assert [cell.id for cell in plan.cells] == [
         "a.coherence_to_a",
         "a.coherence_to_b",

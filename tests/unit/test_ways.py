@@ -13,7 +13,8 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.costs import add_costs
 from leadline.analysis.metrics import Measured
 from leadline.errors import SpecError
-from leadline.plan.model import Plan, make_plan
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import Plan
 from leadline.report.application import printed_tables, show_tables
 from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.show_json import to_json
@@ -149,7 +150,7 @@ def _reach(**changes: Any) -> Plan:
         "none": TargetFacts("null", "null", "no storage"),
     }
     targets = {"path": Target("path", "/x"), "none": Target("none", "null://")}
-    return make_plan(study, targets, facts, 8 << 30, 1, absent=(GONE,))
+    return make_plan(study, targets, facts, Host(8 << 30, absent=(GONE,)), 1)
 
 
 def test_what_a_target_cannot_do_is_left_out_with_the_reason_and_survives_the_manifest() -> None:

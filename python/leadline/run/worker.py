@@ -20,29 +20,17 @@ from typing import Any
 from leadline import _core
 from leadline.errors import LeadlineError
 from leadline.run import volume_workspace, workspace
-from leadline.workloads.application import trial as application
-from leadline.workloads.coherence.side import CoherenceSide
-from leadline.workloads.pipeline import trial as pipeline
+from leadline.workloads.conducted import CONDUCTED, handed
 
 _PR_SET_PDEATHSIG = 1
 
 
 def _layout(command: dict[str, Any]) -> dict[str, Any]:
-    if application.is_application(command["job"]) or pipeline.is_pipeline(command["job"]):
-        return application.stage(command["job"], _say_staged)
-    answer: dict[str, Any] = _core.layout(json.dumps(command["job"]))
-    return answer
+    return handed(command["job"]).lay_out(command["job"], _say)
 
 
 def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
-    job = command["job"]
-    if application.is_application(job) or pipeline.is_pipeline(job):
-        application.forget_input(job)
-        return {}
-    # Without an engine it is a job of metadata: opening its files here would warm them.
-    # What a library reaches is in no page cache.
-    if not job["direct"] and job.get("engine", "null") != "null" and not job.get("location"):
-        workspace.forget_cached(Path(job["directory"]), job["prefix"])
+    handed(command["job"]).forget(command["job"])
     return {}
 
 
@@ -53,26 +41,7 @@ def _trial(command: dict[str, Any]) -> dict[str, Any]:
         _forget_cached(command)
     else:
         time.sleep(max(0, start_at_ns - time.monotonic_ns()) / 1e9)
-    if application.is_application(job):
-        return application.run_trial(job)
-    if pipeline.is_pipeline(job):
-        return pipeline.run_trial(job)
-    before = _own_io()
-    summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
-    after = _own_io()
-    if before is not None and after is not None:
-        summary["process_read_bytes"] = after["read_bytes"] - before["read_bytes"]
-        summary["process_written_bytes"] = after["write_bytes"] - before["write_bytes"]
-    return summary
-
-
-def _own_io() -> dict[str, int] | None:
-    """What this process fetched from and sent to storage so far, bytes (proc(5), /proc/PID/io)."""
-    try:
-        lines = Path("/proc/self/io").read_text().splitlines()
-    except OSError:
-        return None
-    return {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+    return handed(job).run(job, command["record"])
 
 
 def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
@@ -134,12 +103,6 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 }
 
 
-def _say_staged(size_bytes: int, elapsed_ns: int, share: float) -> None:
-    _say(
-        phase="staging", bytes=size_bytes, operations=0, elapsed_ns=elapsed_ns, share=share, event="progress"
-    )
-
-
 def _say(**message: Any) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
@@ -168,7 +131,8 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return  # the parent died before the line above took hold
-    _COMMANDS.update(CoherenceSide(_say).commands)
+    for face in CONDUCTED.values():
+        _COMMANDS.update(face.commands(_say))
     _say(event="ready", pid=os.getpid())
     while line := sys.stdin.readline():
         try:

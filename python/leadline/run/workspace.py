@@ -14,7 +14,6 @@ from leadline import _core
 from leadline.errors import TargetError
 from leadline.run.removal import remove_entries
 from leadline.study.target import Target
-from leadline.workloads.io.job import Engine
 
 MARK = ".leadline"
 _SLICE_S = 600.0
@@ -27,11 +26,11 @@ class Place(NamedTuple):
     location: str | None = None
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> str:
         """What lays files out there."""
         if self.location is None:
             return "psync"
-        engine: Engine = _core.parse_location(self.location)["engine"]
+        engine: str = _core.parse_location(self.location)["engine"]
         return engine
 
     @property

@@ -72,7 +72,8 @@ def expected_s(plan: Plan, cells: Sequence[str], events: Sequence[Event]) -> flo
     A slot is what runs at a time: a trial, the jobs of a group (all of them, whichever was named), each probe
     of a search.
     """
-    from leadline.plan.model import TRIAL_OVERHEAD_S, slot_seconds, with_block
+    from leadline.plan.model import TRIAL_OVERHEAD_S, slot_seconds
+    from leadline.plan.order import with_block
 
     seen = _slot_durations_s(plan, events)
     slots = with_block(plan, cells).slots(without={trial.id for trial in plan.trials})

@@ -115,9 +115,13 @@ class Conversation:
     def _ask(self, question: str) -> dict[str, Any]:
         asked = self._lags if question in LAGS else self._locks if question in LOCKS else self._shared
         try:
-            return asked(question)
-        finally:
-            self._release()
+            found = asked(question)
+        except _EndedError as ended:
+            if ended.reader:  # nobody is there to release it, and the writer's files are removed next
+                self._writer.call("coherence_release", _STEP_S)
+            raise
+        self._release()
+        return found
 
     # -- how soon ------------------------------------------------------------------------------------
 
