@@ -26,7 +26,7 @@ from leadline.analysis.statistics.power import block_variation
 from leadline.plan.model import Plan
 from leadline.store.reader import open_result
 from leadline.verdict.comparisons import Pair, decide
-from leadline.verdict.findings import tables_of
+from leadline.verdict.material import tables_of
 from leadline.verdict.model import Comparison
 from real_studies import leadline
 from shares import share, table

@@ -40,7 +40,7 @@ def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:
     """How narrow each work's interval is by what is stored so far."""
     from leadline.store.reader import open_result
     from leadline.study.study import Study
-    from leadline.verdict.findings import tables_of
+    from leadline.verdict.material import tables_of
     from leadline.verdict.stopping import work_states
 
     result = open_result(path)
