@@ -24,7 +24,7 @@ from leadline.report.renderers.page import to_html
 from leadline.report.renderers.show_json import to_json
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.judge import Case, judge
-from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Statement, Validity
 from leadline.workloads.application.figures import CopyTrace, copy_traces
 from leadline.workloads.application.judged import JudgedApplication

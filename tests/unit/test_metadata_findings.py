@@ -19,7 +19,7 @@ from leadline.report.renderers.markdown import to_markdown
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.judge import judge
-from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Validity
 from leadline.verdict.words import statements
 from leadline.workloads.judged import known_metrics, measure_of, metric_kind

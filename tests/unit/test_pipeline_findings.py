@@ -16,7 +16,7 @@ from leadline.report.charts.stages import stage_charts
 from leadline.store.stages import StageRow
 from leadline.store.tables import TrialRow
 from leadline.tracing.tables import TraceTables, files_schema
-from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import ApplicationTable, ApplicationView, Cell, Comparison, Quantity, Validity
 from leadline.workloads.judged import measure_of, metric_kind
 from leadline.workloads.pipeline.figures import metric_stage

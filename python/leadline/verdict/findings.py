@@ -22,11 +22,11 @@ from leadline.study.study import Study
 from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
 from leadline.verdict.cells import judge_cells
-from leadline.verdict.comparisons import compare_beside, compare_targets
+from leadline.verdict.compared.comparisons import compare_beside, compare_targets
+from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import ApplicationTable, Cell, Comparison, Findings, Statement, TargetView, worst
-from leadline.verdict.over_time import changes_over_time
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn, columns_of, ways_of, ways_table
 from leadline.workflows.findings import workflow_findings

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from leadline.verdict.chain_words import chain_statements
-from leadline.verdict.comparisons import FEW_BLOCKS, confidence_words
+from leadline.verdict.compared.comparisons import FEW_BLOCKS, confidence_words
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
 from leadline.workloads.judged import metric_kind, metric_part
 

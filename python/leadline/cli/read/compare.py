@@ -31,7 +31,7 @@ def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_j
     """
     from leadline import units
     from leadline.store.reader import open_result
-    from leadline.verdict.two_results import compare_results
+    from leadline.verdict.compared.two_results import compare_results
     from leadline.workloads.judged import known_metrics
 
     for metric in metrics:

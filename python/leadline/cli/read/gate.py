@@ -16,7 +16,7 @@ from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
-    from leadline.verdict.regression import Regression
+    from leadline.verdict.compared.regression import Regression
 
 _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "bold red", "missing": "red"}
 
@@ -51,7 +51,7 @@ def command(
     """
     from leadline import units
     from leadline.store.reader import open_result
-    from leadline.verdict.regression import check_regression
+    from leadline.verdict.compared.regression import check_regression
     from leadline.workloads.judged import known_metrics
 
     for metric in metrics:

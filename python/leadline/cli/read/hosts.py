@@ -27,7 +27,7 @@ def command(results: tuple[Path, ...], metrics: tuple[str, ...], margin: str, as
     from leadline.report.renderers.show_json import comparison_to_json
     from leadline.report.renderers.terminal import print_comparisons
     from leadline.store.reader import open_result
-    from leadline.verdict.hosts import compare_hosts, words
+    from leadline.verdict.compared.hosts import compare_hosts, words
     from leadline.workloads.judged import known_metrics
 
     if len(results) < 2:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from leadline.store.reader import Result
+from leadline.verdict.compared.two_results import compare_results, missing_cells
 from leadline.verdict.model import Comparison, State
-from leadline.verdict.two_results import compare_results, missing_cells
 from leadline.workloads.judged import metric_kind
 
 Passed = Literal["holds", "lost", "undecided", "invalid", "missing"]
