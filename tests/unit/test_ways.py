@@ -27,7 +27,7 @@ from leadline.verdict.ways import MeasuredWay, columns_of, ways_of, ways_table
 RATES = {"fuse": [100.0, 110.0, 105.0], "lib": [200.0, 221.0, 209.0], "local": [900.0, 1000.0, 950.0]}
 ACCESS = {"fuse": "ceph-fuse", "lib": "libcephfs", "local": "local"}
 JOB = {"rw": "randread", "bs": 4096, "iodepth": 16, "numjobs": 1}
-SHOWN = CellShown(leading=("iops", "bandwidth"), directions=("read",), asked=(("", "iops"),))
+SHOWN = CellShown(leading=("iops", "bandwidth"), directions=("read",), asked=(("", "iops"),), in_flight=16)
 
 
 def _cell(name: str, state: State = "VALID", cpu_ns: float = 1000.0, **metrics: Quantity) -> Cell:

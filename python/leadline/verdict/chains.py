@@ -38,7 +38,7 @@ def place_words(name: str, kind: Literal["short", "read", "written"]) -> str:
 def chains_of(cell: PlannedCell, facts: TargetFacts, trials: Sequence[TrialRow]) -> tuple[Chain, ...]:
     """A chain for each direction in which the cell moved bytes."""
     job, kind = cell.job, judged(cell.kind)
-    direct = bool(getattr(job, "direct", False)) and facts.direct_io
+    direct = job.direct and facts.direct_io
     found = []
     read = travel_read(trials, facts, direct)
     if read is not None:

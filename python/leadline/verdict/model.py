@@ -172,7 +172,8 @@ class CellShown:
     `leading` are the rates that it may be drawn by, the first that has a value; `directions` are those that
     stand before its metrics' names where it has several; each of `parts` has metrics with its name in front,
     and a row. `asked` are its columns in the table of all targets, a part ("" for the whole) and its metric;
-    `note` stands below it. `own_tables` and `own_charts`: it has some, and is not among those of all cells.
+    `note` stands below it. `in_flight` is how many operations it asks to have in flight, where it does. With
+    `own_tables` or `own_charts` it is not among those of all cells.
     """
 
     leading: tuple[str, ...] = ("bandwidth", "iops")
@@ -180,6 +181,7 @@ class CellShown:
     parts: tuple[str, ...] = ()
     asked: tuple[tuple[str, str], ...] = ()
     note: str = ""
+    in_flight: int | None = None
     own_tables: bool = False
     own_charts: bool = False
 

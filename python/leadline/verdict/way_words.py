@@ -105,9 +105,9 @@ def _whys(way: MeasuredWay, column: WayColumn, usable: Sequence[MeasuredWay]) ->
     limits = _rules()["thresholds"]
     rate, latency = (way.quantity(column, name).value for name in ("iops", "latency_mean"))
     cpu = way.quantity(column, "client_cpu_per_operation").value
-    job = way.cells[column.work].job
-    if rate and latency and job.get("iodepth"):
-        asked, held = job["iodepth"] * job["numjobs"], rate * latency / 1e9
+    asked = way.cells[column.work].shown.in_flight
+    if rate and latency and asked is not None:
+        held = rate * latency / 1e9
         if asked > 1 and held < limits["in_flight_share"] * asked:
             yield f"keeps {format_number(held)} of {asked} operations in flight"
     if rate and cpu and rate * cpu / 1e9 >= limits["client_cpus"]:

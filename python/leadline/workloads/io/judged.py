@@ -54,6 +54,7 @@ class JudgedIo(JudgedWork[Job]):
             leading=leading_rates(job.bs),
             directions=("read", "write") if job.rw in MIXED else (one,),
             asked=(("", self.default_metrics(job)[0]),),
+            in_flight=job.iodepth * job.numjobs,
         )
 
     def compressible(self, job: Job) -> str | None:
