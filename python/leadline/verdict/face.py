@@ -70,7 +70,7 @@ class JudgedWork(Generic[JobT]):
         """The kind of a metric that only this kind of work has."""
         return self.metric_kinds.get(name)
 
-    def read(self, result: Result) -> Any:  # noqa: ARG002 - most have nothing
+    def read(self, result: Result) -> Any:
         """What a result holds of this kind besides trials, latencies and series."""
         return None
 
@@ -88,11 +88,11 @@ class JudgedWork(Generic[JobT]):
         """What a cell that nothing was measured of says that it lacks."""
         return self.default_metrics(job)
 
-    def trial_values(self, trial: TrialRow) -> Mapping[str, float]:  # noqa: ARG002
+    def trial_values(self, trial: TrialRow) -> Mapping[str, float]:
         """Figures of a trial for the table of trials, besides its metrics."""
         return {}
 
-    def progress(self, trial: TrialRow) -> str | None:  # noqa: ARG002
+    def progress(self, trial: TrialRow) -> str | None:
         """A complete trial in one line while a study runs; None: its rates."""
         return None
 
@@ -115,38 +115,38 @@ class JudgedWork(Generic[JobT]):
             return f"{operations} operations in {seconds:.3g} s", False
         return None
 
-    def read_cold(self, job: JobT, found: Bytes, trials: int) -> Bytes | None:  # noqa: ARG002
+    def read_cold(self, job: JobT, found: Bytes, trials: int) -> Bytes | None:
         """Of what was read in so many trials, what must have come from storage; None: nothing."""
         return found
 
-    def cold_input(self, job: JobT) -> ColdInput | None:  # noqa: ARG002
+    def cold_input(self, job: JobT) -> ColdInput | None:
         """The input that was to be cold, where there is one."""
         return None
 
-    def compressible(self, job: JobT) -> str | None:  # noqa: ARG002
+    def compressible(self, job: JobT) -> str | None:
         """How the data can be compressed, where a study asked for it."""
         return None
 
     def must_be_slower(
         self,
-        small: JobT,  # noqa: ARG002
-        large: JobT,  # noqa: ARG002
-        sizes: float,  # noqa: ARG002
+        small: JobT,
+        large: JobT,
+        sizes: float,
     ) -> tuple[str, str] | None:
         """Words for two jobs of which no storage serves the first quicker than the second."""
         return None
 
-    def differs(self, case: Case, limits: Limits) -> Iterable[str]:  # noqa: ARG002
+    def differs(self, case: Case, limits: Limits) -> Iterable[str]:
         """In what a trial was not what it repeats."""
         return ()
 
     # Where written bytes went.
 
-    def write_sizes(self, job: JobT) -> tuple[tuple[int, float], ...]:  # noqa: ARG002
+    def write_sizes(self, job: JobT) -> tuple[tuple[int, float], ...]:
         """(bytes, share of the bytes written) of each size in which it writes; none: not known."""
         return ()
 
-    def syncs_each(self, job: JobT) -> bool:  # noqa: ARG002
+    def syncs_each(self, job: JobT) -> bool:
         """True where each write is synced before the next."""
         return False
 
@@ -158,15 +158,15 @@ class JudgedWork(Generic[JobT]):
 
     findings_first: ClassVar[bool] = False  # its findings are read before any caution
 
-    def statements(self, own: OwnCells) -> Iterable[Statement]:  # noqa: ARG002
+    def statements(self, own: OwnCells) -> Iterable[Statement]:
         """Sentences beyond the comparison of what it is asked for."""
         return ()
 
-    def view(self, own: OwnCells) -> ApplicationView | None:  # noqa: ARG002
+    def view(self, own: OwnCells) -> ApplicationView | None:
         """Tables and figures of its own."""
         return None
 
-    def pair_tables(self, own: OwnCells) -> tuple[ApplicationTable, ...]:  # noqa: ARG002
+    def pair_tables(self, own: OwnCells) -> tuple[ApplicationTable, ...]:
         """Tables that stand where a study has that of all its targets."""
         return ()
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from leadline import units
 from leadline.cli.console import make_console
-from leadline.workloads.judged import judged
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -163,6 +162,8 @@ class Live(Quiet):
 
 def row_words(row: TrialRow, kind: str) -> str:
     """A trial of some kind of work in one line."""
+    from leadline.workloads.judged import judged
+
     if row.state != "complete":
         return f"{row.state}: {row.error}"
     seconds = row.measured_ns / 1e9

@@ -57,9 +57,9 @@ class JudgedPrograms(JudgedWork[_ProgramT]):
     def metrics(
         self,
         trial: TrialRow,
-        latency: Sequence[LatencyRow],  # noqa: ARG002 - no engine ran
+        latency: Sequence[LatencyRow],
         *,
-        open_loop: bool,  # noqa: ARG002
+        open_loop: bool,
         extra: Traces | None,
     ) -> Measured:
         """Each copy's figures, their mean; `extra` are the traces of each trial's copies."""

@@ -33,19 +33,19 @@ class JudgedCoherence(JudgedWork[CoherenceJob]):
     def metrics(
         self,
         trial: TrialRow,
-        latency: Sequence[LatencyRow],  # noqa: ARG002 - no engine ran
+        latency: Sequence[LatencyRow],
         *,
-        open_loop: bool,  # noqa: ARG002
-        extra: Any,  # noqa: ARG002
+        open_loop: bool,
+        extra: Any,
     ) -> Measured:
         """The median time of each question."""
         return Measured(*coherence_metrics(trial))
 
-    def default_metrics(self, job: CoherenceJob) -> tuple[str, ...]:  # noqa: ARG002
+    def default_metrics(self, job: CoherenceJob) -> tuple[str, ...]:
         """None."""
         return ()
 
-    def shown(self, job: CoherenceJob) -> CellShown:  # noqa: ARG002
+    def shown(self, job: CoherenceJob) -> CellShown:
         """Of two targets, and so in no target's table."""
         return CellShown(own_tables=True)
 

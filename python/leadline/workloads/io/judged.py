@@ -33,7 +33,7 @@ class JudgedIo(JudgedWork[Job]):
         latency: Sequence[LatencyRow],
         *,
         open_loop: bool,
-        extra: Any,  # noqa: ARG002 - it has nothing else
+        extra: Any,
     ) -> Measured:
         """Rates, latencies and costs."""
         return io_metrics(trial, latency, open_loop=open_loop)
@@ -43,7 +43,7 @@ class JudgedIo(JudgedWork[Job]):
         latencies = ("read_latency_p99", "write_latency_p99") if job.rw in MIXED else ("latency_p99",)
         return (leading_rates(job.bs)[0], *latencies)
 
-    def expected_metrics(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002
+    def expected_metrics(self, job: Job) -> tuple[str, ...]:
         """The columns of the table that everybody reads."""
         return ("bandwidth", "iops", "latency_mean", "latency_p99")
 

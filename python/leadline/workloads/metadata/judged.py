@@ -41,8 +41,8 @@ class JudgedMetadata(JudgedWork[MetadataJob]):
         trial: TrialRow,
         latency: Sequence[LatencyRow],
         *,
-        open_loop: bool,  # noqa: ARG002 - it is none
-        extra: Any,  # noqa: ARG002 - it has nothing else
+        open_loop: bool,
+        extra: Any,
     ) -> Measured:
         """Rates and latencies, operation by operation."""
         return operation_metrics(trial, latency)
@@ -89,7 +89,7 @@ class JudgedMetadata(JudgedWork[MetadataJob]):
         """Whole files."""
         return ((job.file_size, 1.0),) if job.file_size else ()
 
-    def sent_one_by_one(self, job: MetadataJob) -> bool:  # noqa: ARG002
+    def sent_one_by_one(self, job: MetadataJob) -> bool:
         """A file each."""
         return True
 

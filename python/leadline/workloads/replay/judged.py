@@ -37,8 +37,8 @@ class JudgedReplay(JudgedWork[ReplayJob]):
         trial: TrialRow,
         latency: Sequence[LatencyRow],
         *,
-        open_loop: bool,  # noqa: ARG002 - it is none
-        extra: Any,  # noqa: ARG002 - it has nothing else
+        open_loop: bool,
+        extra: Any,
     ) -> Measured:
         """Times of the whole, and each class of calls."""
         return replay_metrics(trial, latency)
