@@ -19,7 +19,7 @@ from leadline.workloads.coherence.figures import Lag, coherence_metrics, lag_of
 from leadline.workloads.coherence.job import QUESTIONS, WORDS, CoherenceJob
 from leadline.workloads.coherence.side import content
 from leadline.workloads.coherence.ways import PathWay
-from leadline.workloads.coherence.words import Pair, coherence_statements, coherence_tables
+from leadline.workloads.coherence.words import WriterReader, coherence_statements, coherence_tables
 
 MS_NS = 1_000_000
 PROMPT = {"lags_ns": [2 * MS_NS] * 3, "unseen": 0}
@@ -46,10 +46,10 @@ def _trial(answers: dict[str, Any], block: int = 1) -> TrialRow:
     )
 
 
-def _pair(answers: dict[str, Any], writer: str = "a") -> Pair:
+def _pair(answers: dict[str, Any], writer: str = "a") -> WriterReader:
     cell = Cell(f"{writer}.coherence_to_b", writer, "coherence_to_b", {}, {}, {}, Validity("VALID"))
     asked = tuple(name for name in QUESTIONS if name in answers)
-    return Pair(writer, _job(questions=asked), cell, (_trial(answers),))
+    return WriterReader(writer, _job(questions=asked), cell, (_trial(answers),))
 
 
 def _said(answers: dict[str, Any]) -> list[str]:

@@ -189,8 +189,9 @@ def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
 
 def _check_metrics(study: Study) -> None:
     """`compare.metrics` are names that only the analysis knows."""
-    from leadline.analysis.metrics import STAGE_TIME, known_metrics
     from leadline.errors import SpecError
+    from leadline.workloads.judged import known_metrics
+    from leadline.workloads.pipeline.figures import STAGE_TIME
 
     searched = (work.search.metric for work in study.works.values() if work.search)
     works = study.works.values()

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable
-from leadline.analysis.metrics import metric_kind
 from leadline.analysis.statistics.drift import FEWEST_BLOCKS, Change, find_changes
 from leadline.plan.model import PlannedCell
 from leadline.units import format_number, format_quantity
-from leadline.verdict.comparisons import asked_metrics
+from leadline.verdict.compared.comparisons import asked_metrics
 from leadline.verdict.model import State, Statement
+from leadline.workloads.judged import metric_kind
 
 _SHOWN_MAX = 3
 

@@ -9,10 +9,10 @@ from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
 from leadline.store.reader import Result, require_study
 from leadline.tracing.two_traces import compare_traces
-from leadline.verdict.codes.judge import worst
-from leadline.verdict.comparisons import Pair, decide, wanted_metrics, weight_of
-from leadline.verdict.findings import alpha_of, build_findings, tables_of
-from leadline.verdict.model import Comparison, State
+from leadline.verdict.compared.comparisons import Pair, decide, wanted_metrics, weight_of
+from leadline.verdict.findings import build_findings
+from leadline.verdict.material import alpha_of, tables_of
+from leadline.verdict.model import Comparison, State, worst
 
 _APART = "measured at different times: holds only as far as nothing else changed in between"
 

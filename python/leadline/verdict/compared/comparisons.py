@@ -6,19 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.metrics import APPLICATION_COMPARED, default_metrics, metric_kind
 from leadline.analysis.statistics.lopsided import lopsided
 from leadline.analysis.statistics.means import Estimate, Ratio
 from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
 from leadline.plan.model import PlannedCell
-from leadline.verdict.codes.judge import worst
-from leadline.verdict.model import Comparison, Outcome, State
+from leadline.verdict.model import UNUSABLE, Comparison, Outcome, State, worst
+from leadline.workloads.judged import judged, metric_kind, metric_part
 
 # Below this many blocks the interval is only as good as its assumptions: nothing can test them.
 FEW_BLOCKS = 6
 # What a work is asked for gets four fifths of what it may err, its percentile the rest.
 PRIMARY_WEIGHT = 4.0
-_UNUSABLE = ("INVALID", "NOT_RUN")
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def decide(pairs: Sequence[Pair], margin: float, alpha: float = ALPHA) -> tuple[
     """One comparison each. Those that can be decided share the chance `alpha` to err (Holm), and one chance
     in twenty to be called lopsided without being so.
     """
-    ratios = [pair.ratio if pair.state not in _UNUSABLE else None for pair in pairs]
+    ratios = [pair.ratio if pair.state not in UNUSABLE else None for pair in pairs]
     family = [(i, ratio) for i, ratio in enumerate(ratios) if ratio is not None and ratio.series]
     levels = dict.fromkeys(range(len(pairs)), alpha)
     weights = [pairs[i].weight for i, _ in family]
@@ -85,13 +83,14 @@ def _comparison(
         low=estimate.low if estimate else None,
         high=estimate.high if estimate else None,
         blocks=blocks,
-        verdict="undecided" if pair.state in _UNUSABLE else outcome,
+        verdict="undecided" if pair.state in UNUSABLE else outcome,
         margin=margin,
         assumption="; ".join(parts) or None,
         validity=pair.state,
         confidence=1 - level,
         correction=correction,
         skewness=skewness,
+        part=metric_part(pair.metric),
     )
 
 
@@ -140,7 +139,7 @@ def compare_targets(
 ) -> tuple[Comparison, ...]:
     """Every other target against `base`, work by work. No `metrics` means: what the work is asked for."""
     pairs = pair_targets(cells, tables, states, base, metrics)
-    return decide([p for p in pairs if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
+    return decide([p for p in pairs if p.ratio is not None or p.state in UNUSABLE], margin, alpha)
 
 
 def pair_targets(
@@ -180,7 +179,7 @@ def compare_beside(
     another question than how targets differ.
     """
     found = pair_beside(cells, tables, states, metrics)
-    return decide([p for p in found if p.ratio is not None or p.state in _UNUSABLE], margin, alpha)
+    return decide([p for p in found if p.ratio is not None or p.state in UNUSABLE], margin, alpha)
 
 
 def pair_beside(
@@ -214,12 +213,12 @@ def _alone(cell: PlannedCell, cells: Sequence[PlannedCell]) -> PlannedCell | Non
 
 def wanted_metrics(cell: PlannedCell) -> tuple[str, ...]:
     """What is compared where the study does not say: what the work is asked for, and its p99."""
-    return default_metrics(cell.job.as_json()) if cell.search is None else (cell.search.metric,)
+    return (cell.search.metric,) if cell.search else judged(cell.kind).default_metrics(cell.job)
 
 
 def weight_of(metric: str) -> float:
     """The share of the chance to err that a comparison gets."""
-    return 1.0 if "latency_" in metric or metric in APPLICATION_COMPARED[1:] else PRIMARY_WEIGHT
+    return PRIMARY_WEIGHT if metric_kind(metric).asked else 1.0
 
 
 def asked_metrics(cell: PlannedCell, named: Sequence[str] = ()) -> tuple[str, ...]:

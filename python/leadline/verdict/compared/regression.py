@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from leadline.analysis.metrics import metric_kind
 from leadline.store.reader import Result
+from leadline.verdict.compared.two_results import compare_results, missing_cells
 from leadline.verdict.model import Comparison, State
-from leadline.verdict.two_results import compare_results, missing_cells
+from leadline.workloads.judged import metric_kind
 
 Passed = Literal["holds", "lost", "undecided", "invalid", "missing"]
 

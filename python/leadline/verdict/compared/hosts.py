@@ -14,10 +14,10 @@ from leadline.analysis.statistics.means import Ratio
 from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
 from leadline.store.reader import Result, require_study
-from leadline.verdict.codes.judge import worst
-from leadline.verdict.comparisons import Pair, decide, wanted_metrics, weight_of
-from leadline.verdict.findings import alpha_of, build_findings, tables_of
-from leadline.verdict.model import Comparison, State
+from leadline.verdict.compared.comparisons import Pair, decide, wanted_metrics, weight_of
+from leadline.verdict.findings import build_findings
+from leadline.verdict.material import alpha_of, tables_of
+from leadline.verdict.model import Comparison, State, worst
 
 _APART = "hosts measured apart: holds only as far as nothing else changed in between"
 
