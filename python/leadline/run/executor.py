@@ -29,7 +29,7 @@ from leadline.run.rows import (
     trial_state,
 )
 from leadline.run.steady import SteadyWatch, measure_steady
-from leadline.run.workspace import Place, workspace_of
+from leadline.run.workspace import Workspace, workspace_of
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.workloads.application.job import ApplicationJob
 from leadline.workloads.application.orders import deadline_s as application_deadline_s
@@ -77,7 +77,7 @@ class Executor:
         self._display = display
         self._stopping = stopping
         self._probes = Probes(writer.path, request.plan.cells, pilot)
-        self._made: dict[str, Place] = {}  # target -> workspace
+        self._made: dict[str, Workspace] = {}  # target -> workspace
         self._laid_out: set[tuple[str, str]] = set()
         self._lost: dict[str, str] = {}  # target -> why nothing more is tried on it
         self._failed: list[str] = []
@@ -248,12 +248,12 @@ class Executor:
         if isinstance(cell.job, ApplicationJob):
             prefixes = prefix, _prefix(cell, trial, None)
             places = {
-                "directory": self._made.get(cell.target, Place("/")).directory,
+                "directory": self._made.get(cell.target, Workspace("/")).directory,
                 "result": str(self._writer.path.resolve()),
                 "logs": str(self._writer.logs_path(trial.id if trial else "").resolve()),
             }
             return worker_job(cell, cell.job, trial, prefixes, places)
-        place = self._made.get(cell.target, Place("/"))
+        place = self._made.get(cell.target, Workspace("/"))
         job = cell.job
         if trial is None and isinstance(job, MetadataJob):
             job = job.layout_job(place.engine)
@@ -472,7 +472,7 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
             return answer
 
 
-def remove_workspaces(study_id: str, places: Mapping[str, Place], writer: ResultWriter) -> list[str]:
+def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> list[str]:
     """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
     left = []
     for target, place in places.items():
@@ -486,13 +486,13 @@ def remove_workspaces(study_id: str, places: Mapping[str, Place], writer: Result
     return left
 
 
-def left_workspaces(writer: ResultWriter) -> dict[str, Place]:
+def left_workspaces(writer: ResultWriter) -> dict[str, Workspace]:
     """Directories that the journal says may still exist below the targets, by target."""
-    open_places: dict[str, Place] = {}
+    open_places: dict[str, Workspace] = {}
     for event in writer.events():
         if event.event == "workspace_intended":
             found = event.details
-            open_places[found["target"]] = Place(found["directory"], found.get("location"))
+            open_places[found["target"]] = Workspace(found["directory"], found.get("location"))
         elif event.event == "workspace_removed":
             open_places.pop(event.details["target"], None)
     return open_places
