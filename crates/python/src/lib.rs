@@ -27,7 +27,8 @@ mod _core {
     #[pymodule_export]
     use super::{
         check_files, check_job, engines, histogram_buckets, histogram_merge, histogram_of,
-        histogram_percentiles, histogram_summary, lay_out, read_record, run_trial, version,
+        histogram_percentiles, histogram_summary, job_formats, lay_out, read_record, run_trial,
+        version,
     };
 }
 
@@ -66,6 +67,12 @@ fn run_trial<'py>(
     let job = AnyJob::parse(job_json).map_err(errors::engine)?;
     let summary = detach::detached(py, |signal| trial::run(job, &record_path, signal))?;
     convert::json(py, &summary)
+}
+
+/// The formats of jobs that the engine takes.
+#[pyfunction]
+fn job_formats() -> Vec<&'static str> {
+    AnyJob::FORMATS.to_vec()
 }
 
 /// Refuses what `run_trial` would refuse, without running or touching anything.

@@ -14,6 +14,7 @@ from typing import Any
 
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
+from leadline.plan.check import check_runs
 from leadline.plan.notes import notes_on_left_out, notes_on_works, unlike
 from leadline.study.left_out import LeftOut
 from leadline.study.problems import suggest
@@ -273,6 +274,7 @@ def make_plan(  # noqa: PLR0913 - the last five have defaults, each for one kind
 
 def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surroundings) -> PlannedCell:
     found = resolve(work.name, work.options, target, facts, around)
+    check_runs(work.name, target, found.job)
     if work.search is not None and isinstance(found.job, Job):
         _check_search(work, work.search, found.job, target, around)
     return PlannedCell(

@@ -1,6 +1,6 @@
 //! A job of any kind, told apart by its format: read, checked, laid out and run in one place each.
 
-use super::Job;
+use super::{FORMAT, Job};
 use crate::error::EngineError;
 use crate::metadata::{self, MetadataJob};
 use crate::replay::{self, ReplayJob};
@@ -14,6 +14,9 @@ pub enum AnyJob {
 }
 
 impl AnyJob {
+    /// The formats that `parse` takes.
+    pub const FORMATS: [&str; 3] = [FORMAT, metadata::FORMAT, replay::FORMAT];
+
     /// Reads and validates. Every error names the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, EngineError> {
         let named = format_of(json).unwrap_or_default();

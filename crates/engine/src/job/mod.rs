@@ -18,7 +18,7 @@ use crate::location::Location;
 use crate::sizes::Split;
 
 pub use any::AnyJob;
-pub use rules::{require, require_common};
+pub use rules::{FILES_MAX, require, require_common};
 
 /// The format of the JSON that `Job::parse` reads.
 pub const FORMAT: &str = "leadline.job/1";

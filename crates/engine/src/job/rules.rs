@@ -11,7 +11,8 @@ const INTERVAL_NS: std::ops::RangeInclusive<u64> = 100_000_000..=10_000_000_000;
 const BLOCK_SIZE_MAX_BYTES: u64 = 256 << 20;
 const THREADS_MAX: u32 = 1024;
 const DEPTH_MAX: u32 = 4096;
-const FILES_MAX: u64 = 1 << 20;
+/// Of the files that are laid out for one job.
+pub const FILES_MAX: u64 = 1 << 20;
 const BUFFERS_MAX_BYTES: u64 = 64 << 30;
 
 /// What holds for jobs of every kind: the format that is meant, names, and the interval of the record.
@@ -95,8 +96,12 @@ impl Job {
                 self.size, self.nrfiles
             )
         })?;
-        require(self.size <= i64::MAX as u64, || {
-            format!("size: {} is beyond what a file can hold", self.size)
+        let all = self.size.checked_mul(u64::from(self.numjobs));
+        require(all.is_some_and(|bytes| bytes <= i64::MAX as u64), || {
+            format!(
+                "size: {} for each of {} numjobs is beyond what files can hold; lower size or numjobs",
+                self.size, self.numjobs
+            )
         })?;
         let slot_bytes = largest.next_multiple_of(4096);
         let buffers = slot_bytes * u64::from(self.iodepth) * u64::from(self.numjobs);

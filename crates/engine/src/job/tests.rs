@@ -72,6 +72,11 @@ fn contradictions_name_the_key_and_the_remedy() {
         (json!({"direct": true, "bs": 1000}), "bs", "multiple of 512"),
         (json!({"fsync": 4}), "fsync", "0"),
         (json!({"size": 100}), "size", "raise size"),
+        (
+            json!({"size": i64::MAX, "numjobs": 2}),
+            "size",
+            "lower size or numjobs",
+        ),
         (json!({"offset": 1 << 20}), "offset", "raise size"),
         (json!({"offset": 100}), "offset", "multiples of bs"),
         (

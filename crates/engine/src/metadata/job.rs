@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::EngineError;
-use crate::job::{located, require, require_common};
+use crate::job::{self, located, require, require_common};
 use crate::location::Location;
 
 /// The format of the JSON that `MetadataJob::parse` reads.
@@ -204,6 +204,13 @@ impl MetadataJob {
                 self.file_size, self.bs
             )
         })?;
+        let laid_out = self.files * u64::from(self.numjobs);
+        require(!alone || laid_out <= job::FILES_MAX, || {
+            let most = job::FILES_MAX;
+            format!(
+                "files: files x numjobs is {laid_out}, and at most {most} are laid out for first_byte"
+            )
+        })?;
         let steps = super::steps::of(self).map_err(EngineError::Job)?;
         let needed = steps.iter().map(|step| step.operation);
         self.validate_location(needed)
@@ -279,6 +286,10 @@ pub mod tests {
                 "operations",
             ),
             (json!({"operations": ["first_byte"]}), "bs"),
+            (
+                json!({"operations": ["first_byte"], "file_size": 4096, "files": 1 << 20, "numjobs": 2}),
+                "files x numjobs is 2097152",
+            ),
             (json!({"operations": ["erase"]}), "erase"),
             (json!({"time_based": true}), "runtime_ns"),
             (json!({"prefix": "a/b"}), "prefix"),
