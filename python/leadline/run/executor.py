@@ -46,6 +46,7 @@ _SLOWEST_BYTES_PER_S = 1 << 20  # below 1 MiB/s a transfer without a runtime cou
 _SLOWEST_OPERATIONS_PER_S = 20.0  # of metadata; below, a pass counts as hung
 _MARK_DEADLINE_S = 4.0
 _LAYOUT_GENERATION = 0
+_DEADLINE_NS_MAX = 2**63 - 1  # what the engine can count to
 _SHORTEST_INTERVAL_NS = 100_000_000
 _REMOVE_SLICE_S = 10.0
 _REMOVE_DEADLINE_S = _REMOVE_SLICE_S + _SMALL_DEADLINE_S
@@ -271,7 +272,7 @@ class Executor:
             "seed": trial.seed if trial else self._request.plan.seed,
             "generation": trial.order if trial else _LAYOUT_GENERATION,
             "interval_ns": _interval_ns(cell, options.interval_s),
-            "deadline_ns": int(self._deadline_s(cell) * 1e9),
+            "deadline_ns": min(int(self._deadline_s(cell) * 1e9), _DEADLINE_NS_MAX),
             "parent_pid": None,
             **own,
         }
