@@ -46,26 +46,11 @@ def cells(options: dict[str, Any], facts: TargetFacts = ROOM) -> tuple[PlannedCe
             "nrfiles",
             "nrfiles x numjobs is 1114112",
         ),
-        (
-            {"rw": "read", "bs": "256m", "size": "1g", "iodepth": 4096, "numjobs": 2},
-            "iodepth",
-            "bytes of buffers",
-        ),
         ({"rw": "read", "size": "4e", "numjobs": 1024}, "size", "beyond what files can hold"),
         (
             {"rw": "read", "bssplit": "4k/50:512m/50", "size": "1g"},
             "bssplit",
             "must be at most 268435456",
-        ),
-        (
-            {"operations": ["create"], "file_size": "2g"},
-            "file_size",
-            "must be at most 1073741824",
-        ),
-        (
-            {"operations": ["first_byte"], "file_size": "4k", "files": 1 << 20, "numjobs": 2},
-            "files",
-            "files x numjobs is 2097152",
         ),
     ],
 )
