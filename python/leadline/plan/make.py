@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from leadline import units
 from leadline.errors import SpecError
+from leadline.plan.check import check_runs
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, slot_seconds
 from leadline.plan.notes import notes_on_plan
 from leadline.plan.order import order_trials
@@ -126,6 +127,7 @@ def _spread(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
 
 def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surroundings) -> PlannedCell:
     found = resolve(work.name, work.options, target, facts, around)
+    check_runs(work.name, target, found.job)
     face = planned(found.job)
     if work.search is not None:
         source = f"work {work.name} on target {target.name}"

@@ -38,6 +38,7 @@ from leadline.workloads.conducted import conducted
 
 _MARK_DEADLINE_S = 4.0
 _LAYOUT_GENERATION = 0
+_DEADLINE_NS_MAX = 2**63 - 1  # what the engine can count to
 _SHORTEST_INTERVAL_NS = 100_000_000
 
 
@@ -215,7 +216,7 @@ class Executor:
             seed=trial.seed if trial else self._plan.seed,
             generation=trial.order if trial else _LAYOUT_GENERATION,
             interval_ns=_interval_ns(cell, options.interval_s),
-            deadline_ns=int(self._deadline_s(cell) * 1e9),
+            deadline_ns=min(int(self._deadline_s(cell) * 1e9), _DEADLINE_NS_MAX),
             layout_rate_bytes_per_s=options.layout_rate_bytes_per_s,
         )
         return conducted(cell.job).as_worker_job(cell.job, given)

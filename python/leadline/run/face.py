@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from leadline import _core
 from leadline.run.child import Answer, Worker
-from leadline.run.workspace import Place
+from leadline.run.workspace import Workspace
 from leadline.study.job import AnyJob
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Assignment:
 
     cell: PlannedCell
     trial: Trial | None
-    place: Place
+    place: Workspace
     prefix: str
     own_prefix: str
     result: Path
@@ -78,7 +78,7 @@ class Scene:
     target: str
     prefix: str
     worker: Worker
-    places: Mapping[str, Place]
+    places: Mapping[str, Workspace]
     engine: Callable[[], Answer]
     stopping: Callable[[], bool]
     lose: Callable[[str, str], None]

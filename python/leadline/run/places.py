@@ -13,13 +13,13 @@ from leadline.observe.patience import patient_s
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
 from leadline.run.model import RunRequest
-from leadline.run.workspace import Place, workspace_of
+from leadline.run.workspace import Workspace, workspace_of
 from leadline.store.writer import ResultWriter
 
 SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
 _REMOVE_SLICE_S = 10.0
 _REMOVE_DEADLINE_S = _REMOVE_SLICE_S + SMALL_DEADLINE_S
-_NOWHERE = Place("/")
+_NOWHERE = Workspace("/")
 
 
 class Places:
@@ -28,15 +28,15 @@ class Places:
     def __init__(self, request: RunRequest, writer: ResultWriter) -> None:
         self._request = request
         self._writer = writer
-        self._made: dict[str, Place] = {}
+        self._made: dict[str, Workspace] = {}
         self._laid_out: set[tuple[str, str]] = set()
 
     @property
-    def made(self) -> Mapping[str, Place]:
+    def made(self) -> Mapping[str, Workspace]:
         """Every workspace that was made."""
         return self._made
 
-    def of(self, target: str) -> Place:
+    def of(self, target: str) -> Workspace:
         """Where a job of that target works; the root for one without files."""
         return self._made.get(target, _NOWHERE)
 
@@ -121,7 +121,7 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
             return answer
 
 
-def remove_workspaces(study_id: str, places: Mapping[str, Place], writer: ResultWriter) -> list[str]:
+def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> list[str]:
     """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
     left = []
     for target, place in places.items():
@@ -135,13 +135,13 @@ def remove_workspaces(study_id: str, places: Mapping[str, Place], writer: Result
     return left
 
 
-def left_workspaces(writer: ResultWriter) -> dict[str, Place]:
+def left_workspaces(writer: ResultWriter) -> dict[str, Workspace]:
     """Directories that the journal says may still exist below the targets, by target."""
-    open_places: dict[str, Place] = {}
+    open_places: dict[str, Workspace] = {}
     for event in writer.events():
         if event.event == "workspace_intended":
             found = event.details
-            open_places[found["target"]] = Place(found["directory"], found.get("location"))
+            open_places[found["target"]] = Workspace(found["directory"], found.get("location"))
         elif event.event == "workspace_removed":
             open_places.pop(event.details["target"], None)
     return open_places

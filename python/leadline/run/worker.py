@@ -7,7 +7,6 @@ It ends when its input ends or its parent dies.
 from __future__ import annotations
 
 import ctypes
-import errno
 import json
 import os
 import signal
@@ -17,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from leadline import _core
 from leadline.errors import LeadlineError
-from leadline.run import volume_workspace, workspace
+from leadline.run import workspace
+from leadline.run.storage import open_storage
 from leadline.workloads.conducted import CONDUCTED, handed
 
 _PR_SET_PDEATHSIG = 1
@@ -44,45 +43,27 @@ def _trial(command: dict[str, Any]) -> dict[str, Any]:
     return handed(job).run(job, command["record"])
 
 
+def _place(command: dict[str, Any]) -> workspace.Workspace:
+    return workspace.Workspace(command["directory"], command.get("location"))
+
+
 def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    directory, location = command["directory"], command.get("location")
-    if location is None:
-        workspace.make_workspace(Path(directory), command["id"])
-    else:
-        volume_workspace.make_workspace(location, directory, command["id"])
+    workspace.make_workspace(_place(command), command["id"])
     return {}
 
 
 def _remove_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    directory, location, slice_s = command["directory"], command.get("location"), command["slice_s"]
-    if location is None:
-        more = workspace.remove_workspace(Path(directory), command["id"], slice_s)
-    else:
-        more = volume_workspace.remove_workspace(location, directory, command["id"], slice_s)
-    return {"more": more}
+    return {"more": workspace.remove_workspace(_place(command), command["id"], command["slice_s"])}
 
 
 def _remove_files(command: dict[str, Any]) -> dict[str, Any]:
-    directory, location, slice_s = command["directory"], command.get("location"), command["slice_s"]
-    if location is None:
-        more = workspace.remove_files(Path(directory), command["prefix"], slice_s)
-    else:
-        more = volume_workspace.remove_files(location, directory, command["prefix"], slice_s)
-    return {"more": more}
+    return {"more": workspace.remove_files(_place(command), command["prefix"], command["slice_s"])}
 
 
 def _space(command: dict[str, Any]) -> dict[str, Any]:
-    if command.get("location") is not None:
-        volume = _core.Volume(command["location"])
-        try:
-            total_bytes, free_bytes = volume.space()
-        except OSError as error:
-            if error.errno != errno.ENOTSUP:
-                raise
-            return {"free_bytes": None, "total_bytes": None}
-        return {"free_bytes": free_bytes, "total_bytes": total_bytes}
-    found = os.statvfs(command["directory"])
-    return {"free_bytes": found.f_bavail * found.f_frsize, "total_bytes": found.f_blocks * found.f_frsize}
+    found = open_storage(command.get("location")).space(command["directory"])
+    total_bytes, free_bytes = found or (None, None)
+    return {"free_bytes": free_bytes, "total_bytes": total_bytes}
 
 
 def _drop_caches(_command: dict[str, Any]) -> dict[str, Any]:

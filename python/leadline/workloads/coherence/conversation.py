@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.run.child import Answer, Worker
-from leadline.run.workspace import Place
+from leadline.run.workspace import Workspace
 from leadline.workloads.coherence.job import LAGS, LOCKS, CoherenceJob
 
 _STEP_S = 60.0
@@ -32,7 +32,7 @@ def converse(
     writer: Worker,
     job: CoherenceJob,
     prefix: str,
-    places: tuple[Place, Place],
+    places: tuple[Workspace, Workspace],
     stopping: Callable[[], bool],
 ) -> tuple[Answer, bool]:
     """One trial, with a worker of the reader's own; true where the reader's way is not to be used again.
@@ -54,7 +54,7 @@ class Conversation:
         self._writer, self._reader, self._job, self._prefix = writer, reader, job, prefix
         self.reader_gone = False
 
-    def run(self, places: tuple[Place, Place]) -> Answer:
+    def run(self, places: tuple[Workspace, Workspace]) -> Answer:
         """All questions; the writer's place comes first. What cannot be asked is in the summary."""
         started_unix_ns, begin_ns = time.time_ns(), time.monotonic_ns()
         found: dict[str, Any] = {}

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use leadline_record::{Histograms, Interval, RecordError, Writer};
 
-use crate::context::{Context, lock};
+use super::context::{Context, lock};
+use super::interval::{IntervalSet, Lateness, uses};
 use crate::histogram;
-use crate::interval::{IntervalSet, Lateness, uses};
 use crate::io::Direction;
 
 /// Sums of one direction.

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::layout::all_files;
 use crate::Interrupts;
 use crate::error::EngineError;
 use crate::job::{EngineName, Job};
-use crate::layout::all_files;
 use crate::pattern::{BLOCK_BYTES, Pattern, Verdict};
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::OpenHow;

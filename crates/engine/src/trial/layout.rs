@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::progress::Progress;
 use crate::Interrupts;
 use crate::error::EngineError;
 use crate::job::{EngineName, Job};
 use crate::pattern::{Pattern, Stamp};
-use crate::progress::Progress;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::OpenHow;
 use crate::volume::{self, Handle, Volume};

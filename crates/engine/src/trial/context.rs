@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::interval::{IntervalSet, Schedule};
+use super::interval::{IntervalSet, Schedule};
+use super::watch::Alarm;
 use crate::job::Job;
 use crate::pattern::Pattern;
 use crate::sys::clock::Clock;
 use crate::sys::process::CpuTime;
-use crate::watch::Alarm;
 
 /// How a thread ended.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::context::lock;
 use crate::Interrupts;
-use crate::context::lock;
 use crate::error::Failure;
 
 /// How often signals, the deadline and what threads handed over are looked at.
@@ -140,12 +140,6 @@ impl<'a> Watch<'a> {
             (Some((Cause::Deadline, _)), None) => "deadline",
         }
     }
-}
-
-/// The notes about threads that were left behind.
-pub fn notes_on_stuck(threads: &[i32]) -> impl Iterator<Item = String> {
-    let words = |thread: &i32| format!("thread {thread} did not come back from the kernel");
-    threads.iter().map(words)
 }
 
 #[cfg(test)]
