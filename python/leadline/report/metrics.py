@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from leadline.analysis.metrics import LARGE_BLOCK_BYTES, metric_stage
-from leadline.verdict.model import Cell, Quantity
+from leadline.verdict.model import LARGE_BLOCK_BYTES, Cell, Quantity, metric_stage
 
 # The columns of the table that everybody reads.
 KEY_METRICS = (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leadline.analysis.metrics import metric_operation, operation_label
-from leadline.verdict.model import Cell, Comparison, Findings
+from leadline.verdict.model import Cell, Comparison, Findings, metric_operation, operation_label
 
 
 def by_operation(findings: Findings) -> Findings:

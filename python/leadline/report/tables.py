@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.analysis.metrics import APPLICATION_COMPARED
 from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.operations import by_operation, parts
-from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity, State
+from leadline.verdict.model import APPLICATION_COMPARED, Cell, Code, Comparison, Findings, Quantity, State
 
 
 @dataclass(frozen=True)

@@ -45,18 +45,19 @@ from leadline.verdict.model import (
 )
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
+from leadline.verdict.sections import Section
 from leadline.verdict.way_words import way_statements
-from leadline.verdict.ways import EMULATED, columns_of, ways_of, ways_table
+from leadline.verdict.ways import EMULATED, columns_of, ways_of, ways_section, ways_table
 from leadline.workflows.findings import workflow_findings
 from leadline.workloads.application.figures import CopyTrace, copy_traces
 from leadline.workloads.application.job import ApplicationJob
-from leadline.workloads.application.tables import application_view, places_of
+from leadline.workloads.application.tables import application_section, places_of
 from leadline.workloads.application.words import application_statements, in_order
 from leadline.workloads.coherence.words import coherence_statements, coherence_tables, pairs_of
 from leadline.workloads.io.job import Job
 from leadline.workloads.metadata.job import OPERATIONS
 from leadline.workloads.pipeline.job import PipelineJob
-from leadline.workloads.pipeline.tables import lines_of, pipeline_view
+from leadline.workloads.pipeline.tables import lines_of, pipeline_section
 from leadline.workloads.pipeline.words import pipeline_statements
 from leadline.workloads.replay.words import replay_statements
 
@@ -158,8 +159,9 @@ def _study_findings(result: Result, read: _Material, with_charts: bool, base: st
         reproduce=_reproduce(read.manifest, plan),
         version=str(read.manifest.get("version", "")),
         complete=result.complete,
-        application=application_view(places) or pipeline_view(lines, comparisons),
-        ways=ways,
+        sections=_sections(
+            application_section(places), pipeline_section(lines, comparisons), ways_section(ways)
+        ),
     )
 
 
@@ -188,7 +190,7 @@ def _ways(
     if pairs:
         own = tuple(
             replace(table, title=f"{table.title} (in a guest, {EMULATED})")
-            for table in (read.guest.ways if read.guest else ())
+            for table in _tables_of_guest(read.guest)
         )
         return (*coherence_tables(pairs), *own), coherence_statements(pairs, read.left_out)
     if not read.study.compare.table:
@@ -198,6 +200,12 @@ def _ways(
     columns = columns_of(ways)
     table = ways_table(ways, columns, read.tables, alpha)
     return (table,) if table else (), way_statements(ways, columns, read.tables, alpha, left_out)
+
+
+def _tables_of_guest(guest: Findings | None) -> Iterator[ApplicationTable]:
+    for section in guest.sections if guest else ():
+        if section.name == "ways":
+            yield from section.tables
 
 
 def _validity(read: _Material, reasons: Mapping[str, str]) -> dict[str, Validity]:
@@ -482,3 +490,8 @@ def _reproduce(manifest: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
     command = manifest.get("command")
     lines = [shlex.join(command)] if isinstance(command, list) and command else []
     return (*lines, f"seed {plan.seed}, {plan.blocks} blocks, {len(plan.trials)} trials")
+
+
+def _sections(*found: Section | None) -> tuple[Section, ...]:
+    """What the report has besides cells, in its order: a verdict that makes a section is listed here."""
+    return tuple(section for section in found if section is not None)

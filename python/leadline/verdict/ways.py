@@ -12,6 +12,7 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.metrics import default_metrics, metric_operation, operation_label
 from leadline.study.left_out import LeftOut
 from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, TargetView
+from leadline.verdict.sections import Section
 from leadline.workloads.metadata.job import FIRST_BYTE
 
 _UNUSABLE = ("INVALID", "NOT_RUN")
@@ -159,6 +160,15 @@ def ways_table(
         f" (the comparisons are). {_first_byte_note(columns)}Client CPU is that of engine and client"
         " daemon; what the kernel's own threads or a gateway use is not in it. A metadata work has one cost:"
         " the mean of its operations.",
+    )
+
+
+def ways_section(tables: Sequence[ApplicationTable]) -> Section | None:
+    """The tables of ways as a section; None without any."""
+    if not tables:
+        return None
+    return Section(
+        "ways", tables[0].title, tuple(tables), "Ways", json={"ways": tuple(tables)}, leads=True, in_csv=False
     )
 
 

@@ -9,7 +9,7 @@ import re
 from xml.etree import ElementTree as Tree
 
 from leadline.report import format as fmt
-from leadline.verdict.regression import Check, Regression
+from leadline.verdict.model import Check, Regression
 
 # What XML 1.0 cannot hold even escaped; `printable` shows the rest of the controls as escapes.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from leadline.report import format as fmt
-from leadline.verdict.model import Cell, Findings, Quantity
-from leadline.verdict.regression import Regression
+from leadline.verdict.model import Cell, Findings, Quantity, Regression
 
 STATES = ("VALID", "DOUBTFUL", "INVALID", "NOT_RUN")
 # Base unit of a figure -> (suffix of the family's name, OpenMetrics unit, factor).
