@@ -17,10 +17,10 @@ from leadline.report.charts.stages import stage_charts
 from leadline.store.stages import StageRow
 from leadline.store.tables import TrialRow
 from leadline.tracing.tables import TraceTables, files_schema
-from leadline.verdict.charts import StageBars
 from leadline.verdict.comparisons import compare_targets
 from leadline.verdict.model import ApplicationTable, Cell, Comparison, Quantity, Validity
-from leadline.verdict.sections import Panels, Section
+from leadline.verdict.sections.charts import StageBars
+from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.pipeline.tables import Line, lines_of, pipeline_section
 from leadline.workloads.pipeline.traced import stage_traces
 from leadline.workloads.pipeline.words import pipeline_statements

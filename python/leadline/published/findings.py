@@ -14,7 +14,7 @@ from leadline.published.view import PublishedClaim, PublishedDoubt, PublishedTab
 from leadline.store.reader import Result
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Findings, Quantity, Statement, TargetView, Validity
-from leadline.verdict.sections import Marked
+from leadline.verdict.sections.section import Marked
 
 TOLERANCE = (
     "every figure may be off by one unit of its last digit, which covers any rounding; "

@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.published.reproduced import Reproduction
 from leadline.units import NO_VALUE
-from leadline.verdict.sections import TextTable
+from leadline.verdict.sections.section import TextTable
 
 _HEADINGS = ("row", "figure", "published", "measured here", "model")
 

@@ -15,7 +15,7 @@ _METRICS = {"rate": "bandwidth", "operation_rate": "iops", "latency": "latency_m
 
 
 @dataclass(frozen=True)
-class Line:
+class ReproducedLine:
     """One figure: as published, as measured here (None: nobody measured it), as models say."""
 
     row: str
@@ -32,7 +32,7 @@ class Reproduction:
     name: str
     title: str
     cells: str | None
-    lines: tuple[Line, ...]
+    lines: tuple[ReproducedLine, ...]
 
 
 def reproduce(
@@ -56,7 +56,7 @@ def _table(
                 lines.append(_line(row, column, cell, own))
         for item in own:
             if item.column is None:
-                lines.append(Line(_levels(row), item.label, "-", None, ((item.label, item.value),)))
+                lines.append(ReproducedLine(_levels(row), item.label, "-", None, ((item.label, item.value),)))
     return Reproduction(table.name, table.section or table.name, table.cells, tuple(lines))
 
 
@@ -74,9 +74,11 @@ def _cell_id(table: Table, row: Row, names: Mapping[str, str]) -> str | None:
     return found
 
 
-def _line(row: Row, column: Column, cell: Cell | None, own: list[Modelled]) -> Line:
+def _line(row: Row, column: Column, cell: Cell | None, own: list[Modelled]) -> ReproducedLine:
     models = tuple((item.label, item.value) for item in own if item.column == column.name)
-    return Line(_levels(row), column.name, row.figures[column.name].words, _measured(column, cell), models)
+    return ReproducedLine(
+        _levels(row), column.name, row.figures[column.name].words, _measured(column, cell), models
+    )
 
 
 def _measured(column: Column, cell: Cell | None) -> str | None:

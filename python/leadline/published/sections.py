@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.published.view import PublishedClaim, PublishedTable, PublishedView
-from leadline.verdict.sections import Borrowed, Frame, Item, Section, TextTable, Words
+from leadline.verdict.sections.section import Borrowed, Frame, Item, Section, TextTable, Words
 
 
 def published_frame(view: PublishedView) -> Frame:

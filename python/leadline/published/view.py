@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leadline.verdict.sections import Marked
+from leadline.verdict.sections.section import Marked
 
 
 @dataclass(frozen=True)

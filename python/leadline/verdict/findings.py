@@ -45,7 +45,7 @@ from leadline.verdict.model import (
 )
 from leadline.verdict.model import TrialRow as TrialView
 from leadline.verdict.over_time import changes_over_time
-from leadline.verdict.sections import Section
+from leadline.verdict.sections.section import Section
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import EMULATED, columns_of, ways_of, ways_section, ways_table
 from leadline.workflows.findings import workflow_findings

@@ -17,7 +17,7 @@ from leadline.analysis.metrics import (
 )
 
 if TYPE_CHECKING:
-    from leadline.verdict.sections import Frame, Section
+    from leadline.verdict.sections.section import Frame, Section
 
 # What reports know of metrics by their names, besides what is defined here.
 __all__ = [
@@ -261,7 +261,7 @@ class ApplicationTable:
 
 
 def _study_frame() -> Frame:
-    from leadline.verdict.sections import STUDY_FRAME  # which is made of what is defined here
+    from leadline.verdict.sections.section import STUDY_FRAME  # which is made of what is defined here
 
     return STUDY_FRAME
 
@@ -296,7 +296,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Check:
+class RegressionCheck:
     """One cell and metric: the ratio new over baseline with its interval, None where unknown.
 
     `name` is `target.work`; `state` the worse validity of both cells.
@@ -320,7 +320,7 @@ class Regression:
     baseline: str
     new: str
     allow: float
-    checks: tuple[Check, ...]
+    checks: tuple[RegressionCheck, ...]
 
     def count(self, *kinds: Passed) -> int:
         """How many checks ended so."""

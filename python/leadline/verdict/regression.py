@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leadline.analysis.metrics import metric_kind
 from leadline.store.reader import Result
-from leadline.verdict.model import Check, Comparison, Passed, Regression
+from leadline.verdict.model import Comparison, Passed, Regression, RegressionCheck
 from leadline.verdict.two_results import compare_results, missing_cells
 
 
@@ -15,17 +15,17 @@ def check_regression(baseline: Result, new: Result, metrics: Sequence[str], allo
     comparisons = compare_results(baseline, new, metrics, allow)
     checks = [check_of(comparison, allow) for comparison in comparisons]
     gone = [
-        Check(name, "-", "missing", "the baseline has this cell, the new result has not")
+        RegressionCheck(name, "-", "missing", "the baseline has this cell, the new result has not")
         for name in missing_cells(baseline, new)
     ]
     return Regression(str(baseline.path), str(new.path), allow, (*checks, *gone))
 
 
-def check_of(comparison: Comparison, allow: float) -> Check:
+def check_of(comparison: Comparison, allow: float) -> RegressionCheck:
     """Judge one comparison of new against baseline by its interval."""
     passed, words = _judge(comparison, allow)
     target = comparison.other.removeprefix("B:")
-    return Check(
+    return RegressionCheck(
         name=f"{target}.{comparison.work}",
         metric=comparison.metric,
         passed=passed,

@@ -12,7 +12,7 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.metrics import default_metrics, metric_operation, operation_label
 from leadline.study.left_out import LeftOut
 from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, TargetView
-from leadline.verdict.sections import Section
+from leadline.verdict.sections.section import Section
 from leadline.workloads.metadata.job import FIRST_BYTE
 
 _UNUSABLE = ("INVALID", "NOT_RUN")

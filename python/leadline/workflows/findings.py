@@ -14,7 +14,6 @@ from leadline import units
 from leadline.analysis.statistics.means import arithmetic_mean, unpaired_ratio
 from leadline.analysis.statistics.multiplicity import ALPHA
 from leadline.store.reader import Result
-from leadline.verdict.charts import StageSpan
 from leadline.verdict.comparisons import outcome_of
 from leadline.verdict.model import (
     ApplicationRow,
@@ -23,7 +22,8 @@ from leadline.verdict.model import (
     Quantity,
     Statement,
 )
-from leadline.verdict.stages import stages_section
+from leadline.verdict.sections.charts import StageSpan
+from leadline.verdict.sections.stages import stages_section
 from leadline.workflows.reading import Operation, Workflow
 from leadline.workflows.store import read_stored_workflows
 

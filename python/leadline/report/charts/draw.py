@@ -17,8 +17,9 @@ from leadline.report.charts.parts import Chart, target_names
 from leadline.report.charts.shares import share_charts
 from leadline.report.charts.stages import stage_charts
 from leadline.report.operations import by_operation
-from leadline.verdict import charts as verdict_charts
-from leadline.verdict.charts import (
+from leadline.verdict.model import Cell, Findings
+from leadline.verdict.sections import charts as verdict_charts
+from leadline.verdict.sections.charts import (
     CellCurves,
     CountBars,
     GrowthLines,
@@ -29,8 +30,7 @@ from leadline.verdict.charts import (
     StageBars,
     TimeBars,
 )
-from leadline.verdict.model import Cell, Findings
-from leadline.verdict.sections import Panels
+from leadline.verdict.sections.section import Panels
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from leadline.report.charts.parts import (
     if_invalid,
     panel,
 )
-from leadline.verdict.charts import GrowthLines, GrowthModel, GrowthPoint
+from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint
 
 _MODEL_DASH = [2, 3]
 

@@ -8,7 +8,7 @@ from leadline import units
 from leadline.report import format as fmt
 from leadline.report.charts.parts import PALETTE, Chart, name_axis, panel
 from leadline.report.charts.shades import LEGEND, in_order, kind_colour, shade_of
-from leadline.verdict.charts import CountBars, HeatMap, LifeBars, RateLines, TimeBars
+from leadline.verdict.sections.charts import CountBars, HeatMap, LifeBars, RateLines, TimeBars
 
 
 def rate_charts(shown: RateLines) -> tuple[Chart, ...]:

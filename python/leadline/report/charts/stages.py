@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.report import format as fmt
 from leadline.report.charts.parts import Chart, colour, flagged, if_invalid, linear_ticks, panel
-from leadline.verdict.charts import StageBars, StageSpan
+from leadline.verdict.sections.charts import StageBars, StageSpan
 
 _BAR, _GAP = 14, 8  # CSS pixels
 _TEXT_ROOM = 1.25  # the time axis goes on past the last bar, so that its number has room

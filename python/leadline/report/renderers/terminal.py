@@ -108,11 +108,11 @@ def _target_table(findings: Findings, target: str, cells: tuple[Cell, ...], cons
     _reasons(data, console)
 
 
-def _column_name(column: tables.Column) -> str:
+def _column_name(column: tables.KeyColumn) -> str:
     return column.heading.replace("Latency ", "lat. ")
 
 
-def _number_column(data: tables.Table, place: int, *, spreads: bool) -> list[str]:
+def _number_column(data: tables.KeyTable, place: int, *, spreads: bool) -> list[str]:
     """The unit, then each number with half its interval in percent, aligned among themselves."""
     column = data.columns[place]
     items = [row.measures[place] for row in data.rows]
@@ -126,7 +126,7 @@ def _number_column(data: tables.Table, place: int, *, spreads: bool) -> list[str
     return [f"{text:>{wide}} {half:<{tail}}" for text, half in pairs]
 
 
-def _reasons(data: tables.Table, console: Console) -> None:
+def _reasons(data: tables.KeyTable, console: Console) -> None:
     """Why a number is missing, once for each reason; and what n=1 means where it stands."""
     found: dict[str, list[str]] = {}
     for row in data.rows:

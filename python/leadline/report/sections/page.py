@@ -8,7 +8,7 @@ from typing import Any
 from leadline.report.sections.figures import has_numbers, printed_figures
 from leadline.report.sections.texts import note_of
 from leadline.verdict.model import ApplicationTable, Findings
-from leadline.verdict.sections import Facts, Marked, Panels, Part, Section, TextTable, Words
+from leadline.verdict.sections.section import Facts, Marked, Panels, Part, Section, TextTable, Words
 
 _KINDS: dict[type, str] = {TextTable: "texts", Words: "words", Facts: "facts", Panels: "panels"}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from leadline.report import format as fmt
 from leadline.report import markup
 from leadline.report.console import new_table, text
-from leadline.verdict.sections import Marked, TextTable
+from leadline.verdict.sections.section import Marked, TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console

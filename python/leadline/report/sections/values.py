@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from leadline.verdict.model import ApplicationTable, Quantity
-from leadline.verdict.sections import Facts, Marked, Section, TextTable, Words
+from leadline.verdict.sections.section import Facts, Marked, Section, TextTable, Words
 
 
 def section_json(section: Section) -> dict[str, Any]:

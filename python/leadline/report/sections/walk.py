@@ -9,7 +9,7 @@ from leadline.report.sections.figures import figures_markdown, has_numbers, show
 from leadline.report.sections.texts import show_texts, texts_markdown
 from leadline.report.sections.words import facts_markdown, show_facts, show_words, words_markdown
 from leadline.verdict.model import ApplicationTable, Findings
-from leadline.verdict.sections import Facts, Part, Section, TextTable, Words
+from leadline.verdict.sections.section import Facts, Part, Section, TextTable, Words
 
 if TYPE_CHECKING:
     from rich.console import Console

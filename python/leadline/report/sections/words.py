@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.report import format as fmt
 from leadline.report.console import text
 from leadline.report.markup import escape
-from leadline.verdict.sections import Facts, Item, Words
+from leadline.verdict.sections.section import Facts, Item, Words
 
 if TYPE_CHECKING:
     from rich.console import Console

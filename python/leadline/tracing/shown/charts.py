@@ -9,7 +9,7 @@ from leadline.tracing.figures import KINDS
 from leadline.tracing.model import TraceProcess, TraceView
 from leadline.tracing.words import WORDS
 from leadline.units import printable
-from leadline.verdict.charts import (
+from leadline.verdict.sections.charts import (
     CountBars,
     HeatMap,
     LifeBar,

@@ -10,9 +10,9 @@ from leadline.tracing.shown import charts
 from leadline.tracing.shown.document import traces_json
 from leadline.tracing.shown.tables import trace_tables
 from leadline.tracing.words import cost_words
-from leadline.verdict.charts import CellCurves, Chart
 from leadline.verdict.model import Cell
-from leadline.verdict.sections import Clean, Frame, Item, Panels, Section, Words
+from leadline.verdict.sections.charts import CellCurves, Chart
+from leadline.verdict.sections.section import Clean, Frame, Item, Panels, Section, Words
 
 _ESTIMATES = (
     "Each cost is an estimate, made as it says, and never more than the time that was measured. They overlap:"

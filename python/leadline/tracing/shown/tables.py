@@ -9,7 +9,7 @@ from leadline.tracing.figures import KINDS, Share
 from leadline.tracing.model import TraceView
 from leadline.tracing.words import WORDS
 from leadline.units import NO_VALUE
-from leadline.verdict.sections import TextTable
+from leadline.verdict.sections.section import TextTable
 
 _ROWS_MAX = 100
 _BRIEF = 12  # rows of a report that is no page

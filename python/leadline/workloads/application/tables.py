@@ -16,10 +16,10 @@ from leadline.analysis.models import copies_time_s, fit_copies
 from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
-from leadline.verdict.charts import GrowthLines, GrowthModel, GrowthPoint, ShareBar, ShareBars
 from leadline.verdict.codes.judge import worst
 from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State
-from leadline.verdict.sections import Panels, Section
+from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint, ShareBar, ShareBars
+from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.application.figures import (
     KINDS,
     MOVING,

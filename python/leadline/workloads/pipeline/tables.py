@@ -16,7 +16,6 @@ from leadline.analysis.metrics import STAGE_TIME
 from leadline.analysis.statistics.means import arithmetic_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.stages import StageRow
-from leadline.verdict.charts import StageSpan
 from leadline.verdict.codes.judge import worst
 from leadline.verdict.model import (
     ApplicationRow,
@@ -26,8 +25,9 @@ from leadline.verdict.model import (
     Quantity,
     State,
 )
-from leadline.verdict.sections import Section
-from leadline.verdict.stages import stages_section
+from leadline.verdict.sections.charts import StageSpan
+from leadline.verdict.sections.section import Section
+from leadline.verdict.sections.stages import stages_section
 from leadline.workloads.pipeline.job import PipelineJob
 
 WHOLE = "the whole"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from leadline.verdict.charts import StageBars, StageSpan
 from leadline.verdict.model import ApplicationTable
-from leadline.verdict.sections import Panels, Section
+from leadline.verdict.sections.charts import StageBars, StageSpan
+from leadline.verdict.sections.section import Panels, Section
 
 _NOTE = "One trial of each target on one scale of time: a bar for each operation, from its start to its end."
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from leadline.verdict.charts import Chart
 from leadline.verdict.model import ApplicationTable
+from leadline.verdict.sections.charts import Chart
 
 Clean = Callable[[Any], Any]
 
