@@ -16,19 +16,19 @@ from findings_examples import typical
 from leadline.analysis.cells import CellTable, cell_metrics, compare_cells, tabulate
 from leadline.analysis.statistics.means import arithmetic_mean
 from leadline.plan.model import PlannedCell
-from leadline.report.application import printed_view
 from leadline.report.charts import draw as charts
 from leadline.report.redact import redacted
 from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.page import to_html
 from leadline.report.renderers.show_json import to_json
+from leadline.report.sections.figures import printed_figures
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.judge import Case, judge
 from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Statement, Validity
 from leadline.workloads.application.figures import CopyTrace, copy_traces
 from leadline.workloads.application.judged import JudgedApplication
-from leadline.workloads.application.tables import CopiesCell, application_view, places_of
+from leadline.workloads.application.tables import CopiesCell, application_section, places_of
 from leadline.workloads.application.words import application_statements
 from leadline.workloads.judged import known_metrics, metric_kind
 
@@ -150,7 +150,7 @@ def test_targets_are_compared_block_by_block() -> None:
 
 def test_the_documents_tables_are_all_there() -> None:
     places, _ = view_of(*document())
-    view = application_view(places)
+    view = application_section(places)
     assert view is not None
     tables = {table.name: table for table in view.tables}
     assert list(tables) == ["run_times", "speeds", "reading_and_writing", "shares", "by_copies"]
@@ -161,13 +161,13 @@ def test_the_documents_tables_are_all_there() -> None:
     share = tables["reading_and_writing"].rows[1].values[1]
     assert share.value == pytest.approx(66.6 / 832.3)
     assert share.blocks == 3
-    printed = {table.title: table for table in printed_view(view)}
+    printed = {table.title: printed_figures(table) for table in view.tables}
     assert printed["Run times compared"].units == ("min", "min")
 
 
 def test_tables_of_what_only_a_trace_knows_are_left_out_without_one() -> None:
     cells, rows, _ = document()
-    view = application_view(view_of(cells, rows, {})[0])
+    view = application_section(view_of(cells, rows, {})[0])
     assert view is not None
     assert [table.name for table in view.tables] == ["run_times", "speeds", "by_copies"]
 
@@ -244,12 +244,13 @@ def test_a_run_of_a_blink_is_said_to_be_mostly_starting() -> None:
 def test_every_report_has_the_tables_and_the_page_its_charts() -> None:
     cells, rows, traces = document()
     places, _ = view_of(cells, rows, traces)
-    view = application_view(places)
+    view = application_section(places)
+    assert view is not None
     shown = tuple(place.cell for place in places)
-    findings = replace(typical(), cells=shown, comparisons=(), application=view)
-    panels = charts.draw(findings)
-    assert len(panels.copies) == 1
-    assert [chart.title for chart in panels.shares] == ["current", "ceph"]
+    findings = replace(typical(), cells=shown, comparisons=(), sections=(view,))
+    copies, shares = (drawn.every for drawn in charts.draw(findings).sections)
+    assert len(copies) == 1
+    assert [chart.title for chart in shares] == ["current", "ceph"]
     for text in (to_markdown(findings), to_html(findings)):
         for title in ("Run times compared", "Where the run time went", "Reading and writing together"):
             assert title in text
@@ -261,9 +262,9 @@ def test_an_invalid_cell_is_never_shown_without_the_word() -> None:
     cells, rows, traces = document()
     places, _ = view_of(cells, rows, traces)
     bad = [replace(p, cell=replace(p.cell, validity=Validity("INVALID"))) for p in places]
-    view = application_view(bad)
+    view = application_section(bad)
     assert view is not None
-    findings = replace(typical(), cells=tuple(p.cell for p in bad), comparisons=(), application=view)
+    findings = replace(typical(), cells=tuple(p.cell for p in bad), comparisons=(), sections=(view,))
     table = to_markdown(findings).partition("## Run time by number of runs")[2].partition("## ")[0]
     assert "| 4 | INVALID 15.7" in table
     assert "| INVALID 13.9" in table

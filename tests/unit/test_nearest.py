@@ -15,11 +15,11 @@ from trace_tables import file_row, files_table, segment, segments_table, tables
 
 from leadline.errors import ResultError
 from leadline.plan.make import Host, make_plan
-from leadline.report.nearest import to_fio_job, to_study
 from leadline.study.study import parse_study
 from leadline.study.target import Target
 from leadline.study.yaml_source import read_yaml
 from leadline.workloads.replay.nearest import NearestJob, nearest_job
+from leadline.workloads.replay.nearest_words import to_fio_job, to_study
 from leadline.workloads.replay.script import make_script
 
 MS = 1_000_000

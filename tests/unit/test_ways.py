@@ -15,15 +15,16 @@ from leadline.analysis.metrics import Measured
 from leadline.errors import SpecError
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
-from leadline.report.application import printed_tables, show_tables
 from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.show_json import to_json
+from leadline.report.sections.figures import PrintedTable, printed_figures
+from leadline.report.sections.walk import show_sections
 from leadline.study.left_out import LeftOut
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts
 from leadline.verdict.model import Cell, CellShown, Findings, Quantity, State, TargetView, Validity
 from leadline.verdict.way_words import way_statements
-from leadline.verdict.ways import MeasuredWay, columns_of, ways_of, ways_table
+from leadline.verdict.ways import MeasuredWay, columns_of, ways_of, ways_section, ways_table
 
 RATES = {"fuse": [100.0, 110.0, 105.0], "lib": [200.0, 221.0, 209.0], "local": [900.0, 1000.0, 950.0]}
 ACCESS = {"fuse": "ceph-fuse", "lib": "libcephfs", "local": "local"}
@@ -62,11 +63,21 @@ def _findings(ways: tuple[MeasuredWay, ...], **changes: Any) -> Findings:
     table = ways_table(ways, columns_of(ways), TABLES, 0.05)
     assert table is not None
     cells = tuple(cell for way in ways for cell in way.cells.values())
-    return Findings("0badcafe", "study", "t", "", "", "VALID", VIEWS, cells, (), (), ways=(table,), **changes)
+    section = ways_section((table,))
+    assert section is not None
+    shown = (section,)
+    return Findings(
+        "0badcafe", "study", "t", "", "", "VALID", VIEWS, cells, (), (), sections=shown, **changes
+    )
+
+
+def _printed(findings: Findings) -> PrintedTable:
+    (table,) = (table for section in findings.sections for table in section.tables)
+    return printed_figures(table)
 
 
 def _row(findings: Findings, figure: str, way: str) -> list[str]:
-    (table,) = printed_tables(findings)
+    table = _printed(findings)
     (row,) = [row for row in table.rows if row.keys == (figure, way)]
     return [item.text for item in row.measures]
 
@@ -82,7 +93,7 @@ def test_each_way_has_its_rate_its_ratio_to_the_first_and_its_costs() -> None:
 
 def test_a_way_that_is_not_there_is_a_dash_with_its_reason() -> None:
     findings = _findings(_ways())
-    (table,) = printed_tables(findings)
+    table = _printed(findings)
     assert _row(findings, "measured", "smb") == ["\u2013"]
     assert "smb: smbd is not installed" in table.reasons
 
@@ -134,7 +145,7 @@ def test_a_table_too_wide_for_a_terminal_is_printed_in_parts(capsys: pytest.Capt
 
     cells = tuple(replace(_cell("fuse"), id=f"fuse.w{n}", work=f"work_number_{n}") for n in range(6))
     ways = ways_of(VIEWS[:1], cells, ())
-    show_tables(_findings(ways), Console(width=80))
+    show_sections(_findings(ways), Console(width=80))
     printed = capsys.readouterr().out
     assert printed.count("Every way, every work") > 1
     assert all(len(line) <= 80 for line in printed.splitlines() if "fuse" in line)

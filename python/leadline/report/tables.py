@@ -22,7 +22,7 @@ from leadline.verdict.model import (
 
 
 @dataclass(frozen=True)
-class Column:
+class KeyColumn:
     """A metric's column: its heading and the one unit of its numbers."""
 
     metric: str
@@ -42,7 +42,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Row:
+class KeyRow:
     """A cell with its printed numbers, in the order of the table's columns."""
 
     cell: Cell
@@ -50,11 +50,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class KeyTable:
     """Columns and rows, ready to lay out."""
 
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[KeyColumn, ...]
+    rows: tuple[KeyRow, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def comparison_notes(comparisons: Sequence[Comparison]) -> list[str]:
     return list(dict.fromkeys(every))
 
 
-def key_table(findings: Findings, cells: tuple[Cell, ...]) -> Table:
+def key_table(findings: Findings, cells: tuple[Cell, ...]) -> KeyTable:
     """Bandwidth, IOPS, mean and p99 latency of `cells`: the table that everybody reads.
 
     Columns and units follow all cells of the result, so that tables of several targets can be compared.
@@ -84,8 +84,8 @@ def key_table(findings: Findings, cells: tuple[Cell, ...]) -> Table:
     names = present or metrics.all_metrics(every)[:4]
     columns = tuple(_column(name, every, si=findings.published_units) for name in names)
     shown = (part for cell in cells for part in parts(cell))
-    rows = tuple(Row(cell, tuple(measure(cell, column) for column in columns)) for cell in shown)
-    return Table(columns, rows)
+    rows = tuple(KeyRow(cell, tuple(measure(cell, column) for column in columns)) for cell in shown)
+    return KeyTable(columns, rows)
 
 
 def _is_shown(name: str, cells: Sequence[Cell]) -> bool:
@@ -94,14 +94,14 @@ def _is_shown(name: str, cells: Sequence[Cell]) -> bool:
     return any(item.value is not None for item in found) if name in metrics.EXPLAINING else bool(found)
 
 
-def _column(name: str, cells: tuple[Cell, ...], *, si: bool) -> Column:
+def _column(name: str, cells: tuple[Cell, ...], *, si: bool) -> KeyColumn:
     found = [item[1] for cell in cells if (item := metrics.find(cell, name))]
     unit = found[0].unit if found else ""
     scale = fmt.scale_for(unit, [item.value for item in found], si=si)
-    return Column(name, metrics.heading(name), scale)
+    return KeyColumn(name, metrics.heading(name), scale)
 
 
-def measure(cell: Cell, column: Column) -> Measure:
+def measure(cell: Cell, column: KeyColumn) -> Measure:
     """What a cell has to print in `column`; the reason where it has no number."""
     item = metrics.find(cell, column.metric)
     if item is None:
@@ -123,7 +123,7 @@ def printed(item: Quantity, scale: fmt.Scale) -> Measure:
     return Measure(item.value, fmt.number(item.value, scale), spread, fmt.interval(item, scale), "")
 
 
-def mixed_latency(table: Table) -> bool:
+def mixed_latency(table: KeyTable) -> bool:
     """True where a latency in the table is that of a mixed work's reads, which must be said."""
     found = [metrics.find(row.cell, column.metric) for row in table.rows for column in table.columns]
     return any(pair is not None and pair[0].startswith("read_latency") for pair in found)

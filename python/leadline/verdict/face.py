@@ -16,7 +16,8 @@ from leadline.analysis.origin import Bytes
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.study.left_out import LeftOut
-from leadline.verdict.model import ApplicationTable, ApplicationView, Cell, CellShown, Comparison, Statement
+from leadline.verdict.model import ApplicationTable, Cell, CellShown, Comparison, Statement
+from leadline.verdict.sections.section import Section
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
@@ -162,7 +163,7 @@ class JudgedWork(Generic[JobT]):
         """Sentences beyond the comparison of what it is asked for."""
         return ()
 
-    def view(self, own: OwnCells) -> ApplicationView | None:
+    def section(self, own: OwnCells) -> Section | None:
         """Tables and figures of its own."""
         return None
 

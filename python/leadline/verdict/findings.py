@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,8 +27,17 @@ from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import ApplicationTable, Cell, Comparison, Findings, Statement, TargetView, worst
+from leadline.verdict.sections.section import Section
 from leadline.verdict.way_words import way_statements
-from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn, columns_of, ways_of, ways_table
+from leadline.verdict.ways import (
+    EMULATED,
+    MeasuredWay,
+    WayColumn,
+    columns_of,
+    ways_of,
+    ways_section,
+    ways_table,
+)
 from leadline.workflows.findings import workflow_findings
 from leadline.workloads.judged import KINDS
 
@@ -70,7 +79,9 @@ class _Judgement:
 def _study_findings(result: Result, with_charts: bool, base: str | None) -> Findings:
     read = read_material(result, with_charts=with_charts)
     found = _judged(read, result.guest(), base, with_charts=with_charts)
-    return replace(_summed_up(result, found), statements=_said(found, result.complete), **_sections(found))
+    return replace(
+        _summed_up(result, found), statements=_said(found, result.complete), sections=_sections(found)
+    )
 
 
 def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_charts: bool) -> _Judgement:
@@ -240,15 +251,24 @@ def _pair_tables(found: _Judgement) -> tuple[ApplicationTable, ...]:
     return tuple(table for kind in KINDS for table in kind.pair_tables(found.own[kind.kind]))
 
 
-def _sections(found: _Judgement) -> dict[str, Any]:
-    """Tables and figures beside cells and comparisons."""
-    views = (kind.view(found.own[kind.kind]) for kind in KINDS)
-    application = next((view for view in views if view is not None), None)
+def _way_tables(found: _Judgement) -> tuple[ApplicationTable, ...]:
     of_pairs = _pair_tables(found)
     if of_pairs:
-        in_guest = found.guest.ways if found.guest else ()
-        own = (replace(one, title=f"{one.title} (in a guest, {EMULATED})") for one in in_guest)
-        return {"application": application, "ways": (*of_pairs, *own)}
-    asked = found.read.study.compare.table
-    table = ways_table(*_ways(found), found.read.tables, found.read.alpha) if asked else None
-    return {"application": application, "ways": (table,) if table else ()}
+        of_guest = _tables_of_guest(found.guest)
+        return (*of_pairs, *(replace(one, title=f"{one.title} (in a guest, {EMULATED})") for one in of_guest))
+    if not found.read.study.compare.table:
+        return ()
+    table = ways_table(*_ways(found), found.read.tables, found.read.alpha)
+    return (table,) if table else ()
+
+
+def _tables_of_guest(guest: Findings | None) -> Iterator[ApplicationTable]:
+    for section in guest.sections if guest else ():
+        if section.name == "ways":
+            yield from section.tables
+
+
+def _sections(found: _Judgement) -> tuple[Section, ...]:
+    """What the report has besides cells, in its order: a verdict that makes a section is listed here."""
+    own = (kind.section(found.own[kind.kind]) for kind in KINDS)
+    return tuple(section for section in (*own, ways_section(_way_tables(found))) if section is not None)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from leadline.tracing.model import TraceView
+if TYPE_CHECKING:
+    from leadline.verdict.sections.section import Frame, Section
 
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
 Outcome = Literal["faster", "slower", "same", "undecided"]
 Tone = Literal["headline", "finding", "caution"]
+Passed = Literal["holds", "lost", "undecided", "invalid", "missing"]
 
 # From the best to the worst. A figure of an INVALID cell is never shown without that word: so what stands for
 # several cells says it even where others of them were not run at all.
@@ -259,62 +261,6 @@ class TargetView:
 
 
 @dataclass(frozen=True)
-class PublishedEntry:
-    """A figure as printed, with the numbers of the doubts about it."""
-
-    text: str
-    doubts: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class PublishedTable:
-    """A table of a document as it was published."""
-
-    name: str
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[PublishedEntry, ...], ...]
-
-
-@dataclass(frozen=True)
-class PublishedDoubt:
-    """What does not agree, or is limited by something else than storage; `number` counts from 1."""
-
-    number: int
-    code: str
-    title: str
-    text: str
-    evidence: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class PublishedClaim:
-    """A sentence of the document, what its tables say, and what it rests on."""
-
-    text: str
-    section: str
-    published: str | None
-    computed: str
-    agrees: bool
-    notes: tuple[str, ...]
-    rests_on: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PublishedView:
-    """A document's figures, recomputed: `tested` of them could be, `agreed` did."""
-
-    source: str
-    tables: tuple[PublishedTable, ...]
-    doubts: tuple[PublishedDoubt, ...]
-    claims: tuple[PublishedClaim, ...]
-    derived: tuple[str, ...]
-    tested: int
-    agreed: int
-    tolerance: str
-
-
-@dataclass(frozen=True)
 class ApplicationRow:
     """A row of figures; `keys` name what they are of, `state` is the worst of the cells behind them.
 
@@ -342,63 +288,18 @@ class ApplicationTable:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class ApplicationPoint:
-    """A cell in the figures: `copies` at once took `run_time`, with its `shares` (read, write, …)."""
+def _study_frame() -> Frame:
+    from leadline.verdict.sections.section import STUDY_FRAME  # which is made of what is defined here
 
-    series: str
-    target: str
-    copies: int
-    run_time: Quantity
-    shares: dict[str, Quantity]
-    state: State
-
-
-@dataclass(frozen=True)
-class ApplicationModel:
-    """A model fitted to a series: seconds of computing that `cpus` share, and of what copies do in turn.
-
-    `points` are (copies, seconds by the model, measured / model - 1). It is no measurement.
-    """
-
-    series: str
-    target: str
-    cpus: int
-    compute_s: float
-    shared_s: float
-    fitted_to: tuple[int, ...]
-    points: tuple[tuple[int, float, float | None], ...]
-
-
-@dataclass(frozen=True)
-class StageSpan:
-    """One stage of one trial on a chart of time: seconds since the trial's start."""
-
-    series: str
-    target: str
-    trial: str
-    block: int
-    client: int
-    stage: str
-    start_s: float
-    end_s: float
-    state: State
-    words: str = ""
-
-
-@dataclass(frozen=True)
-class ApplicationView:
-    """What a study of applications shows besides cells and comparisons."""
-
-    tables: tuple[ApplicationTable, ...]
-    points: tuple[ApplicationPoint, ...]
-    models: tuple[ApplicationModel, ...]
-    stages: tuple[StageSpan, ...] = ()
+    return STUDY_FRAME
 
 
 @dataclass(frozen=True)
 class Findings:
-    """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list."""
+    """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list.
+
+    `sections` are what it has besides cells, in the order of reports; `frame` is how all of it is laid out.
+    """
 
     id: str
     kind: str
@@ -418,7 +319,37 @@ class Findings:
     version: str = ""
     complete: bool = True
     published_units: bool = False
-    published: PublishedView | None = None
-    traces: tuple[TraceView, ...] = ()
-    application: ApplicationView | None = None
-    ways: tuple[ApplicationTable, ...] = ()
+    sections: tuple[Section, ...] = ()
+    frame: Frame = field(default_factory=_study_frame)
+
+
+@dataclass(frozen=True)
+class RegressionCheck:
+    """One cell and metric: the ratio new over baseline with its interval, None where unknown.
+
+    `name` is `target.work`; `state` the worse validity of both cells.
+    """
+
+    name: str
+    metric: str
+    passed: Passed
+    words: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    blocks: int = 0
+    state: State = "VALID"
+
+
+@dataclass(frozen=True)
+class Regression:
+    """All checks of a result against a baseline; `allow` is the loss allowed, as a share."""
+
+    baseline: str
+    new: str
+    allow: float
+    checks: tuple[RegressionCheck, ...]
+
+    def count(self, *kinds: Passed) -> int:
+        """How many checks ended so."""
+        return sum(1 for check in self.checks if check.passed in kinds)

@@ -20,6 +20,7 @@ from leadline.verdict.model import (
     TargetView,
     part_label,
 )
+from leadline.verdict.sections.section import Section
 
 EMULATED = "EMULATED"
 _TIMES = "\u00d7"  # the unit of a ratio
@@ -156,6 +157,15 @@ def ways_table(
         f" (the comparisons are). {_notes(ways)}Client CPU is that of engine and client"
         " daemon; what the kernel's own threads or a gateway use is not in it. A metadata work has one cost:"
         " the mean of its operations.",
+    )
+
+
+def ways_section(tables: Sequence[ApplicationTable]) -> Section | None:
+    """The tables of ways as a section; None without any."""
+    if not tables:
+        return None
+    return Section(
+        "ways", tables[0].title, tuple(tables), "Ways", json={"ways": tuple(tables)}, leads=True, in_csv=False
     )
 
 

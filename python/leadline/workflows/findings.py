@@ -18,12 +18,12 @@ from leadline.verdict.compared.comparisons import outcome_of
 from leadline.verdict.model import (
     ApplicationRow,
     ApplicationTable,
-    ApplicationView,
     Findings,
     Quantity,
-    StageSpan,
     Statement,
 )
+from leadline.verdict.sections.charts import StageSpan
+from leadline.verdict.sections.stages import stages_section
 from leadline.workflows.reading import Operation, Workflow
 from leadline.workflows.store import read_stored_workflows
 
@@ -77,7 +77,7 @@ def workflow_findings(result: Result) -> Findings:
         ),
         version=str(result.manifest.get("version", "")),
         reproduce=(f"leadline import opencast {source.get('source', '')}".rstrip(),),
-        application=ApplicationView(tuple(t for t in tables if t.rows), (), (), tuple(_spans(workflows))),
+        sections=(stages_section(tuple(t for t in tables if t.rows), tuple(_spans(workflows))),),
     )
 
 

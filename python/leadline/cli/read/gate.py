@@ -16,7 +16,7 @@ from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
-    from leadline.verdict.compared.regression import Regression
+    from leadline.verdict.model import Regression
 
 _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "bold red", "missing": "red"}
 

@@ -23,12 +23,8 @@ _CLOCKS = {"submission": "slat_ns", "completion": "clat_ns", "total": "lat_ns"}
 
 def to_fio(findings: Findings) -> str:
     """JSON text with fio's top-level keys and one entry of `jobs` per cell that was run."""
-    if findings.published is not None:
-        raise UsageError(
-            "published figures are no fio jobs", "use --format html, md, csv, json or openmetrics"
-        )
-    if findings.traces:
-        raise UsageError("a trace is no fio job", "use --format html, md, csv, json or openmetrics")
+    if findings.frame.no_jobs:
+        raise UsageError(findings.frame.no_jobs, "use --format html, md, csv, json or openmetrics")
     words = {target.name: target.words for target in findings.targets}
     document: dict[str, Any] = {
         "fio version": f"leadline-{findings.version}",

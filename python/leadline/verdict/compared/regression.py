@@ -3,47 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from leadline.store.reader import Result
 from leadline.verdict.compared.two_results import compare_results, missing_cells
-from leadline.verdict.model import Comparison, State
+from leadline.verdict.model import Comparison, Passed, Regression, RegressionCheck
 from leadline.workloads.judged import metric_kind
-
-Passed = Literal["holds", "lost", "undecided", "invalid", "missing"]
-
-
-@dataclass(frozen=True)
-class Check:
-    """One cell and metric: the ratio new over baseline with its interval, None where unknown.
-
-    `name` is `target.work`; `state` the worse validity of both cells.
-    """
-
-    name: str
-    metric: str
-    passed: Passed
-    words: str
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    blocks: int = 0
-    state: State = "VALID"
-
-
-@dataclass(frozen=True)
-class Regression:
-    """All checks of a result against a baseline; `allow` is the loss allowed, as a share."""
-
-    baseline: str
-    new: str
-    allow: float
-    checks: tuple[Check, ...]
-
-    def count(self, *kinds: Passed) -> int:
-        """How many checks ended so."""
-        return sum(1 for check in self.checks if check.passed in kinds)
 
 
 def check_regression(baseline: Result, new: Result, metrics: Sequence[str], allow: float) -> Regression:
@@ -51,17 +15,17 @@ def check_regression(baseline: Result, new: Result, metrics: Sequence[str], allo
     comparisons = compare_results(baseline, new, metrics, allow)
     checks = [check_of(comparison, allow) for comparison in comparisons]
     gone = [
-        Check(name, "-", "missing", "the baseline has this cell, the new result has not")
+        RegressionCheck(name, "-", "missing", "the baseline has this cell, the new result has not")
         for name in missing_cells(baseline, new)
     ]
     return Regression(str(baseline.path), str(new.path), allow, (*checks, *gone))
 
 
-def check_of(comparison: Comparison, allow: float) -> Check:
+def check_of(comparison: Comparison, allow: float) -> RegressionCheck:
     """Judge one comparison of new against baseline by its interval."""
     passed, words = _judge(comparison, allow)
     target = comparison.other.removeprefix("B:")
-    return Check(
+    return RegressionCheck(
         name=f"{target}.{comparison.work}",
         metric=comparison.metric,
         passed=passed,

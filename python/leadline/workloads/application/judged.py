@@ -9,7 +9,8 @@ from leadline import units
 from leadline.analysis.metrics import PROGRAM_METRICS, Measured, MetricKind
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.face import ColdInput, JudgedWork, Limits, OwnCells
-from leadline.verdict.model import ApplicationView, CellShown, Statement
+from leadline.verdict.model import CellShown, Statement
+from leadline.verdict.sections.section import Section
 from leadline.workloads.application.figures import (
     CopyTrace,
     account_of,
@@ -18,7 +19,7 @@ from leadline.workloads.application.figures import (
     copy_traces,
 )
 from leadline.workloads.application.job import ApplicationJob
-from leadline.workloads.application.tables import application_view, places_of
+from leadline.workloads.application.tables import application_section, places_of
 from leadline.workloads.application.words import application_statements
 
 if TYPE_CHECKING:
@@ -103,9 +104,9 @@ class JudgedApplication(JudgedPrograms[ApplicationJob]):
         """What the cells say beyond the comparison of their run times."""
         return application_statements(_places(own), own.comparisons)
 
-    def view(self, own: OwnCells) -> ApplicationView | None:
+    def section(self, own: OwnCells) -> Section | None:
         """Run times, speeds and shares by copies and target."""
-        return application_view(_places(own))
+        return application_section(_places(own))
 
 
 def _places(own: OwnCells) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import PROGRAM_METRICS
@@ -16,17 +16,9 @@ from leadline.analysis.models import copies_time_s, fit_copies
 from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
-from leadline.verdict.model import (
-    ApplicationModel,
-    ApplicationPoint,
-    ApplicationRow,
-    ApplicationTable,
-    ApplicationView,
-    Cell,
-    Quantity,
-    State,
-    worst,
-)
+from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, worst
+from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint, ShareBar, ShareBars
+from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.application.figures import (
     KINDS,
     MOVING,
@@ -41,6 +33,50 @@ SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share")
 _MEAN = "mean"
 _MODEL_POINTS_MIN = 3  # through two points any line goes
 _ABSENT = Quantity(None, "", reason="not measured")
+_AT_ONCE = "copies at once"
+_SHARE_WORDS = {
+    "read": "reading",
+    "write": "writing",
+    "sync": "syncing",
+    "meta": "metadata",
+    "compute": "computing",
+}
+_RUN_TIME_NOTE = (
+    "The mean run time of a copy, with its 95 % interval over the blocks. The dotted line is a model, not a"
+    " measurement: computing that the CPUs share, and a part that copies spend one after the other."
+)
+_SHARES_NOTE = (
+    "By the trace: time in calls that read, write, or look after files. Computing is all the rest, waiting"
+    " for a CPU included."
+)
+
+
+@dataclass(frozen=True)
+class ApplicationPoint:
+    """A cell in the figures: `copies` at once took `run_time`, with its `shares` (read, write, …)."""
+
+    series: str
+    target: str
+    copies: int
+    run_time: Quantity
+    shares: dict[str, Quantity]
+    state: State
+
+
+@dataclass(frozen=True)
+class ApplicationModel:
+    """A model fitted to a series: seconds of computing that `cpus` share, and of what copies do in turn.
+
+    `points` are (copies, seconds by the model, measured / model - 1). It is no measurement.
+    """
+
+    series: str
+    target: str
+    cpus: int
+    compute_s: float
+    shared_s: float
+    fitted_to: tuple[int, ...]
+    points: tuple[tuple[int, float, float | None], ...]
 
 
 @dataclass(frozen=True)
@@ -94,7 +130,7 @@ def _common(works: Sequence[str]) -> str:
     return "".join(letters[0] for letters in alike).rstrip("_-.") or works[0]
 
 
-def application_view(places: Sequence[CopiesCell]) -> ApplicationView | None:
+def application_section(places: Sequence[CopiesCell]) -> Section | None:
     """Tables, figures and models; None where no application was run."""
     if not places:
         return None
@@ -102,19 +138,86 @@ def application_view(places: Sequence[CopiesCell]) -> ApplicationView | None:
     if any(place.metric("read_write_time").value is not None for place in places):
         tables += [_reading_and_writing(places), _shares(places)]
     tables.append(_by_copies(places))
-    points = tuple(
-        ApplicationPoint(
-            place.series,
-            place.target,
-            place.copies,
-            place.metric("run_time"),
-            {name.removesuffix("_share"): place.metric(name) for name in SHARES},
-            place.cell.validity.state,
-        )
-        for place in places
+    points = [_point(place) for place in places]
+    models = [model for series in series_of(places) if (model := model_of(by_series(places, series)))]
+    document = {"tables": tables, "points": points, "models": [_model_json(model) for model in models]}
+    return Section(
+        name="copies",
+        title="Run time by number of runs",
+        parts=(*_charts(points, models), *tables),
+        short="Copies",
+        json={"application": {**document, "stages": []}},
+        in_csv=False,
     )
-    models = tuple(model for series in series_of(places) if (model := model_of(by_series(places, series))))
-    return ApplicationView(tuple(tables), points, models)
+
+
+def _point(place: CopiesCell) -> ApplicationPoint:
+    return ApplicationPoint(
+        place.series,
+        place.target,
+        place.copies,
+        place.metric("run_time"),
+        {name.removesuffix("_share"): place.metric(name) for name in SHARES},
+        place.cell.validity.state,
+    )
+
+
+def _model_json(model: ApplicationModel) -> dict[str, object]:
+    return {
+        "series": model.series,
+        "formula": "compute_s * max(1, copies / cpus) + copies * shared_s",
+        "cpus": model.cpus,
+        "compute_s": model.compute_s,
+        "shared_s": model.shared_s,
+        "fitted_to": model.fitted_to,
+        "points": [
+            {"copies": copies, "modelled_s": seconds, "residual": rest}
+            for copies, seconds, rest in model.points
+        ],
+    }
+
+
+def _charts(points: Sequence[ApplicationPoint], models: Sequence[ApplicationModel]) -> Iterator[Panels]:
+    """Run time by copies, then the shares of each series; nothing of what was not measured."""
+    measured = tuple(_growth_point(point) for point in points if point.run_time.value is not None)
+    if measured:
+        curves = tuple(
+            GrowthModel(one.series, one.target, tuple((copies, s) for copies, s, _ in one.points))
+            for one in models
+        )
+        lines = GrowthLines("copies-0", "Run time by number of runs", _AT_ONCE, measured, curves)
+        yield Panels(((lines,),), note=_RUN_TIME_NOTE, legend=True, still=True)
+    every = [_share_bars(points, series) for series in dict.fromkeys(point.series for point in points)]
+    known = [bars for bars in every if any(bar.parts for bar in bars.bars)]
+    if known:
+        charts = tuple(replace(bars, name=f"shares-{place}") for place, bars in enumerate(known))
+        yield Panels((charts,), title="Where the run time went", note=_SHARES_NOTE, still=True)
+
+
+def _growth_point(point: ApplicationPoint) -> GrowthPoint:
+    words = f"{point.series}, {point.copies} {'copy' if point.copies == 1 else 'copies'}"
+    return GrowthPoint(point.series, point.target, point.copies, point.run_time, point.state, words)
+
+
+def _share_bars(points: Sequence[ApplicationPoint], series: str) -> ShareBars:
+    bars = tuple(
+        ShareBar(
+            str(point.copies),
+            f"{point.series}, {point.copies} at once",
+            _known_shares(point),
+            point.state,
+        )
+        for point in points
+        if point.series == series
+    )
+    return ShareBars("shares", series, "% of the run time", bars, _AT_ONCE, numbers=True)
+
+
+def _known_shares(point: ApplicationPoint) -> tuple[tuple[str, float], ...]:
+    """All of them, or none."""
+    found = {kind: point.shares[kind].value for kind in _SHARE_WORDS if kind in point.shares}
+    known = [(_SHARE_WORDS[kind], value) for kind, value in found.items() if value is not None]
+    return tuple(known) if len(known) == len(_SHARE_WORDS) else ()
 
 
 def series_of(places: Sequence[CopiesCell]) -> tuple[str, ...]:

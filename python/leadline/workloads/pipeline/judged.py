@@ -10,11 +10,12 @@ from leadline.analysis.metrics import Measured, MetricKind
 from leadline.store.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.face import OwnCells
-from leadline.verdict.model import ApplicationView, Statement
+from leadline.verdict.model import Statement
+from leadline.verdict.sections.section import Section
 from leadline.workloads.application.judged import COMPARED, JudgedPrograms, Traces
 from leadline.workloads.pipeline.figures import STAGE_TIME, metric_stage, stage_times
 from leadline.workloads.pipeline.job import PipelineJob
-from leadline.workloads.pipeline.tables import lines_of, pipeline_view
+from leadline.workloads.pipeline.tables import lines_of, pipeline_section
 from leadline.workloads.pipeline.words import pipeline_statements
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ class JudgedPipeline(JudgedPrograms[PipelineJob]):
         """What the stages say."""
         return pipeline_statements(_lines(own), own.comparisons)
 
-    def view(self, own: OwnCells) -> ApplicationView | None:
+    def section(self, own: OwnCells) -> Section | None:
         """Operations, their comparison, and where time and bytes went."""
-        return pipeline_view(_lines(own), own.comparisons)
+        return pipeline_section(_lines(own), own.comparisons)
 
 
 def _lines(own: OwnCells) -> Any:

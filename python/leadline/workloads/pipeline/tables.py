@@ -18,14 +18,15 @@ from leadline.store.stages import StageRow
 from leadline.verdict.model import (
     ApplicationRow,
     ApplicationTable,
-    ApplicationView,
     Cell,
     Comparison,
     Quantity,
-    StageSpan,
     State,
     worst,
 )
+from leadline.verdict.sections.charts import StageSpan
+from leadline.verdict.sections.section import Section
+from leadline.verdict.sections.stages import stages_section
 from leadline.workloads.pipeline.figures import STAGE_TIME
 from leadline.workloads.pipeline.job import PipelineJob
 
@@ -98,9 +99,7 @@ def lines_of(
     return tuple(found)
 
 
-def pipeline_view(
-    lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison]
-) -> ApplicationView | None:
+def pipeline_section(lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison]) -> Section | None:
     """The tables and the spans of the chart; None where no pipeline was run."""
     if not any(line.shown for line in lines):
         return None
@@ -109,7 +108,7 @@ def pipeline_view(
         by_work.setdefault(line.cell.work, []).append(line)
     tables = [_compared(work, own, comparisons, len(by_work) > 1) for work, own in by_work.items()]
     tables += [_operations(lines), _time_spent(lines), _bytes(lines), _copying(lines), _network(lines)]
-    return ApplicationView(tuple(table for table in tables if table.rows), (), (), tuple(_spans(lines)))
+    return stages_section(tuple(table for table in tables if table.rows), tuple(_spans(lines)))
 
 
 def stages_of(lines: Sequence[PipelineSeries]) -> tuple[str, ...]:

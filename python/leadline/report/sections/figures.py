@@ -1,24 +1,17 @@
-"""The tables of a study of applications, and of ways to a storage, as printed text and as JSON."""
+"""Tables of figures: cells with intervals in one unit a column, never an INVALID one without the word."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from leadline.report import format as fmt
+from leadline.report import markup
+from leadline.report.console import new_table
 from leadline.report.tables import Measure, printed
-from leadline.verdict.model import (
-    ApplicationModel,
-    ApplicationPoint,
-    ApplicationRow,
-    ApplicationTable,
-    ApplicationView,
-    Findings,
-    Quantity,
-    State,
-)
+from leadline.verdict.model import ApplicationRow, ApplicationTable, Quantity, State
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,26 +49,13 @@ class PrintedTable:
     reasons: tuple[str, ...]
 
 
-def printed_tables(findings: Findings) -> tuple[PrintedTable, ...]:
-    """Every table of applications and of ways."""
-    return (*printed_view(findings.application), *printed_ways(findings))
-
-
-def printed_view(view: ApplicationView | None) -> tuple[PrintedTable, ...]:
-    """The tables of applications that have a number in them."""
-    return tuple(_printed(table) for table in (view.tables if view else ()) if _has_numbers(table))
-
-
-def printed_ways(findings: Findings) -> tuple[PrintedTable, ...]:
-    """The tables of ways to a storage that have a number, or a word in the place of one, in them."""
-    return tuple(_printed(table) for table in findings.ways if _has_numbers(table))
-
-
-def _has_numbers(table: ApplicationTable) -> bool:
+def has_numbers(table: ApplicationTable) -> bool:
+    """A number, or a word in the place of one."""
     return any(item.value is not None or item.text for row in table.rows for item in row.values)
 
 
-def _printed(table: ApplicationTable) -> PrintedTable:
+def printed_figures(table: ApplicationTable) -> PrintedTable:
+    """The table as printed text."""
     scales = [_scale([row.values[place] for row in table.rows]) for place in range(len(table.columns))]
     if len({item.unit for row in table.rows for item in row.values if item.unit}) == 1:
         scales = [_scale([item for row in table.rows for item in row.values])] * len(scales)
@@ -133,17 +113,17 @@ def _scale(items: Sequence[Quantity]) -> fmt.Scale:
     return fmt.scale_for(unit, [item.value for item in items])
 
 
-def show_tables(findings: Findings, console: Console) -> None:
-    """Print the tables on a terminal; one that is too wide for it in parts."""
+def show_figures(table: ApplicationTable, console: Console) -> None:
+    """Print the table on a terminal; one that is too wide for it in parts."""
     from rich.text import Text
 
-    for item in printed_tables(findings):
-        for part in _parts(item, console.width):
-            console.print()
-            console.print(_laid_out(part))
-        for note in (item.note, *item.reasons):
-            if note:
-                console.print(Text(f"  {fmt.printable(note)}", "dim"))
+    item = printed_figures(table)
+    for part in _parts(item, console.width):
+        console.print()
+        console.print(_laid_out(part))
+    for note in (item.note, *item.reasons):
+        if note:
+            console.print(Text(f"  {fmt.printable(note)}", "dim"))
 
 
 def _parts(item: PrintedTable, width: int) -> list[PrintedTable]:
@@ -184,19 +164,9 @@ def _columns(item: PrintedTable, places: Sequence[int]) -> PrintedTable:
 
 
 def _laid_out(item: PrintedTable) -> Table:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(fmt.printable(item.title), "bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        header_style="",
-    )
+    table = new_table(item.title)
     head = "\n" if any(item.units) else ""
     for key in item.keys:
         table.add_column(f"{head}{key}", overflow="fold")
@@ -216,70 +186,13 @@ def _flagged(row: PrintedRow) -> list[str]:
     return [f"{'INVALID ' if bad else ''}{item.text} {item.spread}".rstrip() for item, bad in row.flagged]
 
 
-def markdown_rows(item: PrintedTable) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows, to be escaped and laid out as Markdown."""
+def figures_markdown(table: ApplicationTable) -> str:
+    """The table below its title."""
+    item = printed_figures(table)
     headings = [*item.keys]
     for column, unit in zip(item.columns, item.units, strict=True):
         headings.append(f"{column} ({unit})" if unit else column)
-    return headings, [[*row.keys, *_flagged(row)] for row in item.rows]
-
-
-def table_json(table: ApplicationTable) -> dict[str, Any]:
-    """A table in base units, for `leadline.show/1`."""
-    return {
-        "name": table.name,
-        "title": table.title,
-        "keys": list(table.keys),
-        "columns": list(table.columns),
-        "rows": [
-            {
-                "keys": list(row.keys),
-                "state": row.state,
-                "values": [_quantity(item) for item in row.values],
-                **({"states": list(row.states)} if row.states else {}),
-            }
-            for row in table.rows
-        ],
-    }
-
-
-def application_json(view: ApplicationView) -> dict[str, Any]:
-    """The same in base units, for `leadline.show/1`."""
-    return {
-        "tables": [table_json(table) for table in view.tables],
-        "points": [_point(point) for point in view.points],
-        "models": [_model(model) for model in view.models],
-        "stages": [asdict(span) for span in view.stages],
-    }
-
-
-def _point(point: ApplicationPoint) -> dict[str, Any]:
-    return {
-        "series": point.series,
-        "target": point.target,
-        "copies": point.copies,
-        "run_time": _quantity(point.run_time),
-        "shares": {name: _quantity(item) for name, item in point.shares.items()},
-        "state": point.state,
-    }
-
-
-def _model(model: ApplicationModel) -> dict[str, Any]:
-    return {
-        "series": model.series,
-        "formula": "compute_s * max(1, copies / cpus) + copies * shared_s",
-        "cpus": model.cpus,
-        "compute_s": model.compute_s,
-        "shared_s": model.shared_s,
-        "fitted_to": list(model.fitted_to),
-        "points": [
-            {"copies": copies, "modelled_s": seconds, "residual": rest}
-            for copies, seconds, rest in model.points
-        ],
-    }
-
-
-def _quantity(item: Quantity) -> dict[str, Any]:
-    known: dict[str, Any] = {"value": item.value, "unit": item.unit, "low": item.low, "high": item.high}
-    known |= {"blocks": item.blocks} | ({"text": item.text} if item.text else {})
-    return known | ({"reason": item.reason} if item.value is None else {})
+    rows = [[*map(markup.escape, (*row.keys, *_flagged(row)))] for row in item.rows]
+    text = markup.table([*map(markup.escape, headings)], range(len(item.keys), len(headings)), rows)
+    notes = [markup.escape(note) for note in (item.note, *item.reasons) if note]
+    return "\n\n".join([f"## {markup.escape(item.title)}", text, *notes])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from leadline.report.format import printable
 from leadline.study.study import STUDY_FORMAT
-from leadline.units import exact_duration, exact_size, format_duration, format_size
+from leadline.units import exact_duration, exact_size, format_duration, format_size, printable
 from leadline.workloads.replay.nearest import NearestJob, Split
 
 _SHORTEST_NS = 1_000_000_000
