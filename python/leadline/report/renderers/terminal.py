@@ -16,6 +16,7 @@ from leadline.report.sections.walk import show_sections
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from leadline.verdict.model import Cell, Code, Comparison, Findings, State
 
@@ -45,9 +46,17 @@ def state_words(state: State) -> str:
     return state.replace("_", " ")
 
 
-def _masthead(findings: Findings, console: Console) -> None:
+def _result(findings: Findings) -> Text:
     from rich.text import Text
 
+    state, style = state_words(findings.state), STYLES[findings.state]
+    if not findings.frame.cells:
+        return text(f"Result: {state}", style)
+    tally = ", ".join(f"{number} {state_words(one)}" for one, number in tables.counts(findings))
+    return Text.assemble(("Result: ", ""), (state, style), (f"  ({tally})" if tally else "", ""))
+
+
+def _masthead(findings: Findings, console: Console) -> None:
     frame = findings.frame
     console.print(text(findings.title, "bold"))
     if frame.borrowed is not None:
@@ -59,13 +68,7 @@ def _masthead(findings: Findings, console: Console) -> None:
     for words in (about, *frame.made_by):
         if words:
             console.print(text(words, "dim"))
-    tally = ", ".join(f"{number} {state_words(state)}" for state, number in tables.counts(findings))
-    line = Text.assemble(
-        ("Result: ", ""),
-        (state_words(findings.state), STYLES[findings.state]),
-        (f"  ({tally})" if tally and frame.cells else "", ""),
-    )
-    console.print(line)
+    console.print(_result(findings))
     if not findings.complete:
         missing = "not every planned trial was run; go on with `leadline run --resume`"
         console.print(text(f"INCOMPLETE: {frame.incomplete or missing}", "yellow"))
