@@ -13,7 +13,7 @@ from typing import Any
 
 from leadline.analysis.cells import CellTable
 from leadline.errors import UsageError
-from leadline.plan.model import Plan
+from leadline.plan.model import Plan, PlannedCell
 from leadline.published.findings import published_findings
 from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
@@ -118,10 +118,14 @@ def _own(
     left_out: tuple[LeftOut, ...],
 ) -> OwnCells:
     """What one kind of work has in this result."""
+    grouped: dict[str, list[tuple[PlannedCell, Cell]]] = {}
+    for planned, cell in zip(read.plan.cells, cells, strict=True):
+        grouped.setdefault(planned.kind, []).append((planned, cell))
+    pairs = grouped.get(kind, [])
     return OwnCells(
         manifest=read.manifest,
-        planned=tuple(cell for cell in read.plan.cells if cell.kind == kind),
-        cells=tuple(cell for cell in cells if cell.kind == kind),
+        planned=tuple(planned for planned, _ in pairs),
+        cells=tuple(cell for _, cell in pairs),
         tables=read.tables,
         comparisons=comparisons,
         left_out=left_out,

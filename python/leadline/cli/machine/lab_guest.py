@@ -167,7 +167,7 @@ def _run(found: Lab, request: GuestRequest, say: Callable[[str], None]) -> Guest
         streams[name].flush()
 
     with StopRequest() as stop:
-        return guest.run(found, request, guest.Host(say, output, lambda: stop.exit_code - 128))
+        return guest.run(found, request, guest.GuestListener(say, output, lambda: stop.exit_code - 128))
 
 
 def _say(words: str) -> None:

@@ -97,7 +97,7 @@ class GuestOutcome:
 
 
 @dataclass(frozen=True)
-class Host:
+class GuestListener:
     """How this program hears of a guest: progress, the command's words by stream, and a signal to end."""
 
     say: Callable[[str], None]
@@ -125,7 +125,7 @@ def check(request: GuestRequest) -> None:
         )
 
 
-def run(lab: Lab, request: GuestRequest, host: Host) -> GuestOutcome:
+def run(lab: Lab, request: GuestRequest, host: GuestListener) -> GuestOutcome:
     """Boots a guest, mounts, runs the command, powers off. Raises LabError where it is lost on the way."""
     began_s = time.monotonic()
     check(request)
@@ -168,7 +168,7 @@ def _require_up(lab: Lab) -> LabRecord:
 class Machine:
     """One run of a guest's machine: started, once more under emulation where KVM fails, and ended."""
 
-    def __init__(self, lab: Lab, request: GuestRequest, host: Host, files: Files, tap: int) -> None:
+    def __init__(self, lab: Lab, request: GuestRequest, host: GuestListener, files: Files, tap: int) -> None:
         self._lab, self._request, self._host, self._files, self._tap = lab, request, host, files, tap
         self._accelerator = ""
 

@@ -30,7 +30,7 @@ class Start:
     output: Path
 
 
-class Gate:
+class Barrier:
     """Makes waiting processes, and lets them go. Use from a process with one thread."""
 
     def __init__(self) -> None:

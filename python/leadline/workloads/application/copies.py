@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from leadline.errors import StudyError
-from leadline.workloads.application.barrier import Gate, Start
+from leadline.workloads.application.barrier import Barrier, Start
 from leadline.workloads.application.capture import Capture
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -72,7 +72,7 @@ class _Crew:
         self._starts = starts
         self._spare = spare
         self._started_unix_ns = time.time_ns()
-        self._gate = Gate()
+        self._gate = Barrier()
         self._begun: dict[int, int] = {}  # pid -> monotonic ns
         self._started: dict[int, int] = {}  # copy -> monotonic ns at which its program was there
         self._copy_of: dict[int, Start] = {}

@@ -38,11 +38,11 @@ _Names = Annotated[
 ]
 
 
-class _Part(BaseModel):
+class _PipelinePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ActionOptions(_Part):
+class ActionOptions(_PipelinePart):
     """One thing that a stage does: a command, or a step with its options."""
 
     step: Step | None = Field(None, description="a built-in step")
@@ -83,7 +83,7 @@ class StageOptions(ActionOptions):
         return (ActionOptions.model_construct(**own),)
 
 
-class Action(_Part):
+class Action(_PipelinePart):
     """One thing that a stage does, with nothing left open."""
 
     step: Step | None
@@ -96,7 +96,7 @@ class Action(_Part):
     seen_from: str | None
 
 
-class Stage(_Part):
+class Stage(_PipelinePart):
     """A stage of a job. `output` is a name in the stage's own directory, None for the directory itself."""
 
     stage: str
