@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from leadline import _core, units
 from leadline.errors import SpecError, UsageError
-from leadline.plan.model import PlannedCell, make_plan
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import PlannedCell
 from leadline.study.study import parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_yaml
@@ -34,7 +35,7 @@ def cells(options: dict[str, Any], facts: TargetFacts = ROOM) -> tuple[PlannedCe
     text = json.dumps({"format": "leadline.study/1", "works": {"one": options}})
     target = Target("a", "null://" if facts is NULL else "/a")
     study = parse_study(read_yaml(text, "t", {}))
-    return make_plan(study, {"a": target}, {"a": facts}, 16 * units.GIB, 1).cells
+    return make_plan(study, {"a": target}, {"a": facts}, Host(16 * units.GIB), 1).cells
 
 
 @pytest.mark.parametrize(
