@@ -15,7 +15,7 @@ from leadline import workloads
 from leadline.errors import ResultError
 from leadline.plan.model import Plan
 from leadline.plan.order import order_trials
-from leadline.study.job import AnyJob
+from leadline.study.kind.job import AnyJob
 from leadline.study.target import Target
 from leadline.workloads.coherence.job import CoherenceJob
 from leadline.workloads.conducted import CONDUCTED, conducted, handed

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from leadline import _core
 from leadline.run.child import Answer, Worker
 from leadline.run.workspace import Place
-from leadline.study.job import AnyJob
+from leadline.study.kind.job import AnyJob
 
 if TYPE_CHECKING:
     from leadline.plan.model import PlannedCell, Trial

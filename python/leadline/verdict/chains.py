@@ -11,7 +11,7 @@ from leadline.analysis.chain import JOINED, Travel, travel_read, travel_written
 from leadline.analysis.models import STRIPE_UNIT_BYTES, Protection, small_write_amplification
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
-from leadline.study.job import AnyJob
+from leadline.study.kind.job import AnyJob
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.units import exact_size, format_number
 from leadline.verdict.model import Chain, ChainPlace

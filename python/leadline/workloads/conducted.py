@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leadline.run.face import Conducted
-from leadline.study.job import AnyJob
+from leadline.study.kind.job import AnyJob
 from leadline.workloads.application.conducted import ApplicationConducted
 from leadline.workloads.coherence.conducted import CoherenceConducted
 from leadline.workloads.io.conducted import IoConducted
