@@ -15,7 +15,7 @@ from leadline import workloads
 from leadline.errors import ResultError
 from leadline.plan.model import Plan
 from leadline.plan.order import order_trials
-from leadline.study.job import AnyJob
+from leadline.study.kind.job import AnyJob
 from leadline.study.target import Target
 from leadline.workloads.coherence.job import CoherenceJob
 from leadline.workloads.conducted import CONDUCTED, conducted, handed
@@ -76,7 +76,7 @@ def _plan(one: AnyJob) -> Plan:
 def test_every_folder_of_a_kind_is_in_both_tables() -> None:
     folders = {path.parent.name for path in Path(workloads.__path__[0]).glob("*/__init__.py")}
     assert set(PLANNED) == set(CONDUCTED) == folders == {one.kind for one in JOBS}
-    assert len({face.format for face in CONDUCTED.values()}) == len(CONDUCTED)
+    assert {one.kind: one.engine_format for one in JOBS} == {k: line[0] for k, line in CONDUCTED.items()}
     assert len({face.told_by for face in PLANNED.values()}) == len(PLANNED)
 
 

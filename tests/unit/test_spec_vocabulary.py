@@ -6,8 +6,8 @@ import pytest
 from test_spec_study import study_of
 
 from leadline.errors import SpecError
-from leadline.study.face import Surroundings
-from leadline.study.sizes import parse_bssplit
+from leadline.study.kind.face import Surroundings
+from leadline.study.kind.sizes import parse_bssplit
 from leadline.study.study import Study, expand
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.job import Job

@@ -12,7 +12,7 @@ from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, slot_second
 from leadline.plan.notes import notes_on_plan
 from leadline.plan.order import order_trials
 from leadline.plan.space import bytes_needed
-from leadline.study.face import NOMINAL_BYTES_PER_S, Surroundings
+from leadline.study.kind.face import NOMINAL_BYTES_PER_S, Surroundings
 from leadline.study.left_out import LeftOut
 from leadline.study.problems import suggest
 from leadline.study.study import Study, Work, expand

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from leadline.errors import ResultError
-from leadline.study.face import Layout
-from leadline.study.job import AnyJob
+from leadline.study.kind.face import Layout
+from leadline.study.kind.job import AnyJob
 from leadline.study.left_out import LeftOut
 from leadline.study.target import Target
 from leadline.study.work import Order, Search, SteadyState, part_as_json

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from leadline import units
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
-from leadline.study.face import NOMINAL_BYTES_PER_S
+from leadline.study.kind.face import NOMINAL_BYTES_PER_S
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study
 from leadline.study.target import TargetFacts

@@ -33,7 +33,7 @@ from leadline.run.rows import (
 )
 from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.store.writer import ResultWriter, StoredTrial
-from leadline.study.face import Layout
+from leadline.study.kind.face import Layout
 from leadline.workloads.conducted import conducted
 
 _MARK_DEADLINE_S = 4.0

@@ -1,7 +1,8 @@
 """What a run asks of a kind of work, on both sides of its worker: the face `Conducted`.
 
 Who wears it is in `workloads.conducted`, a line for each kind. Most kinds say little: what the engine does by
-itself is done here.
+itself is done here. Every trial starts a worker, which imports this: what else a kind needs is imported where
+it is used.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from leadline import _core
-from leadline.run.child import Answer, Worker
-from leadline.run.workspace import Workspace
-from leadline.study.job import AnyJob
 
 if TYPE_CHECKING:
     from leadline.plan.model import PlannedCell, Trial
+    from leadline.run.child import Answer, Worker
+    from leadline.run.workspace import Workspace
+    from leadline.study.kind.job import AnyJob
 
 SLOWEST_BYTES_PER_S = 1 << 20  # below 1 MiB/s a transfer without a runtime counts as hung
 SLOWEST_OPERATIONS_PER_S = 20.0  # of metadata; below, a pass counts as hung
 
 Say = Callable[..., None]
 Command = Callable[[dict[str, Any]], dict[str, Any]]
-_Job = TypeVar("_Job", bound=AnyJob)
+_Job = TypeVar("_Job", bound="AnyJob")
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,10 @@ class Scene:
 class Conducted(Generic[_Job]):
     """A kind of work as it is run. The first half is asked by the parent, the second by the worker.
 
-    A worker is handed JSON and knows the kind by its `format`.
+    A worker is handed JSON and knows the kind by its `format`; commands of its own begin with its name.
     """
 
     kind: str
-    format: str
     # A trial makes files of its own even where files were laid out for it.
     own_beside_layout: bool = False
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from leadline import _core
 from leadline.run.child import Answer
-from leadline.study.job import AnyJob
+from leadline.study.kind.job import AnyJob
 from leadline.study.steady import find_steady
 from leadline.study.work import SteadyState
 

@@ -19,7 +19,7 @@ from typing import Any
 from leadline.errors import LeadlineError
 from leadline.run import workspace
 from leadline.run.storage import open_storage
-from leadline.workloads.conducted import CONDUCTED, handed
+from leadline.workloads.conducted import CONDUCTED, conducted_kind, handed
 
 _PR_SET_PDEATHSIG = 1
 
@@ -89,10 +89,18 @@ def _say(**message: Any) -> None:
     sys.stdout.flush()
 
 
+def _command(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What does a command; those of a kind of work begin with its name."""
+    kind = name.partition("_")[0]
+    if name not in _COMMANDS and kind in CONDUCTED:
+        _COMMANDS.update(conducted_kind(kind).commands(_say))
+    return _COMMANDS[name]
+
+
 def _obey(line: str) -> None:
     command = json.loads(line)
     try:
-        answer = _COMMANDS[command["command"]](command)
+        answer = _command(command["command"])(command)
     except LeadlineError as error:
         _say(event="failed", message=error.message, remedy=error.remedy, errno=None)
     except OSError as error:
@@ -112,8 +120,6 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return  # the parent died before the line above took hold
-    for face in CONDUCTED.values():
-        _COMMANDS.update(face.commands(_say))
     _say(event="ready", pid=os.getpid())
     while line := sys.stdin.readline():
         try:

@@ -1,36 +1,44 @@
-"""Every kind of work as it is run: a line each. A run and its workers know kinds through this table only."""
+"""Every kind of work as it is run: a line each. A run and its workers know kinds through this table only.
+
+Each trial starts a worker, so that a kind is imported when it is asked for.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leadline.run.face import Conducted
-from leadline.study.job import AnyJob
-from leadline.workloads.application.conducted import ApplicationConducted
-from leadline.workloads.coherence.conducted import CoherenceConducted
-from leadline.workloads.io.conducted import IoConducted
-from leadline.workloads.metadata.conducted import MetadataConducted
-from leadline.workloads.pipeline.conducted import PipelineConducted
-from leadline.workloads.replay.conducted import ReplayConducted
+if TYPE_CHECKING:
+    from leadline.run.face import Conducted
+    from leadline.study.kind.job import AnyJob
 
-_FACES: tuple[Conducted[Any], ...] = (
-    IoConducted(),
-    MetadataConducted(),
-    ApplicationConducted(),
-    CoherenceConducted(),
-    PipelineConducted(),
-    ReplayConducted(),
-)
-CONDUCTED: Mapping[str, Conducted[Any]] = {face.kind: face for face in _FACES}
-_BY_FORMAT: Mapping[str, Conducted[Any]] = {face.format: face for face in _FACES}
+# By kind: the format of the JSON that its worker is handed, and the face in `workloads/<kind>/conducted.py`.
+CONDUCTED: Mapping[str, tuple[str, str]] = {
+    "io": ("leadline.job/1", "IoConducted"),
+    "metadata": ("leadline.metadata/1", "MetadataConducted"),
+    "application": ("leadline.application/1", "ApplicationConducted"),
+    "coherence": ("leadline.coherence/1", "CoherenceConducted"),
+    "pipeline": ("leadline.pipeline/1", "PipelineConducted"),
+    "replay": ("leadline.replay/1", "ReplayConducted"),
+}
+_BY_FORMAT: Mapping[str, str] = {job_format: kind for kind, (job_format, _) in CONDUCTED.items()}
+
+
+@functools.cache
+def conducted_kind(kind: str) -> Conducted[Any]:
+    """The face of a kind."""
+    _, name = CONDUCTED[kind]
+    face: Conducted[Any] = getattr(importlib.import_module(f"leadline.workloads.{kind}.conducted"), name)()
+    return face
 
 
 def conducted(job: AnyJob) -> Conducted[Any]:
     """The face of a job's kind."""
-    return CONDUCTED[job.kind]
+    return conducted_kind(job.kind)
 
 
 def handed(job: Mapping[str, Any]) -> Conducted[Any]:
     """The same for the JSON that a worker is handed."""
-    return _BY_FORMAT[job["format"]]
+    return conducted_kind(_BY_FORMAT[job["format"]])

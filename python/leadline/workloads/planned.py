@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from leadline.errors import SpecError
-from leadline.study.face import Planned, Resolved, Surroundings
-from leadline.study.job import AnyJob
-from leadline.study.options import Options
+from leadline.study.kind.face import Planned, Resolved, Surroundings
+from leadline.study.kind.job import AnyJob
+from leadline.study.kind.options import Options
 from leadline.study.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.planned import ApplicationPlanned

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.plan.model import Plan, PlannedCell, Trial
-    from leadline.study.job import AnyJob
+    from leadline.study.kind.job import AnyJob
     from leadline.study.target import TargetFacts
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.run.face import Assignment, Conducted, Say
-from leadline.workloads.application.job import ApplicationJob
 from leadline.workloads.application.staging import forget_input, stage_input_of
 from leadline.workloads.application.trial import run_trial
+
+if TYPE_CHECKING:
+    from leadline.workloads.application.job import ApplicationJob
 
 OUTPUT = "output"  # directory of a result: what programs printed, by trial
 
@@ -34,11 +36,10 @@ def programs_deadline_s(job: ApplicationJob) -> float:
     return job.runtime_ns / 1e9 * job.runs
 
 
-class ApplicationConducted(Conducted[ApplicationJob]):
+class ApplicationConducted(Conducted["ApplicationJob"]):
     """Copies of a command at once."""
 
     kind = "application"
-    format = ApplicationJob.engine_format
     own_beside_layout = True
 
     def deadline_s(self, job: ApplicationJob) -> float:

@@ -1,13 +1,16 @@
-"""The options of a work that runs a command, as a study may write them."""
+"""The options of a work that runs a command, as a study may write them, and where they contradict."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from leadline.study.fields import Command, Whole
-from leadline.study.options import Options, RuntimeOption
+from leadline.study.kind.options import Options, RuntimeOption
+from leadline.study.rule import Problem
+from leadline.workloads.application.job import INPUT
 
 AskedTracer = Literal["auto", "preload", "bpf", "off"]
 InputOption = Annotated[
@@ -40,3 +43,16 @@ class ApplicationOptions(Options):
     cache: CacheOption = None
     trace: TraceOption = None
     runtime: RuntimeOption = None
+
+
+def application_rules(options: ApplicationOptions) -> Iterator[Problem]:
+    """All that can be wrong with a work that runs a command."""
+    if options.runtime == 0:
+        yield Problem("runtime", "is the longest that a trial may take, and cannot be 0", "write 1h, or more")
+    words = options.command or ()
+    if words and not words[0].strip():
+        yield Problem("command", "begins with an empty word", "begin it with the program's name")
+    if any("\0" in word for word in words):
+        yield Problem("command", "holds a zero byte, which no program can be given", "take it out")
+    if options.input is None and any(INPUT in word for word in words):
+        yield Problem("command", f"has {INPUT}, and no input is named", "add input: DIR, or use --input DIR")

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from leadline import units
-from leadline.study.face import NOMINAL_BYTES_PER_S, Layout, Planned, Resolved, Surroundings
+from leadline.study.kind.face import NOMINAL_BYTES_PER_S, Layout, Planned, Resolved, Surroundings
 from leadline.study.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import ApplicationJob
-from leadline.workloads.application.options import ApplicationOptions
+from leadline.workloads.application.options import ApplicationOptions, application_rules
 from leadline.workloads.application.resolve import resolve_application
-from leadline.workloads.application.rules import application_rules
 
 NOMINAL_PROGRAM_S = 10.0  # what an application is taken to compute
 

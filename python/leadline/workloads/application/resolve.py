@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from leadline import units
-from leadline.study.face import Resolved, Surroundings
-from leadline.study.resolving import fail
+from leadline.study.kind.face import Resolved, Surroundings
+from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import (
     INPUT,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from leadline.run.child import Answer
 from leadline.run.face import Command, Conducted, Preparing, Say, Scene
-from leadline.workloads.coherence.conversation import converse
-from leadline.workloads.coherence.job import CoherenceJob
-from leadline.workloads.coherence.side import CoherenceSide
+
+if TYPE_CHECKING:
+    from leadline.run.child import Answer
+    from leadline.workloads.coherence.job import CoherenceJob
 
 
-class CoherenceConducted(Conducted[CoherenceJob]):
+class CoherenceConducted(Conducted["CoherenceJob"]):
     """Question after question, the cell's target writing and the job's reader looking."""
 
     kind = "coherence"
-    format = CoherenceJob.engine_format
 
     def deadline_s(self, job: CoherenceJob) -> float:
         """See the base."""
@@ -27,6 +27,8 @@ class CoherenceConducted(Conducted[CoherenceJob]):
 
     def conduct(self, job: CoherenceJob, scene: Scene) -> Answer:
         """The reader has a worker of its own."""
+        from leadline.workloads.coherence.conversation import converse
+
         places = scene.places[scene.target], scene.places[job.reader]
         answer, reader_gone = converse(scene.worker, job, scene.prefix, places, scene.stopping)
         if reader_gone:
@@ -35,4 +37,6 @@ class CoherenceConducted(Conducted[CoherenceJob]):
 
     def commands(self, say: Say) -> Mapping[str, Command]:
         """One side's steps; both sides know all of them."""
+        from leadline.workloads.coherence.side import CoherenceSide
+
         return CoherenceSide(say).commands

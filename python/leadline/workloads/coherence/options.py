@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from leadline.study.fields import Duration, Whole
-from leadline.study.options import Options
+from leadline.study.kind.options import Options
 from leadline.workloads.coherence.job import Question
 
 

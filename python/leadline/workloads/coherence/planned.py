@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from leadline.study.face import Planned, Resolved, Surroundings
+from leadline.study.kind.face import Planned, Resolved, Surroundings
 from leadline.study.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.coherence.job import CoherenceJob

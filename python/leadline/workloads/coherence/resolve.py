@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from leadline import _core, units
-from leadline.study.face import Resolved
-from leadline.study.resolving import fail
+from leadline.study.kind.face import Resolved
+from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.coherence.job import (
     FILE_BYTES,

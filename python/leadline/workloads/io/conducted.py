@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.run.face import SLOWEST_BYTES_PER_S, Assignment, Conducted
 from leadline.run.workspace import forget_cached
-from leadline.workloads.io.job import Job
+
+if TYPE_CHECKING:
+    from leadline.workloads.io.job import Job
 
 
-class IoConducted(Conducted[Job]):
+class IoConducted(Conducted["Job"]):
     """One job that moves data."""
 
     kind = "io"
-    format = Job.engine_format
 
     def deadline_s(self, job: Job) -> float:
         """By its time, or by its size at a pace below which it counts as hung."""

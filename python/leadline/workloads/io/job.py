@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leadline.study.sizes import SizeSplit
+from leadline.study.kind.sizes import SizeSplit
 from leadline.workloads.io.distribution import MAP
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from leadline.study.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, Whole
-from leadline.study.options import (
+from leadline.study.kind.options import (
     BlockSizeOption,
     DirectOption,
     NumjobsOption,
@@ -15,7 +15,7 @@ from leadline.study.options import (
     RuntimeOption,
     TimeBasedOption,
 )
-from leadline.study.sizes import Split
+from leadline.study.kind.sizes import Split
 from leadline.workloads.io.distribution import Distribution
 from leadline.workloads.io.job import Arrival, Pattern, Shared
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline import units
 from leadline.errors import SpecError
-from leadline.study.face import (
+from leadline.study.kind.face import (
     NOMINAL_BYTES_PER_S,
     NOMINAL_OPERATIONS_PER_S,
     Layout,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from leadline import _core, units
-from leadline.study.face import Resolved, Surroundings
 from leadline.study.fields import AUTO
-from leadline.study.resolving import choose_direct, fail
-from leadline.study.sizes import as_split, common_step
+from leadline.study.kind.face import Resolved, Surroundings
+from leadline.study.kind.resolving import choose_direct, fail
+from leadline.study.kind.sizes import as_split, common_step
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.distribution import MAP
 from leadline.workloads.io.job import MIXED, READ_ONLY, Engine, Job

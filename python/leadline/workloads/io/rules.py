@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from leadline import units
+from leadline.study.kind.sizes import common_step
 from leadline.study.rule import Problem
-from leadline.study.sizes import common_step
 from leadline.workloads.io.job import MIXED, READ_ONLY
 from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.run.face import (
     SLOWEST_OPERATIONS_PER_S,
@@ -11,16 +11,17 @@ from leadline.run.face import (
     engine_job,
     plain_transfer,
 )
-from leadline.workloads.metadata.job import MetadataJob
+
+if TYPE_CHECKING:
+    from leadline.workloads.metadata.job import MetadataJob
 
 _TRANSFER_FORMAT = "leadline.job/1"  # what the engine lays files out for
 
 
-class MetadataConducted(Conducted[MetadataJob]):
+class MetadataConducted(Conducted["MetadataJob"]):
     """Operations in phases. Nothing is forgotten before a trial: opening its files here would warm them."""
 
     kind = "metadata"
-    format = MetadataJob.engine_format
 
     def deadline_s(self, job: MetadataJob) -> float:
         """A pass is never cut, so that it may go on for another."""

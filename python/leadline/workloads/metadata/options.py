@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from leadline.study.fields import Size, Truth, Whole
-from leadline.study.options import (
+from leadline.study.kind.options import (
     BlockSizeOption,
     DirectOption,
     NumjobsOption,

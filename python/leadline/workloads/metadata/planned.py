@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.study.face import (
+from leadline.study.kind.face import (
     NOMINAL_OPERATIONS_PER_S,
     Layout,
     Planned,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.study.face import Resolved
-from leadline.study.resolving import choose_direct, fail
+from leadline.study.kind.face import Resolved
+from leadline.study.kind.resolving import choose_direct, fail
 from leadline.study.rule import BS_DEFAULT_BYTES
 from leadline.study.target import Target, TargetFacts
 from leadline.study.targets import scheme_of

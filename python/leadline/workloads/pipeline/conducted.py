@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.run.face import Assignment, Conducted, Say
 from leadline.workloads.application.conducted import program_job, programs_deadline_s
 from leadline.workloads.application.staging import forget_input, stage_input_of
-from leadline.workloads.pipeline.job import PipelineJob
 from leadline.workloads.pipeline.trial import run_trial
 
+if TYPE_CHECKING:
+    from leadline.workloads.pipeline.job import PipelineJob
 
-class PipelineConducted(Conducted[PipelineJob]):
+
+class PipelineConducted(Conducted["PipelineJob"]):
     """Clients that go through all stages at once."""
 
     kind = "pipeline"
-    format = PipelineJob.engine_format
     own_beside_layout = True
 
     def deadline_s(self, job: PipelineJob) -> float:

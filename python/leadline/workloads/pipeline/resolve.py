@@ -6,8 +6,8 @@ import sys
 from dataclasses import astuple
 
 from leadline import units
-from leadline.study.face import Resolved, Surroundings
-from leadline.study.resolving import fail
+from leadline.study.kind.face import Resolved, Surroundings
+from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS, ApplicationFacts, Look
 from leadline.workloads.application.resolve import choose_tracer

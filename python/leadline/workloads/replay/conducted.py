@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leadline.run.child import Answer
 from leadline.run.face import (
     SLOWEST_BYTES_PER_S,
     SLOWEST_OPERATIONS_PER_S,
@@ -12,14 +11,16 @@ from leadline.run.face import (
     Conducted,
     Preparing,
 )
-from leadline.workloads.replay.job import ReplayJob
+
+if TYPE_CHECKING:
+    from leadline.run.child import Answer
+    from leadline.workloads.replay.job import ReplayJob
 
 
-class ReplayConducted(Conducted[ReplayJob]):
+class ReplayConducted(Conducted["ReplayJob"]):
     """The calls of a trace."""
 
     kind = "replay"
-    format = ReplayJob.engine_format
 
     def deadline_s(self, job: ReplayJob) -> float:
         """What the trace took, and all of its calls and bytes at a pace below which they count as hung."""

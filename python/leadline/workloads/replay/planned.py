@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from leadline import units
-from leadline.study.face import NOMINAL_BYTES_PER_S, NOMINAL_OPERATIONS_PER_S, Planned
-from leadline.study.options import Options
+from leadline.study.kind.face import NOMINAL_BYTES_PER_S, NOMINAL_OPERATIONS_PER_S, Planned
+from leadline.study.kind.options import Options
 from leadline.workloads.replay.job import ReplayJob
 
 

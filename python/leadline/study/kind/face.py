@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from leadline import units
-from leadline.study.job import AnyJob
-from leadline.study.options import Options
+from leadline.study.kind.job import AnyJob
+from leadline.study.kind.options import Options
 from leadline.study.rule import Problem
 from leadline.study.target import Target, TargetFacts
 

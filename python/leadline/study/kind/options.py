@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.study.fields import Duration, Truth, TruthOrAuto, Whole
-from leadline.study.sizes import BlockSize
+from leadline.study.kind.sizes import BlockSize
 
 
 class Options(BaseModel):
