@@ -11,27 +11,29 @@ from pipeline_examples import pipeline, planned, stage_row, trial
 from trace_tables import process
 
 from leadline.analysis.cells import cell_metrics, tabulate
-from leadline.analysis.metrics import default_metrics, metric_kind, metric_stage
 from leadline.plan.model import PlannedCell
 from leadline.report.charts.stages import stage_charts
 from leadline.store.stages import StageRow
 from leadline.store.tables import TrialRow
 from leadline.tracing.tables import TraceTables, files_schema
-from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import ApplicationTable, Cell, Comparison, Quantity, Validity
 from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
-from leadline.workloads.pipeline.tables import Line, lines_of, pipeline_section
+from leadline.workloads.judged import measure_of, metric_kind
+from leadline.workloads.pipeline.figures import metric_stage
+from leadline.workloads.pipeline.judged import JudgedPipeline
+from leadline.workloads.pipeline.tables import PipelineSeries, lines_of, pipeline_section
 from leadline.workloads.pipeline.traced import stage_traces
 from leadline.workloads.pipeline.words import pipeline_statements
 
-Made = tuple[tuple[Line, ...], tuple[Comparison, ...]]
+Made = tuple[tuple[PipelineSeries, ...], tuple[Comparison, ...]]
 NAMES = ("ingest", "encode")
 
 
 def judged(cells: Sequence[PlannedCell], trials: Sequence[TrialRow], stages: Sequence[StageRow]) -> Made:
     """The lines of a made result, every cell VALID, and its comparisons with the first target."""
-    tables = tabulate(trials, {}, frozenset())
+    tables = tabulate(trials, {}, measure_of(cells))
     shown = []
     for cell in cells:
         metrics = {}
@@ -90,7 +92,7 @@ def one_trial(*rows: StageRow, cell: PlannedCell | None = None, **changes: Any) 
 
 
 def test_every_stage_is_compared_by_its_time_and_the_whole_first() -> None:
-    assert default_metrics(pipeline(*NAMES).as_json()) == (
+    assert JudgedPipeline().default_metrics(pipeline(*NAMES)) == (
         "run_time",
         "stage_time_ingest",
         "stage_time_encode",

@@ -21,8 +21,8 @@ from leadline.store.reader import Result, open_result
 from leadline.tracing.findings import trace_views
 from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import TraceTables
+from leadline.verdict.compared.two_results import compare_results
 from leadline.verdict.findings import build_findings
-from leadline.verdict.two_results import compare_results
 
 SCHEMA = Path(__file__).parents[1] / "data" / "report" / "show-v1.schema.json"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leadline.published.checks import derived, oddities, tested
 from leadline.published.claims import Judged, judge_claims, limited_rows
-from leadline.published.document import Column, Published, Row, Table
+from leadline.published.document import DocumentColumn, DocumentRow, DocumentTable, Published
 from leadline.published.figures import SYSTEM_KEY, Doubt, Tested, address
 from leadline.published.sections import published_frame, published_sections
 from leadline.published.store import read_document
@@ -131,7 +131,7 @@ def _numbered(doubts: Sequence[Doubt]) -> _Numbered:
     ]
 
 
-def _table(table: Table, doubts: _Numbered) -> PublishedTable:
+def _table(table: DocumentTable, doubts: _Numbered) -> PublishedTable:
     units = [f"{c.name.replace('_', ' ')}{_unit_words(c)}" for c in table.columns]
     rows = []
     for row in table.rows:
@@ -141,11 +141,11 @@ def _table(table: Table, doubts: _Numbered) -> PublishedTable:
     return PublishedTable(table.name, table.section or table.name, (*heads, *units), tuple(rows))
 
 
-def _unit_words(column: Column) -> str:
+def _unit_words(column: DocumentColumn) -> str:
     return "" if column.unit in ("1", "clock") else f" ({column.unit})"
 
 
-def _entry(table: Table, row: Row, column: Column, doubts: _Numbered) -> Marked:
+def _entry(table: DocumentTable, row: DocumentRow, column: DocumentColumn, doubts: _Numbered) -> Marked:
     figure = row.figures.get(column.name)
     if figure is None:
         return Marked("-")
@@ -187,7 +187,7 @@ def _cells(document: Published, doubts: _Numbered) -> list[Cell]:
     return found
 
 
-def _metrics(table: Table, row: Row) -> dict[str, Quantity]:
+def _metrics(table: DocumentTable, row: DocumentRow) -> dict[str, Quantity]:
     metrics: dict[str, Quantity] = {}
     for column in table.columns:
         figure = row.figures.get(column.name)
@@ -199,7 +199,7 @@ def _metrics(table: Table, row: Row) -> dict[str, Quantity]:
     return metrics
 
 
-def _validity(table: Table, row: Row, doubts: _Numbered) -> Validity:
+def _validity(table: DocumentTable, row: DocumentRow, doubts: _Numbered) -> Validity:
     kinds = catalogue()
     codes = [kinds["published"].fire(f"taken from “{table.section or table.name}”")]
     own = f"{table.name}.{row.address}"

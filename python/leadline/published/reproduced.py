@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leadline.published.document import COUNTS, Column, Published, Row, Table
+from leadline.published.document import COUNTS, DocumentColumn, DocumentRow, DocumentTable, Published
 from leadline.published.figures import words
 from leadline.published.formula import Range
 from leadline.published.models import Modelled, model_rows
@@ -44,7 +44,7 @@ def reproduce(
 
 
 def _table(
-    document: Published, table: Table, cells: Mapping[str, Cell], names: Mapping[str, str]
+    document: Published, table: DocumentTable, cells: Mapping[str, Cell], names: Mapping[str, str]
 ) -> Reproduction:
     modelled = list(model_rows(document, table))
     lines = []
@@ -60,11 +60,11 @@ def _table(
     return Reproduction(table.name, table.section or table.name, table.cells, tuple(lines))
 
 
-def _levels(row: Row) -> str:
+def _levels(row: DocumentRow) -> str:
     return ", ".join(level for _, level in row.keys)
 
 
-def _cell_id(table: Table, row: Row, names: Mapping[str, str]) -> str | None:
+def _cell_id(table: DocumentTable, row: DocumentRow, names: Mapping[str, str]) -> str | None:
     """The cell that measures a row: the table's pattern with the row's levels in it."""
     found = table.cells
     if found is None:
@@ -74,14 +74,14 @@ def _cell_id(table: Table, row: Row, names: Mapping[str, str]) -> str | None:
     return found
 
 
-def _line(row: Row, column: Column, cell: Cell | None, own: list[Modelled]) -> ReproducedLine:
+def _line(row: DocumentRow, column: DocumentColumn, cell: Cell | None, own: list[Modelled]) -> ReproducedLine:
     models = tuple((item.label, item.value) for item in own if item.column == column.name)
     return ReproducedLine(
         _levels(row), column.name, row.figures[column.name].words, _measured(column, cell), models
     )
 
 
-def _measured(column: Column, cell: Cell | None) -> str | None:
+def _measured(column: DocumentColumn, cell: Cell | None) -> str | None:
     """The measured value in the document's unit, with its validity and interval."""
     name = _METRICS.get(column.kind, column.name)
     item = cell.metrics.get(name) if cell else None

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.operations import by_operation, parts
-from leadline.verdict.model import APPLICATION_COMPARED, Cell, Code, Comparison, Findings, Quantity, State
+from leadline.verdict.model import (
+    SEVERITY,
+    Cell,
+    Code,
+    Comparison,
+    Findings,
+    Quantity,
+    State,
+    severity,
+    worst,
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ def key_table(findings: Findings, cells: tuple[Cell, ...]) -> KeyTable:
 def _is_shown(name: str, cells: Sequence[Cell]) -> bool:
     """A metric that some cell has; of an application only where one has a value: a trace is a choice."""
     found = [pair[1] for cell in cells if (pair := metrics.find(cell, name))]
-    return any(item.value is not None for item in found) if name in APPLICATION_COMPARED[1:] else bool(found)
+    return any(item.value is not None for item in found) if name in metrics.EXPLAINING else bool(found)
 
 
 def _column(name: str, cells: tuple[Cell, ...], *, si: bool) -> KeyColumn:
@@ -121,7 +131,7 @@ def mixed_latency(table: KeyTable) -> bool:
 
 def by_target(findings: Findings) -> dict[str, tuple[Cell, ...]]:
     """The cells of each target, targets in the order given; what is of two of them has tables of its own."""
-    own = [cell for cell in findings.cells if "questions" not in cell.job]
+    own = [cell for cell in findings.cells if not cell.shown.own_tables]
     names = [target.name for target in findings.targets]
     names += [cell.target for cell in own if cell.target not in names]
     grouped = {name: tuple(cell for cell in own if cell.target == name) for name in names}
@@ -143,19 +153,14 @@ def fired(findings: Findings) -> tuple[Fired, ...]:
         for code in cell.validity.codes:
             _, where = seen.setdefault(f"{code.state} {code.code}", (code, []))
             where.append((cell.id, code.evidence))
-    ranked = sorted(seen.values(), key=lambda item: severity(item[0].state))
+    ranked = sorted(seen.values(), key=lambda item: -severity(item[0].state))
     return tuple(Fired(code, tuple(where)) for code, where in ranked)
-
-
-def severity(state: State) -> int:
-    """0 for the worst state."""
-    return ("INVALID", "NOT_RUN", "DOUBTFUL", "VALID").index(state)
 
 
 def counts(findings: Findings) -> tuple[tuple[State, int], ...]:
     """How many cells are in each state, the worst first; states without a cell are left out."""
-    states: tuple[State, ...] = ("INVALID", "NOT_RUN", "DOUBTFUL", "VALID")
-    numbers = [(state, sum(cell.validity.state == state for cell in findings.cells)) for state in states]
+    every = [cell.validity.state for cell in findings.cells]
+    numbers = [(state, every.count(state)) for state in reversed(SEVERITY)]
     return tuple((state, number) for state, number in numbers if number)
 
 
@@ -180,4 +185,4 @@ def states_of(findings: Findings) -> dict[tuple[str, str], State]:
 def comparison_state(item: Comparison, states: Mapping[tuple[str, str], State]) -> State:
     """A ratio is never better than the worse of the two cells that it stands on."""
     sides = [states.get((item.work, name), "VALID") for name in (item.base, item.other)]
-    return min([item.validity, *sides], key=severity)
+    return worst([item.validity, *sides])

@@ -35,8 +35,7 @@ from leadline.tracing.store import (
 from leadline.tracing.tables import ProcessRow, TraceTables
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.codes.judge import worst
-from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity
+from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
 
 FILES_SHOWN = 100
 ROWS_OF_HEAT = 24  # processes that get a row of their own in the heat maps

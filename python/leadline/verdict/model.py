@@ -5,33 +5,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from leadline.analysis.metrics import (
-    APPLICATION_COMPARED,
-    LARGE_BLOCK_BYTES,
-    metric_operation,
-    metric_stage,
-    operation_label,
-)
-
 if TYPE_CHECKING:
     from leadline.verdict.sections.section import Frame, Section
-
-# What reports know of metrics by their names, besides what is defined here.
-__all__ = [
-    "APPLICATION_COMPARED",
-    "LARGE_BLOCK_BYTES",
-    "metric_operation",
-    "metric_stage",
-    "operation_label",
-]
 
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
 Outcome = Literal["faster", "slower", "same", "undecided"]
 Tone = Literal["headline", "finding", "caution"]
 Passed = Literal["holds", "lost", "undecided", "invalid", "missing"]
+
+# From the best to the worst. A figure of an INVALID cell is never shown without that word: so what stands for
+# several cells says it even where others of them were not run at all.
+SEVERITY: tuple[State, ...] = ("VALID", "DOUBTFUL", "NOT_RUN", "INVALID")
+UNUSABLE: tuple[State, ...] = ("INVALID", "NOT_RUN")  # never to be compared
+
+
+def severity(state: State) -> int:
+    """The larger the worse."""
+    return SEVERITY.index(state)
+
+
+def worst(states: Iterable[State]) -> State:
+    """The worst of some states; VALID when there is none."""
+    return max(states, key=severity, default="VALID")
+
+
+def part_label(work: str, part: str) -> str:
+    """How a part of a work, as an operation of metadata, is named where each has a line."""
+    return work if work == part else f"{work} {part}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Validity:
 
 
 @dataclass(frozen=True)
-class TrialRow:
+class TrialView:
     """One trial for the engineers' table. `values` has the metrics' names as keys, base units."""
 
     trial: str
@@ -164,6 +168,27 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class CellShown:
+    """How a cell is laid out, as its kind of work says.
+
+    `leading` are the rates that it may be drawn by, the first that has a value; `directions` are those that
+    stand before its metrics' names where it has several; each of `parts` has metrics with its name in front,
+    and a row. `asked` are its columns in the table of all targets, a part ("" for the whole) and its metric;
+    `note` stands below it. `in_flight` is how many operations it asks to have in flight, where it does. With
+    `own_tables` or `own_charts` it is not among those of all cells.
+    """
+
+    leading: tuple[str, ...] = ("bandwidth", "iops")
+    directions: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    asked: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+    in_flight: int | None = None
+    own_tables: bool = False
+    own_charts: bool = False
+
+
+@dataclass(frozen=True)
 class Cell:
     """One combination of target, work and factor levels, and everything known of it.
 
@@ -177,12 +202,13 @@ class Cell:
     job: dict[str, Any]
     metrics: dict[str, Quantity]
     validity: Validity
-    trials: tuple[TrialRow, ...] = ()
+    trials: tuple[TrialView, ...] = ()
     curves: tuple[Curve, ...] = ()
     lines: tuple[Line, ...] = ()
     origin: Origin | None = None
     chains: tuple[Chain, ...] = ()
     kind: str = "io"
+    shown: CellShown = CellShown()
 
 
 @dataclass(frozen=True)
@@ -192,7 +218,8 @@ class Comparison:
     `verdict` speaks of `other`: faster, slower, same (within `margin`), undecided. `assumption` says
     what the interval rests on where that needs saying (few blocks). The interval has the `confidence` at
     which the comparison was decided, more than 0.95 where a study has several: `correction` says so.
-    `skewness` is that of the blocks' log ratios, where it is more than chance makes it.
+    `skewness` is that of the blocks' log ratios, where it is more than chance makes it. `part` is the part of
+    the work that the metric is of, as an operation of metadata.
     """
 
     work: str
@@ -210,6 +237,7 @@ class Comparison:
     confidence: float = 0.95
     correction: str | None = None
     skewness: float | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True)

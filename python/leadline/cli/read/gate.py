@@ -50,9 +50,9 @@ def command(
     cell that NEW lacks. Undecided is said and does not fail unless --strict. INVALID cells make the code 3.
     """
     from leadline import units
-    from leadline.analysis.metrics import known_metrics
     from leadline.store.reader import open_result
-    from leadline.verdict.regression import check_regression
+    from leadline.verdict.compared.regression import check_regression
+    from leadline.workloads.judged import known_metrics
 
     for metric in metrics:
         if metric not in known_metrics():

@@ -124,7 +124,7 @@ def draw(findings: Findings) -> Drawn:
     rates = [
         chart_bars.rate(place, work, cells, names, si)
         for place, (work, cells) in enumerate(each.items())
-        if not any("command" in cell.job for cell in cells)  # they have charts of their own
+        if not any(cell.shown.own_charts for cell in cells)  # they have charts of their own
     ]
     latencies = [
         chart

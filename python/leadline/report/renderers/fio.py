@@ -12,7 +12,6 @@ from typing import Any
 
 from leadline.errors import UsageError
 from leadline.report import format as fmt
-from leadline.report import metrics
 from leadline.report.renderers.show_json import finite, plain
 from leadline.verdict.model import Cell, Curve, Findings
 
@@ -48,7 +47,7 @@ def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
         "error": int(any(trial.state == "error" for trial in cell.trials)),
         "job options": _options(cell.job),
     }
-    for direction in metrics.directions(cell):
+    for direction in cell.shown.directions:
         job[direction] = _direction(cell, direction)
     if sync := _sync(cell):
         job["sync"] = sync
@@ -102,7 +101,7 @@ def _interval(cell: Cell, name: str) -> dict[str, Any]:
 def _value(cell: Cell, direction: str, name: str) -> float | None:
     """A metric of one direction; the plain name serves a job that has only this direction."""
     names = [f"{direction}_{name}"]
-    if metrics.directions(cell) == (direction,):
+    if cell.shown.directions == (direction,):
         names.append(name)
     for candidate in names:
         if candidate in cell.metrics:
@@ -112,7 +111,7 @@ def _value(cell: Cell, direction: str, name: str) -> float | None:
 
 def _sum(cell: Cell, direction: str, name: str) -> float | None:
     """The sum over the trials, where every trial that was completed has the figure."""
-    names = [f"{direction}_{name}"] + ([name] if metrics.directions(cell) == (direction,) else [])
+    names = [f"{direction}_{name}"] + ([name] if cell.shown.directions == (direction,) else [])
     for candidate in names:
         values = [trial.values.get(candidate) for trial in cell.trials if trial.state == "complete"]
         known = [value for value in values if value is not None]

@@ -297,7 +297,7 @@ def _unit_of(name: str) -> str:
 
 def _job_options(cell: Cell) -> dict[str, str]:
     """A job in fio's words, without what is off or has no meaning for it."""
-    mixed = len(metrics.directions(cell)) > 1
+    mixed = len(cell.shown.directions) > 1
     open_loop = bool(cell.job.get("rate_bytes_per_s") or cell.job.get("rate_iops"))
     idle = {"notes", "film", *([] if mixed else ["rwmixread"]), *([] if open_loop else ["arrival"])}
     idle |= {name for name, value in _PLAIN.items() if cell.job.get(name) == value}
