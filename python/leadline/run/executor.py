@@ -138,7 +138,9 @@ class Executor:
             if problem is None:
                 pairs = zip(slot, cells, workers, strict=True)
                 self._measure_slot([self._member(*one, shown=one[0] is slot[0]) for one in pairs], halt)
-            elif problem.outcome != "interrupted":
+            elif problem.outcome == "interrupted":
+                self._stop_when_in_trouble(slot[0])
+            else:
                 self._skip(slot, problem.message)
                 self._lose_when_gone(target, problem)
         for worker in workers:
@@ -420,6 +422,8 @@ class Executor:
         if not self._request.options.drop_caches:
             return False
         answer = worker.call("drop_caches", _SMALL_DEADLINE_S)
+        if answer.outcome == "interrupted":  # so is the trial that would follow
+            return False
         if answer.outcome != "done":
             raise StudyError(
                 f"the host's caches could not be dropped: {answer.message}",
