@@ -1,7 +1,8 @@
 """A worker process: does what touches a target, one command after another, while the parent keeps the time.
 
 Commands come as JSON lines on standard input; answers and the engine's progress go out as JSON lines.
-It ends when its input ends or its parent dies.
+It ends when its input ends or its parent dies. Every trial starts one: what only some kinds of work need is
+imported when a command is about them.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from typing import Any
 from leadline import _core
 from leadline.errors import LeadlineError
 from leadline.run import volume_workspace, workspace
-from leadline.workloads.application import trial as application
-from leadline.workloads.coherence.side import CoherenceSide
-from leadline.workloads.pipeline import trial as pipeline
 
 _PR_SET_PDEATHSIG = 1
+# Formats of jobs that start programs, as their own modules have them.
+_APPLICATION, _PIPELINE = "leadline.application/1", "leadline.pipeline/1"
 
 
 def _layout(command: dict[str, Any]) -> dict[str, Any]:
-    if application.is_application(command["job"]) or pipeline.is_pipeline(command["job"]):
+    if command["job"].get("format") in (_APPLICATION, _PIPELINE):
+        from leadline.workloads.application import trial as application
+
         return application.stage(command["job"], _say_staged)
     answer: dict[str, Any] = _core.layout(json.dumps(command["job"]))
     return answer
@@ -36,7 +38,9 @@ def _layout(command: dict[str, Any]) -> dict[str, Any]:
 
 def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
     job = command["job"]
-    if application.is_application(job) or pipeline.is_pipeline(job):
+    if job.get("format") in (_APPLICATION, _PIPELINE):
+        from leadline.workloads.application import trial as application
+
         application.forget_input(job)
         return {}
     # Without an engine it is a job of metadata: opening its files here would warm them.
@@ -53,9 +57,13 @@ def _trial(command: dict[str, Any]) -> dict[str, Any]:
         _forget_cached(command)
     else:
         time.sleep(max(0, start_at_ns - time.monotonic_ns()) / 1e9)
-    if application.is_application(job):
+    if job.get("format") == _APPLICATION:
+        from leadline.workloads.application import trial as application
+
         return application.run_trial(job)
-    if pipeline.is_pipeline(job):
+    if job.get("format") == _PIPELINE:
+        from leadline.workloads.pipeline import trial as pipeline
+
         return pipeline.run_trial(job)
     before = _own_io()
     summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
@@ -145,10 +153,18 @@ def _say(**message: Any) -> None:
     sys.stdout.flush()
 
 
+def _command(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    if name.startswith("coherence_") and name not in _COMMANDS:
+        from leadline.workloads.coherence.side import CoherenceSide
+
+        _COMMANDS.update(CoherenceSide(_say).commands)
+    return _COMMANDS[name]
+
+
 def _obey(line: str) -> None:
     command = json.loads(line)
     try:
-        answer = _COMMANDS[command["command"]](command)
+        answer = _command(command["command"])(command)
     except LeadlineError as error:
         _say(event="failed", message=error.message, remedy=error.remedy, errno=None)
     except OSError as error:
@@ -168,7 +184,6 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return  # the parent died before the line above took hold
-    _COMMANDS.update(CoherenceSide(_say).commands)
     _say(event="ready", pid=os.getpid())
     while line := sys.stdin.readline():
         try:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from leadline import _core
 from leadline.errors import TargetError
 from leadline.run.removal import remove_entries
-from leadline.study.target import Target
-from leadline.workloads.io.job import Engine
+
+if TYPE_CHECKING:  # a worker, which is started for every trial, does not wait for what reads studies
+    from leadline.study.target import Target
+    from leadline.workloads.io.job import Engine
 
 MARK = ".leadline"
 _SLICE_S = 600.0

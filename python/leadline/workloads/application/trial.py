@@ -14,7 +14,7 @@ from leadline.observe.children import user_environment
 from leadline.run.barrier import Start
 from leadline.run.removal import remove_entries
 from leadline.workloads.application.copies import run_copies
-from leadline.workloads.application.job import COPY, INPUT, OUTPUT, ApplicationJob
+from leadline.workloads.application.job import COPY, INPUT, OUTPUT
 from leadline.workloads.application.staging import (
     forget,
     input_place,
@@ -27,11 +27,6 @@ from leadline.workloads.application.traced import follower
 _REMOVE_S = 600.0
 _SAY_EVERY_NS = 250_000_000
 _WARM = 0  # the number of the copy that warms caches: it is not measured
-
-
-def is_application(job: Mapping[str, Any]) -> bool:
-    """True for the JSON of an application's job."""
-    return bool(job.get("format") == ApplicationJob.engine_format)
 
 
 def stage(job: Mapping[str, Any], say: Callable[[int, int, float], None]) -> dict[str, Any]:

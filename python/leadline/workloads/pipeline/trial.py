@@ -19,14 +19,8 @@ from leadline.workloads.application.copies import run_copies
 from leadline.workloads.application.staging import input_place, staged_path
 from leadline.workloads.application.traced import follower
 from leadline.workloads.pipeline.client import PRELOAD
-from leadline.workloads.pipeline.job import PipelineJob
 from leadline.workloads.pipeline.source_server import source_server
 from leadline.workloads.pipeline.traced import StageTrace, stage_traces
-
-
-def is_pipeline(job: Mapping[str, Any]) -> bool:
-    """True for the JSON of a pipeline's job."""
-    return bool(job.get("format") == PipelineJob.engine_format)
 
 
 def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
