@@ -3,7 +3,7 @@
     tools/test_phases.py [PHASE...]     all of them without a name; PYTEST_ARGUMENTS are handed to pytest
 
 What a phase prints is in target/test-logs/PHASE.log; its failures and skipped tests are repeated at the end.
-The real Ceph mostly waits for its own rounds, so it has a lane of its own beside what needs the processors.
+The real Ceph mostly waits for its own rounds, so it has lanes of its own beside what needs the processors.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ LANES: tuple[tuple[Phase, ...], ...] = (
         Phase("unit", ("tests/unit", "-n", "2", "--dist", "worksteal")),
         Phase("integration", ("tests/integration", "tests/browser", "-n", "3", "--dist", "worksteal")),
     ),
-    # One worker has the session's lab and all that uses it, the other what starts labs of its own.
-    (Phase("ceph", ("tests/ceph", "-n", "2", "--dist", "loadgroup")),),
+    # What shares the session's lab, and beside it what starts labs of its own.
+    (Phase("ceph", ("tests/ceph", "-m", "not own_lab")),),
+    (Phase("labs", ("tests/ceph", "-m", "own_lab")),),
 )
 
 

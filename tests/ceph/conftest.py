@@ -18,15 +18,12 @@ from leadline.lab import mounts, packages
 from support import Command, command_line
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What uses the session's lab stays in one of pytest's workers, so that there is one such lab.
-
-    What starts labs of its own may run in another, beside it.
-    """
+    """Mark what starts labs of its own and does not use the session's: it may run beside the others."""
     for item in items:
-        if item.path.parent == Path(__file__).parent:
-            shared = "lab" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.xdist_group("session's lab" if shared else "labs of their own"))
+        if item.path.parent == Path(__file__).parent and "lab" not in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.own_lab)
 
 
 def run_leadline(
