@@ -24,8 +24,8 @@ from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.power import block_variation, smallest_difference
 from leadline.plan.model import Plan
 from leadline.store.reader import open_result
-from leadline.verdict.comparisons import asked_metrics
-from leadline.verdict.findings import tables_of
+from leadline.verdict.compared.comparisons import asked_metrics
+from leadline.verdict.material import tables_of
 from shares import share
 
 STUDIES, LAB_STUDIES, SLOWDOWN = 13, 7, 1.1  # so many give 100 comparisons

@@ -15,6 +15,7 @@ from typing import Literal
 
 from leadline.verdict.model import (
     Cell,
+    CellShown,
     Chain,
     ChainPlace,
     Code,
@@ -27,9 +28,10 @@ from leadline.verdict.model import (
     State,
     Statement,
     TargetView,
-    TrialRow,
+    TrialView,
     Validity,
 )
+from leadline.workloads.io.judged import leading_rates
 
 MIB = 2**20
 PERCENTILES = (0, 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.999, 100)
@@ -186,7 +188,7 @@ def cell(
         trial = f"t{chance.randrange(10_000):04d}"
         rate = iops * bs * chance.gauss(1, 0.02)
         values = {"bandwidth": rate, "iops": rate / bs, "measured_s": 30.0, "bytes": rate * 30}
-        trials.append(TrialRow(trial, block, chance.randrange(1, 90), "complete", None, values))
+        trials.append(TrialView(trial, block, chance.randrange(1, 90), "complete", None, values))
         lines.append(_line(chance, trial, block, rate))
     amplified = _COPIES.get(target, 1.0) if "write" in rw else 1.0
     remote = target != "local"
@@ -218,6 +220,7 @@ def cell(
         | ({"engine": "psync"} if remote else {})
         | {"notes": ["size: a sixteenth of memory"]},
         metrics=metrics,
+        shown=CellShown(leading_rates(bs), tuple(directions)),
         validity=Validity("VALID"),
         trials=tuple(trials),
         curves=curves,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from leadline.published.document import read_published
 from leadline.published.findings import published_findings
-from leadline.published.printed import published_markdown
 from leadline.published.store import write_published
+from leadline.report import render
 from leadline.store.reader import open_result
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +30,7 @@ def page() -> str:
             text = (ROOT / "tests" / "data" / "published" / f"{name}.yaml").read_text(encoding="utf-8")
             out = Path(directory) / name
             write_published(out, text, read_published(text, name), {}, lambda: 1)
-            markdown = published_markdown(published_findings(open_result(out)))
+            markdown = render(published_findings(open_result(out)), "md")
             kept, _, _ = markdown.partition("\n## What the document lets one compute")
             parts.append("#" + kept.replace("\n## ", "\n### ").rstrip() + "\n")
     return "\n".join(parts)

@@ -15,6 +15,7 @@ __all__ = [
     "bpf_calls",
     "bpf_unavailable",
     "check",
+    "check_job",
     "counter_ticks_per_second",
     "engines",
     "histogram_buckets",
@@ -22,6 +23,7 @@ __all__ = [
     "histogram_of",
     "histogram_percentiles",
     "histogram_summary",
+    "job_formats",
     "layout",
     "parse_location",
     "read_record",
@@ -86,6 +88,15 @@ def run_trial(job_json: str, record_path: str | PathLike[str]) -> dict[str, Any]
     """Runs one trial, writing its record as it goes; returns the summary.
 
     Failures of the trial's I/O are in the summary (`state` error), and so is a signal (`state` interrupted).
+    """
+
+def job_formats() -> list[str]:
+    """The formats of jobs that the engine takes: data, metadata, replay."""
+
+def check_job(job_json: str) -> None:
+    """Refuses what `run_trial` would refuse, by the same rules, and touches nothing.
+
+    ValueError: the key, a colon, what is wrong, and after a semicolon what to do.
     """
 
 def check(job_json: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sizes, times, rates and shares: how they are read and how they are printed.
+"""Sizes, times, rates and shares, and text from outside: how they are read and how they are printed.
 
 Read as fio reads them (kb_base=1024: `k`, `kb` and `kib` are all 1024 bytes; a bare time is seconds).
 Printed in IEC units, with three significant digits. Knows nothing of studies.
@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from leadline.errors import SpecError
 
+NO_VALUE = "\u2013"  # en dash
 KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
@@ -219,3 +220,30 @@ def format_quantity(value: float | None, unit: str) -> str:
     }
     form = forms.get(unit)
     return form(value) if form else f"{format_number(value)} {unit}"
+
+
+def whole_percent(share: float | None) -> str:
+    """Whole percents, but never 100 % or 0 % of what is not all or nothing."""
+    if share is None:
+        return "unknown"
+    if 0 < share < 0.005:
+        return "below 0.5 %" if share >= 0.0001 else "below 0.01 %"
+    text = f"{share:.0%}" if share == 1 or f"{share:.0%}" != "100%" else "above 99.5%"
+    return text.replace("%", " %")
+
+
+def printable(text: object) -> str:
+    """Text from outside made safe to print on one line.
+
+    Control characters, line ends and characters that reverse the reading direction are shown as
+    escapes: a file name must not move a terminal's cursor or disguise itself.
+    """
+    return "".join(map(_visible, str(text)))
+
+
+def _visible(character: str) -> str:
+    # Not printable are controls, line and paragraph ends, format characters (bidirectional overrides,
+    # zero width), lone surrogates, every space but the plain one, and what Unicode does not define.
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")

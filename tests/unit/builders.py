@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from leadline.plan.model import Layout, PlannedCell
+from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
+from leadline.study.face import Layout
 from leadline.study.target import TargetFacts
 from leadline.workloads.io.job import Job
 

@@ -6,15 +6,17 @@ import math
 
 import numpy as np
 import pytest
-from builders import MIB, trial_row
+from builders import MIB, job, trial_row
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.metrics import Measured, primary_metric, trial_metrics
+from leadline.analysis.metrics import Measured
 from leadline.analysis.origin import bytes_read
 from leadline.analysis.statistics.means import geometric_mean, paired_ratio, unpaired_ratio
+from leadline.workloads.io.figures import io_metrics
+from leadline.workloads.io.judged import JudgedIo
 
 _POSITIVE = st.lists(st.floats(1e-3, 1e9), min_size=2, max_size=20)
 
@@ -75,16 +77,16 @@ def test_an_unpaired_interval_is_wider_than_welchs_which_takes_blocks_as_indepen
 
 def test_rates_are_over_the_measured_interval_and_mixed_work_has_both_directions() -> None:
     row = trial_row(write_bytes=50 * MIB, write_operations=12_800)
-    values = trial_metrics(row, [], open_loop=False).values
+    values = io_metrics(row, [], open_loop=False).values
     assert values["bandwidth"] == 75 * MIB
     assert values["iops"] == 19_200
     assert values["read_bandwidth"] == 50 * MIB
     assert values["write_iops"] == 6_400
-    assert "read_bandwidth" not in trial_metrics(trial_row(), [], open_loop=False).values
+    assert "read_bandwidth" not in io_metrics(trial_row(), [], open_loop=False).values
 
 
 def test_an_empty_trial_has_reasons_and_no_zeros() -> None:
-    found = trial_metrics(trial_row(read_operations=0, read_bytes=0), [], open_loop=False)
+    found = io_metrics(trial_row(read_operations=0, read_bytes=0), [], open_loop=False)
     assert not found.values
     assert set(found.reasons) == {"bandwidth", "iops"}
 
@@ -100,8 +102,8 @@ def test_only_blocks_that_both_cells_have_are_compared() -> None:
 
 
 def test_small_blocks_are_asked_for_operations_and_large_ones_for_bandwidth() -> None:
-    assert primary_metric({"bs": 4096}) == "iops"
-    assert primary_metric({"bs": MIB}) == "bandwidth"
+    assert JudgedIo().default_metrics(job(bs=4096))[0] == "iops"
+    assert JudgedIo().default_metrics(job(bs=MIB))[0] == "bandwidth"
 
 
 def test_bytes_behind_ceph_are_what_the_stores_read() -> None:

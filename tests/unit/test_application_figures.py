@@ -14,31 +14,38 @@ from trace_tables import tables as trace_tables_of
 
 from findings_examples import typical
 from leadline.analysis.cells import CellTable, cell_metrics, compare_cells, tabulate
-from leadline.analysis.metrics import default_metrics, known_metrics, metric_kind, primary_metric
 from leadline.analysis.statistics.means import arithmetic_mean
 from leadline.plan.model import PlannedCell
-from leadline.report.application import printed_view
 from leadline.report.charts import draw as charts
 from leadline.report.redact import redacted
 from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.page import to_html
 from leadline.report.renderers.show_json import to_json
+from leadline.report.sections.figures import printed_figures
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.judge import Case, judge
-from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Statement, Validity
 from leadline.workloads.application.figures import CopyTrace, copy_traces
-from leadline.workloads.application.tables import Place, application_view, places_of
+from leadline.workloads.application.judged import JudgedApplication
+from leadline.workloads.application.tables import CopiesCell, application_section, places_of
 from leadline.workloads.application.words import application_statements
+from leadline.workloads.judged import known_metrics, metric_kind
 
 Traces = Mapping[str, Mapping[int, CopyTrace]]
 
 
+def tabulated(rows: Sequence[TrialRow], traces: Traces | None = None) -> dict[str, CellTable]:
+    """Tables of trials of applications."""
+    kind = JudgedApplication()
+    return tabulate(rows, {}, lambda row, latency: kind.measured(row, latency, extra=traces))
+
+
 def view_of(
     cells: Sequence[PlannedCell], rows: Sequence[TrialRow], traces: Traces
-) -> tuple[tuple[Place, ...], dict[str, CellTable]]:
+) -> tuple[tuple[CopiesCell, ...], dict[str, CellTable]]:
     """The places of a made result, every cell VALID."""
-    tables = tabulate(rows, {}, frozenset(), traces=traces)
+    tables = tabulated(rows, traces)
     shown = []
     for cell in cells:
         metrics = {
@@ -75,7 +82,7 @@ def said(cells: Sequence[PlannedCell], rows: Sequence[TrialRow], traces: Traces)
 
 def test_a_trials_figures_are_means_over_its_copies() -> None:
     row = trial("a.run_2", 1, [10.0, 14.0])
-    found = tabulate([row], {}, frozenset(), traces={row.trial: {1: traced(10, 2), 2: traced(14, 7)}})
+    found = tabulated([row], {row.trial: {1: traced(10, 2), 2: traced(14, 7)}})
     values = found["a.run_2"].by_block[1].values
     assert values["run_time"] == 12
     assert values["run_time_slowest"] == 14
@@ -87,7 +94,7 @@ def test_a_trials_figures_are_means_over_its_copies() -> None:
 
 
 def test_without_a_trace_bytes_are_the_kernels_and_shares_have_a_reason() -> None:
-    found = tabulate([trial("a.run_1", 1, [10.0])], {}, frozenset())
+    found = tabulated([trial("a.run_1", 1, [10.0])])
     measured = found["a.run_1"].by_block[1]
     assert measured.values["bytes_read"] == 40 * MIB
     assert measured.values["wall_throughput"] == pytest.approx(4.2 * MIB)
@@ -98,7 +105,7 @@ def test_without_a_trace_bytes_are_the_kernels_and_shares_have_a_reason() -> Non
 def test_a_share_of_zero_is_a_figure_with_an_interval() -> None:
     rows = [trial("a.run_1", block, [10.0 + block]) for block in (1, 2, 3)]
     traces = {row.trial: {1: traced(10, 2.0 + 0.1 * place)} for place, row in enumerate(rows)}
-    metrics = cell_metrics(tabulate(rows, {}, frozenset(), traces=traces)["a.run_1"])
+    metrics = cell_metrics(tabulated(rows, traces)["a.run_1"])
     write, read = metrics["write_share"].estimate, metrics["read_share"].estimate
     assert write is not None
     assert (write.value, write.low) == (0, 0)
@@ -116,11 +123,11 @@ def test_the_plain_mean_never_reaches_below_zero() -> None:
 
 
 def test_programs_are_compared_in_run_time_and_what_explains_it() -> None:
-    job = planned("a", 1).job.as_json()
-    assert primary_metric(job) == "run_time"
-    assert default_metrics(job) == ("run_time", "read_write_time", "agg_perf_by_slowest")
-    assert default_metrics(planned("a", 1, trace="off").job.as_json()) == ("run_time",)
-    assert set(default_metrics(job)) <= set(known_metrics())
+    kind, job = JudgedApplication(), planned("a", 1).job
+    assert kind.default_metrics(job)[0] == "run_time"
+    assert kind.default_metrics(job) == ("run_time", "read_write_time", "agg_perf_by_slowest")
+    assert kind.default_metrics(planned("a", 1, trace="off").job) == ("run_time",)
+    assert set(kind.default_metrics(job)) <= set(known_metrics())
     assert not metric_kind("run_time").higher_is_better
     assert metric_kind("read_share").unit == "1"
 
@@ -135,7 +142,7 @@ def test_a_time_and_a_share_are_never_mixed_up() -> None:
 
 def test_targets_are_compared_block_by_block() -> None:
     cells, rows, traces = document()
-    tables = tabulate(rows, {}, frozenset(), traces=traces)
+    tables = tabulated(rows, traces)
     ratio = compare_cells(tables[cells[0].id], tables[cells[1].id], "run_time")
     assert ratio is not None
     assert ratio.value == pytest.approx(832.3 / 942.7)
@@ -143,7 +150,7 @@ def test_targets_are_compared_block_by_block() -> None:
 
 def test_the_documents_tables_are_all_there() -> None:
     places, _ = view_of(*document())
-    view = application_view(places)
+    view = application_section(places)
     assert view is not None
     tables = {table.name: table for table in view.tables}
     assert list(tables) == ["run_times", "speeds", "reading_and_writing", "shares", "by_copies"]
@@ -154,13 +161,13 @@ def test_the_documents_tables_are_all_there() -> None:
     share = tables["reading_and_writing"].rows[1].values[1]
     assert share.value == pytest.approx(66.6 / 832.3)
     assert share.blocks == 3
-    printed = {table.title: table for table in printed_view(view)}
+    printed = {table.title: printed_figures(table) for table in view.tables}
     assert printed["Run times compared"].units == ("min", "min")
 
 
 def test_tables_of_what_only_a_trace_knows_are_left_out_without_one() -> None:
     cells, rows, _ = document()
-    view = application_view(view_of(cells, rows, {})[0])
+    view = application_section(view_of(cells, rows, {})[0])
     assert view is not None
     assert [table.name for table in view.tables] == ["run_times", "speeds", "by_copies"]
 
@@ -237,12 +244,13 @@ def test_a_run_of_a_blink_is_said_to_be_mostly_starting() -> None:
 def test_every_report_has_the_tables_and_the_page_its_charts() -> None:
     cells, rows, traces = document()
     places, _ = view_of(cells, rows, traces)
-    view = application_view(places)
+    view = application_section(places)
+    assert view is not None
     shown = tuple(place.cell for place in places)
-    findings = replace(typical(), cells=shown, comparisons=(), application=view)
-    panels = charts.draw(findings)
-    assert len(panels.copies) == 1
-    assert [chart.title for chart in panels.shares] == ["current", "ceph"]
+    findings = replace(typical(), cells=shown, comparisons=(), sections=(view,))
+    copies, shares = (drawn.every for drawn in charts.draw(findings).sections)
+    assert len(copies) == 1
+    assert [chart.title for chart in shares] == ["current", "ceph"]
     for text in (to_markdown(findings), to_html(findings)):
         for title in ("Run times compared", "Where the run time went", "Reading and writing together"):
             assert title in text
@@ -254,9 +262,9 @@ def test_an_invalid_cell_is_never_shown_without_the_word() -> None:
     cells, rows, traces = document()
     places, _ = view_of(cells, rows, traces)
     bad = [replace(p, cell=replace(p.cell, validity=Validity("INVALID"))) for p in places]
-    view = application_view(bad)
+    view = application_section(bad)
     assert view is not None
-    findings = replace(typical(), cells=tuple(p.cell for p in bad), comparisons=(), application=view)
+    findings = replace(typical(), cells=tuple(p.cell for p in bad), comparisons=(), sections=(view,))
     table = to_markdown(findings).partition("## Run time by number of runs")[2].partition("## ")[0]
     assert "| 4 | INVALID 15.7" in table
     assert "| INVALID 13.9" in table
@@ -275,7 +283,7 @@ def test_commands_that_differ_make_series_of_their_own() -> None:
 def test_a_copy_whose_bytes_cannot_be_read_has_a_reason_and_no_zero() -> None:
     row = trial("a.run_1", 1, [5.0])
     blind = account(1, 5.0, read_bytes=None, write_bytes=None, memory_max_bytes=None)
-    found = tabulate([replace(row, summary=json.dumps({"copies": [blind]}))], {}, frozenset())
+    found = tabulated([replace(row, summary=json.dumps({"copies": [blind]}))])
     measured = found["a.run_1"].by_block[1]
     assert "bytes_read" not in measured.values
     assert measured.reasons["bytes_read"]

@@ -9,7 +9,8 @@ import pytest
 from builders import trial_row
 
 from leadline.errors import SpecError
-from leadline.plan.model import Plan, PlannedCell, make_plan
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import Plan, PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts
@@ -18,7 +19,7 @@ from leadline.workloads.coherence.figures import Lag, coherence_metrics, lag_of
 from leadline.workloads.coherence.job import QUESTIONS, WORDS, CoherenceJob
 from leadline.workloads.coherence.side import content
 from leadline.workloads.coherence.ways import PathWay
-from leadline.workloads.coherence.words import Pair, coherence_statements, coherence_tables
+from leadline.workloads.coherence.words import WriterReader, coherence_statements, coherence_tables
 
 MS_NS = 1_000_000
 PROMPT = {"lags_ns": [2 * MS_NS] * 3, "unseen": 0}
@@ -45,10 +46,10 @@ def _trial(answers: dict[str, Any], block: int = 1) -> TrialRow:
     )
 
 
-def _pair(answers: dict[str, Any], writer: str = "a") -> Pair:
+def _pair(answers: dict[str, Any], writer: str = "a") -> WriterReader:
     cell = Cell(f"{writer}.coherence_to_b", writer, "coherence_to_b", {}, {}, {}, Validity("VALID"))
     asked = tuple(name for name in QUESTIONS if name in answers)
-    return Pair(writer, _job(questions=asked), cell, (_trial(answers),))
+    return WriterReader(writer, _job(questions=asked), cell, (_trial(answers),))
 
 
 def _said(answers: dict[str, Any]) -> list[str]:
@@ -62,7 +63,9 @@ def test_every_question_has_words() -> None:
 def test_a_plan_has_a_cell_for_every_writer_and_reader() -> None:
     facts = TargetFacts("local", "ext4", "ext4 on vda", free_bytes=1 << 40)
     targets = {name: Target(name, f"/{name}") for name in ("a", "b")}
-    plan = make_plan(load_study("coherence", {}, ()), targets, dict.fromkeys(targets, facts), 1 << 30, 1)
+    plan = make_plan(
+        load_study("coherence", {}, ()), targets, dict.fromkeys(targets, facts), Host(1 << 30), 1
+    )
     assert [cell.id for cell in plan.cells] == [
         "a.coherence_to_a",
         "a.coherence_to_b",

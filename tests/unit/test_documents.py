@@ -18,6 +18,11 @@ def test_the_page_of_validity_codes_is_the_catalogues() -> None:
     assert (ROOT / "docs" / "validity.md").read_text() == made, "run: python tools/validity_page.py"
 
 
+def test_the_tables_of_counters_are_the_lists() -> None:
+    made = runpy.run_path(str(ROOT / "tools" / "observers_page.py"))["page"]()
+    assert (ROOT / "docs" / "observers.md").read_text() == made, "run: python tools/observers_page.py"
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_every_file_says_why_it_exists_and_stays_small(module: Path) -> None:
     text = module.read_text()

@@ -14,8 +14,8 @@ from leadline.errors import LabError, UsageError
 from leadline.lab import bridge
 from leadline.lab.cluster import process
 from leadline.lab.gateways import gateways
-from leadline.lab.gateways.gateway import Gateway, Launch, Place, answers, write_private
-from leadline.lab.journal import Journal
+from leadline.lab.gateways.gateway import Gateway, GatewayPlace, Launch, answers, write_private
+from leadline.lab.journal import LabJournal
 from leadline.lab.record import GatewayRecord, LabRecord, read_record
 from leadline.lab.spec import LabSpec, check_spec, parse_gateways, parse_settings
 from leadline.lab.targets import targets_of
@@ -41,7 +41,7 @@ def starter(tmp_path: Path) -> Iterator[gateways.Starter]:
     program.write_text("#!/bin/sh\nexit 0\n")
     program.chmod(0o755)
     variables = {"PATH": f"{program.parent}:/usr/bin:/bin", process.MARK: lab.fsid}
-    found = gateways.Starter(Journal(lab, variables), lambda _: None, random.Random(1))  # noqa: S311
+    found = gateways.Starter(LabJournal(lab, variables), lambda _: None, random.Random(1))  # noqa: S311
     yield found
     process.end(process.find_marked(lab.fsid), grace_s=1.0)
 
@@ -50,7 +50,7 @@ def gateway(*programs: str, **changes: object) -> Gateway:
     """A gateway that runs these Python programs, one at each attempt, with its port."""
     attempts = iter(programs)
 
-    def prepare(place: Place) -> Launch:
+    def prepare(place: GatewayPlace) -> Launch:
         return Launch([sys.executable, "-c", next(attempts), str(place.port)])
 
     made = Gateway("nfs", "a server", {}, {}, {"mon": "allow r"}, prepare)

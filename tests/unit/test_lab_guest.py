@@ -289,9 +289,9 @@ def lines() -> Iterator[Lines]:
 
 def session_of(
     lines: Lines, tmp_path: Path, stop: int = 0
-) -> tuple[guest_session.Session, FakeGuest, list[tuple[str, bytes]]]:
+) -> tuple[guest_session.GuestSession, FakeGuest, list[tuple[str, bytes]]]:
     heard: list[tuple[str, bytes]] = []
-    session = guest_session.Session(
+    session = guest_session.GuestSession(
         lines, Console(tmp_path / "console.log"), lambda name, data: heard.append((name, data)), lambda: stop
     )
     return session, FakeGuest(lines), heard

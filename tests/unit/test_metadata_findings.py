@@ -11,7 +11,6 @@ from builders import cell, facts, latency_row, trial_row
 from findings_examples import typical
 from leadline import _core
 from leadline.analysis.cells import tabulate
-from leadline.analysis.metrics import default_metrics, known_metrics, metric_kind, trial_metrics
 from leadline.plan.model import PlannedCell
 from leadline.report import tables
 from leadline.report.charts import draw as charts
@@ -20,10 +19,13 @@ from leadline.report.renderers.markdown import to_markdown
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.judge import judge
-from leadline.verdict.comparisons import compare_targets
+from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Quantity, Validity
 from leadline.verdict.words import statements
+from leadline.workloads.judged import known_metrics, measure_of, metric_kind
+from leadline.workloads.metadata.figures import operation_metrics
 from leadline.workloads.metadata.job import MetadataJob
+from leadline.workloads.metadata.judged import JudgedMetadata
 
 JOB = MetadataJob(
     operations=("create", "stat"),
@@ -73,13 +75,14 @@ def shown(target: str) -> Cell:
         "stat_iops": Quantity(1e5, "1/s", 9e4, 1.1e5, 3),
     }
     job = {**JOB.as_json(), "notes": []}
-    return Cell(f"{target}.tree", target, "tree", {}, job, metrics, Validity("VALID"))
+    layout = JudgedMetadata().shown(JOB)
+    return Cell(f"{target}.tree", target, "tree", {}, job, metrics, Validity("VALID"), shown=layout)
 
 
 def test_a_rate_is_over_the_time_of_its_own_phase() -> None:
     blob = _core.histogram_merge([])
     rows = [latency_row(direction="stat", operations=1000, mean_ns=9_000.0, histogram=blob)]
-    measured = trial_metrics(trial(), rows, open_loop=False)
+    measured = operation_metrics(trial(), rows)
     assert measured.values["create_iops"] == 2000
     assert measured.values["stat_iops"] == 100_000
     assert measured.values["stat_latency_mean"] == 9_000
@@ -88,7 +91,7 @@ def test_a_rate_is_over_the_time_of_its_own_phase() -> None:
 
 def test_a_phase_that_was_not_reached_has_a_reason_and_no_rate() -> None:
     row = trial(summary=phases(stat={"operations": 0, "bytes": 0, "elapsed_ns": 0}))
-    measured = trial_metrics(row, [], open_loop=False)
+    measured = operation_metrics(row, [])
     assert "stat_iops" not in measured.values
     assert measured.reasons["stat_iops"]
 
@@ -100,12 +103,12 @@ def test_every_metric_of_an_operation_is_known_and_has_its_direction() -> None:
 
 
 def test_targets_are_compared_operation_by_operation() -> None:
-    assert default_metrics(JOB.as_json())[:2] == ("create_iops", "stat_iops")
+    assert JudgedMetadata().default_metrics(JOB)[:2] == ("create_iops", "stat_iops")
     cells = [planned("a.tree"), planned("b.tree")]
     slow = phases(create={"operations": 1000, "bytes": 0, "elapsed_ns": 1_000_000_000})
     rows = [trial(trial=f"t{b}", cell="a.tree", block=b) for b in (1, 2)]
     rows += [trial(trial=f"u{b}", cell="b.tree", target="b", block=b, summary=slow) for b in (1, 2)]
-    tables_of = tabulate(rows, {}, frozenset())
+    tables_of = tabulate(rows, {}, measure_of(cells))
     found = compare_targets(cells, tables_of, {"a.tree": "VALID", "b.tree": "VALID"}, "a", (), 0.05)
     verdicts = {comparison.metric: comparison.verdict for comparison in found}
     assert verdicts == {"create_iops": "slower", "stat_iops": "same"}

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from trace_tables import file_row, files_table, segment, segments_table, tables
 
 from leadline.errors import ResultError
-from leadline.plan.model import make_plan
-from leadline.report.nearest import to_fio_job, to_study
+from leadline.plan.make import Host, make_plan
 from leadline.study.study import parse_study
 from leadline.study.target import Target
 from leadline.study.yaml_source import read_yaml
 from leadline.workloads.replay.nearest import NearestJob, nearest_job
+from leadline.workloads.replay.nearest_words import to_fio_job, to_study
 from leadline.workloads.replay.script import make_script
 
 MS = 1_000_000
@@ -87,7 +87,7 @@ sizes = st.lists(
 def test_every_nearest_study_can_be_planned(rows: list[tuple[str, int, int]]) -> None:
     found = nearest(*(moved(call, offset, size) for call, offset, size in rows))
     study = parse_study(read_yaml(to_study(found, "prog"), "nearest.yaml", {}), "nearest")
-    plan = make_plan(study, {"a": Target("a", "/x")}, {"a": facts()}, 1 << 33, 1)
+    plan = make_plan(study, {"a": Target("a", "/x")}, {"a": facts()}, Host(1 << 33), 1)
     assert len(plan.trials) == 3
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from leadline.counters.catalogue import read_at, sampled
 from leadline.observe.ceph import parse
-from leadline.observe.ceph.cluster import Dump, active_mds, osd_counters, state_rows
+from leadline.observe.ceph.cluster import Dump, active_mds, client_counters, osd_counters, state_rows
 from leadline.observe.model import ClusterState, group_is_clean
 
 DATA = Path(__file__).parents[1] / "data" / "observe"
@@ -20,36 +21,50 @@ def load(name: str) -> Any:
     return json.loads((DATA / f"{name}.json").read_text())
 
 
+def figures_of_osd(dump: Any) -> dict[str, int | None]:
+    return {figure.name: parse.figure_in(dump, figure, "osds") for figure in read_at("osds")}
+
+
+def wire_of_client(dump: Any) -> tuple[int | None, int | None]:
+    sent, received = (
+        parse.figure_in(dump, figure, "client")
+        for figure in read_at("client")
+        if figure.client_part == "messengers"
+    )
+    return sent, received
+
+
 def test_bytes_of_an_osd() -> None:
-    found = parse.osd_bytes(load("pacific_osd_perf_dump"))
-    assert found.client_read == 25165824
-    assert found.client_written == 33554944
-    assert found.subop_received == 29597658
-    assert found.store_read == 25179053
+    found = figures_of_osd(load("pacific_osd_perf_dump"))
+    assert found["osd_read_bytes"] == 25165824
+    assert found["osd_written_bytes"] == 33554944
+    assert found["osd_subop_received_bytes"] == 29597658
+    assert found["store_read_bytes"] == 25179053
     # data 60841984 + 125162, padding 360371, BlueFS log 3670016, write-ahead log 12300288, tables 8192
-    assert found.store_written == 60841984 + 125162 + 360371 + 3670016 + 12300288 + 8192
+    assert found["store_written_bytes"] == 60841984 + 125162 + 360371 + 3670016 + 12300288 + 8192
 
 
 def test_later_names_give_the_same_figures() -> None:
     pacific, later = load("pacific_osd_perf_dump"), load("later_osd_perf_dump")
-    assert parse.osd_bytes(later) == parse.osd_bytes(pacific)
-    for section, names in parse.OSD_AVERAGES.values():
-        assert parse.average(later, section, *names) == parse.average(pacific, section, *names)
-        assert parse.average(later, section, *names) is not None
+    assert figures_of_osd(later) == figures_of_osd(pacific)
+    for figure in sampled("osd"):
+        if figure.kind == "mean":
+            assert parse.average(later, figure.names) == parse.average(pacific, figure.names)
+            assert parse.average(later, figure.names) is not None
 
 
 @pytest.mark.parametrize(
     ("section", "name", "field"),
     [
-        ("osd", "op_in_bytes", "client_written"),
-        ("bluestore", "bluestore_write_small_bytes", "store_written"),
-        ("bluefs", "bytes_written_wal", "store_written"),
+        ("osd", "op_in_bytes", "osd_written_bytes"),
+        ("bluestore", "bluestore_write_small_bytes", "store_written_bytes"),
+        ("bluefs", "bytes_written_wal", "store_written_bytes"),
     ],
 )
 def test_missing_counter_is_not_observable(section: str, name: str, field: str) -> None:
     dump = load("pacific_osd_perf_dump")
     del dump[section][name]
-    assert getattr(parse.osd_bytes(dump), field) is None
+    assert figures_of_osd(dump)[field] is None
     found = osd_counters({0: Dump(0.0, dump), 1: Dump(0.0, load("pacific_osd_perf_dump"))}, 28)
     missing = {key for key, value in found.values.items() if value is None}
     assert len(missing) == 1
@@ -74,12 +89,14 @@ def test_source_of_a_sum_changes_when_an_osd_was_restarted() -> None:
 
 def test_messengers_of_a_client_are_added() -> None:
     dump = load("pacific_client_perf_dump")
-    sent, received = parse.messenger_bytes(dump)
+    sent, received = wire_of_client(dump)
     assert sent == 8430909 + 33719832 + 42170644
     assert received == 8421882 + 25303023 + 33740445
     del dump["AsyncMessenger::Worker-1"]["msgr_send_bytes"]
-    assert parse.messenger_bytes(dump) == (None, received)
-    assert parse.messenger_bytes({"client": {}}) == (None, None)
+    assert wire_of_client(dump) == (None, received)
+    assert wire_of_client({"client": {}}) == (None, None)
+    # One direction alone would be held against another source's: neither is observable.
+    assert client_counters(dump, "of the client daemon").values["wire_received_bytes"] is None
 
 
 def test_rates_and_latencies_between_two_dumps() -> None:
@@ -88,8 +105,8 @@ def test_rates_and_latencies_between_two_dumps() -> None:
     after["osd"]["op_in_bytes"] += 10 << 20
     after["osd"]["op_w_latency"]["avgcount"] += 10
     after["osd"]["op_w_latency"]["sum"] += 0.05
-    tables = (parse.OSD_AVERAGES, parse.OSD_RATES, parse.OSD_GAUGES)
-    rows = {metric: (value, unit) for metric, value, unit in parse.perf_rows(before, after, 5.0, tables)}
+    figures = sampled("osd")
+    rows = {metric: (value, unit) for metric, value, unit in parse.perf_rows(before, after, 5.0, figures)}
     assert rows["client_written"] == (2 << 20, "B/s")
     assert rows["client_read"] == (0.0, "B/s")
     assert rows["op_write_latency"] == (pytest.approx(5.0), "ms")
@@ -101,8 +118,8 @@ def test_restarted_daemon_gives_no_rate() -> None:
     after = copy.deepcopy(before)
     after["osd"]["op_in_bytes"] = 5
     after["osd"]["op_w_latency"] = {"avgcount": 1, "sum": 0.001}
-    tables = (parse.OSD_AVERAGES, parse.OSD_RATES, parse.OSD_GAUGES)
-    metrics = {metric for metric, _, _ in parse.perf_rows(before, after, 5.0, tables)}
+    figures = sampled("osd")
+    metrics = {metric for metric, _, _ in parse.perf_rows(before, after, 5.0, figures)}
     assert "client_written" not in metrics
     assert "op_write_latency" not in metrics
     assert "client_read" in metrics
@@ -111,17 +128,13 @@ def test_restarted_daemon_gives_no_rate() -> None:
 @pytest.mark.parametrize("name", ["pacific_client_perf_dump", "pacific_mds_perf_dump"])
 def test_all_tabled_counters_are_in_what_was_recorded(name: str) -> None:
     dump = load(name)
-    client = "client" in name
-    averages = parse.CLIENT_AVERAGES if client else parse.MDS_AVERAGES
-    rates = parse.CLIENT_RATES if client else parse.MDS_RATES
-    gauges = parse.CLIENT_GAUGES if client else parse.MDS_GAUGES
-    assert [
-        m for m, (section, names) in averages.items() if parse.average(dump, section, *names) is None
-    ] == []
-    numbers = {**rates, **gauges}
-    assert [
-        m for m, (section, names, _) in numbers.items() if parse.number(dump, section, *names) is None
-    ] == []
+    figures = sampled("client" if "client" in name else "mds")
+    averages = [figure for figure in figures if figure.kind == "mean"]
+    numbers = [figure for figure in figures if figure.kind != "mean"]
+    assert averages
+    assert numbers
+    assert [figure.metric for figure in averages if parse.average(dump, figure.names) is None] == []
+    assert [figure.metric for figure in numbers if parse.number(dump, figure.names) is None] == []
 
 
 def test_osd_perf_of_two_releases() -> None:

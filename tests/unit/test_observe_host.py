@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from pathlib import Path
+from socket import AF_INET, AF_INET6
 
+import psutil
 import pytest
 
 from leadline.observe.host import host
+from leadline.observe.host.addresses import host_interfaces, parse_address
 from leadline.observe.host.proc_parse import (
     parse_diskstats,
     parse_io,
@@ -189,3 +193,28 @@ def test_servers_that_a_mount_names(
 ) -> None:
     facts = TargetFacts(access=access, file_system="", words="", source=source, options=options)  # type: ignore[arg-type]
     assert server_addresses(facts) == addresses
+
+
+def test_addresses_of_this_hosts_interfaces_are_the_kernels() -> None:
+    found = host_interfaces()
+    assert "127.0.0.1" in found["lo"]
+    theirs = {
+        name: sorted(
+            entry.address.partition("%")[0] for entry in entries if entry.family in (AF_INET, AF_INET6)
+        )
+        for name, entries in psutil.net_if_addrs().items()
+    }
+    assert {name: sorted(addresses) for name, addresses in found.items()} == {
+        name: addresses for name, addresses in theirs.items() if addresses
+    }
+
+
+def test_an_address_of_a_point_to_point_link_is_this_ends() -> None:
+    head = struct.pack("=BBBBI", AF_INET, 32, 0, 0, 7)
+    there = struct.pack("=HH4s", 8, 1, bytes([10, 0, 0, 1]))
+    here = struct.pack("=HH4s", 8, 2, bytes([10, 0, 0, 2]))
+    assert parse_address(head + there + here) == (7, "10.0.0.2")
+    assert parse_address(head + there) == (7, "10.0.0.1")
+    assert parse_address(head) is None
+    assert parse_address(head[:4]) is None
+    assert parse_address(struct.pack("=BBBBI", 1, 0, 0, 0, 7)) is None

@@ -9,7 +9,7 @@ from pathlib import Path
 from builders import facts
 
 from leadline.observe.host.proc_parse import parse_task_stat
-from leadline.observe.host.process_table import CpuAccount, ProcessTable, Table, read_table
+from leadline.observe.host.process_table import CpuAccount, ProcessSnapshot, ProcessTable, read_table
 from leadline.observe.host.reader import TICK_NS
 from leadline.observe.model import Mark, delta
 from leadline.observe.reading import Request
@@ -47,9 +47,9 @@ def stat(name: str, parent: int, ticks: int, children: int = 0, flags: int = 0, 
     return f"1 ({name}) " + " ".join(map(str, fields))
 
 
-def table(own: set[int], **lines: str) -> Table:
+def table(own: set[int], **lines: str) -> ProcessSnapshot:
     found = {int(key.removeprefix("p")): parse_task_stat(text) for key, text in lines.items()}
-    return Table({pid: one for pid, one in found.items() if one is not None}, frozenset(own))
+    return ProcessSnapshot({pid: one for pid, one in found.items() if one is not None}, frozenset(own))
 
 
 def test_a_task_says_whose_child_it_is_and_whether_it_is_the_kernels() -> None:

@@ -11,25 +11,29 @@ from pipeline_examples import pipeline, planned, stage_row, trial
 from trace_tables import process
 
 from leadline.analysis.cells import cell_metrics, tabulate
-from leadline.analysis.metrics import default_metrics, metric_kind, metric_stage
 from leadline.plan.model import PlannedCell
 from leadline.report.charts.stages import stage_charts
 from leadline.store.stages import StageRow
 from leadline.store.tables import TrialRow
 from leadline.tracing.tables import TraceTables, files_schema
-from leadline.verdict.comparisons import compare_targets
-from leadline.verdict.model import ApplicationTable, ApplicationView, Cell, Comparison, Quantity, Validity
-from leadline.workloads.pipeline.tables import Line, lines_of, pipeline_view
+from leadline.verdict.compared.comparisons import compare_targets
+from leadline.verdict.model import ApplicationTable, Cell, Comparison, Quantity, Validity
+from leadline.verdict.sections.charts import StageBars
+from leadline.verdict.sections.section import Panels, Section
+from leadline.workloads.judged import measure_of, metric_kind
+from leadline.workloads.pipeline.figures import metric_stage
+from leadline.workloads.pipeline.judged import JudgedPipeline
+from leadline.workloads.pipeline.tables import PipelineSeries, lines_of, pipeline_section
 from leadline.workloads.pipeline.traced import stage_traces
 from leadline.workloads.pipeline.words import pipeline_statements
 
-Made = tuple[tuple[Line, ...], tuple[Comparison, ...]]
+Made = tuple[tuple[PipelineSeries, ...], tuple[Comparison, ...]]
 NAMES = ("ingest", "encode")
 
 
 def judged(cells: Sequence[PlannedCell], trials: Sequence[TrialRow], stages: Sequence[StageRow]) -> Made:
     """The lines of a made result, every cell VALID, and its comparisons with the first target."""
-    tables = tabulate(trials, {}, frozenset())
+    tables = tabulate(trials, {}, measure_of(cells))
     shown = []
     for cell in cells:
         metrics = {}
@@ -60,14 +64,21 @@ def two_targets(ingest_s: tuple[float, float] = (10.0, 63.0), blocks: int = 6) -
     return judged(cells, trials, stages)
 
 
-def view(made: Made) -> ApplicationView:
-    found = pipeline_view(*made)
+def section(made: Made) -> Section:
+    found = pipeline_section(*made)
     assert found is not None
     return found
 
 
+def stages(made: Made) -> StageBars:
+    panels = next(part for part in section(made).parts if isinstance(part, Panels))
+    ((found,),) = panels.rows
+    assert isinstance(found, StageBars)
+    return found
+
+
 def table(made: Made, name: str) -> ApplicationTable:
-    return next(one for one in view(made).tables if one.name.startswith(name))
+    return next(one for one in section(made).tables if one.name.startswith(name))
 
 
 def said(made: Made) -> str:
@@ -81,7 +92,7 @@ def one_trial(*rows: StageRow, cell: PlannedCell | None = None, **changes: Any) 
 
 
 def test_every_stage_is_compared_by_its_time_and_the_whole_first() -> None:
-    assert default_metrics(pipeline(*NAMES).as_json()) == (
+    assert JudgedPipeline().default_metrics(pipeline(*NAMES)) == (
         "run_time",
         "stage_time_ingest",
         "stage_time_encode",
@@ -184,7 +195,7 @@ def test_what_was_measured_before_a_failure_is_shown_and_called_that() -> None:
 
 
 def test_the_chart_has_a_bar_for_every_stage_on_one_scale() -> None:
-    charts = stage_charts(view(two_targets()), ["kernel", "fuse"])
+    charts = stage_charts(stages(two_targets()), ["kernel", "fuse"])
     assert [chart.title for chart in charts] == ["kernel", "fuse"]
     spans = [[(row["stage"], row["from"], row["to"]) for row in c.spec["data"]["values"]] for c in charts]
     assert [name for name, _, _ in spans[0]] == list(NAMES)

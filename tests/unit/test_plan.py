@@ -10,12 +10,13 @@ import pytest
 
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
-from leadline.plan.model import Plan, PlannedCell, check_space, make_plan
+from leadline.plan.make import Host, auto_data_set_bytes, make_plan
+from leadline.plan.model import Plan, PlannedCell
+from leadline.plan.space import check_space
 from leadline.study.library import load_study
 from leadline.study.study import Limits, Study, parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_yaml
-from leadline.workloads.io.resolve import auto_data_set_bytes
 
 MEMORY = 16 * units.GIB
 EXT4 = TargetFacts(
@@ -42,7 +43,7 @@ def plan_of(
         name: Target(name, "null://" if fact.access == "null" else f"/{name}")
         for name, fact in chosen.items()
     }
-    return make_plan(load_study(study, {}, sets), targets, chosen, memory_bytes, seed)
+    return make_plan(load_study(study, {}, sets), targets, chosen, Host(memory_bytes), seed)
 
 
 def cell_of(options: str, facts: TargetFacts = EXT4) -> PlannedCell:
@@ -52,7 +53,7 @@ def cell_of(options: str, facts: TargetFacts = EXT4) -> PlannedCell:
 
     text = f"format: leadline.study/1\nworks:\n  one: {{{options}}}\n"
     study = parse_study(read_yaml(text, "t", {}))
-    return make_plan(study, {"a": Target("a", "/a")}, {"a": facts}, MEMORY, 1).cells[0]
+    return make_plan(study, {"a": Target("a", "/a")}, {"a": facts}, Host(MEMORY), 1).cells[0]
 
 
 def test_every_cell_is_run_once_in_each_block() -> None:
@@ -150,7 +151,7 @@ def _plan_notes(options: str) -> tuple[str, ...]:
     from leadline.study.yaml_source import read_yaml
 
     study = parse_study(read_yaml(f"format: leadline.study/1\nworks: {{one: {{{options}}}}}\n", "t", {}))
-    return make_plan(study, {"a": Target("a", "/a")}, {"a": EXT4}, MEMORY, 1).notes
+    return make_plan(study, {"a": Target("a", "/a")}, {"a": EXT4}, Host(MEMORY), 1).notes
 
 
 def test_targets_that_differ_in_direct_are_said_to_be_unlike() -> None:
@@ -208,13 +209,11 @@ def test_what_a_target_cannot_do_is_named(options: str, facts: TargetFacts, key:
 def test_an_engine_that_does_not_work_here_is_replaced_only_where_nothing_is_lost() -> None:
     targets, facts = {"a": Target("a", "/a")}, {"a": EXT4}
     shallow = load_study("quick", {}, ["iodepth=1"])
-    plan = make_plan(shallow, targets, facts, MEMORY, 1, unavailable={"io_uring": "not permitted"})
+    plan = make_plan(shallow, targets, facts, Host(MEMORY, {"io_uring": "not permitted"}), 1)
     assert {cell.job.engine for cell in plan.cells} == {"psync"}
     assert "not permitted" in " ".join(plan.cells[0].notes)
     with pytest.raises(SpecError, match="not permitted"):
-        make_plan(
-            load_study("quick", {}), targets, facts, MEMORY, 1, unavailable={"io_uring": "not permitted"}
-        )
+        make_plan(load_study("quick", {}), targets, facts, Host(MEMORY, {"io_uring": "not permitted"}), 1)
 
 
 def test_a_submission_thread_needs_io_uring_and_is_said_to_cost_a_processor() -> None:
@@ -262,7 +261,7 @@ def test_time_of_a_job_that_ends_with_its_size_is_nominal() -> None:
 def _space(sets: list[str], **facts: TargetFacts) -> None:
     study: Study = load_study("quick", {}, sets)
     targets = {name: Target(name, f"/{name}") for name in facts}
-    check_space(make_plan(study, targets, facts, MEMORY, 1), study, facts)
+    check_space(make_plan(study, targets, facts, Host(MEMORY), 1), study, facts)
 
 
 def test_a_target_without_room_is_refused_with_figures() -> None:
@@ -285,7 +284,7 @@ def test_an_unknown_base_is_refused() -> None:
 
 def test_no_target_is_refused() -> None:
     with pytest.raises(SpecError, match="no target"):
-        make_plan(load_study("quick", {}), {}, {}, MEMORY, 1)
+        make_plan(load_study("quick", {}), {}, {}, Host(MEMORY), 1)
 
 
 def both(order: str) -> Study:
@@ -301,7 +300,7 @@ def both(order: str) -> Study:
 
 
 def planned(study: Study) -> Plan:
-    return make_plan(study, {"a": Target("a", "/a")}, {"a": EXT4}, MEMORY, 1)
+    return make_plan(study, {"a": Target("a", "/a")}, {"a": EXT4}, Host(MEMORY), 1)
 
 
 def test_a_groups_jobs_are_one_slot_and_work_on_files_of_their_own() -> None:

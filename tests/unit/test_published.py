@@ -10,12 +10,13 @@ import pytest
 from leadline.analysis import models
 from leadline.errors import ResultError, SpecError, UsageError
 from leadline.published.document import read_published
-from leadline.published.findings import published_findings
+from leadline.published.findings import published_findings, published_view
 from leadline.published.store import write_published
 from leadline.published.units import parse_figure
+from leadline.published.view import PublishedView
 from leadline.report import render
 from leadline.store.reader import open_result
-from leadline.verdict.model import Findings, PublishedView
+from leadline.verdict.model import Findings
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "published"
@@ -40,9 +41,8 @@ def findings(text: str, path: Path) -> Findings:
 
 
 def view(text: str, path: Path) -> PublishedView:
-    found = findings(text, path).published
-    assert found is not None
-    return found
+    findings(text, path)
+    return published_view(open_result(path))
 
 
 def document(name: str) -> str:

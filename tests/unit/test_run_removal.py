@@ -9,7 +9,7 @@ import pytest
 
 from leadline.errors import TargetError
 from leadline.run.removal import remove_entries
-from leadline.run.workspace import make_workspace, remove_files, remove_workspace
+from leadline.run.workspace import Workspace, make_workspace, remove_files, remove_workspace
 
 
 def fill(directory: Path, files: int, depth: int = 2) -> None:
@@ -49,21 +49,21 @@ def test_files_of_a_trial_go_with_their_trees_and_others_stay(tmp_path: Path) ->
     fill(tmp_path / "fresh-t0001.0", 3)
     (tmp_path / "fresh-t0001.1").touch()
     (tmp_path / "data.0").touch()
-    assert not remove_files(tmp_path, "fresh-t0001")
+    assert not remove_files(Workspace(str(tmp_path)), "fresh-t0001")
     assert [path.name for path in tmp_path.iterdir()] == ["data.0"]
 
 
 def test_a_workspace_keeps_its_mark_until_all_else_is_gone(tmp_path: Path) -> None:
     place = tmp_path / "leadline-abc"
-    make_workspace(place, "abc")
+    make_workspace(Workspace(str(place)), "abc")
     fill(place / "tree.0", 1500)
-    assert remove_workspace(place, "abc", slice_s=0.0)
+    assert remove_workspace(Workspace(str(place)), "abc", slice_s=0.0)
     assert (place / ".leadline").exists()
-    assert not remove_workspace(place, "abc")
+    assert not remove_workspace(Workspace(str(place)), "abc")
     assert not place.exists()
 
 
 def test_a_directory_without_the_mark_is_never_removed(tmp_path: Path) -> None:
     fill(tmp_path / "leadline-abc", 1)
     with pytest.raises(TargetError, match="mark"):
-        remove_workspace(tmp_path / "leadline-abc", "abc")
+        remove_workspace(Workspace(str(tmp_path / "leadline-abc")), "abc")

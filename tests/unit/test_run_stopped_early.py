@@ -11,7 +11,8 @@ from builders import clock, facts, manifest
 
 from leadline.errors import EngineError
 from leadline.observe.model import Mark, Sample
-from leadline.plan.model import Plan, make_plan
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import Plan
 from leadline.run import child
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
@@ -92,7 +93,7 @@ class Display:
 
 def plan_of(directory: Path) -> Plan:
     study = load_study("quick", {}, ["blocks=1", "size=1M"])
-    return make_plan(study, {"a": Target("a", str(directory))}, {"a": facts()}, 1 << 30, 1)
+    return make_plan(study, {"a": Target("a", str(directory))}, {"a": facts()}, Host(1 << 30), 1)
 
 
 def run(tmp_path: Path, begun: Path, *, stop: bool, slow_ops: int = 0) -> tuple[Outcome, list[str]]:

@@ -17,6 +17,7 @@ from leadline.analysis.search import Stored, next_rate, read_probe
 from leadline.plan.model import Trial
 from leadline.run.probes import Probes
 from leadline.study.work import Search
+from leadline.workloads.judged import measure_of
 
 SECOND = 10**9
 
@@ -92,7 +93,9 @@ def test_no_rate_that_was_not_kept_and_no_failed_trial_counts_as_held(blob: byte
 def table(found: list[Stored], asked: Search) -> Any:
     rows = [row for row, _ in found]
     latency = {row.trial: own for row, own in found}
-    return tabulate(rows, latency, frozenset(), {"a.randread_4k": asked})["a.randread_4k"]
+    return tabulate(rows, latency, measure_of([replace(cell(), search=asked)]), {"a.randread_4k": asked})[
+        "a.randread_4k"
+    ]
 
 
 def test_a_blocks_figures_are_those_of_its_highest_rate_that_held(blob: bytes) -> None:

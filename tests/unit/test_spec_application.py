@@ -9,13 +9,14 @@ import pytest
 from builders import MIB, facts
 
 from leadline.errors import SpecError
-from leadline.plan.model import Plan, make_plan
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import Plan
 from leadline.study.library import load_study
 from leadline.study.study import Study, parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_yaml
-from leadline.workloads.application.job import ApplicationFacts, ApplicationJob, Input
-from leadline.workloads.metadata.job import job_from_json
+from leadline.workloads.application.job import ApplicationFacts, ApplicationJob, Input, Look
+from leadline.workloads.planned import stored_job
 
 STAGED = Input("/data/events", 3, 30 * MIB, ("a.root",))
 
@@ -28,7 +29,11 @@ def study(work: str, more: str = "") -> Study:
 def plan(asked: Study, found: ApplicationFacts | None = None, fact: TargetFacts | None = None) -> Plan:
     known = found or ApplicationFacts("/bin/prog", input=STAGED)
     return make_plan(
-        asked, {"a": Target("a", "/x")}, {"a": fact or facts()}, 8 << 30, 1, look=lambda *_: known
+        asked,
+        {"a": Target("a", "/x")},
+        {"a": fact or facts()},
+        Host(8 << 30, lookups=(Look(lambda *_: known),)),
+        1,
     )
 
 
@@ -43,7 +48,7 @@ def test_every_default_of_a_command_is_explicit_in_the_plan() -> None:
     assert own.command == ("prog", "-x", "3")
     assert (own.copies, own.cache, own.trace, own.runtime_ns) == (1, "cold", "preload", 3600 * 10**9)
     assert (own.input, own.input_files, own.input_bytes) == ("/data/events", 3, 30 * MIB)
-    assert job_from_json(json.loads(json.dumps(own.as_json()))) == own
+    assert stored_job({"job": json.loads(json.dumps(own.as_json()))}) == own
 
 
 def test_a_plan_with_commands_is_read_back_as_it_was_stored() -> None:

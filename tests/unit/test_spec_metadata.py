@@ -8,11 +8,12 @@ import pytest
 from test_spec_vocabulary import options_of, refusal
 
 from leadline.errors import SpecError
-from leadline.plan.model import layout_of
-from leadline.run.workspace import Place
+from leadline.run.workspace import Workspace
+from leadline.study.face import Surroundings
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.io.resolve import Surroundings, resolve
-from leadline.workloads.metadata.job import MetadataJob, job_from_json
+from leadline.workloads.metadata.job import MetadataJob
+from leadline.workloads.metadata.planned import MetadataPlanned
+from leadline.workloads.planned import resolve, stored_job
 
 LOCAL = TargetFacts(access="local", file_system="ext4", words="ext4 on vda", mount_point="/x")
 
@@ -27,7 +28,7 @@ def job_of(text: str, facts: TargetFacts = LOCAL, url: str = "/x") -> MetadataJo
 def test_what_is_not_said_is_explicit_in_the_job() -> None:
     job = job_of("operations: [create, stat]")
     assert (job.files, job.branch, job.depth, job.private, job.numjobs) == (1000, 1, 0, True, 1)
-    assert job_from_json(job.as_json()) == job
+    assert stored_job({"job": job.as_json()}) == job
 
 
 def test_a_pass_counts_every_operation_of_every_job() -> None:
@@ -40,8 +41,10 @@ def test_a_pass_counts_every_operation_of_every_job() -> None:
 
 
 def test_only_the_first_byte_needs_files_laid_out() -> None:
-    assert layout_of(job_of("operations: [create, stat]")) is None
-    layout = layout_of(job_of("operations: [first_byte], files: 5, file_size: 64k, numjobs: 2"))
+    assert MetadataPlanned().layout(job_of("operations: [create, stat]")) is None
+    layout = MetadataPlanned().layout(
+        job_of("operations: [first_byte], files: 5, file_size: 64k, numjobs: 2")
+    )
     assert layout is not None
     assert (layout.numjobs, layout.nrfiles, layout.file_bytes) == (2, 5, 65536)
 
@@ -106,5 +109,5 @@ def test_an_operation_that_a_protocol_lacks_is_named(operation: str, lacking: st
 
 
 def test_files_of_a_library_are_laid_out_by_its_engine() -> None:
-    assert Place("/x").engine == "psync"
-    assert Place("/x", "cephfs:///a").engine == "libcephfs"
+    assert Workspace("/x").engine == "psync"
+    assert Workspace("/x", "cephfs:///a").engine == "libcephfs"

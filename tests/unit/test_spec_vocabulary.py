@@ -6,12 +6,13 @@ import pytest
 from test_spec_study import study_of
 
 from leadline.errors import SpecError
-from leadline.plan.model import layout_of
+from leadline.study.face import Surroundings
+from leadline.study.sizes import parse_bssplit
 from leadline.study.study import Study, expand
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.io.job import Job, JobOptions
-from leadline.workloads.io.resolve import Surroundings, resolve
-from leadline.workloads.io.sizes import parse_bssplit
+from leadline.workloads.io.job import Job
+from leadline.workloads.io.planned import IoPlanned
+from leadline.workloads.planned import JobOptions, resolve
 
 MIB = 1 << 20
 
@@ -66,8 +67,8 @@ def test_sizes_can_be_levels_of_a_factor() -> None:
 
 
 def test_a_shared_file_is_laid_out_once_and_as_large_as_all_parts() -> None:
-    shared = layout_of(job_of("rw: read, bs: 4k, size: 1M, numjobs: 4, shared: strided"))
-    alone = layout_of(job_of("rw: read, bs: 4k, size: 4M"))
+    shared = IoPlanned().layout(job_of("rw: read, bs: 4k, size: 1M, numjobs: 4, shared: strided"))
+    alone = IoPlanned().layout(job_of("rw: read, bs: 4k, size: 4M"))
     assert shared == alone
     assert shared is not None
     assert shared.total_bytes == 4 * MIB
@@ -82,7 +83,7 @@ def test_files_of_other_content_are_never_shared() -> None:
         "dedupe_percentage: 30, bs: 8k",
         "incompressible: false",
     )
-    layouts = [layout_of(job_of(f"rw: read, size: 1M, {content}")) for content in contents]
+    layouts = [IoPlanned().layout(job_of(f"rw: read, size: 1M, {content}")) for content in contents]
     assert len({layout.key for layout in layouts if layout}) == len(contents)
 
 

@@ -13,12 +13,13 @@ from leadline.analysis.cells import CellTable, cell_metrics
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS
 from leadline.cli.measure.growth import expected_s, spent_s
-from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, with_block
+from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
+from leadline.plan.order import with_block
 from leadline.run.session import grown_plan
 from leadline.store.journal import Event
 from leadline.study.target import Target
 from leadline.study.work import Search
-from leadline.verdict.stopping import WorkState, next_works, work_states
+from leadline.verdict.compared.stopping import WorkState, next_works, work_states
 from leadline.workloads.metadata.job import MetadataJob
 
 

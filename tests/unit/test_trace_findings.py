@@ -18,10 +18,11 @@ from leadline.errors import ResultError, UsageError
 from leadline.report import render
 from leadline.report.redact import redacted
 from leadline.store.reader import Result, open_result
+from leadline.tracing.findings import trace_views
 from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import TraceTables
+from leadline.verdict.compared.two_results import compare_results
 from leadline.verdict.findings import build_findings
-from leadline.verdict.two_results import compare_results
 
 SCHEMA = Path(__file__).parents[1] / "data" / "report" / "show-v1.schema.json"
 
@@ -99,8 +100,9 @@ def test_each_of_several_trials_has_its_cell_and_its_trace(tmp_path: Path) -> No
 
 def test_segments_become_bytes_over_time_in_charts(tmp_path: Path) -> None:
     rows = [segment(start_ns=n * SECOND // 10, result=1 << 20) for n in range(10)]
-    findings = build_findings(store(tmp_path / "r", tables(segments=segments_table(rows))))
-    moved = findings.traces[0].over_time
+    result = store(tmp_path / "r", tables(segments=segments_table(rows)))
+    findings = build_findings(result)
+    moved = trace_views(result)[0].over_time
     assert moved is not None
     assert sum(moved.read) == 10 << 20
     assert "time-0" in render(findings, "html")

@@ -17,8 +17,8 @@ from leadline.study.work import SteadyState
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.codes.judge import judge
-from leadline.verdict.comparisons import compare_beside, outcome_of
-from leadline.verdict.model import Validity
+from leadline.verdict.compared.comparisons import compare_beside, outcome_of
+from leadline.verdict.model import Validity, worst
 from leadline.verdict.words import statements
 
 
@@ -275,3 +275,10 @@ def test_a_job_beside_others_is_compared_with_the_same_job_alone() -> None:
     said = statements((), (), (), True, found)
     assert "operations per second 4.00 times lower" in said[0].text
     assert "against a.small alone" in said[0].text
+
+
+def test_what_stands_for_an_invalid_figure_and_one_that_was_not_run_says_invalid() -> None:
+    """Else the figure would be shown without the word."""
+    assert worst(["NOT_RUN", "INVALID", "DOUBTFUL"]) == "INVALID"
+    assert worst(["VALID", "NOT_RUN", "DOUBTFUL"]) == "NOT_RUN"
+    assert worst([]) == "VALID"

@@ -13,20 +13,23 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.costs import add_costs
 from leadline.analysis.metrics import Measured
 from leadline.errors import SpecError
-from leadline.plan.model import Plan, make_plan
-from leadline.report.application import printed_tables, show_tables
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import Plan
 from leadline.report.renderers.markdown import to_markdown
 from leadline.report.renderers.show_json import to_json
+from leadline.report.sections.figures import PrintedTable, printed_figures
+from leadline.report.sections.walk import show_sections
 from leadline.study.left_out import LeftOut
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts
-from leadline.verdict.model import Cell, Findings, Quantity, State, TargetView, Validity
+from leadline.verdict.model import Cell, CellShown, Findings, Quantity, State, TargetView, Validity
 from leadline.verdict.way_words import way_statements
-from leadline.verdict.ways import Way, columns_of, ways_of, ways_table
+from leadline.verdict.ways import MeasuredWay, columns_of, ways_of, ways_section, ways_table
 
 RATES = {"fuse": [100.0, 110.0, 105.0], "lib": [200.0, 221.0, 209.0], "local": [900.0, 1000.0, 950.0]}
 ACCESS = {"fuse": "ceph-fuse", "lib": "libcephfs", "local": "local"}
 JOB = {"rw": "randread", "bs": 4096, "iodepth": 16, "numjobs": 1}
+SHOWN = CellShown(leading=("iops", "bandwidth"), directions=("read",), asked=(("", "iops"),), in_flight=16)
 
 
 def _cell(name: str, state: State = "VALID", cpu_ns: float = 1000.0, **metrics: Quantity) -> Cell:
@@ -38,7 +41,7 @@ def _cell(name: str, state: State = "VALID", cpu_ns: float = 1000.0, **metrics: 
         "wire_per_byte": Quantity(1.0, "B/B"),
         **metrics,
     }
-    return Cell(f"{name}.small", name, "small", {}, JOB, found, Validity(state))
+    return Cell(f"{name}.small", name, "small", {}, JOB, found, Validity(state), shown=SHOWN)
 
 
 def _table(name: str) -> CellTable:
@@ -52,19 +55,29 @@ GONE = LeftOut("smb", None, "smbd is not installed")
 CANNOT = LeftOut("lib", "links", "libcephfs has no such operation")
 
 
-def _ways(*cells: Cell, left_out: tuple[LeftOut, ...] = (GONE,), **more: Any) -> tuple[Way, ...]:
+def _ways(*cells: Cell, left_out: tuple[LeftOut, ...] = (GONE,), **more: Any) -> tuple[MeasuredWay, ...]:
     return ways_of(VIEWS, cells or tuple(_cell(name) for name in RATES), left_out, **more)
 
 
-def _findings(ways: tuple[Way, ...], **changes: Any) -> Findings:
+def _findings(ways: tuple[MeasuredWay, ...], **changes: Any) -> Findings:
     table = ways_table(ways, columns_of(ways), TABLES, 0.05)
     assert table is not None
     cells = tuple(cell for way in ways for cell in way.cells.values())
-    return Findings("0badcafe", "study", "t", "", "", "VALID", VIEWS, cells, (), (), ways=(table,), **changes)
+    section = ways_section((table,))
+    assert section is not None
+    shown = (section,)
+    return Findings(
+        "0badcafe", "study", "t", "", "", "VALID", VIEWS, cells, (), (), sections=shown, **changes
+    )
+
+
+def _printed(findings: Findings) -> PrintedTable:
+    (table,) = (table for section in findings.sections for table in section.tables)
+    return printed_figures(table)
 
 
 def _row(findings: Findings, figure: str, way: str) -> list[str]:
-    (table,) = printed_tables(findings)
+    table = _printed(findings)
     (row,) = [row for row in table.rows if row.keys == (figure, way)]
     return [item.text for item in row.measures]
 
@@ -80,7 +93,7 @@ def test_each_way_has_its_rate_its_ratio_to_the_first_and_its_costs() -> None:
 
 def test_a_way_that_is_not_there_is_a_dash_with_its_reason() -> None:
     findings = _findings(_ways())
-    (table,) = printed_tables(findings)
+    table = _printed(findings)
     assert _row(findings, "measured", "smb") == ["\u2013"]
     assert "smb: smbd is not installed" in table.reasons
 
@@ -132,7 +145,7 @@ def test_a_table_too_wide_for_a_terminal_is_printed_in_parts(capsys: pytest.Capt
 
     cells = tuple(replace(_cell("fuse"), id=f"fuse.w{n}", work=f"work_number_{n}") for n in range(6))
     ways = ways_of(VIEWS[:1], cells, ())
-    show_tables(_findings(ways), Console(width=80))
+    show_sections(_findings(ways), Console(width=80))
     printed = capsys.readouterr().out
     assert printed.count("Every way, every work") > 1
     assert all(len(line) <= 80 for line in printed.splitlines() if "fuse" in line)
@@ -149,7 +162,7 @@ def _reach(**changes: Any) -> Plan:
         "none": TargetFacts("null", "null", "no storage"),
     }
     targets = {"path": Target("path", "/x"), "none": Target("none", "null://")}
-    return make_plan(study, targets, facts, 8 << 30, 1, absent=(GONE,))
+    return make_plan(study, targets, facts, Host(8 << 30, absent=(GONE,)), 1)
 
 
 def test_what_a_target_cannot_do_is_left_out_with_the_reason_and_survives_the_manifest() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from leadline.verdict.chain_words import percent
+from leadline.units import whole_percent
 from leadline.verdict.model import Cell, Chain, ChainPlace, Code, Comparison, Quantity, TargetView, Validity
 from leadline.verdict.words import statements
 
@@ -107,7 +107,7 @@ def test_writes_that_stayed_in_memory_are_said() -> None:
 
 
 def test_no_share_is_rounded_to_all_or_nothing() -> None:
-    found = [percent(share) for share in (0.0, 1.0, 0.43, 0.9999, 0.001, 0.00001, None)]
+    found = [whole_percent(share) for share in (0.0, 1.0, 0.43, 0.9999, 0.001, 0.00001, None)]
     assert found == ["0 %", "100 %", "43 %", "above 99.5 %", "below 0.5 %", "below 0.01 %", "unknown"]
 
 

@@ -35,8 +35,8 @@ def findings(tmp_path: Path, *workflows: Workflow, change_ns: int | None = None)
 
 
 def table(found: Findings, name: str) -> ApplicationTable:
-    assert found.application is not None
-    return next(one for one in found.application.tables if one.name == name)
+    (section,) = found.sections
+    return next(one for one in section.tables if one.name == name)
 
 
 def said(found: Findings) -> str:

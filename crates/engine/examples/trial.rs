@@ -6,7 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use leadline_engine::{Job, layout, runner};
+use leadline_engine::job::AnyJob;
+use leadline_engine::trial;
 
 fn main() -> ExitCode {
     match run() {
@@ -24,12 +25,12 @@ fn run() -> Result<(), String> {
         return Err("give run or layout, a file with a job, and where the record goes".to_owned());
     };
     let text = std::fs::read_to_string(job).map_err(|error| format!("{job}: {error}"))?;
-    let job = Job::parse(&text).map_err(|error| error.to_string())?;
+    let job = AnyJob::parse(&text).map_err(|error| error.to_string())?;
     let never = || None;
     let answer = match what.as_str() {
-        "layout" => layout::lay_out(&job, &never)
+        "layout" => trial::lay_out(&job, &never)
             .map(|laid_out| serde_json::json!({ "files": laid_out.files })),
-        _ => runner::run(job, Path::new(record), &never),
+        _ => trial::run(job, Path::new(record), &never),
     };
     let answer = answer.map_err(|error| error.to_string())?;
     writeln!(std::io::stdout(), "{answer}").map_err(|error| error.to_string())

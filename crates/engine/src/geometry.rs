@@ -143,7 +143,7 @@ impl Job {
 mod tests {
     use super::*;
     use crate::job::tests::example;
-    use crate::source::Source;
+    use crate::trial::source::Source;
     use proptest::prelude::*;
     use serde_json::json;
     use std::collections::HashSet;

@@ -106,7 +106,7 @@ impl Varied {
 mod tests {
     use super::*;
     use crate::job::tests::example;
-    use crate::source::Source;
+    use crate::trial::source::Source;
     use proptest::prelude::*;
     use serde_json::{Value, json};
     use std::collections::{HashMap, HashSet};

@@ -8,17 +8,18 @@ mod think;
 
 use std::sync::atomic::Ordering;
 
-use crate::context::{Context, Hand, ThreadEnd, lock};
 use crate::error::{Failure, FailureKind};
-use crate::interval::IntervalSet;
 use crate::io::{Completion, Engine, Operation, Setup};
 use crate::job::Arrival;
-use crate::pacer::Pacer;
 use crate::random::Random;
-use crate::source::{PURPOSE_ARRIVALS, Source, sync_of};
 use crate::sys::clock::{Clock, set_timer_slack_minimal};
 use crate::sys::file::OpenHow;
 use crate::sys::process::{own_file_table, thread_cpu, thread_id};
+use crate::trial::context::{Context, Hand, ThreadEnd, lock};
+use crate::trial::interval::IntervalSet;
+use crate::trial::pacer::Pacer;
+use crate::trial::runner::guarded;
+use crate::trial::source::{PURPOSE_ARRIVALS, Source, sync_of};
 use think::Think;
 
 /// A wait shorter than this is spent looking at the clock: a sleep would oversleep it.
@@ -86,21 +87,8 @@ pub struct Worker<'a, E: Engine> {
 pub fn run<'a, E: Engine>(context: &'a Context, thread: u32, body: fn(&mut Worker<'a, E>)) {
     let hand = &context.hands[thread as usize];
     hand.thread_id.store(thread_id(), Ordering::Relaxed);
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        run_guarded(context, hand, thread, body)
-    }));
-    let end = outcome.unwrap_or_else(|_| {
-        let what = "the engine itself failed (a bug in leadline: please report it)";
-        context.alarm.fail(Failure::found(
-            FailureKind::Io,
-            "run",
-            "engine".as_ref(),
-            0,
-            what,
-        ));
-        ThreadEnd::default()
-    });
-    lock(&hand.tray).end = Some(end);
+    let end = guarded(&context.alarm, || run_guarded(context, hand, thread, body));
+    lock(&hand.tray).end = Some(end.unwrap_or_default());
     context.alarm.ring();
 }
 

@@ -5,8 +5,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use leadline_engine::job::AnyJob;
 use leadline_engine::sys::clock::unix_ns;
-use leadline_engine::{Job, layout, runner};
+use leadline_engine::trial;
 use serde_json::{Value, json};
 
 /// More than the set-up of a trial's threads needs.
@@ -54,7 +55,7 @@ unsafe impl GlobalAlloc for Noting {
 #[global_allocator]
 static ALLOCATOR: Noting = Noting;
 
-fn job(directory: &Path, changes: &Value) -> Job {
+fn job(directory: &Path, changes: &Value) -> AnyJob {
     let mut value = json!({
         "format": "leadline.job/1", "trial": "t0001", "directory": directory, "prefix": "data",
         "rw": "randrw", "rwmixread": 50, "bs": 4096, "size": 1 << 20, "nrfiles": 2, "numjobs": 2, "iodepth": 1,
@@ -67,17 +68,17 @@ fn job(directory: &Path, changes: &Value) -> Job {
     for (key, change) in changes.as_object().expect("changes are an object") {
         value[key] = change.clone();
     }
-    Job::parse(&value.to_string()).expect("the job is valid")
+    AnyJob::parse(&value.to_string()).expect("the job is valid")
 }
 
 /// Operations done, and allocations by threads that do I/O from the start to the first thread's last operation.
 fn allocations(changes: &Value) -> (u64, usize) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let job = job(directory.path(), changes);
-    layout::lay_out(&job, &|| None).expect("the layout succeeds");
+    trial::lay_out(&job, &|| None).expect("the layout succeeds");
     NOTED.store(0, Ordering::Relaxed);
     let record = directory.path().join("record");
-    let summary = runner::run(job, &record, &|| None).expect("the trial runs");
+    let summary = trial::run(job, &record, &|| None).expect("the trial runs");
     assert_eq!(summary["state"], "complete", "{}", summary["error"]);
     let noted = NOTED.load(Ordering::Relaxed);
     assert!((1..NOTED_MAX).contains(&noted), "set-up allocates: {noted}");

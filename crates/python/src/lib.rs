@@ -9,9 +9,9 @@ mod volume;
 
 use std::path::PathBuf;
 
-use leadline_engine::metadata::{self, MetadataJob};
-use leadline_engine::replay::{self, ReplayJob};
-use leadline_engine::{Job, check, histogram, io, layout, runner};
+use leadline_engine::job::AnyJob;
+use leadline_engine::trial::{self, check};
+use leadline_engine::{Job, histogram, io};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::Value;
@@ -26,8 +26,9 @@ mod _core {
     use super::volume::{Volume, parse_location, schemes};
     #[pymodule_export]
     use super::{
-        check_files, engines, histogram_buckets, histogram_merge, histogram_of,
-        histogram_percentiles, histogram_summary, lay_out, read_record, run_trial, version,
+        check_files, check_job, engines, histogram_buckets, histogram_merge, histogram_of,
+        histogram_percentiles, histogram_summary, job_formats, lay_out, read_record, run_trial,
+        version,
     };
 }
 
@@ -51,13 +52,8 @@ fn engines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 #[pyfunction]
 #[pyo3(name = "layout")]
 fn lay_out<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> {
-    let laid_out = if replay::is_meant(job_json) {
-        let job = ReplayJob::parse(job_json).map_err(errors::engine)?;
-        detach::detached(py, |signal| replay::lay_out(&job, signal))?
-    } else {
-        let job = Job::parse(job_json).map_err(errors::engine)?;
-        detach::detached(py, |signal| layout::lay_out(&job, signal))?
-    };
+    let job = AnyJob::parse(job_json).map_err(errors::engine)?;
+    let laid_out = detach::detached(py, |signal| trial::lay_out(&job, signal))?;
     convert::json(py, &plain(&laid_out))
 }
 
@@ -68,17 +64,21 @@ fn run_trial<'py>(
     job_json: &str,
     record_path: PathBuf,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let summary = if metadata::is_meant(job_json) {
-        let job = MetadataJob::parse(job_json).map_err(errors::engine)?;
-        detach::detached(py, |signal| metadata::run(job, &record_path, signal))?
-    } else if replay::is_meant(job_json) {
-        let job = ReplayJob::parse(job_json).map_err(errors::engine)?;
-        detach::detached(py, |signal| replay::run(job, &record_path, signal))?
-    } else {
-        let job = Job::parse(job_json).map_err(errors::engine)?;
-        detach::detached(py, |signal| runner::run(job, &record_path, signal))?
-    };
+    let job = AnyJob::parse(job_json).map_err(errors::engine)?;
+    let summary = detach::detached(py, |signal| trial::run(job, &record_path, signal))?;
     convert::json(py, &summary)
+}
+
+/// The formats of jobs that the engine takes.
+#[pyfunction]
+fn job_formats() -> Vec<&'static str> {
+    AnyJob::FORMATS.to_vec()
+}
+
+/// Refuses what `run_trial` would refuse, without running or touching anything.
+#[pyfunction]
+fn check_job(job_json: &str) -> PyResult<()> {
+    AnyJob::parse(job_json).map(drop).map_err(errors::engine)
 }
 
 /// Reads and verifies every block of a job's files.

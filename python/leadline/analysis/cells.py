@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from leadline.analysis.metrics import Measured, metric_kind, trial_metrics
+from leadline.analysis.metrics import Measured
 from leadline.analysis.search import Probe, counted_trials, not_held
 from leadline.analysis.statistics.means import (
     ALPHA,
@@ -19,9 +18,9 @@ from leadline.analysis.statistics.means import (
 )
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.study.work import Search
-from leadline.workloads.application.figures import CopyTrace
 
-_ADDITIVE = ("1", "B")  # shares and amounts may be zero, and add up: their mean is the plain one
+# The metrics of one complete trial, of which the latencies are given: as its kind of work computes them.
+Measure = Callable[[TrialRow, Sequence[LatencyRow]], Measured]
 
 
 @dataclass(frozen=True)
@@ -62,50 +61,43 @@ class CellMetric:
 def tabulate(
     trials: Sequence[TrialRow],
     latency: Mapping[str, Sequence[LatencyRow]],
-    open_loop: frozenset[str],
+    measure: Measure,
     searches: Mapping[str, Search] | None = None,
-    traces: Mapping[str, Mapping[int, CopyTrace]] | None = None,
 ) -> dict[str, CellTable]:
-    """Cells by id. `latency` is by trial; `open_loop` names the cells with intended starts; `searches` are by
-    cell, `traces` of applications by trial and copy."""
+    """Cells by id. `latency` is by trial, `searches` are by cell; `measure` gives the metrics of a trial."""
     by_cell: dict[str, list[TrialRow]] = {}
     for trial in trials:
         by_cell.setdefault(trial.cell, []).append(trial)
     tables = {}
     for cell, found in by_cell.items():
-        search = (searches or {}).get(cell)
-        if search is not None:
-            tables[cell] = _searched(cell, search, found, latency)
-            continue
         measured = {
-            trial.block: trial_metrics(
-                trial, latency.get(trial.trial, ()), cell in open_loop, (traces or {}).get(trial.trial)
-            )
+            trial.trial: measure(trial, latency.get(trial.trial, ()))
             for trial in found
             if trial.state == "complete"
         }
-        tables[cell] = CellTable(cell, tuple(found), measured)
+        search = (searches or {}).get(cell)
+        if search is not None:
+            tables[cell] = _searched(cell, search, found, latency, measured)
+        else:
+            by_block = {trial.block: measured[trial.trial] for trial in found if trial.trial in measured}
+            tables[cell] = CellTable(cell, tuple(found), by_block)
     return tables
 
 
 def _searched(
-    cell: str, search: Search, trials: Sequence[TrialRow], latency: Mapping[str, Sequence[LatencyRow]]
+    cell: str,
+    search: Search,
+    trials: Sequence[TrialRow],
+    latency: Mapping[str, Sequence[LatencyRow]],
+    probes: Mapping[str, Measured],
 ) -> CellTable:
     """A block's figures are those of its highest rate that held, once all its probes are stored."""
-    own = {trial.trial: latency.get(trial.trial, ()) for trial in trials}
-    probes = {
-        trial.trial: trial_metrics(
-            trial, own[trial.trial], json.loads(trial.job).get("rate_iops") is not None
-        )
-        for trial in trials
-        if trial.state == "complete"
-    }
     whole = {
         block
         for block in {trial.block for trial in trials}
         if sum(trial.block == block for trial in trials) >= search.trials
     }
-    chosen = counted_trials(search, [(t, own[t.trial]) for t in trials if t.block in whole])
+    chosen = counted_trials(search, [(t, latency.get(t.trial, ())) for t in trials if t.block in whole])
     by_block = {block: _with_rate(search, probe, probes[probe.trial]) for block, probe in chosen.items()}
     counted = frozenset(probe.trial for probe in chosen.values())
     return CellTable(cell, tuple(trials), by_block, probes, counted)
@@ -113,8 +105,8 @@ def _searched(
 
 def _with_rate(search: Search, probe: Probe, measured: Measured) -> Measured:
     if probe.held and probe.rate is not None:
-        return Measured({search.metric: probe.rate, **measured.values}, measured.reasons)
-    return Measured(measured.values, {search.metric: not_held(search, probe), **measured.reasons})
+        return replace(measured, values={search.metric: probe.rate, **measured.values})
+    return replace(measured, reasons={search.metric: not_held(search, probe), **measured.reasons})
 
 
 def cell_metrics(table: CellTable, alpha: float = ALPHA) -> dict[str, CellMetric]:
@@ -133,7 +125,7 @@ def _over_blocks(table: CellTable, name: str, alpha: float) -> CellMetric:
     lacking = [m.reasons[name] for m in table.by_block.values() if name in m.reasons]
     if lacking:
         return CellMetric(None, lacking[0])
-    if metric_kind(name).unit in _ADDITIVE:
+    if any(name in measured.sums for measured in table.by_block.values()):
         return CellMetric(arithmetic_mean(values, alpha), None)
     estimate = geometric_mean(values, alpha)
     return CellMetric(estimate, None if estimate else "a block measured zero")
@@ -165,3 +157,9 @@ def compare_cells_of_two_runs(base: CellTable, other: CellTable, metric: str) ->
         for table in (base, other)
     ]
     return unpaired_ratio(values[0], values[1])
+
+
+def worst_trial(trials: Sequence[TrialRow], value: Callable[[TrialRow], float | None]) -> tuple[float, str]:
+    """The largest of some trials' values, and which trial has it; 0.0 where none has one."""
+    found = [(v, trial.trial) for trial in trials if (v := value(trial)) is not None]
+    return max(found, default=(0.0, ""))

@@ -18,7 +18,7 @@ JOINED = "+"  # between the names of places that nothing tells apart
 
 
 @dataclass(frozen=True)
-class Place:
+class TravelPlace:
     """One place, or several that nothing tells apart.
 
     `entered` is what was counted on the way into it, `share` the part of the application's bytes that stayed
@@ -36,7 +36,7 @@ class Travel:
     """The bytes of one direction; the shares of `places` add up to 1 wherever one is known."""
 
     application: int
-    places: tuple[Place, ...]
+    places: tuple[TravelPlace, ...]
     together: str | None = None
 
 
@@ -162,7 +162,7 @@ def _least(first: _Step, second: _Step) -> _Step:
     return min(known, key=lambda step: step.amount or 0) if known else first
 
 
-def _places(application: int, steps: list[_Step]) -> list[Place]:
+def _places(application: int, steps: list[_Step]) -> list[TravelPlace]:
     """Places with their shares; a place whose way in was not counted is joined with the one before it."""
     joined: list[list[_Step]] = []
     for step in steps:
@@ -180,7 +180,9 @@ def _places(application: int, steps: list[_Step]) -> list[Place]:
         reason = next((step.reason for step in group[1:] if step.reason), None)
         # One place that holds all the others is no knowledge of where the bytes were.
         known = len(joined) > 1 or len(steps) == 1
-        places.append(Place(name, entered, arrived[index] - arrived[index + 1] if known else None, reason))
+        places.append(
+            TravelPlace(name, entered, arrived[index] - arrived[index + 1] if known else None, reason)
+        )
     return places
 
 

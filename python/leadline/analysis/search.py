@@ -36,9 +36,15 @@ class Probe:
     held: bool
 
 
+def asked_rate(row: TrialRow) -> float | None:
+    """The rate of a probe in 1/s; None for as fast as it goes."""
+    found = json.loads(row.job).get("rate_iops")
+    return None if found is None else float(found)
+
+
 def read_probe(search: Search, row: TrialRow, latency: Sequence[LatencyRow]) -> Probe:
     """What a stored trial of a search says."""
-    rate = json.loads(row.job).get("rate_iops")
+    rate = asked_rate(row)
     seconds = row.measured_ns / 1e9
     achieved = (row.read_operations + row.write_operations) / seconds if seconds > 0 else 0.0
     latency_ns = _worst_percentile(search, latency)

@@ -13,7 +13,7 @@ from leadline.lab.record import LabRecord, write_record
 
 
 @dataclass
-class Journal:
+class LabJournal:
     """The current record of one lab whose lock is held, and the environment of its processes.
 
     Threads may share it: gateways are started side by side.

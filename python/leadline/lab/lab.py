@@ -18,7 +18,7 @@ from leadline.lab.cluster import logs, process, stop
 from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.gateways import gateways
-from leadline.lab.journal import Journal
+from leadline.lab.journal import LabJournal
 from leadline.lab.paths import choose_run_directory
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
@@ -80,7 +80,7 @@ class Lab:
             if name not in lab.spec.gateways:
                 raise UsageError(f"lab {lab.name} was started without --gateways {name}", "Start it with.")
             chance = random.Random()  # noqa: S311 - ports, not secrets
-            gateways.restart(gateways.Starter(Journal(lab, self.variables), say, chance), name)
+            gateways.restart(gateways.Starter(LabJournal(lab, self.variables), say, chance), name)
 
     def down(self, say: Callable[[str], None] = _silent) -> None:
         """Removes the lab: mounts, processes, files. Repeatable; raises LabError for what would not go."""
@@ -145,7 +145,7 @@ def _start_in(spec: LabSpec, name: str, directory: Path, made: bool, say: Callab
         owner_uid=os.geteuid(),
         created_unix_s=time.time(),
     )
-    journal = Journal(lab, process.environment(fsid, os.environ))
+    journal = LabJournal(lab, process.environment(fsid, os.environ))
     try:
         journal.update()
         build(Builder(journal, say, random.Random(fsid)))  # noqa: S311 - ports, not secrets
@@ -167,7 +167,7 @@ def _start_in(spec: LabSpec, name: str, directory: Path, made: bool, say: Callab
     return Lab(journal.record)
 
 
-def _stop_failed(journal: Journal) -> None:
+def _stop_failed(journal: LabJournal) -> None:
     """Nothing of a failed lab may go on running unseen; its files stay, for the logs that the error names."""
     with suppress(LabError, OSError):  # the first error is the one to report
         journal.update(state="failed")

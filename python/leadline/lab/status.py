@@ -12,7 +12,7 @@ from leadline.errors import LabError
 from leadline.lab import mounts
 from leadline.lab.cluster import process
 from leadline.lab.cluster.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
-from leadline.lab.cluster.command import CephCommand, ClusterState, parse_state
+from leadline.lab.cluster.command import CephCommand, LabClusterState, parse_state
 from leadline.lab.record import GUEST, GatewayRecord, LabRecord
 from leadline.lab.subvolume import PROCESS
 
@@ -59,7 +59,7 @@ class LabStatus:
     auth: str
     erasure: str
     daemons: tuple[DaemonStatus, ...]
-    cluster: ClusterState | None
+    cluster: LabClusterState | None
     cluster_reason: str
     mount: Path
     mounted: bool
@@ -126,7 +126,7 @@ def inspect(lab: LabRecord, variables: Mapping[str, str]) -> LabStatus:
     )
 
 
-def _ask_cluster(lab: LabRecord, variables: Mapping[str, str]) -> tuple[ClusterState | None, str]:
+def _ask_cluster(lab: LabRecord, variables: Mapping[str, str]) -> tuple[LabClusterState | None, str]:
     monitor = next((item for item in lab.processes if item.name.startswith("mon.")), None)
     if monitor is None or not process.is_running(monitor):
         return None, "the monitor does not run"

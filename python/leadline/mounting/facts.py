@@ -79,11 +79,11 @@ def read_facts(path: str, kernel: str = "") -> MountFacts:
     if target.ceph is None:
         raise TargetError(f"{path} is {target.words}, and no CephFS", "Name a path on a mounted CephFS.")
     release = kernel or platform.release()
-    reader = _Reader(target, target.ceph, mount, release)
+    reader = _FactsReader(target, target.ceph, mount, release)
     return reader.facts()
 
 
-class _Reader:
+class _FactsReader:
     """Collects answers and, for those that nobody gives, reasons."""
 
     def __init__(self, target: TargetFacts, access: CephAccess, mount: Mount, kernel: str) -> None:

@@ -18,22 +18,22 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
+from leadline.counters.catalogue import marked, read_at
 from leadline.observe.ceph.cluster import (
-    CLIENT_CACHE,
     ClientReader,
     ClusterReader,
     MdsReader,
     key_of,
 )
+from leadline.observe.host.addresses import host_interfaces
 from leadline.observe.host.process_reader import ProcessReader
-from leadline.observe.host.process_table import EXPLAINED, OWN, ProcessTable
+from leadline.observe.host.process_table import ProcessTable
 from leadline.observe.host.reader import HostReader
 from leadline.observe.host.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
 from leadline.observe.host.socket_reader import SocketReader
 from leadline.observe.host.wire import (
     INTERFACE,
     WIRE,
-    host_interfaces,
     interface_counters,
     interface_totals,
     interface_towards,
@@ -41,22 +41,13 @@ from leadline.observe.host.wire import (
 )
 from leadline.observe.model import ClusterState
 from leadline.observe.mounts.kernel_client import KernelClientReader
-from leadline.observe.mounts.limits import DEVICE_LIMITS, WIRE_LIMIT
+from leadline.observe.mounts.limits import WIRE_LIMIT
 from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
 from leadline.study.target import TargetFacts
 
 _PR_SET_PDEATHSIG = 1
 _CLUSTER_PERIOD_S = 5.0  # perf dumps of OSDs are the observers' largest cost
 _MARK_DEADLINE_S = 2.0
-_ALL = (
-    *("cpu_total_ns", "cpu_busy_ns", "cpu_steal_ns", "cgroup_throttled", "client_cpu_ns"),
-    *("device_read_bytes", "device_written_bytes", "wire_sent_bytes", "wire_received_bytes"),
-    *("process_read_bytes", "process_written_bytes", "osd_read_bytes", "osd_written_bytes"),
-    *("osd_subop_received_bytes", "store_read_bytes", "store_written_bytes"),
-    *("interrupt_cpu_ns", EXPLAINED, *OWN, *INTERFACE, WIRE_LIMIT, *DEVICE_LIMITS, "dirty_at_start_bytes"),
-    *("samples_due", "samples_missed"),
-    *CLIENT_CACHE,
-)
 
 
 class Speaker:
@@ -135,7 +126,7 @@ class Agent:
         return SourceThread(reader, period_s or self._interval_s, self._speaker.sample)
 
     def _add_clusters(self, targets: Mapping[str, TargetFacts]) -> None:
-        clusters: dict[Any, SourceThread] = {}
+        clusters: dict[Any, list[SourceThread]] = {}
         clients: dict[str, SourceThread] = {}
         for name, facts in targets.items():
             key = key_of(facts)
@@ -147,9 +138,11 @@ class Agent:
                     for other, its in targets.items()
                     if key_of(its) == key and its.ceph is not None and its.ceph.protection == "erasure"
                 )
-                clusters[key] = self._thread(ClusterReader(key, coded), self._cluster_period_s)
-                self._threads += [clusters[key], self._thread(MdsReader(key), self._cluster_period_s)]
-            self._of_target[name].append(clusters[key])
+                readers = (ClusterReader(key, coded), MdsReader(key))
+                clusters[key] = [self._thread(reader, self._cluster_period_s) for reader in readers]
+                self._threads += clusters[key]
+            # Metadata servers are asked at marks only where a trial takes a figure from them.
+            self._of_target[name] += clusters[key] if read_at("mds") else clusters[key][:1]
             identity = facts.ceph.kernel_client
             if identity is not None and identity not in clients:
                 clients[identity] = self._thread(KernelClientReader(identity))
@@ -223,7 +216,7 @@ def _answer(name: str, answer: Future[Counters], deadline_s: float) -> Counters:
 
 def merge(parts: list[Counters]) -> Counters:
     """One set of counters: a value of a later part replaces an earlier one, a missing value never does."""
-    values: dict[str, int | None] = dict.fromkeys(_ALL)
+    values: dict[str, int | None] = dict.fromkeys(marked())
     sources: dict[str, str] = {}
     reasons: dict[str, str] = {}
     state: ClusterState | None = None

@@ -22,7 +22,7 @@ _IO_URING_PARAMS_BYTES = 120
 
 
 @dataclass(frozen=True)
-class Check:
+class Capability:
     """One thing that leadline uses: whether it works here, why, what it is for, and what to do."""
 
     group: str
@@ -33,7 +33,7 @@ class Check:
     remedy: str = ""
 
 
-def machine_checks(places: dict[str, str]) -> list[Check]:
+def machine_checks(places: dict[str, str]) -> list[Capability]:
     """The host, its kernel and the libraries; `places` (words -> directory) are tried with O_DIRECT."""
     checks = [_host(), _memory(), _limits(), io_uring(), fuse(), _pressure()]
     checks += [place(words, path) for words, path in places.items()]
@@ -44,14 +44,14 @@ def machine_checks(places: dict[str, str]) -> list[Check]:
     return checks
 
 
-def _host() -> Check:
+def _host() -> Capability:
     where, emulated = host.virtualisation(), host.emulation()
     virtual = where != "none seen"
     remedy = "Other guests may disturb a virtual machine: steal time is recorded." if virtual else ""
     if emulated != "none seen":
         where, virtual = f"emulated ({emulated})", True
         remedy = "Times of an emulated machine are no evidence: every cell will be DOUBTFUL (emulated_host)."
-    return Check(
+    return Capability(
         "machine",
         "host",
         "limited" if virtual else "works",
@@ -62,21 +62,25 @@ def _host() -> Check:
     )
 
 
-def _memory() -> Check:
+def _memory() -> Capability:
     gib = host.memory_bytes() / (1 << 30)
-    return Check("machine", "memory", "works", f"{gib:.1f} GiB usable", "file sizes that caches cannot hold")
+    return Capability(
+        "machine", "memory", "works", f"{gib:.1f} GiB usable", "file sizes that caches cannot hold"
+    )
 
 
-def _limits() -> Check:
+def _limits() -> Capability:
     limits = host.group_limits()
     if limits.cpus is None and limits.memory_bytes is None:
-        return Check("machine", "control groups", "works", f"{limits.version}, no limit set", "throttling")
+        return Capability(
+            "machine", "control groups", "works", f"{limits.version}, no limit set", "throttling"
+        )
     parts = []
     if limits.cpus is not None:
         parts.append(f"{limits.cpus:g} CPUs")
     if limits.memory_bytes is not None:
         parts.append(f"{limits.memory_bytes / (1 << 30):.1f} GiB")
-    return Check(
+    return Capability(
         "machine",
         "control groups",
         "limited",
@@ -86,7 +90,7 @@ def _limits() -> Check:
     )
 
 
-def io_uring() -> Check:
+def io_uring() -> Capability:
     """Whether this process may create an io_uring; one is created and closed."""
     library_c = ctypes.CDLL(None, use_errno=True)
     parameters = ctypes.create_string_buffer(_IO_URING_PARAMS_BYTES)
@@ -94,7 +98,7 @@ def io_uring() -> Check:
     name, used_for = "io_uring", "the default engine on block file systems"
     if descriptor >= 0:
         os.close(descriptor)
-        return Check("kernel", name, "works", "a ring could be made", used_for)
+        return Capability("kernel", name, "works", "a ring could be made", used_for)
     code = ctypes.get_errno()
     reasons = {
         errno.ENOSYS: ("this kernel has none", "Linux 5.1 or later has it; psync is used instead."),
@@ -104,10 +108,10 @@ def io_uring() -> Check:
         ),
     }
     why, remedy = reasons.get(code, (os.strerror(code), "psync is used instead."))
-    return Check("kernel", name, "missing", why, used_for, remedy)
+    return Capability("kernel", name, "missing", why, used_for, remedy)
 
 
-def fuse(device: Path = Path("/dev/fuse")) -> Check:
+def fuse(device: Path = Path("/dev/fuse")) -> Capability:
     """Whether a FUSE file system can be mounted."""
     used_for = "ceph-fuse mounts"
     try:
@@ -115,14 +119,16 @@ def fuse(device: Path = Path("/dev/fuse")) -> Check:
     except OSError as error:
         why = f"{device}: {os.strerror(error.errno or 0)}"
         remedy = "Load it (`modprobe fuse`); in a container, pass --device /dev/fuse."
-        return Check("kernel", "FUSE", "missing", why, used_for, remedy)
-    return Check("kernel", "FUSE", "works", f"{device} opens", used_for)
+        return Capability("kernel", "FUSE", "missing", why, used_for, remedy)
+    return Capability("kernel", "FUSE", "works", f"{device} opens", used_for)
 
 
-def _pressure() -> Check:
+def _pressure() -> Capability:
     if Path("/proc/pressure/io").exists():
-        return Check("kernel", "pressure stall", "works", "/proc/pressure", "seeing what the host waits for")
-    return Check(
+        return Capability(
+            "kernel", "pressure stall", "works", "/proc/pressure", "seeing what the host waits for"
+        )
+    return Capability(
         "kernel",
         "pressure stall",
         "missing",
@@ -132,26 +138,28 @@ def _pressure() -> Check:
     )
 
 
-def place(words: str, path: str) -> Check:
+def place(words: str, path: str) -> Capability:
     """Whether a directory can be a target, and whether it takes direct I/O."""
     name, used_for = f"direct I/O in {words}", "reads and writes past the page cache"
     try:
         facts = inspect(path, deadline_s=5.0)
     except TargetError as error:
-        return Check("storage", name, "missing", error.message, used_for, error.remedy)
+        return Capability("storage", name, "missing", error.message, used_for, error.remedy)
     free = "" if facts.free_bytes is None else f", {facts.free_bytes / (1 << 30):.1f} GiB free"
     if facts.direct_io:
         why = f"{printable(path)}: {facts.words}{free}, blocks of {facts.direct_alignment_bytes} bytes"
-        return Check("storage", name, "works", why, used_for)
+        return Capability("storage", name, "works", why, used_for)
     why = f"{printable(path)}: {facts.words}{free}, refuses O_DIRECT"
-    return Check("storage", name, "limited", why, used_for, "Buffered I/O is used there, and said.")
+    return Capability("storage", name, "limited", why, used_for, "Buffered I/O is used there, and said.")
 
 
-def library(name: str, package: str, used_for: str, load: Callable[[str], object] = ctypes.CDLL) -> Check:
+def library(
+    name: str, package: str, used_for: str, load: Callable[[str], object] = ctypes.CDLL
+) -> Capability:
     """Whether a shared library can be opened."""
     try:
         load(name)
     except OSError:
         remedy = f"apt-get install --no-install-recommends {package}"
-        return Check("Ceph", package, "missing", f"{name} cannot be opened", used_for, remedy)
-    return Check("Ceph", package, "works", f"{name} opens", used_for)
+        return Capability("Ceph", package, "missing", f"{name} cannot be opened", used_for, remedy)
+    return Capability("Ceph", package, "works", f"{name} opens", used_for)

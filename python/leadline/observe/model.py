@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from leadline.counters.catalogue import TrialFigure, trial_figures
+from leadline.counters.observed import ObservedFigures
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -97,79 +100,33 @@ class ClusterState:
 
 
 @dataclass(frozen=True)
-class Delta:
-    """What happened between two marks; None has its reason in `reasons`.
+class Delta(ObservedFigures):
+    """What happened between two marks: a field for each figure of `counters/counters.toml`.
 
-    Shares are 0..1 of all CPUs' time. Bytes:
-
-    device    the target's own block device, everybody's I/O on it
-    wire      between this host's client and its servers; `sources` says whether from the client
-              daemon's own messengers or from whole network interfaces
-    process   what the worker's own system calls fetched from and sent to storage (/proc/PID/io)
-    osd       what clients asked of the OSDs, before replication or erasure coding
-    subop     what OSDs received from OSDs
-    store     what the OSDs' object stores wrote to and read from their devices
-    own       what this run's processes, all of them, fetched from and sent to storage (/proc/PID/io)
-    interface the network interfaces towards the servers, everybody's traffic
-
-    `other_cpu_share` is the part of all CPUs' time that nobody known to the run used.
-    `dirty_at_start_bytes` is what this host still had to write back when the trial began; the limits are
-    what links and control groups allow. `samples_missed` of `samples_due` were not taken, or not kept.
-    client    what the client daemon's own cache was asked for (`client_read`; `client_cached` of it was
-              there), was given (`client_written`), and sent on (`client_flushed`)
+    None has its reason in `reasons`; `sources` says where the rest was read.
     """
 
     elapsed_ns: int
-    device_read_bytes: int | None
-    device_written_bytes: int | None
-    wire_sent_bytes: int | None
-    wire_received_bytes: int | None
-    process_read_bytes: int | None
-    process_written_bytes: int | None
-    osd_read_bytes: int | None
-    osd_written_bytes: int | None
-    osd_subop_received_bytes: int | None
-    store_read_bytes: int | None
-    store_written_bytes: int | None
-    own_read_bytes: int | None
-    own_written_bytes: int | None
-    interface_sent_bytes: int | None
-    interface_received_bytes: int | None
-    dirty_at_start_bytes: int | None
-    wire_limit_bytes_per_s: int | None
-    device_read_limit_bytes_per_s: int | None
-    device_write_limit_bytes_per_s: int | None
-    samples_due: int | None
-    samples_missed: int | None
-    cpu_busy_share: float | None
-    cpu_steal_share: float | None
-    other_cpu_share: float | None
-    cgroup_throttled: int | None
-    client_cpu_ns: int | None
-    observer_cpu_ns: int | None
     reasons: Mapping[str, str]
     sources: Mapping[str, str]
     state_start: ClusterState | None
     state_end: ClusterState | None
-    client_read_bytes: int | None = None
-    client_cached_bytes: int | None = None
-    client_written_bytes: int | None = None
-    client_flushed_bytes: int | None = None
+
+    def figures(self) -> dict[str, int | float | None]:
+        """The figures by name; those of samples, which marks do not know, are left out."""
+        known = (figure for figure in trial_figures() if figure.how != "largest_sample")
+        return {figure.name: getattr(self, figure.name) for figure in known}
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the journal and the tables."""
-        plain: dict[str, Any] = {}
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if isinstance(value, ClusterState):
-                value = value.as_json()
-            plain[name] = dict(value) if isinstance(value, Mapping) else value
-        return plain
-
-
-_LIMITS = tuple(name for name in Delta.__dataclass_fields__ if name.endswith("_limit_bytes_per_s"))
-_AT_START = "dirty_at_start_bytes"
-_BYTES = tuple(name for name in Delta.__dataclass_fields__ if name.endswith("_bytes") and name != _AT_START)
+        return {
+            "elapsed_ns": self.elapsed_ns,
+            **self.figures(),
+            "reasons": dict(self.reasons),
+            "sources": dict(self.sources),
+            "state_start": None if self.state_start is None else self.state_start.as_json(),
+            "state_end": None if self.state_end is None else self.state_end.as_json(),
+        }
 
 
 def delta(start: Mark, end: Mark) -> Delta:
@@ -179,42 +136,39 @@ def delta(start: Mark, end: Mark) -> Delta:
     different sources gives None and a reason.
     """
     reasons: dict[str, str] = {}
-
-    def change(name: str) -> int | None:
-        value, reason = _difference(name, start, end)
-        if reason:
-            reasons[name] = reason
-        return value
-
-    amounts = {name: change(name) for name in _BYTES}
-    total, busy, steal = change("cpu_total_ns"), change("cpu_busy_ns"), change("cpu_steal_ns")
-    parts = (change("explained_cpu_ns"), change("interrupt_cpu_ns"))
-    explained = None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
-    gauges = {name: _larger(name, start, end, reasons) for name in _LIMITS}
-    gauges[_AT_START] = _larger(_AT_START, start, start, reasons)
+    figures: dict[str, Any] = {
+        figure.name: _between(figure, start, end, reasons) for figure in trial_figures()
+    }
     for mark, moment in ((start, "at the start"), (end, "at the end")):
         if "state" in mark.reasons:
             reasons.setdefault("state", f"{moment}: {mark.reasons['state']}")
-    cost = None if start.cpu_ns is None or end.cpu_ns is None else end.cpu_ns - start.cpu_ns
     return Delta(
         elapsed_ns=end.t_ns - start.t_ns,
-        **amounts,
-        **gauges,
-        samples_due=change("samples_due"),
-        samples_missed=change("samples_missed"),
-        cpu_busy_share=_share(busy, total),
-        cpu_steal_share=_share(steal, total),
-        other_cpu_share=_share(
-            None if busy is None or explained is None else max(busy - explained, 0), total
-        ),
-        cgroup_throttled=change("cgroup_throttled"),
-        client_cpu_ns=change("client_cpu_ns"),
-        observer_cpu_ns=cost,
         reasons=reasons,
         sources=dict(end.sources),
         state_start=start.state,
         state_end=end.state,
+        **figures,
     )
+
+
+def _between(figure: TrialFigure, start: Mark, end: Mark, reasons: dict[str, str]) -> int | float | None:
+    """One figure from two marks, by its kind."""
+    if figure.how == "largest_sample":
+        return None
+    if figure.how == "cost":
+        return None if start.cpu_ns is None or end.cpu_ns is None else end.cpu_ns - start.cpu_ns
+    if figure.how == "larger":
+        return _larger(figure.name, start, end, reasons)
+    if figure.how == "at_start":
+        return _larger(figure.name, start, start, reasons)
+    changes = []
+    for name in figure.marked:
+        value, reason = _difference(name, start, end)
+        if reason:
+            reasons[name] = reason
+        changes.append(value)
+    return _share(*changes) if figure.how == "share" else changes[0]
 
 
 def _difference(name: str, start: Mark, end: Mark) -> tuple[int | None, str]:
@@ -249,5 +203,12 @@ def _larger(name: str, start: Mark, end: Mark, reasons: dict[str, str]) -> int |
     return max(values[0], values[1])
 
 
-def _share(part: int | None, whole: int | None) -> float | None:
-    return None if part is None or not whole else part / whole
+def _share(whole: int | None, part: int | None, *less: int | None) -> float | None:
+    """A part, without what is known of it, of a whole; never below 0, where clocks differ by a tick."""
+    if part is None or not whole:
+        return None
+    for known in less:
+        if known is None:
+            return None
+        part -= known
+    return max(part, 0) / whole

@@ -47,6 +47,13 @@ def joined(*parts: Counters) -> Counters:
     return Counters(values, sources, reasons, state)
 
 
+def sum_of(amounts: Mapping[str, int], lines: Sequence[Sequence[str]]) -> int | None:
+    """The sum of named lines, each under the first of its names that is there; None where one is missing."""
+    found = [next((amounts[name] for name in names if name in amounts), None) for names in lines]
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
 @dataclass(frozen=True)
 class Request:
     """A mark asked of a source: for which target, and the worker process (None: not running yet)."""

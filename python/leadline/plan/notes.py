@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from leadline import units
+from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
+from leadline.study.face import NOMINAL_BYTES_PER_S
 from leadline.study.left_out import LeftOut
+from leadline.study.study import Study
+from leadline.study.target import TargetFacts
+from leadline.workloads.planned import PLANNED
 
-if TYPE_CHECKING:
-    from leadline.plan.model import PlannedCell
+
+def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) -> tuple[str, ...]:
+    """Everything that is said beside a plan's trials."""
+    notes = [
+        f"time assumes {units.format_rate(NOMINAL_BYTES_PER_S)} for laying files out"
+        f" and {TRIAL_OVERHEAD_S} s around each trial",
+        f"space: {study.limits.reserve} of each target is kept free (limits.reserve)",
+    ]
+    notes += dict.fromkeys(_assumptions(plan.cells))
+    if study.limits.max_rate is not None:
+        notes.append(f"no trial and no layout goes above {units.format_rate(study.limits.max_rate)}")
+    cached = [cell.id for cell in plan.cells if cell.measures_caches]
+    if cached:
+        notes.append(f"measures caches: {', '.join(cached)}")
+    for work in dict.fromkeys(cell.work for cell in plan.cells):
+        note = unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].access != "null"])
+        if note:
+            notes.append(note)
+    notes += notes_on_works(plan.cells)
+    notes += notes_on_left_out(plan.left_out)
+    if plan.blocks < 2:
+        notes.append("one block gives no interval: nothing can be compared")
+    if any(cell.job.reads_only and cell.job.verify for cell in plan.cells):
+        notes.append("verify: the processor's time for checking each block is part of what is measured")
+    return tuple(notes)
+
+
+def _assumptions(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """What the expected times take for granted; the least certain first."""
+    by_kind: dict[str, list[PlannedCell]] = {}
+    for cell in cells:
+        by_kind.setdefault(cell.kind, []).append(cell)
+    for kind in reversed(tuple(PLANNED)):
+        said = (PLANNED[kind].assumption(cell.job) for cell in by_kind.get(kind, ()))
+        yield from (words for words in said if words is not None)
 
 
 def notes_on_works(cells: Sequence[PlannedCell]) -> Iterator[str]:

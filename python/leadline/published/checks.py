@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from leadline.published.document import COUNTS, Column, Published, Row, Table
+from leadline.published.document import COUNTS, DocumentColumn, DocumentRow, DocumentTable, Published
 from leadline.published.figures import (
     REPEAT_KEYS,
     Doubt,
@@ -97,7 +97,11 @@ def _names(formula: str) -> frozenset[str]:
 
 
 def _test(
-    code: str, how: str, target: tuple[Table, Row, Column], computed: Range, extra: tuple[str, ...] = ()
+    code: str,
+    how: str,
+    target: tuple[DocumentTable, DocumentRow, DocumentColumn],
+    computed: Range,
+    extra: tuple[str, ...] = (),
 ) -> Tested:
     """Hold one published figure against a computed one."""
     table, row, column = target
@@ -113,7 +117,7 @@ def _test(
     return Tested(how, where, Doubt(code, text, table.section, (where,), apart, extra))
 
 
-def _clock(table: Table, row: Row) -> Iterator[Tested]:
+def _clock(table: DocumentTable, row: DocumentRow) -> Iterator[Tested]:
     column, computed = column_of_kind(table, "elapsed"), span(table, row)
     if column is None or computed is None or column.name not in row.figures:
         return
@@ -136,7 +140,7 @@ def _slipped(published: Range, clock: Range) -> bool:
     return agrees(published, "==", Range(shifted, shifted - 2, shifted + 2, 0, 1))
 
 
-def _relations(published: Published, table: Table, row: Row) -> Iterator[Tested]:
+def _relations(published: Published, table: DocumentTable, row: DocumentRow) -> Iterator[Tested]:
     if is_summary(row):
         return
     known = kinds_of(published, table, row)
@@ -151,7 +155,7 @@ def _relations(published: Published, table: Table, row: Row) -> Iterator[Tested]
             yield _against_given(table, row, kind, evaluate(formula, _kinds(known), how), how)
 
 
-def _against_given(table: Table, row: Row, kind: str, computed: Range, how: str) -> Tested:
+def _against_given(table: DocumentTable, row: DocumentRow, kind: str, computed: Range, how: str) -> Tested:
     """What is given for a whole table, such as the number in flight, against what one row implies."""
     figure, where = table.given[kind], f"{table.name}.{row.address}"
     if agrees(as_range(figure), "==", computed):
@@ -164,7 +168,9 @@ def _against_given(table: Table, row: Row, kind: str, computed: Range, how: str)
     return Tested(how, where, Doubt("relation", text, table.section, (where,), apart))
 
 
-def _with_precision(found: Tested, target: tuple[Table, Row, Column], computed: Range) -> Iterator[Tested]:
+def _with_precision(
+    found: Tested, target: tuple[DocumentTable, DocumentRow, DocumentColumn], computed: Range
+) -> Iterator[Tested]:
     """A figure that is exactly the product of coarser ones has digits that nobody measured."""
     yield found
     table, row, column = target
@@ -186,7 +192,7 @@ def _with_precision(found: Tested, target: tuple[Table, Row, Column], computed: 
         )
 
 
-def _summaries(table: Table) -> Iterator[Tested]:
+def _summaries(table: DocumentTable) -> Iterator[Tested]:
     for _, rows in groups(table):
         others = [row for row in rows if not is_summary(row)]
         for row in rows:
@@ -194,7 +200,9 @@ def _summaries(table: Table) -> Iterator[Tested]:
                 yield from _summary(table, row, others, column)
 
 
-def _summary(table: Table, row: Row, others: Sequence[Row], column: Column) -> Iterator[Tested]:
+def _summary(
+    table: DocumentTable, row: DocumentRow, others: Sequence[DocumentRow], column: DocumentColumn
+) -> Iterator[Tested]:
     figures = [_best(table, other, column) for other in others]
     if column.name not in row.figures or column.unit == "clock" or any(item is None for item in figures):
         return
@@ -214,7 +222,7 @@ def _summary(table: Table, row: Row, others: Sequence[Row], column: Column) -> I
     yield _test(level, how, (table, row, column), total, extra)
 
 
-def _best(table: Table, row: Row, column: Column) -> Range | None:
+def _best(table: DocumentTable, row: DocumentRow, column: DocumentColumn) -> Range | None:
     """A duration by the clock where there is one, which is finer than the published minutes."""
     clock = span(table, row) if column.kind == "elapsed" else None
     published = figure_range(row, column.name)
@@ -222,7 +230,7 @@ def _best(table: Table, row: Row, column: Column) -> Range | None:
     return published if clock is None or slipped else clock
 
 
-def _first_to_last(table: Table, rows: Sequence[Row], unit: str) -> Iterator[str]:
+def _first_to_last(table: DocumentTable, rows: Sequence[DocumentRow], unit: str) -> Iterator[str]:
     """The time from the first start to the last finish, where there are times of day."""
     start, finish = column_of_kind(table, "start"), column_of_kind(table, "finish")
     if start and finish and start.name in rows[0].figures and finish.name in rows[-1].figures:
@@ -230,7 +238,7 @@ def _first_to_last(table: Table, rows: Sequence[Row], unit: str) -> Iterator[str
         yield f"from the first start to the last finish: {words(Range(seconds, 0, 0, 0, 1), unit)}"
 
 
-def _parts(table: Table) -> Iterator[Tested]:
+def _parts(table: DocumentTable) -> Iterator[Tested]:
     """Columns that are parts of another: their sum must be it."""
     for column in table.columns:
         parts = [part for part in table.columns if part.part_of == column.name]
@@ -241,7 +249,7 @@ def _parts(table: Table) -> Iterator[Tested]:
                 yield _test("total", "the sum of its parts", (table, row, column), total)
 
 
-def _order(table: Table) -> Iterator[Tested]:
+def _order(table: DocumentTable) -> Iterator[Tested]:
     """Steps that follow each other: none begins before the one before it ended."""
     start, finish = column_of_kind(table, "start"), column_of_kind(table, "finish")
     if start is None or finish is None:
@@ -265,7 +273,7 @@ def _order(table: Table) -> Iterator[Tested]:
 
 def _same_quantity(published: Published) -> Iterator[Tested]:
     """The same thing published in two tables: columns with one `quantity`, rows with the same levels."""
-    seen: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Table, Row, Column]] = {}
+    seen: dict[tuple[str, frozenset[tuple[str, str]]], tuple[DocumentTable, DocumentRow, DocumentColumn]] = {}
     for table in published.tables:
         for row, column in itertools.product(table.rows, table.columns):
             if column.name not in row.figures:
@@ -276,7 +284,10 @@ def _same_quantity(published: Published) -> Iterator[Tested]:
             seen.setdefault(key, (table, row, column))
 
 
-def _twice(first: tuple[Table, Row, Column], second: tuple[Table, Row, Column]) -> Tested:
+def _twice(
+    first: tuple[DocumentTable, DocumentRow, DocumentColumn],
+    second: tuple[DocumentTable, DocumentRow, DocumentColumn],
+) -> Tested:
     table, row, column = first
     clock = span(table, row) if column.kind == "elapsed" else None
     how = f"the figure {row.figures[column.name].words} under {table.section or table.name!r}"
@@ -308,7 +319,7 @@ def _lookup(published: Published) -> Callable[[str], Sequence[Range]]:
     return lambda name: [item.value for item in find(published, name)]
 
 
-def _impossible(table: Table) -> Iterator[Doubt]:
+def _impossible(table: DocumentTable) -> Iterator[Doubt]:
     for row in table.rows:
         for name, figure in row.figures.items():
             if figure.slip:
@@ -318,7 +329,7 @@ def _impossible(table: Table) -> Iterator[Doubt]:
                 )
 
 
-def _repeated(table: Table) -> Iterator[Doubt]:
+def _repeated(table: DocumentTable) -> Iterator[Doubt]:
     """Neighbours along a numeric factor with one and the same value, where all others differ."""
     key = table.keys[-1]
     if key in REPEAT_KEYS:
@@ -341,12 +352,12 @@ def _repeated(table: Table) -> Iterator[Doubt]:
                     yield Doubt("repeated_value", text, table.section, places, 0.3)
 
 
-def column_is_measured(table: Table) -> bool:
+def column_is_measured(table: DocumentTable) -> bool:
     """True where some column is more than counts."""
     return any(column.kind not in COUNTS for column in table.columns)
 
 
-def _alike(table: Table) -> Iterator[Doubt]:
+def _alike(table: DocumentTable) -> Iterator[Doubt]:
     """Repeats that agree better than independent runs can."""
     key = next((key for key in table.keys if key in REPEAT_KEYS), None)
     for levels, rows in groups(table, without=key) if key else ():
@@ -367,7 +378,7 @@ def _alike(table: Table) -> Iterator[Doubt]:
                 yield Doubt("repeats_too_alike", text, table.section, places, 0.1)
 
 
-def _packets(table: Table) -> Iterator[Doubt]:
+def _packets(table: DocumentTable) -> Iterator[Doubt]:
     """A packet rate right after a rate: how large its packets would be."""
     for rate, packets in itertools.pairwise(table.columns):
         if not (rate.kind.startswith("rate") and packets.kind.startswith("packet_rate")):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.lexer import Tokens
-from leadline.published.document import Claim, Column, Published, Row, Table
+from leadline.published.document import Claim, DocumentColumn, DocumentRow, DocumentTable, Published
 from leadline.published.figures import (
     REPEAT_KEYS,
     SYSTEM_KEY,
@@ -108,7 +108,7 @@ def _row_address(address: str) -> str:
     return address.rpartition(".")[0]
 
 
-def _runs(table: Table, used: Sequence[Named]) -> Iterator[str]:
+def _runs(table: DocumentTable, used: Sequence[Named]) -> Iterator[str]:
     name = table.section or table.name
     key = next((key for key in table.keys if key in REPEAT_KEYS), None)
     if key:
@@ -191,7 +191,7 @@ def _in_flight(known: Mapping[str, Range]) -> Iterator[str]:
 def limited_rows(published: Published) -> Iterator[Doubt]:
     """Rows that the clients may have limited, whether or not a claim uses them."""
     for table in published.tables:
-        seen: dict[tuple[str, str], list[Row]] = {}
+        seen: dict[tuple[str, str], list[DocumentRow]] = {}
         for row in table.rows:
             known = kinds_of(published, table, row)
             for code, found in (("client_limit", client_limits(known)), ("closed_loop", _in_flight(known))):
@@ -284,7 +284,7 @@ def _oriented(kind: str, first: float, second: float) -> float | None:
     return second / first if kind in _LOWER else None
 
 
-def _column_ratio(table: Table, column: Column, pair: tuple[Named, Named]) -> float | None:
+def _column_ratio(table: DocumentTable, column: DocumentColumn, pair: tuple[Named, Named]) -> float | None:
     """The geometric mean over all rows that both systems have; a total or mean stands for its group."""
     if SYSTEM_KEY not in table.keys:
         return None

@@ -42,7 +42,7 @@ _REMEDY = "see docs/published.md"
 
 
 @dataclass(frozen=True)
-class Column:
+class DocumentColumn:
     """`kind` says what the figures are (`elapsed`, `rate` …), `quantity` which thing they are figures of."""
 
     name: str
@@ -53,7 +53,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
+class DocumentRow:
     """One line of a table: its levels by key, and its figures by column."""
 
     keys: tuple[tuple[str, str], ...]
@@ -71,7 +71,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class DocumentTable:
     """One published table. `given` holds for each of its rows; `runs` is None where nobody says.
 
     `cells` is the pattern of the cells that measure its rows, such as `{system}.randwrite_{block_size}`.
@@ -80,14 +80,14 @@ class Table:
     name: str
     section: str
     keys: tuple[str, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[DocumentColumn, ...]
+    rows: tuple[DocumentRow, ...]
     given: Mapping[str, Figure] = field(default_factory=dict)
     runs: int | None = None
     simultaneous: bool = False
     cells: str | None = None
 
-    def column(self, name: str) -> Column | None:
+    def column(self, name: str) -> DocumentColumn | None:
         """A column by its name."""
         return next((column for column in self.columns if column.name == name), None)
 
@@ -114,7 +114,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Check:
+class DocumentCheck:
     """A comparison that must hold between figures, such as `total.a.rate == sum(parts.*.rate)`."""
 
     text: str
@@ -131,13 +131,13 @@ class Published:
     source: Mapping[str, str]
     systems: tuple[System, ...]
     facts: Mapping[str, Figure]
-    tables: tuple[Table, ...]
-    checks: tuple[Check, ...]
+    tables: tuple[DocumentTable, ...]
+    checks: tuple[DocumentCheck, ...]
     claims: tuple[Claim, ...]
     varies: tuple[str, ...]
     file: str
 
-    def table(self, name: str) -> Table | None:
+    def table(self, name: str) -> DocumentTable | None:
         """A table by its name."""
         return next((table for table in self.tables if table.name == name), None)
 
@@ -149,7 +149,7 @@ class Published:
 def read_published(text: str, file: str) -> Published:
     """Read a document's figures. Raises SpecError with file, line and key for whatever is wrong."""
     document = read_yaml(text, file, {})
-    reader = _Reader(document)
+    reader = _DocumentReader(document)
     top = reader.mapping((), known=("format", "title", "about", "source", "varies", *_SECTIONS))
     if top.get("format") != FORMAT:
         document.fail(("format",), f"this is no table of published figures: format is not {FORMAT}", _REMEDY)
@@ -173,7 +173,7 @@ def read_published(text: str, file: str) -> Published:
 _SECTIONS = ("systems", "facts", "tables", "checks", "claims")
 
 
-class _Reader:
+class _DocumentReader:
     """Takes values out of a document by path; every refusal names the place."""
 
     def __init__(self, document: Document) -> None:
@@ -253,7 +253,7 @@ class _Reader:
         facts = {key: self.text((*path, key)) for key in self.names(path) if key != "words"}
         return System(name, self.text((*path, "words")), facts, figures)
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> DocumentTable:
         path: Path = ("tables", name)
         known = ("section", "keys", "columns", "rows", "given", "runs", "simultaneous", "cells")
         values = self.mapping(path, known)
@@ -268,7 +268,7 @@ class _Reader:
         if runs is not None and (not isinstance(runs, int) or isinstance(runs, bool) or runs < 1):
             self.document.fail((*path, "runs"), "a whole number from 1 is needed here", _REMEDY)
         rows = tuple(self._rows(path, keys, columns))
-        return Table(
+        return DocumentTable(
             name=name,
             section=self.text((*path, "section")),
             keys=keys,
@@ -280,7 +280,7 @@ class _Reader:
             cells=self.text((*path, "cells")) or None,
         )
 
-    def _column(self, table: str, name: str) -> Column:
+    def _column(self, table: str, name: str) -> DocumentColumn:
         path: Path = ("tables", table, "columns", name)
         value = self.at(path)
         options = (
@@ -294,9 +294,11 @@ class _Reader:
         kind = str(options.get("kind", name))
         part_of = options.get("part_of")
         quantity = str(options.get("quantity", f"{table}.{name}"))
-        return Column(name, unit, kind, quantity, None if part_of is None else str(part_of))
+        return DocumentColumn(name, unit, kind, quantity, None if part_of is None else str(part_of))
 
-    def _rows(self, path: Path, keys: tuple[str, ...], columns: tuple[Column, ...]) -> Iterator[Row]:
+    def _rows(
+        self, path: Path, keys: tuple[str, ...], columns: tuple[DocumentColumn, ...]
+    ) -> Iterator[DocumentRow]:
         rows = self.list((*path, "rows"))
         width = len(keys) + len(columns)
         if not rows or len(rows) > ROWS_MAX:
@@ -320,15 +322,15 @@ class _Reader:
                 if row[place] not in ABSENT
             }
             line = self.document.place(here).line
-            yield Row(tuple(zip(keys, levels, strict=True)), figures, line)
+            yield DocumentRow(tuple(zip(keys, levels, strict=True)), figures, line)
 
-    def checks(self) -> Iterator[Check]:
+    def checks(self) -> Iterator[DocumentCheck]:
         for index in range(len(self.list(("checks",)))):
             path: Path = ("checks", index)
             self.mapping(path, ("check", "because", "each"))
             for fill in self._each(path):
                 text = fill(self.text((*path, "check"), required=True))
-                yield Check(text, fill(self.text((*path, "because"))), self.document.place(path).line)
+                yield DocumentCheck(text, fill(self.text((*path, "because"))), self.document.place(path).line)
 
     def claims(self) -> Iterator[Claim]:
         for index in range(len(self.list(("claims",)))):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leadline import units
 from leadline.lexer import segments
-from leadline.published.document import Column, Published, Row, Table
+from leadline.published.document import DocumentColumn, DocumentRow, DocumentTable, Published
 from leadline.published.formula import POWERS, Range
 from leadline.published.units import DAY_S, UNITS, Figure
 
@@ -46,18 +46,18 @@ def as_range(figure: Figure) -> Range:
     return Range(figure.value, figure.low, figure.high, *POWERS[figure.dimension])
 
 
-def figure_range(row: Row, column: str) -> Range | None:
+def figure_range(row: DocumentRow, column: str) -> Range | None:
     """The figure of one column of a row."""
     figure = row.figures.get(column)
     return None if figure is None else as_range(figure)
 
 
-def column_of_kind(table: Table, kind: str) -> Column | None:
+def column_of_kind(table: DocumentTable, kind: str) -> DocumentColumn | None:
     """The first column of a kind that is no part of another."""
     return next((c for c in table.columns if c.kind == kind and c.part_of is None), None)
 
 
-def span(table: Table, row: Row) -> Range | None:
+def span(table: DocumentTable, row: DocumentRow) -> Range | None:
     """The time from start to finish by the clock; a finish before the start is the next day's."""
     start, finish = (column_of_kind(table, kind) for kind in ("start", "finish"))
     if start is None or finish is None:
@@ -70,21 +70,23 @@ def span(table: Table, row: Row) -> Range | None:
     return Range(seconds, seconds - slack, seconds + slack, 0, 1)
 
 
-def is_summary(row: Row) -> bool:
+def is_summary(row: DocumentRow) -> bool:
     """True for a row that sums up or averages its group."""
     return row.keys[-1][1] in SUMMARY_LEVELS
 
 
-def groups(table: Table, *, without: str | None = None) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
+def groups(
+    table: DocumentTable, *, without: str | None = None
+) -> Iterator[tuple[tuple[str, ...], list[DocumentRow]]]:
     """Rows by all their levels but one: the last key's, or that of `without`."""
     left_out = without or table.keys[-1]
-    found: dict[tuple[str, ...], list[Row]] = {}
+    found: dict[tuple[str, ...], list[DocumentRow]] = {}
     for row in table.rows:
         found.setdefault(tuple(level for key, level in row.keys if key != left_out), []).append(row)
     yield from found.items()
 
 
-def kinds_of(published: Published, table: Table, row: Row) -> dict[str, Range]:
+def kinds_of(published: Published, table: DocumentTable, row: DocumentRow) -> dict[str, Range]:
     """Everything known of a row by kind: its figures, then what is given for table, system and document."""
     system = published.system(row.level(SYSTEM_KEY))
     known: dict[str, Range] = {}
@@ -109,8 +111,8 @@ class Named:
     """A figure that a name in a formula stands for."""
 
     address: str
-    table: Table | None
-    row: Row | None
+    table: DocumentTable | None
+    row: DocumentRow | None
     column: str
     value: Range
 
@@ -137,24 +139,24 @@ def find(published: Published, name: str) -> list[Named]:
     return found
 
 
-def _fits(row: Row, pattern: Sequence[str]) -> bool:
+def _fits(row: DocumentRow, pattern: Sequence[str]) -> bool:
     return all(
         level == wanted or (wanted == "*" and level not in SUMMARY_LEVELS)
         for (_, level), wanted in zip(row.keys, pattern, strict=True)
     )
 
 
-def _named(table: Table, row: Row, column: str) -> Named | None:
+def _named(table: DocumentTable, row: DocumentRow, column: str) -> Named | None:
     value = span(table, row) if column == SPAN else figure_range(row, column)
     return None if value is None else Named(address(table, row, column), table, row, column, value)
 
 
-def address(table: Table, row: Row, column: str) -> str:
+def address(table: DocumentTable, row: DocumentRow, column: str) -> str:
     """Where a figure stands, as a formula would name it."""
     return f"{table.name}.{row.address}.{column}"
 
 
-def place(table: Table, row: Row, column: str = "") -> str:
+def place(table: DocumentTable, row: DocumentRow, column: str = "") -> str:
     """Where a figure stands, for a person: section, levels, column."""
     name = f", {column.replace('_', ' ')}" if column else ""
     return f"{table.section or table.name}: {', '.join(level for _, level in row.keys)}{name}"

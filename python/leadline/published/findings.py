@@ -6,24 +6,15 @@ from collections.abc import Sequence
 
 from leadline.published.checks import derived, oddities, tested
 from leadline.published.claims import Judged, judge_claims, limited_rows
-from leadline.published.document import Column, Published, Row, Table
-from leadline.published.figures import SYSTEM_KEY, Doubt, address
+from leadline.published.document import DocumentColumn, DocumentRow, DocumentTable, Published
+from leadline.published.figures import SYSTEM_KEY, Doubt, Tested, address
+from leadline.published.sections import published_frame, published_sections
 from leadline.published.store import read_document
+from leadline.published.view import PublishedClaim, PublishedDoubt, PublishedTable, PublishedView
 from leadline.store.reader import Result
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.model import (
-    Cell,
-    Findings,
-    PublishedClaim,
-    PublishedDoubt,
-    PublishedEntry,
-    PublishedTable,
-    PublishedView,
-    Quantity,
-    Statement,
-    TargetView,
-    Validity,
-)
+from leadline.verdict.model import Cell, Findings, Quantity, Statement, TargetView, Validity
+from leadline.verdict.sections.section import Marked
 
 TOLERANCE = (
     "every figure may be off by one unit of its last digit, which covers any rounding; "
@@ -50,14 +41,27 @@ _TITLES = {
 _METRICS = {"rate": "bandwidth", "operation_rate": "iops", "latency": "latency_mean"}
 
 
-def published_findings(result: Result) -> Findings:
-    """Everything that can be said of an imported document."""
-    document = read_document(result)
+_Numbered = Sequence[tuple[PublishedDoubt, tuple[str, ...]]]
+
+
+def published_view(result: Result) -> PublishedView:
+    """An imported document's figures, recomputed."""
+    return _view(*_judged(read_document(result)))
+
+
+def _judged(document: Published) -> tuple[Published, Sequence[Tested], Sequence[Judged], _Numbered]:
+    """A document with its checks, its claims, and the doubts about them."""
     checks = tested(document)
     own = [*(check.doubt for check in checks if check.doubt), *oddities(document)]
     claims = judge_claims(document, own)
     doubts = _numbered([*own, *_claim_doubts(claims), *limited_rows(document)])
-    view = PublishedView(
+    return document, checks, claims, doubts
+
+
+def _view(
+    document: Published, checks: Sequence[Tested], claims: Sequence[Judged], doubts: _Numbered
+) -> PublishedView:
+    return PublishedView(
         source=", ".join(document.source.values()),
         tables=tuple(_table(table, doubts) for table in document.tables),
         doubts=tuple(doubt for doubt, _ in doubts),
@@ -67,6 +71,12 @@ def published_findings(result: Result) -> Findings:
         agreed=sum(1 for check in checks if check.doubt is None),
         tolerance=TOLERANCE,
     )
+
+
+def published_findings(result: Result) -> Findings:
+    """Everything that can be said of an imported document."""
+    document, checks, claims, doubts = _judged(read_document(result))
+    view = _view(document, checks, claims, doubts)
     targets = tuple(
         TargetView(system.name, f"published:{system.name}", "published", system.words, dict(system.facts))
         for system in document.systems
@@ -86,11 +96,9 @@ def published_findings(result: Result) -> Findings:
         version=str(manifest.get("version", "")),
         complete=result.complete,
         published_units=True,
-        published=view,
+        sections=published_sections(view),
+        frame=published_frame(view),
     )
-
-
-_Numbered = Sequence[tuple[PublishedDoubt, tuple[str, ...]]]
 
 
 def _claim_doubts(claims: Sequence[Judged]) -> list[Doubt]:
@@ -123,26 +131,26 @@ def _numbered(doubts: Sequence[Doubt]) -> _Numbered:
     ]
 
 
-def _table(table: Table, doubts: _Numbered) -> PublishedTable:
+def _table(table: DocumentTable, doubts: _Numbered) -> PublishedTable:
     units = [f"{c.name.replace('_', ' ')}{_unit_words(c)}" for c in table.columns]
     rows = []
     for row in table.rows:
-        levels = [PublishedEntry(level) for _, level in row.keys]
+        levels = [Marked(level) for _, level in row.keys]
         rows.append((*levels, *(_entry(table, row, column, doubts) for column in table.columns)))
     heads = [key.replace("_", " ") for key in table.keys]
     return PublishedTable(table.name, table.section or table.name, (*heads, *units), tuple(rows))
 
 
-def _unit_words(column: Column) -> str:
+def _unit_words(column: DocumentColumn) -> str:
     return "" if column.unit in ("1", "clock") else f" ({column.unit})"
 
 
-def _entry(table: Table, row: Row, column: Column, doubts: _Numbered) -> PublishedEntry:
+def _entry(table: DocumentTable, row: DocumentRow, column: DocumentColumn, doubts: _Numbered) -> Marked:
     figure = row.figures.get(column.name)
     if figure is None:
-        return PublishedEntry("-")
+        return Marked("-")
     here = address(table, row, column.name)
-    return PublishedEntry(figure.text, tuple(doubt.number for doubt, places in doubts if here in places))
+    return Marked(figure.text, tuple(doubt.number for doubt, places in doubts if here in places))
 
 
 def _claim(item: Judged) -> PublishedClaim:
@@ -179,7 +187,7 @@ def _cells(document: Published, doubts: _Numbered) -> list[Cell]:
     return found
 
 
-def _metrics(table: Table, row: Row) -> dict[str, Quantity]:
+def _metrics(table: DocumentTable, row: DocumentRow) -> dict[str, Quantity]:
     metrics: dict[str, Quantity] = {}
     for column in table.columns:
         figure = row.figures.get(column.name)
@@ -191,7 +199,7 @@ def _metrics(table: Table, row: Row) -> dict[str, Quantity]:
     return metrics
 
 
-def _validity(table: Table, row: Row, doubts: _Numbered) -> Validity:
+def _validity(table: DocumentTable, row: DocumentRow, doubts: _Numbered) -> Validity:
     kinds = catalogue()
     codes = [kinds["published"].fire(f"taken from “{table.section or table.name}”")]
     own = f"{table.name}.{row.address}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from leadline.analysis import models
-from leadline.published.document import Published, Row, Table
+from leadline.published.document import DocumentRow, DocumentTable, Published
 from leadline.published.figures import column_of_kind, groups, is_summary, kinds_of, plain, words
 from leadline.published.formula import Range
 from leadline.units import format_size
@@ -16,13 +16,13 @@ from leadline.units import format_size
 class Modelled:
     """A model's value for one row: of the column `column`, or of something else when that is None."""
 
-    row: Row
+    row: DocumentRow
     column: str | None
     label: str
     value: str
 
 
-def model_rows(published: Published, table: Table) -> Iterator[Modelled]:
+def model_rows(published: Published, table: DocumentTable) -> Iterator[Modelled]:
     """Every model that applies to a row of the table."""
     for row in table.rows:
         if not is_summary(row):
@@ -33,7 +33,7 @@ def model_rows(published: Published, table: Table) -> Iterator[Modelled]:
     yield from _copies(published, table)
 
 
-def _closed_loop(table: Table, row: Row, known: Mapping[str, Range]) -> Iterator[Modelled]:
+def _closed_loop(table: DocumentTable, row: DocumentRow, known: Mapping[str, Range]) -> Iterator[Modelled]:
     column = column_of_kind(table, "latency")
     if column and "in_flight" in known and "operation_rate" in known:
         seconds = models.closed_loop_latency_s(known["in_flight"].value, known["operation_rate"].value)
@@ -49,7 +49,7 @@ def _protection(known: Mapping[str, Range]) -> models.Protection | None:
     return None
 
 
-def _writes(row: Row, known: Mapping[str, Range]) -> Iterator[Modelled]:
+def _writes(row: DocumentRow, known: Mapping[str, Range]) -> Iterator[Modelled]:
     """Syncs and network bytes of writes, where the protection is known."""
     protection = _protection(known)
     if protection is None or "rate" not in known or "buffer" in known:
@@ -66,7 +66,7 @@ def _writes(row: Row, known: Mapping[str, Range]) -> Iterator[Modelled]:
     yield Modelled(row, None, "network, clients' and cluster's, whole stripes", total)
 
 
-def _streams(published: Published, table: Table) -> Iterator[Modelled]:
+def _streams(published: Published, table: DocumentTable) -> Iterator[Modelled]:
     """Rates by buffer size from the smallest buffer's latency, and from a line through the first two."""
     column = column_of_kind(table, "rate")
     if column is None or column_of_kind(table, "buffer") is None:
@@ -90,7 +90,7 @@ def _streams(published: Published, table: Table) -> Iterator[Modelled]:
                 yield Modelled(row, column.name, label, words(Range(line, 0, 0, 1, -1), column.unit))
 
 
-def _copies(published: Published, table: Table) -> Iterator[Modelled]:
+def _copies(published: Published, table: DocumentTable) -> Iterator[Modelled]:
     column = column_of_kind(table, "elapsed")
     if column is None or "processes" not in table.keys:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leadline.published.document import COUNTS, Column, Published, Row, Table
+from leadline.published.document import COUNTS, DocumentColumn, DocumentRow, DocumentTable, Published
 from leadline.published.figures import words
 from leadline.published.formula import Range
 from leadline.published.models import Modelled, model_rows
@@ -15,7 +15,7 @@ _METRICS = {"rate": "bandwidth", "operation_rate": "iops", "latency": "latency_m
 
 
 @dataclass(frozen=True)
-class Line:
+class ReproducedLine:
     """One figure: as published, as measured here (None: nobody measured it), as models say."""
 
     row: str
@@ -32,7 +32,7 @@ class Reproduction:
     name: str
     title: str
     cells: str | None
-    lines: tuple[Line, ...]
+    lines: tuple[ReproducedLine, ...]
 
 
 def reproduce(
@@ -44,7 +44,7 @@ def reproduce(
 
 
 def _table(
-    document: Published, table: Table, cells: Mapping[str, Cell], names: Mapping[str, str]
+    document: Published, table: DocumentTable, cells: Mapping[str, Cell], names: Mapping[str, str]
 ) -> Reproduction:
     modelled = list(model_rows(document, table))
     lines = []
@@ -56,15 +56,15 @@ def _table(
                 lines.append(_line(row, column, cell, own))
         for item in own:
             if item.column is None:
-                lines.append(Line(_levels(row), item.label, "-", None, ((item.label, item.value),)))
+                lines.append(ReproducedLine(_levels(row), item.label, "-", None, ((item.label, item.value),)))
     return Reproduction(table.name, table.section or table.name, table.cells, tuple(lines))
 
 
-def _levels(row: Row) -> str:
+def _levels(row: DocumentRow) -> str:
     return ", ".join(level for _, level in row.keys)
 
 
-def _cell_id(table: Table, row: Row, names: Mapping[str, str]) -> str | None:
+def _cell_id(table: DocumentTable, row: DocumentRow, names: Mapping[str, str]) -> str | None:
     """The cell that measures a row: the table's pattern with the row's levels in it."""
     found = table.cells
     if found is None:
@@ -74,12 +74,14 @@ def _cell_id(table: Table, row: Row, names: Mapping[str, str]) -> str | None:
     return found
 
 
-def _line(row: Row, column: Column, cell: Cell | None, own: list[Modelled]) -> Line:
+def _line(row: DocumentRow, column: DocumentColumn, cell: Cell | None, own: list[Modelled]) -> ReproducedLine:
     models = tuple((item.label, item.value) for item in own if item.column == column.name)
-    return Line(_levels(row), column.name, row.figures[column.name].words, _measured(column, cell), models)
+    return ReproducedLine(
+        _levels(row), column.name, row.figures[column.name].words, _measured(column, cell), models
+    )
 
 
-def _measured(column: Column, cell: Cell | None) -> str | None:
+def _measured(column: DocumentColumn, cell: Cell | None) -> str | None:
     """The measured value in the document's unit, with its validity and interval."""
     name = _METRICS.get(column.kind, column.name)
     item = cell.metrics.get(name) if cell else None

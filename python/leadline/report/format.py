@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from leadline import units
+from leadline.units import NO_VALUE, printable
 from leadline.verdict.model import Quantity
 
-NO_VALUE = "\u2013"  # en dash
+__all__ = ["NO_VALUE", "printable"]  # besides what is defined here
 
 
 @dataclass(frozen=True)
@@ -142,20 +143,3 @@ def sentence(text: str) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 block`, `3 blocks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def printable(text: object) -> str:
-    """Text from outside made safe to print on one line.
-
-    Control characters, line ends and characters that reverse the reading direction are shown as
-    escapes: a file name must not move a terminal's cursor or disguise itself.
-    """
-    return "".join(map(_visible, str(text)))
-
-
-def _visible(character: str) -> str:
-    # Not printable are controls, line and paragraph ends, format characters (bidirectional overrides,
-    # zero width), lone surrogates, every space but the plain one, and what Unicode does not define.
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")

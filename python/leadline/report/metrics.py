@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 
-from leadline.analysis.metrics import LARGE_BLOCK_BYTES, metric_stage
-from leadline.verdict.model import Cell, Quantity
+from leadline.verdict.model import Cell, CellShown, Quantity
 
 # The columns of the table that everybody reads.
 KEY_METRICS = (
     *("bandwidth", "iops", "latency_mean", "latency_p99"),
     *("run_time", "read_write_time", "agg_perf_by_slowest"),
 )
+# Of a program, where it was traced: they explain its run time.
+EXPLAINING = ("read_write_time", "agg_perf_by_slowest")
 DIRECTIONS = ("read", "write", "sync")
 
 _WORDS = {
@@ -31,6 +32,7 @@ _HEADINGS = {
     "agg_perf_by_slowest": "Speed over I/O time",
     "wall_throughput": "Speed over run time",
 }
+_STAGE_TIME = "stage_time_"
 _UNIT_SUFFIX = re.compile(r"_(ns|us|ms|s|bytes|bytes_per_s|per_s)$")
 
 
@@ -38,29 +40,16 @@ def heading(metric: str) -> str:
     """A metric's name as a person writes it: `latency_p99` becomes `Latency p99`."""
     if metric in _HEADINGS:
         return _HEADINGS[metric]
-    stage = metric_stage(metric)
-    if stage is not None:
-        return f"Time of {stage}"
+    if metric.startswith(_STAGE_TIME):
+        return f"Time of {metric.removeprefix(_STAGE_TIME)}"
     words = [_WORDS.get(word, word) for word in _UNIT_SUFFIX.sub("", metric).split("_") if word]
     text = " ".join(words) or metric
     return text if text.startswith("p9") or text[:1].isupper() else text[:1].upper() + text[1:]
 
 
-def directions(cell: Cell) -> tuple[str, ...]:
-    """Which ways a cell's job moves data, from fio's `rw`."""
-    if "script" in cell.job:
-        return tuple(name for name in ("read", "write") if cell.job.get(f"{name}_bytes"))
-    rw = str(cell.job.get("rw", ""))
-    if rw in {"rw", "randrw", "readwrite"}:
-        return ("read", "write")
-    if rw.endswith("read"):
-        return ("read",)
-    return ("write",) if rw.endswith("write") else ()
-
-
 def find(cell: Cell, metric: str) -> tuple[str, Quantity] | None:
     """A cell's metric and the name it is stored by; a mixed work's latencies are those of its reads."""
-    for name in (metric, *(f"{direction}_{metric}" for direction in directions(cell))):
+    for name in (metric, *(f"{direction}_{metric}" for direction in cell.shown.directions)):
         if name in cell.metrics:
             return name, cell.metrics[name]
     return None
@@ -68,11 +57,8 @@ def find(cell: Cell, metric: str) -> tuple[str, Quantity] | None:
 
 def rate_metric(cells: tuple[Cell, ...]) -> str:
     """What to draw for one work: bandwidth for large blocks, IOPS for small ones, a program's run time."""
-    if any("command" in cell.job for cell in cells):
-        return "run_time"
-    sizes = [cell.job.get("bs") for cell in cells]
-    small = any(isinstance(size, int) and size < LARGE_BLOCK_BYTES for size in sizes)
-    wanted = ("iops", "bandwidth") if small else ("bandwidth", "iops")
+    usual = CellShown().leading
+    wanted = next((cell.shown.leading for cell in cells if cell.shown.leading != usual), usual)
     for metric in wanted:
         if any((found := find(cell, metric)) and found[1].value is not None for cell in cells):
             return metric

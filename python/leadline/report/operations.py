@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leadline.analysis.metrics import metric_operation, operation_label
-from leadline.verdict.model import Cell, Comparison, Findings
+from leadline.verdict.model import Cell, Comparison, Findings, part_label
 
 
 def by_operation(findings: Findings) -> Findings:
@@ -17,20 +16,17 @@ def by_operation(findings: Findings) -> Findings:
 
 def parts(cell: Cell) -> tuple[Cell, ...]:
     """A cell for each operation, its metrics without its name; the cell itself where it has none."""
-    operations = [name for name in cell.job.get("operations") or () if isinstance(name, str)]
     found = []
-    for operation in operations:
+    for operation in cell.shown.parts:
         prefix = f"{operation}_"
         metrics = {
-            name.removeprefix(prefix): item
-            for name, item in cell.metrics.items()
-            if metric_operation(name) == operation
+            name.removeprefix(prefix): item for name, item in cell.metrics.items() if name.startswith(prefix)
         }
         curves = tuple(curve for curve in cell.curves if curve.direction == operation)
         found.append(
             replace(
                 cell,
-                work=operation_label(cell.work, operation),
+                work=part_label(cell.work, operation),
                 metrics=metrics,
                 curves=curves,
                 lines=(),
@@ -42,8 +38,8 @@ def parts(cell: Cell) -> tuple[Cell, ...]:
 
 
 def _part(comparison: Comparison) -> Comparison:
-    operation = metric_operation(comparison.metric)
+    operation = comparison.part
     if operation is None:
         return comparison
     metric = comparison.metric.removeprefix(f"{operation}_")
-    return replace(comparison, work=operation_label(comparison.work, operation), metric=metric)
+    return replace(comparison, work=part_label(comparison.work, operation), metric=metric)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
-from leadline.tracing.model import TraceProcess, TraceView
 from leadline.verdict.model import Findings
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w.<>/])/(?:[^\s/'\";:,()]+/)*[^\s/'\";:,()]+")
@@ -36,32 +35,18 @@ def redacted(findings: Findings) -> Findings:
                 secrets.setdefault(value, f"<{key.replace('_', ' ')} of {target.name}>")
     hidden = {key for key in findings.host if _IDENTIFYING.search(key)}
     secrets.update({findings.host[key]: "<host>" for key in hidden if len(findings.host[key]) > 2})
-    for view in findings.traces:
-        for item in view.findings:
-            secrets.update({subject: "<file>" for subject in item.subjects if len(subject) > 2})
-    cleaned = _clean(findings, dict(sorted(secrets.items(), key=lambda item: -len(item[0]))))
+    secrets.update({text: "<file>" for text in findings.frame.private if len(text) > 2})
+    ordered = dict(sorted(secrets.items(), key=lambda item: -len(item[0])))
+    made_anew = findings.frame.hidden
+    sections = _clean(findings.sections, ordered) if made_anew is None else None
+    cleaned = _clean(replace(findings, sections=()), ordered)
     return replace(
         cleaned,
         host={key: "<redacted>" if key in hidden else value for key, value in cleaned.host.items()},
-        about="" if findings.traces else cleaned.about,
-        traces=tuple(_hidden_trace(view, secrets) for view in cleaned.traces),
+        about="" if findings.frame.command else cleaned.about,
+        sections=made_anew(lambda value: _clean(value, ordered)) if made_anew else sections or (),
         reproduce=tuple(line for line in cleaned.reproduce if not line.startswith("leadline ")),
     )
-
-
-def _hidden_trace(view: TraceView, secrets: Mapping[str, str]) -> TraceView:
-    """Files keep their number, so that they can be told apart; command lines go."""
-    return replace(
-        view,
-        notes={_clean_text(note, secrets): count for note, count in view.notes.items()},
-        files=tuple(replace(item, path=f"<file {n}>") for n, item in enumerate(view.files, start=1)),
-        processes=tuple(_hidden_process(item, secrets) for item in view.processes),
-    )
-
-
-def _hidden_process(item: TraceProcess, secrets: Mapping[str, str]) -> TraceProcess:
-    notes = tuple(_clean_text(note, secrets) for note in item.notes)
-    return replace(item, command="<command>", notes=notes)
 
 
 def _clean(value: _Value, secrets: Mapping[str, str]) -> _Value:

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.analysis.metrics import APPLICATION_COMPARED
 from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.operations import by_operation, parts
-from leadline.verdict.model import Cell, Code, Comparison, Findings, Quantity, State
+from leadline.verdict.model import (
+    SEVERITY,
+    Cell,
+    Code,
+    Comparison,
+    Findings,
+    Quantity,
+    State,
+    severity,
+    worst,
+)
 
 
 @dataclass(frozen=True)
-class Column:
+class KeyColumn:
     """A metric's column: its heading and the one unit of its numbers."""
 
     metric: str
@@ -33,7 +42,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Row:
+class KeyRow:
     """A cell with its printed numbers, in the order of the table's columns."""
 
     cell: Cell
@@ -41,11 +50,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class KeyTable:
     """Columns and rows, ready to lay out."""
 
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[KeyColumn, ...]
+    rows: tuple[KeyRow, ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,7 @@ def comparison_notes(comparisons: Sequence[Comparison]) -> list[str]:
     return list(dict.fromkeys(every))
 
 
-def key_table(findings: Findings, cells: tuple[Cell, ...]) -> Table:
+def key_table(findings: Findings, cells: tuple[Cell, ...]) -> KeyTable:
     """Bandwidth, IOPS, mean and p99 latency of `cells`: the table that everybody reads.
 
     Columns and units follow all cells of the result, so that tables of several targets can be compared.
@@ -75,24 +84,24 @@ def key_table(findings: Findings, cells: tuple[Cell, ...]) -> Table:
     names = present or metrics.all_metrics(every)[:4]
     columns = tuple(_column(name, every, si=findings.published_units) for name in names)
     shown = (part for cell in cells for part in parts(cell))
-    rows = tuple(Row(cell, tuple(measure(cell, column) for column in columns)) for cell in shown)
-    return Table(columns, rows)
+    rows = tuple(KeyRow(cell, tuple(measure(cell, column) for column in columns)) for cell in shown)
+    return KeyTable(columns, rows)
 
 
 def _is_shown(name: str, cells: Sequence[Cell]) -> bool:
     """A metric that some cell has; of an application only where one has a value: a trace is a choice."""
     found = [pair[1] for cell in cells if (pair := metrics.find(cell, name))]
-    return any(item.value is not None for item in found) if name in APPLICATION_COMPARED[1:] else bool(found)
+    return any(item.value is not None for item in found) if name in metrics.EXPLAINING else bool(found)
 
 
-def _column(name: str, cells: tuple[Cell, ...], *, si: bool) -> Column:
+def _column(name: str, cells: tuple[Cell, ...], *, si: bool) -> KeyColumn:
     found = [item[1] for cell in cells if (item := metrics.find(cell, name))]
     unit = found[0].unit if found else ""
     scale = fmt.scale_for(unit, [item.value for item in found], si=si)
-    return Column(name, metrics.heading(name), scale)
+    return KeyColumn(name, metrics.heading(name), scale)
 
 
-def measure(cell: Cell, column: Column) -> Measure:
+def measure(cell: Cell, column: KeyColumn) -> Measure:
     """What a cell has to print in `column`; the reason where it has no number."""
     item = metrics.find(cell, column.metric)
     if item is None:
@@ -114,7 +123,7 @@ def printed(item: Quantity, scale: fmt.Scale) -> Measure:
     return Measure(item.value, fmt.number(item.value, scale), spread, fmt.interval(item, scale), "")
 
 
-def mixed_latency(table: Table) -> bool:
+def mixed_latency(table: KeyTable) -> bool:
     """True where a latency in the table is that of a mixed work's reads, which must be said."""
     found = [metrics.find(row.cell, column.metric) for row in table.rows for column in table.columns]
     return any(pair is not None and pair[0].startswith("read_latency") for pair in found)
@@ -122,7 +131,7 @@ def mixed_latency(table: Table) -> bool:
 
 def by_target(findings: Findings) -> dict[str, tuple[Cell, ...]]:
     """The cells of each target, targets in the order given; what is of two of them has tables of its own."""
-    own = [cell for cell in findings.cells if "questions" not in cell.job]
+    own = [cell for cell in findings.cells if not cell.shown.own_tables]
     names = [target.name for target in findings.targets]
     names += [cell.target for cell in own if cell.target not in names]
     grouped = {name: tuple(cell for cell in own if cell.target == name) for name in names}
@@ -144,19 +153,14 @@ def fired(findings: Findings) -> tuple[Fired, ...]:
         for code in cell.validity.codes:
             _, where = seen.setdefault(f"{code.state} {code.code}", (code, []))
             where.append((cell.id, code.evidence))
-    ranked = sorted(seen.values(), key=lambda item: severity(item[0].state))
+    ranked = sorted(seen.values(), key=lambda item: -severity(item[0].state))
     return tuple(Fired(code, tuple(where)) for code, where in ranked)
-
-
-def severity(state: State) -> int:
-    """0 for the worst state."""
-    return ("INVALID", "NOT_RUN", "DOUBTFUL", "VALID").index(state)
 
 
 def counts(findings: Findings) -> tuple[tuple[State, int], ...]:
     """How many cells are in each state, the worst first; states without a cell are left out."""
-    states: tuple[State, ...] = ("INVALID", "NOT_RUN", "DOUBTFUL", "VALID")
-    numbers = [(state, sum(cell.validity.state == state for cell in findings.cells)) for state in states]
+    every = [cell.validity.state for cell in findings.cells]
+    numbers = [(state, every.count(state)) for state in reversed(SEVERITY)]
     return tuple((state, number) for state, number in numbers if number)
 
 
@@ -181,4 +185,4 @@ def states_of(findings: Findings) -> dict[tuple[str, str], State]:
 def comparison_state(item: Comparison, states: Mapping[tuple[str, str], State]) -> State:
     """A ratio is never better than the worse of the two cells that it stands on."""
     sides = [states.get((item.work, name), "VALID") for name in (item.base, item.other)]
-    return min([item.validity, *sides], key=severity)
+    return worst([item.validity, *sides])

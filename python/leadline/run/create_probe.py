@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from leadline.errors import TargetError
-from leadline.run.workspace import make_workspace, remove_workspace
+from leadline.run.workspace import Workspace, make_workspace, remove_workspace
 
 FILES = 16
 _BYTES = 4096
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     place = Path(path) / f"leadline-{study_id}"
     found: dict[str, object] = {"files": 0}
     try:
-        make_workspace(place, study_id)
+        make_workspace(Workspace(str(place)), study_id)
     except TargetError as error:
         found["why"] = error.message
     else:
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
             _try_files(place, found)
         finally:
             with contextlib.suppress(OSError):
-                found["left"] = remove_workspace(place, study_id)
+                found["left"] = remove_workspace(Workspace(str(place)), study_id)
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 

@@ -5,21 +5,24 @@ Everything that touches a target happens in a worker process with a deadline (`c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from leadline import units
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
 from leadline.observe.model import delta
 from leadline.observe.patience import patient_s
-from leadline.plan.model import Layout, PlannedCell, Trial, with_block
+from leadline.plan.model import PlannedCell, Trial
+from leadline.plan.order import with_block
 from leadline.run.child import Answer, Worker
+from leadline.run.face import Assignment, Preparing, Scene
 from leadline.run.group import Halt, Member, join_rows, run_jobs
 from leadline.run.health import Watch, cluster_peaks
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth, no_progress
+from leadline.run.places import SMALL_DEADLINE_S, Places
 from leadline.run.probes import Probes
 from leadline.run.rows import (
     build_latency_rows,
@@ -29,30 +32,26 @@ from leadline.run.rows import (
     trial_state,
 )
 from leadline.run.steady import SteadyWatch, measure_steady
-from leadline.run.workspace import Place, workspace_of
 from leadline.store.writer import ResultWriter, StoredTrial
-from leadline.workloads.application.job import ApplicationJob
-from leadline.workloads.application.orders import deadline_s as application_deadline_s
-from leadline.workloads.application.orders import worker_job
-from leadline.workloads.coherence.conversation import converse
-from leadline.workloads.coherence.job import CoherenceJob
-from leadline.workloads.coherence.pairs import targets_of
-from leadline.workloads.io.job import Job
-from leadline.workloads.metadata.job import MetadataJob
-from leadline.workloads.replay.job import ReplayJob
+from leadline.study.face import Layout
+from leadline.workloads.conducted import conducted
 
-_SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
-_SLOWEST_BYTES_PER_S = 1 << 20  # below 1 MiB/s a transfer without a runtime counts as hung
-_SLOWEST_OPERATIONS_PER_S = 20.0  # of metadata; below, a pass counts as hung
 _MARK_DEADLINE_S = 4.0
 _LAYOUT_GENERATION = 0
+_DEADLINE_NS_MAX = 2**63 - 1  # what the engine can count to
 _SHORTEST_INTERVAL_NS = 100_000_000
-_REMOVE_SLICE_S = 10.0
-_REMOVE_DEADLINE_S = _REMOVE_SLICE_S + _SMALL_DEADLINE_S
 
 
 class _StopStudyError(StudyError):
     """The study must not go on (cluster in error, slow operations): it ends here and can be resumed."""
+
+
+@dataclass(frozen=True)
+class _Trouble:
+    """What kept a trial from beginning, and the target that it came from."""
+
+    target: str
+    answer: Answer
 
 
 class Executor:
@@ -77,8 +76,7 @@ class Executor:
         self._display = display
         self._stopping = stopping
         self._probes = Probes(writer.path, request.plan.cells, pilot)
-        self._made: dict[str, Place] = {}  # target -> workspace
-        self._laid_out: set[tuple[str, str]] = set()
+        self._places = Places(request, writer)
         self._lost: dict[str, str] = {}  # target -> why nothing more is tried on it
         self._failed: list[str] = []
         self._not_run: dict[str, str] = {}
@@ -101,7 +99,7 @@ class Executor:
             stopped = error.message
             self._writer.journal("stopped", reason=stopped)
         finally:
-            left = self._clean_up()
+            left = self._places.clean_up(self._lost)
         interrupted = self._stopping()
         if stopped is None and not interrupted:
             self._writer.journal("study_finished", failed=self._failed, not_run=self._not_run)
@@ -124,7 +122,7 @@ class Executor:
 
     def _run_or_skip(self, slot: Sequence[Trial]) -> None:
         cells = [self._request.plan.cell(trial.cell) for trial in slot]
-        lost = next((name for cell in cells for name in targets_of(cell) if name in self._lost), None)
+        lost = next((name for cell in cells for name in cell.targets if name in self._lost), None)
         target = slot[0].target
         if lost is not None:
             self._skip(slot, self._lost[lost])
@@ -138,11 +136,11 @@ class Executor:
             if problem is None:
                 pairs = zip(slot, cells, workers, strict=True)
                 self._measure_slot([self._member(*one, shown=one[0] is slot[0]) for one in pairs], halt)
-            elif problem.outcome == "interrupted":
+            elif problem.answer.outcome == "interrupted":
                 self._stop_when_in_trouble(slot[0])
             else:
-                self._skip(slot, problem.message)
-                self._lose_when_gone(target, problem)
+                self._skip(slot, problem.answer.message)
+                self._lose_when_gone(problem.target, problem.answer)
         for worker in workers:
             if worker.stuck:
                 self._lose(target, f"process {worker.pid} is stuck in the kernel on this target")
@@ -153,7 +151,7 @@ class Executor:
             trial,
             chosen,
             worker,
-            self._engine_job(chosen, trial, chosen.layout),
+            self._worker_job(chosen, trial, chosen.layout),
             shown or cell.order == "sequence",
         )
 
@@ -166,7 +164,7 @@ class Executor:
 
     def _lose_when_gone(self, target: str, answer: Answer) -> None:
         """A hung or unreachable target is left alone from here on: each further try would cost a deadline."""
-        if answer.outcome in ("hung", "died") or target not in self._made:
+        if answer.outcome in ("hung", "died") or target not in self._places.made:
             self._lose(target, answer.message)
 
     def _lose(self, target: str, reason: str) -> None:
@@ -176,122 +174,57 @@ class Executor:
 
     # -- before a trial ------------------------------------------------------------------------------
 
-    def _prepare(self, worker: Worker, cell: PlannedCell, trial: Trial) -> Answer | None:
-        """Workspace and files for a cell; the answer that went wrong, or None."""
+    def _prepare(self, worker: Worker, cell: PlannedCell, trial: Trial) -> _Trouble | None:
+        """Workspace and files for a cell; what went wrong and on which target, or None."""
         if cell.job.engine == "null":
             return None
-        problem = self._ensure_workspace(worker, cell.target)
-        if problem is None and isinstance(cell.job, CoherenceJob) and cell.job.reader != cell.target:
-            problem = self._ensure_reader(cell.job.reader)
+        blamed = cell.target
+
+        def reach(target: str) -> Answer | None:
+            nonlocal blamed
+            with Worker(self._must_end) as other:
+                problem = self._places.ensure(other, target)
+            blamed = cell.target if problem is None else target
+            return problem
+
+        def lay_out(total_bytes: int) -> Answer | None:
+            job = self._worker_job(cell, trial, None)
+            return self._places.lay_out(worker, cell.target, total_bytes, job, self._display.progress)
+
+        problem = self._places.ensure(worker, cell.target)
         if problem is None and cell.layout is not None:
             problem = self._ensure_layout(worker, cell, cell.layout)
-        if problem is None and isinstance(cell.job, ReplayJob):
-            job, total = self._engine_job(cell, trial, None), cell.job.data_set_bytes
-            problem = self._lay_out(worker, cell.target, job, total, None)
-        return problem
-
-    def _ensure_reader(self, target: str) -> Answer | None:
-        """The same where the other side looks; a way that hangs is left alone, and not the writer's."""
-        with Worker(self._must_end) as worker:
-            problem = self._ensure_workspace(worker, target)
-        if problem is not None and problem.outcome != "interrupted":
-            self._lose_when_gone(target, problem)
-        return problem
-
-    def _ensure_workspace(self, worker: Worker, target: str) -> Answer | None:
-        if target in self._made:
-            return None
-        described = next(t for t in self._request.plan.targets if t.name == target)
-        place = workspace_of(described, self._request.id)
-        self._writer.journal("workspace_intended", target=target, **place._asdict())
-        answer = worker.call(
-            "make_workspace", patient_s(_SMALL_DEADLINE_S), id=self._request.id, **place._asdict()
-        )
-        if answer.outcome != "done":
-            return answer
-        self._made[target] = place
-        return None
+        if problem is None:
+            problem = conducted(cell.job).prepare(cell.job, cell.target, Preparing(reach, lay_out))
+        return None if problem is None else _Trouble(blamed, problem)
 
     def _ensure_layout(self, worker: Worker, cell: PlannedCell, layout: Layout) -> Answer | None:
-        if (cell.target, layout.key) in self._laid_out:
-            return None
-        job = self._engine_job(cell, None, layout)
-        problem = self._lay_out(worker, cell.target, job, layout.total_bytes, layout.key)
-        if problem is None:
-            self._laid_out.add((cell.target, layout.key))
-        return problem
+        job = self._worker_job(cell, None, layout)
+        return self._places.ensure_layout(
+            worker, cell.target, layout.key, layout.total_bytes, job, self._display.progress
+        )
 
-    def _lay_out(
-        self, worker: Worker, target: str, job: dict[str, Any], total_bytes: int, key: str | None
-    ) -> Answer | None:
-        """Have a job's files written; `key` is that of a layout which other cells share."""
-        free = worker.call("space", patient_s(_SMALL_DEADLINE_S), **self._made[target]._asdict())
-        if free.outcome != "done":
-            return free
-        reserve = self._request.options.reserve_bytes.get(target, 0)
-        free_bytes = free.value["free_bytes"]
-        if free_bytes is not None and free_bytes - total_bytes < reserve:
-            return Answer(
-                "failed",
-                message=f"laying out {units.format_size(total_bytes)} would leave less than the"
-                f" reserve of {units.format_size(reserve)} free on target {target}",
-            )
-        deadline_s = total_bytes / _SLOWEST_BYTES_PER_S + self._request.options.grace_s
-        answer = worker.call("layout", deadline_s, self._display.progress, job=job)
-        if answer.outcome != "done":
-            return answer
-        self._writer.journal("layout_finished", target=target, key=key, **answer.value)
-        return None
-
-    def _engine_job(self, cell: PlannedCell, trial: Trial | None, layout: Layout | None) -> dict[str, Any]:
-        """The engine's JSON (format leadline.job/1), for a layout when `trial` is None."""
-        prefix = _prefix(cell, trial, layout)
+    def _worker_job(self, cell: PlannedCell, trial: Trial | None, layout: Layout | None) -> dict[str, Any]:
+        """What a worker is handed, for a layout when `trial` is None."""
         options = self._request.options
-        if isinstance(cell.job, ApplicationJob):
-            prefixes = prefix, _prefix(cell, trial, None)
-            places = {
-                "directory": self._made.get(cell.target, Place("/")).directory,
-                "result": str(self._writer.path.resolve()),
-                "logs": str(self._writer.logs_path(trial.id if trial else "").resolve()),
-            }
-            return worker_job(cell, cell.job, trial, prefixes, places)
-        place = self._made.get(cell.target, Place("/"))
-        job = cell.job
-        if trial is None and isinstance(job, MetadataJob):
-            job = job.layout_job(place.engine)
-        own: dict[str, Any] = {} if place.location is None else {"location": place.location}
-        if isinstance(job, Job):  # a job of metadata lays nothing out
-            own |= {"layout_rate_bytes_per_s": options.layout_rate_bytes_per_s}
-        elif isinstance(job, ReplayJob):
-            own |= {"script": str((self._writer.path / job.script).resolve())}
-        return {
-            "format": job.engine_format,
-            "trial": trial.id if trial else f"layout-{prefix}",
-            "directory": place.directory,
-            "prefix": prefix,
-            **job.as_json(),
-            "seed": trial.seed if trial else self._request.plan.seed,
-            "generation": trial.order if trial else _LAYOUT_GENERATION,
-            "interval_ns": _interval_ns(cell, options.interval_s),
-            "deadline_ns": int(self._deadline_s(cell) * 1e9),
-            "parent_pid": None,
-            **own,
-        }
+        given = Assignment(
+            cell,
+            trial,
+            self._places.of(cell.target),
+            prefix=_prefix(cell, trial, layout),
+            own_prefix=_prefix(cell, trial, None),
+            result=self._writer.path,
+            logs=self._writer.logs_path(trial.id if trial else ""),
+            seed=trial.seed if trial else self._plan.seed,
+            generation=trial.order if trial else _LAYOUT_GENERATION,
+            interval_ns=_interval_ns(cell, options.interval_s),
+            deadline_ns=min(int(self._deadline_s(cell) * 1e9), _DEADLINE_NS_MAX),
+            layout_rate_bytes_per_s=options.layout_rate_bytes_per_s,
+        )
+        return conducted(cell.job).as_worker_job(cell.job, given)
 
     def _deadline_s(self, cell: PlannedCell) -> float:
-        job = cell.job
-        if isinstance(job, ApplicationJob):
-            return application_deadline_s(job) + self._request.options.grace_s
-        if isinstance(job, CoherenceJob):
-            return job.seconds_max + self._request.options.grace_s
-        planned_s = (job.ramp_time_ns + job.runtime_ns) / 1e9
-        if isinstance(job, MetadataJob):
-            planned_s += job.pass_operations / _SLOWEST_OPERATIONS_PER_S  # a pass is never cut
-        elif isinstance(job, ReplayJob):
-            planned_s += job.calls / _SLOWEST_OPERATIONS_PER_S + job.moved_bytes / _SLOWEST_BYTES_PER_S
-        elif not job.time_based:
-            planned_s = max(planned_s, job.data_set_bytes / _SLOWEST_BYTES_PER_S)
-        return planned_s + self._request.options.grace_s
+        return conducted(cell.job).deadline_s(cell.job) + self._request.options.grace_s
 
     # -- a slot: a trial, or those of a group's jobs ---------------------------------------------------
 
@@ -331,7 +264,7 @@ class Executor:
             self._writer.journal(
                 "trial_started", trial=member.trial.id, cell=member.cell.id, worker=member.worker.pid
             )
-        found = run_jobs(members, self._call, halt, patient_s(_SMALL_DEADLINE_S))
+        found = run_jobs(members, self._call, halt, patient_s(SMALL_DEADLINE_S))
         halt.clear()
         after = self._observer.mark(f"{trial.id}:end", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         states = [trial_state(answer) for answer in found]
@@ -366,13 +299,23 @@ class Executor:
         return len(places) == 1 and facts[target].ceph is not None
 
     def _call(self, member: Member, start_ns: int | None) -> Answer:
+        """Conduct one job as its kind does."""
+        job = member.cell.job
+        scene = Scene(
+            member.cell.target,
+            _prefix(member.cell, member.trial, None),
+            member.worker,
+            self._places.made,
+            partial(self._run_engine, member, start_ns),
+            self._must_end,
+            self._lose,
+        )
+        return conducted(job).conduct(job, scene)
+
+    def _run_engine(self, member: Member, start_ns: int | None) -> Answer:
         """Run one job in its worker, to its end or until it is steady."""
         cell, record = member.cell, self._writer.record_path(member.trial.id)
-        if isinstance(cell.job, CoherenceJob):
-            return self._converse(member, cell.job)
-        watch = None
-        if cell.steady is not None and isinstance(cell.job, Job):
-            watch = SteadyWatch(cell.steady, cell.job, record)
+        watch = None if cell.steady is None else SteadyWatch(cell.steady, cell.job, record)
         answer = member.worker.call(
             "trial",
             self._deadline_s(cell) + 5.0,
@@ -385,15 +328,6 @@ class Executor:
         if watch is None or self._must_end():
             return answer
         return watch.as_complete(answer, lambda: read_engine_record(record))
-
-    def _converse(self, member: Member, job: CoherenceJob) -> Answer:
-        """A coherence trial: the reader has a worker of its own."""
-        places = self._made[member.cell.target], self._made[job.reader]
-        prefix = _prefix(member.cell, member.trial, None)
-        answer, reader_gone = converse(member.worker, job, prefix, places, self._must_end)
-        if reader_gone:
-            self._lose(job.reader, answer.message)
-        return answer
 
     def _store(
         self, members: Sequence[Member], stored: Sequence[StoredTrial], answers: Sequence[Answer]
@@ -413,15 +347,13 @@ class Executor:
 
     def _remove_fresh_files(self, member: Member) -> None:
         cell = member.cell
-        own = cell.layout is None or isinstance(cell.job, ApplicationJob)
-        if own and cell.target in self._made:
-            place, prefix = self._made[cell.target], _prefix(cell, member.trial, None)
-            remove_all(member.worker, "remove_files", prefix=prefix, **place._asdict())
+        if cell.layout is None or conducted(cell.job).own_beside_layout:
+            self._places.remove_files(member.worker, cell.target, _prefix(cell, member.trial, None))
 
     def _drop_caches(self, worker: Worker) -> bool:
         if not self._request.options.drop_caches:
             return False
-        answer = worker.call("drop_caches", _SMALL_DEADLINE_S)
+        answer = worker.call("drop_caches", SMALL_DEADLINE_S)
         if answer.outcome not in ("done", "interrupted"):  # after a stop the trial does not follow either
             raise StudyError(
                 f"the host's caches could not be dropped: {answer.message}",
@@ -436,15 +368,6 @@ class Executor:
     def _must_end(self) -> bool:
         """What a worker is asked to end for in the middle of a trial."""
         return self._stopping() or self._watch.in_trouble()
-
-    # -- afterwards ----------------------------------------------------------------------------------
-
-    def _clean_up(self) -> tuple[str, ...]:
-        """Remove the workspaces; those that could not be removed are named."""
-        places = {target: place for target, place in self._made.items() if target not in self._lost}
-        left = [place.words for target, place in self._made.items() if target in self._lost]
-        left += remove_workspaces(self._request.id, places, self._writer)
-        return tuple(left)
 
 
 def _interval_ns(cell: PlannedCell, interval_s: float) -> int:
@@ -464,37 +387,3 @@ def _prefix(cell: PlannedCell, trial: Trial | None, layout: Layout | None) -> st
     """How a target's files begin; two targets may be one directory (a study of it against itself)."""
     kind = f"data-{layout.key}" if layout is not None else f"fresh-{trial.id if trial else ''}"
     return f"{cell.target}-{kind}"
-
-
-def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
-    """Remove in slices, each with a deadline: millions of files may take their time, a hung mount may not."""
-    while True:
-        answer = worker.call(command, _REMOVE_DEADLINE_S, slice_s=_REMOVE_SLICE_S, **arguments)
-        if answer.outcome != "done" or not answer.value.get("more"):
-            return answer
-
-
-def remove_workspaces(study_id: str, places: Mapping[str, Place], writer: ResultWriter) -> list[str]:
-    """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
-    left = []
-    for target, place in places.items():
-        with Worker() as worker:
-            answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
-        if answer.outcome == "done":
-            writer.journal("workspace_removed", target=target, **place._asdict())
-        else:
-            writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
-            left.append(place.words)
-    return left
-
-
-def left_workspaces(writer: ResultWriter) -> dict[str, Place]:
-    """Directories that the journal says may still exist below the targets, by target."""
-    open_places: dict[str, Place] = {}
-    for event in writer.events():
-        if event.event == "workspace_intended":
-            found = event.details
-            open_places[found["target"]] = Place(found["directory"], found.get("location"))
-        elif event.event == "workspace_removed":
-            open_places.pop(event.details["target"], None)
-    return open_places

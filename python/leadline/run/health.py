@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leadline.counters.catalogue import trial_figures
 from leadline.observe.client import Observer
 from leadline.observe.model import ClusterState, Sample
 
@@ -13,13 +14,14 @@ _HEALTH_ERR = 2.0  # `health` of the cluster's series: 0 OK, 1 WARN, 2 ERR
 def cluster_peaks(samples: Sequence[Sample]) -> dict[str, int | None]:
     """The most placement groups that were scrubbed, or not clean, at once; None where no sample says."""
     peaks: dict[str, int | None] = {}
-    for metric in ("pgs_not_clean", "pgs_scrubbing"):
-        values = [
-            int(sample.value)
-            for sample in samples
-            if (sample.source, sample.subject, sample.metric) == ("ceph", "cluster", metric)
-        ]
-        peaks[f"{metric}_max"] = max(values, default=None)
+    for figure in trial_figures():
+        if figure.how == "largest_sample":
+            values = [
+                int(sample.value)
+                for sample in samples
+                if (sample.source, sample.subject, sample.metric) == figure.sample
+            ]
+            peaks[figure.name] = max(values, default=None)
     return peaks
 
 

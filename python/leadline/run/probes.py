@@ -10,6 +10,7 @@ from leadline.plan.model import PlannedCell, Trial
 from leadline.run.model import Pilot
 from leadline.store.reader import open_result
 from leadline.store.tables import LatencyRow, TrialRow
+from leadline.workloads.conducted import conducted
 
 _Found = tuple[TrialRow, Sequence[LatencyRow]]
 
@@ -45,5 +46,4 @@ class Probes:
         rate = self._pilot(cell.search, self._found.get((trial.cell, trial.block), ()))
         if rate is None:
             return cell
-        job = cell.job.model_copy(update={"rate_iops": rate, "rate_bytes_per_s": None})
-        return replace(cell, job=job)
+        return replace(cell, job=conducted(cell.job).at_rate(cell.job, rate))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline import _core
+from leadline.counters.catalogue import trial_figures
 from leadline.observe.model import Delta, Sample
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer
@@ -15,17 +16,6 @@ from leadline.store.tables import LatencyRow, SeriesRow, TrialRow, TrialState
 
 _WHOLE = -1
 _DIRECTIONS = ("read", "write", "sync")
-# What a trial's row takes over from the observers; the worker itself knows its own I/O better.
-_OBSERVED = (
-    *("wire_sent_bytes", "wire_received_bytes", "device_read_bytes", "device_written_bytes"),
-    *("osd_read_bytes", "osd_written_bytes", "osd_subop_received_bytes", "store_read_bytes"),
-    *("store_written_bytes", "cpu_busy_share", "cpu_steal_share", "cgroup_throttled", "client_cpu_ns"),
-    *("observer_cpu_ns", "own_read_bytes", "own_written_bytes", "interface_sent_bytes"),
-    *("interface_received_bytes", "dirty_at_start_bytes", "wire_limit_bytes_per_s", "samples_due"),
-    *("device_read_limit_bytes_per_s", "device_write_limit_bytes_per_s", "samples_missed", "other_cpu_share"),
-    *("observer_cpu_ns", "client_read_bytes", "client_cached_bytes", "client_written_bytes"),
-    "client_flushed_bytes",
-)
 
 
 def read_engine_record(path: Path) -> dict[str, Any]:
@@ -87,7 +77,6 @@ def build_trial_row(
         thread["busy_share"] for thread in summary.get("threads", ()) if thread.get("busy_share") is not None
     ]
     steady = summary.get("steady") or {}
-    observed = {name: getattr(change, name) for name in _OBSERVED}
     return TrialRow(
         trial=trial.id,
         cell=cell.id,
@@ -117,10 +106,7 @@ def build_trial_row(
         late_ns_mean=pacer.get("late_ns_mean"),
         unwritten_blocks=summary["unwritten_blocks_read"],
         verified_blocks=summary["verified_blocks"],
-        process_read_bytes=summary.get("process_read_bytes"),
-        process_written_bytes=summary.get("process_written_bytes"),
-        **observed,
-        **(peaks or {}),
+        **_observed(change, summary, peaks or {}),
         caches_dropped=caches_dropped,
         job=json.dumps(cell.job.as_json()),
         factors=json.dumps(cell.factors),
@@ -136,6 +122,12 @@ def build_trial_row(
         steady_range=steady.get("range"),
         steady_slope=steady.get("slope"),
     )
+
+
+def _observed(change: Delta, summary: Mapping[str, Any], peaks: Mapping[str, int | None]) -> dict[str, Any]:
+    """What observers saw; of figures that each job has for itself its worker knows better."""
+    own = {figure.name: summary.get(figure.name) for figure in trial_figures() if figure.each_job}
+    return {**change.figures(), **own, **peaks}
 
 
 # Metadata operations that move data, and the direction in which they do.

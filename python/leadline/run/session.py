@@ -11,9 +11,11 @@ from typing import Any
 from leadline import _core
 from leadline.errors import ResultError
 from leadline.observe.client import Observer
-from leadline.plan.model import Plan, with_block
+from leadline.plan.model import Plan
+from leadline.plan.order import with_block
 from leadline.run.child import Worker
-from leadline.run.executor import Executor, left_workspaces, remove_workspaces
+from leadline.run.executor import Executor
+from leadline.run.face import plain_transfer
 from leadline.run.model import (
     Display,
     Growth,
@@ -24,6 +26,7 @@ from leadline.run.model import (
     Stopping,
     no_growth,
 )
+from leadline.run.places import left_workspaces, remove_workspaces
 from leadline.store.journal import Event
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 from leadline.study.target import TargetFacts
@@ -134,38 +137,16 @@ def _execute(
 
 def _measure_itself(writer: ResultWriter, stopping: Stopping) -> None:
     """What the engine costs without storage: `null`, 4 KiB reads, 32 in flight, one thread."""
-    job = {
+    job = plain_transfer(iodepth=32, engine="null", time_based=True, runtime_ns=_SELF_TEST_NS) | {
         "format": "leadline.job/1",
         "trial": "self",
         "directory": "/",
         "prefix": "self",
-        "rw": "randread",
-        "rwmixread": 100,
-        "bs": 4096,
-        "size": 1 << 30,
-        "nrfiles": 1,
-        "numjobs": 1,
-        "iodepth": 32,
-        "engine": "null",
-        "direct": False,
-        "overwrite": False,
-        "fsync": 0,
-        "end_fsync": False,
-        "time_based": True,
-        "runtime_ns": _SELF_TEST_NS,
-        "ramp_time_ns": 0,
-        "rate_bytes_per_s": None,
-        "rate_iops": None,
-        "arrival": "constant",
-        "verify": False,
-        "incompressible": True,
-        "sqthread_poll": False,
         "seed": 1,
         "generation": 1,
         "interval_ns": 1_000_000_000,
         "deadline_ns": 30_000_000_000,
         "parent_pid": None,
-        "layout_rate_bytes_per_s": None,
     }
     record = writer.record_path("self")
     with Worker(stopping) as worker:

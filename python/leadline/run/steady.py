@@ -15,9 +15,9 @@ from typing import Any
 
 from leadline import _core
 from leadline.run.child import Answer
+from leadline.study.job import AnyJob
 from leadline.study.steady import find_steady
 from leadline.study.work import SteadyState
-from leadline.workloads.io.job import Job
 
 _LOOK_EVERY_S = 0.5
 _LOOK_CPU_SHARE = 0.02  # of one CPU, whatever the length of the record
@@ -26,7 +26,7 @@ _LOOK_CPU_SHARE = 0.02  # of one CPU, whatever the length of the record
 class SteadyWatch:
     """Reads a running trial's record now and then; `reached` is true from its first steady windows on."""
 
-    def __init__(self, asked: SteadyState, job: Job, record: Path) -> None:
+    def __init__(self, asked: SteadyState, job: AnyJob, record: Path) -> None:
         self._asked = asked
         self._record = record
         self._end_ns = job.ramp_time_ns + job.runtime_ns

@@ -1,14 +1,12 @@
 """A worker process: does what touches a target, one command after another, while the parent keeps the time.
 
 Commands come as JSON lines on standard input; answers and the engine's progress go out as JSON lines.
-It ends when its input ends or its parent dies. Every trial starts one: what only some kinds of work need is
-imported when a command is about them.
+It ends when its input ends or its parent dies.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
 import json
 import os
 import signal
@@ -18,35 +16,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from leadline import _core
 from leadline.errors import LeadlineError
-from leadline.run import volume_workspace, workspace
+from leadline.run import workspace
+from leadline.run.storage import open_storage
+from leadline.workloads.conducted import CONDUCTED, handed
 
 _PR_SET_PDEATHSIG = 1
-# Formats of jobs that start programs, as their own modules have them.
-_APPLICATION, _PIPELINE = "leadline.application/1", "leadline.pipeline/1"
 
 
 def _layout(command: dict[str, Any]) -> dict[str, Any]:
-    if command["job"].get("format") in (_APPLICATION, _PIPELINE):
-        from leadline.workloads.application import trial as application
-
-        return application.stage(command["job"], _say_staged)
-    answer: dict[str, Any] = _core.layout(json.dumps(command["job"]))
-    return answer
+    return handed(command["job"]).lay_out(command["job"], _say)
 
 
 def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
-    job = command["job"]
-    if job.get("format") in (_APPLICATION, _PIPELINE):
-        from leadline.workloads.application import trial as application
-
-        application.forget_input(job)
-        return {}
-    # Without an engine it is a job of metadata: opening its files here would warm them.
-    # What a library reaches is in no page cache.
-    if not job["direct"] and job.get("engine", "null") != "null" and not job.get("location"):
-        workspace.forget_cached(Path(job["directory"]), job["prefix"])
+    handed(command["job"]).forget(command["job"])
     return {}
 
 
@@ -57,71 +40,30 @@ def _trial(command: dict[str, Any]) -> dict[str, Any]:
         _forget_cached(command)
     else:
         time.sleep(max(0, start_at_ns - time.monotonic_ns()) / 1e9)
-    if job.get("format") == _APPLICATION:
-        from leadline.workloads.application import trial as application
-
-        return application.run_trial(job)
-    if job.get("format") == _PIPELINE:
-        from leadline.workloads.pipeline import trial as pipeline
-
-        return pipeline.run_trial(job)
-    before = _own_io()
-    summary: dict[str, Any] = _core.run_trial(json.dumps(job), command["record"])
-    after = _own_io()
-    if before is not None and after is not None:
-        summary["process_read_bytes"] = after["read_bytes"] - before["read_bytes"]
-        summary["process_written_bytes"] = after["write_bytes"] - before["write_bytes"]
-    return summary
+    return handed(job).run(job, command["record"])
 
 
-def _own_io() -> dict[str, int] | None:
-    """What this process fetched from and sent to storage so far, bytes (proc(5), /proc/PID/io)."""
-    try:
-        lines = Path("/proc/self/io").read_text().splitlines()
-    except OSError:
-        return None
-    return {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+def _place(command: dict[str, Any]) -> workspace.Workspace:
+    return workspace.Workspace(command["directory"], command.get("location"))
 
 
 def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    directory, location = command["directory"], command.get("location")
-    if location is None:
-        workspace.make_workspace(Path(directory), command["id"])
-    else:
-        volume_workspace.make_workspace(location, directory, command["id"])
+    workspace.make_workspace(_place(command), command["id"])
     return {}
 
 
 def _remove_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    directory, location, slice_s = command["directory"], command.get("location"), command["slice_s"]
-    if location is None:
-        more = workspace.remove_workspace(Path(directory), command["id"], slice_s)
-    else:
-        more = volume_workspace.remove_workspace(location, directory, command["id"], slice_s)
-    return {"more": more}
+    return {"more": workspace.remove_workspace(_place(command), command["id"], command["slice_s"])}
 
 
 def _remove_files(command: dict[str, Any]) -> dict[str, Any]:
-    directory, location, slice_s = command["directory"], command.get("location"), command["slice_s"]
-    if location is None:
-        more = workspace.remove_files(Path(directory), command["prefix"], slice_s)
-    else:
-        more = volume_workspace.remove_files(location, directory, command["prefix"], slice_s)
-    return {"more": more}
+    return {"more": workspace.remove_files(_place(command), command["prefix"], command["slice_s"])}
 
 
 def _space(command: dict[str, Any]) -> dict[str, Any]:
-    if command.get("location") is not None:
-        volume = _core.Volume(command["location"])
-        try:
-            total_bytes, free_bytes = volume.space()
-        except OSError as error:
-            if error.errno != errno.ENOTSUP:
-                raise
-            return {"free_bytes": None, "total_bytes": None}
-        return {"free_bytes": free_bytes, "total_bytes": total_bytes}
-    found = os.statvfs(command["directory"])
-    return {"free_bytes": found.f_bavail * found.f_frsize, "total_bytes": found.f_blocks * found.f_frsize}
+    found = open_storage(command.get("location")).space(command["directory"])
+    total_bytes, free_bytes = found or (None, None)
+    return {"free_bytes": free_bytes, "total_bytes": total_bytes}
 
 
 def _drop_caches(_command: dict[str, Any]) -> dict[str, Any]:
@@ -142,29 +84,15 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 }
 
 
-def _say_staged(size_bytes: int, elapsed_ns: int, share: float) -> None:
-    _say(
-        phase="staging", bytes=size_bytes, operations=0, elapsed_ns=elapsed_ns, share=share, event="progress"
-    )
-
-
 def _say(**message: Any) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
-def _command(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    if name.startswith("coherence_") and name not in _COMMANDS:
-        from leadline.workloads.coherence.side import CoherenceSide
-
-        _COMMANDS.update(CoherenceSide(_say).commands)
-    return _COMMANDS[name]
-
-
 def _obey(line: str) -> None:
     command = json.loads(line)
     try:
-        answer = _command(command["command"])(command)
+        answer = _COMMANDS[command["command"]](command)
     except LeadlineError as error:
         _say(event="failed", message=error.message, remedy=error.remedy, errno=None)
     except OSError as error:
@@ -184,6 +112,8 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return  # the parent died before the line above took hold
+    for face in CONDUCTED.values():
+        _COMMANDS.update(face.commands(_say))
     _say(event="ready", pid=os.getpid())
     while line := sys.stdin.readline():
         try:

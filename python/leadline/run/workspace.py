@@ -1,4 +1,4 @@
-"""The directory `leadline-<id>` below a target: marked as ours, and removed only with that mark.
+"""The directory `leadline-<id>` on a target: marked as ours, and removed only with that mark.
 
 Called in a worker process only: any of these calls can hang with the file system under it.
 """
@@ -8,32 +8,30 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from leadline import _core
 from leadline.errors import TargetError
-from leadline.run.removal import remove_entries
-
-if TYPE_CHECKING:  # a worker, which is started for every trial, does not wait for what reads studies
-    from leadline.study.target import Target
-    from leadline.workloads.io.job import Engine
+from leadline.run.storage import Storage, open_storage
+from leadline.study.target import Target
 
 MARK = ".leadline"
+_MARK_BYTES_MAX = 4096
 _SLICE_S = 600.0
 
 
-class Place(NamedTuple):
+class Workspace(NamedTuple):
     """Where a study works: a directory of a mounted file system, or of what the URL `location` leads to."""
 
     directory: str
     location: str | None = None
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> str:
         """What lays files out there."""
         if self.location is None:
             return "psync"
-        engine: Engine = _core.parse_location(self.location)["engine"]
+        engine: str = _core.parse_location(self.location)["engine"]
         return engine
 
     @property
@@ -42,48 +40,45 @@ class Place(NamedTuple):
         return self.directory if self.location is None else f"{self.directory} of {self.location}"
 
 
-def workspace_of(target: Target, study_id: str) -> Place:
+def workspace_of(target: Target, study_id: str) -> Workspace:
     """Where a study works on a target: below a path, or at the top of what a URL leads to."""
     top = Path(target.url) if target.is_path else Path("/")
-    return Place(str(top / f"leadline-{study_id}"), target.location)
+    return Workspace(str(top / f"leadline-{study_id}"), target.location)
 
 
-def make_workspace(directory: Path, study_id: str) -> None:
+def make_workspace(place: Workspace, study_id: str) -> None:
     """Create and mark the directory. One that exists and is not ours is refused."""
+    storage = open_storage(place.location)
     try:
-        directory.mkdir(mode=0o700)
+        storage.make_directory(place.directory)
     except FileExistsError:
-        if not is_ours(directory, study_id):
+        if not _is_ours(storage, place.directory, study_id):
             raise TargetError(
-                f"{directory} exists and leadline did not make it", "move it away, or name another target"
+                f"{place.words} exists and leadline did not make it", storage.foreign_remedy
             ) from None
         return
-    except OSError as error:
-        raise TargetError(
-            f"cannot make a directory below {directory.parent}: {error.strerror}",
-            "check that the target is mounted, is not read-only and may be written by you",
-        ) from None
-    with (directory / MARK).open("w") as mark:
-        json.dump({"format": "leadline.workspace/1", "id": study_id}, mark)
-        mark.flush()
-        os.fsync(mark.fileno())
+    mark = json.dumps({"format": "leadline.workspace/1", "id": study_id})
+    storage.put(f"{place.directory}/{MARK}", mark.encode())
 
 
-def is_ours(directory: Path, study_id: str) -> bool:
-    """True for a marked directory of this study, or an empty one that died before it was marked."""
-    if directory.is_symlink() or directory.name != f"leadline-{study_id}":
+def _is_ours(storage: Storage, directory: str, study_id: str) -> bool:
+    """True for a marked directory of this study, or one whose maker died before its mark was whole."""
+    if not storage.may_be_named(directory, f"leadline-{study_id}"):
         return False
+    mark = storage.get(f"{directory}/{MARK}", _MARK_BYTES_MAX)
+    if mark is None:
+        return storage.may_lack_mark(directory)
+    if not mark:
+        return True
     try:
-        return bool(json.loads((directory / MARK).read_text()).get("id") == study_id)
-    except FileNotFoundError:
-        return directory.is_dir() and not any(directory.iterdir())
-    except (OSError, ValueError, AttributeError):
-        return (directory / MARK).is_file() and (directory / MARK).stat().st_size == 0
+        return bool(json.loads(mark).get("id") == study_id)
+    except (ValueError, AttributeError):
+        return False
 
 
-def remove_files(directory: Path, prefix: str, slice_s: float = _SLICE_S) -> bool:
+def remove_files(place: Workspace, prefix: str, slice_s: float = _SLICE_S) -> bool:
     """Remove what begins with `prefix` and a dot, for `slice_s` seconds at most; True when more is left."""
-    return remove_entries(directory, slice_s, lambda name: name.startswith(f"{prefix}."))
+    return open_storage(place.location).remove_files(place.directory, f"{prefix}.", slice_s)
 
 
 def forget_cached(directory: Path, prefix: str) -> None:
@@ -96,23 +91,20 @@ def forget_cached(directory: Path, prefix: str) -> None:
             os.close(descriptor)
 
 
-def remove_workspace(directory: Path, study_id: str, slice_s: float = _SLICE_S) -> bool:
+def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S) -> bool:
     """Remove the directory with all in it, for `slice_s` seconds at most; True when more is left.
 
     The mark goes last, so that what is left at any moment can be removed later.
     """
-    if not directory.exists():
+    storage = open_storage(place.location)
+    if storage.is_absent(place.directory):
         return False
     try:
-        ours = is_ours(directory, study_id)
+        ours = _is_ours(storage, place.directory, study_id)
     except FileNotFoundError:
         return False  # removed through another way to the same directory, which this one still shows
     if not ours:
         raise TargetError(
-            f"{directory} does not carry this study's mark and was not removed", "look into it by hand"
+            f"{place.words} does not carry this study's mark and was not removed", "look into it by hand"
         )
-    if remove_entries(directory, slice_s, lambda name: name != MARK):
-        return True
-    (directory / MARK).unlink(missing_ok=True)
-    directory.rmdir()
-    return False
+    return storage.remove_directory(place.directory, MARK, slice_s)

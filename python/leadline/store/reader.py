@@ -181,8 +181,14 @@ def _rows(
                 f"a table `{table}` of {result.path} is damaged: {str(error).splitlines()[0]}",
                 "restore the file from a copy, or remove it and run: leadline run --resume DIR",
             ) from None
-    wanted = [field.name for field in fields(row_type)]
     index = {name: position for position, name in enumerate(names)}
-    return [
-        row_type(*(record[index[name]] if name in index else None for name in wanted)) for record in records
-    ]
+    ordered = [index.get(field.name) for field in fields(row_type) if not field.kw_only]
+    named = [(field.name, index.get(field.name)) for field in fields(row_type) if field.kw_only]
+
+    def read(record: Sequence[Any]) -> Any:
+        return row_type(
+            *(None if place is None else record[place] for place in ordered),
+            **{name: None if place is None else record[place] for name, place in named},
+        )
+
+    return [read(record) for record in records]

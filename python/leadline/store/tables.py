@@ -5,8 +5,11 @@ Columns are only ever added; a reader meets older files with nulls in what they 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
+
+from leadline.counters.catalogue import trial_figures
+from leadline.counters.observed import ObservedFigures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,14 +18,14 @@ TrialState = Literal["complete", "error", "hung", "interrupted"]
 
 
 @dataclass(frozen=True)
-class TrialRow:
-    """Table `trials`: one execution of a cell.
+class TrialRow(ObservedFigures):
+    """Table `trials`: one execution of a cell, and what observers saw of it (`counters/counters.toml`).
 
     `read_*`, `write_*` and `sync_operations` count the measured interval (after the ramp);
-    `total_*` and what observers saw (`wire_*` to `observer_cpu_ns`, as in `observe.model.Delta`)
-    count the whole trial, so that they can be held against each other. What could not be observed
-    is None and named in `reasons` (column -> why); `sources` says where the rest was read. `job`,
-    `factors`, `threads`, `summary`, `reasons`, `sources`, `start_state`, `end_state` are JSON.
+    `total_*` and what observers saw count the whole trial, so that they can be held against each other.
+    What could not be observed is None and named in `reasons` (column -> why); `sources` says where the rest
+    was read. `job`, `factors`, `threads`, `summary`, `reasons`, `sources`, `start_state` and `end_state` are
+    JSON.
 
     The measured interval begins `ramp_ns` after the trial's start and is `measured_ns` long. Where a steady
     state was asked for it is the steady windows, or the last ones when `steady` is false; `steady_range`
@@ -31,9 +34,6 @@ class TrialRow:
     `group` names the composition that the trial is a job of. Jobs that ran together share what observers
     saw: `group_read_bytes` and `group_written_bytes` are what all of them moved, `start_skew_ns` is the
     time from the first start to the last.
-
-    `pgs_not_clean_max` and `pgs_scrubbing_max` are the most placement groups that samples during the
-    trial saw so; None where none was taken.
     """
 
     trial: str
@@ -64,22 +64,6 @@ class TrialRow:
     late_ns_mean: float | None
     unwritten_blocks: int
     verified_blocks: int
-    wire_sent_bytes: int | None
-    wire_received_bytes: int | None
-    device_read_bytes: int | None
-    device_written_bytes: int | None
-    process_read_bytes: int | None
-    process_written_bytes: int | None
-    osd_read_bytes: int | None
-    osd_written_bytes: int | None
-    osd_subop_received_bytes: int | None
-    store_read_bytes: int | None
-    store_written_bytes: int | None
-    cpu_busy_share: float | None
-    cpu_steal_share: float | None
-    cgroup_throttled: int | None
-    client_cpu_ns: int | None
-    observer_cpu_ns: int | None
     caches_dropped: bool
     job: str
     factors: str
@@ -96,23 +80,6 @@ class TrialRow:
     steady: bool | None = None
     steady_range: float | None = None
     steady_slope: float | None = None
-    own_read_bytes: int | None = None
-    own_written_bytes: int | None = None
-    interface_sent_bytes: int | None = None
-    interface_received_bytes: int | None = None
-    dirty_at_start_bytes: int | None = None
-    wire_limit_bytes_per_s: int | None = None
-    device_read_limit_bytes_per_s: int | None = None
-    device_write_limit_bytes_per_s: int | None = None
-    samples_due: int | None = None
-    samples_missed: int | None = None
-    other_cpu_share: float | None = None
-    pgs_not_clean_max: int | None = None
-    pgs_scrubbing_max: int | None = None
-    client_read_bytes: int | None = None
-    client_cached_bytes: int | None = None
-    client_written_bytes: int | None = None
-    client_flushed_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +122,19 @@ class SeriesRow:
 Row = TrialRow | LatencyRow | SeriesRow
 
 TABLES: dict[str, type[Row]] = {"trials": TrialRow, "latency": LatencyRow, "series": SeriesRow}
+_AFTER_FIRST_FIGURES = "caches_dropped"
+
+
+def columns(row_type: type[Any]) -> tuple[Field[Any], ...]:
+    """The columns of a table. What observers saw of a trial stands where the first results have it."""
+    found = {field.name: field for field in fields(row_type)}
+    if row_type is not TrialRow:
+        return tuple(found.values())
+    own = [name for name in found if name not in ObservedFigures.__dataclass_fields__]
+    first = [figure.name for figure in trial_figures() if figure.since == 1]
+    later = [figure.name for figure in trial_figures() if figure.since > 1]
+    place = own.index(_AFTER_FIRST_FIGURES)
+    return tuple(found[name] for name in (*own[:place], *first, *own[place:], *later))
 
 
 def schema(row_type: type[Row]) -> pa.Schema:
@@ -169,17 +149,17 @@ def schema(row_type: type[Row]) -> pa.Schema:
         "bytes": pa.binary(),
         "TrialState": pa.string(),
     }
-    columns = []
-    for field in fields(row_type):
+    found = []
+    for field in columns(row_type):
         name = str(field.type)
         base = name.removesuffix(" | None")
-        columns.append(pa.field(field.name, types[base], nullable=base != name))
-    return pa.schema(columns)
+        found.append(pa.field(field.name, types[base], nullable=base != name))
+    return pa.schema(found)
 
 
 def to_arrow(rows: list[Any], row_type: type[Row]) -> pa.Table:
     """Rows of one type as an Arrow table."""
     import pyarrow as pa
 
-    names = [field.name for field in fields(row_type)]
+    names = [field.name for field in columns(row_type)]
     return pa.table({name: [getattr(row, name) for row in rows] for name in names}, schema=schema(row_type))

@@ -9,12 +9,11 @@ from typing import Any
 from leadline.errors import SpecError
 from leadline.study.problems import suggest
 from leadline.study.study import KNOWN_KEYS
-from leadline.study.yaml_source import Document, Path, Place, read_yaml
-from leadline.workloads.io.job import JOB_OPTIONS
+from leadline.study.yaml_source import Document, Path, WrittenAt, read_yaml
+from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, is_list
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
-_LISTS = ("operations", "command", "pipeline", "questions")  # options whose value is a list
 _SECTIONS = ("defaults", "factors", "compare", "observe", "limits")
 _EXAMPLES = (
     "write KEY=VALUE, for example --set size=64M, --set works.seqread_1m.bs=4M or --set factors.bs=[4k,64k]"
@@ -34,7 +33,7 @@ def apply_overrides(document: Document, sets: Iterable[str], environment: Mappin
         for path in _paths(key.strip(), value, source):
             _store(value, path, level, source)
             places = {known: place for known, place in places.items() if known[: len(path)] != path}
-            places[path] = Place(source)
+            places[path] = WrittenAt(source)
     return document.with_value(value, places)
 
 
@@ -48,8 +47,8 @@ def apply_application(document: Document, command: tuple[str, ...], input_path: 
     works = _mapping(value, "works")
     given = {"command": (list(command) or None, "-- COMMAND"), "input": (input_path, "--input")}
     for key, (level, source) in given.items():
-        kinds = ("command", "pipeline") if key == "input" else ("command",)
-        chosen = [name for name, work in works.items() if isinstance(work, dict) and set(kinds) & set(work)]
+        kinds = {PLANNED[kind].told_by for kind, options in ASKED.items() if key in options.model_fields}
+        chosen = [name for name, work in works.items() if isinstance(work, dict) and kinds & set(work)]
         if level is None:
             continue
         if not chosen:
@@ -59,20 +58,23 @@ def apply_application(document: Document, command: tuple[str, ...], input_path: 
                 source=source,
             )
         for name in chosen:
-            if key == "input":
-                _without_film(works[name], name, places)
+            _without_replaced(key, works[name], name, places)
             works[name][key] = level
-            places[("works", name, key)] = Place(source)
+            places[("works", name, key)] = WrittenAt(source)
     return document.with_value(value, places)
 
 
-def _without_film(work: dict[str, Any], name: str, places: Mapping[Path, Place]) -> None:
-    """A source that is named takes the place of the film that the study would make; what was asked for with
-    --set stays, and contradicts it."""
-    for option in ("resolution", "duration", "frame_rate"):
+def _without_replaced(key: str, work: dict[str, Any], name: str, places: Mapping[Path, WrittenAt]) -> None:
+    """What is named takes the place of what the study would make instead, such as a film; what was asked for
+    with --set stays, and contradicts it."""
+    for option in (one for face in PLANNED.values() for one in face.replaced_by.get(key, ())):
         place = places.get(("works", name, option))
         if option in work and not (place and place.source.startswith("--set")):
             del work[option]
+
+
+def _takes_list(option: object) -> bool:
+    return option in JOB_OPTIONS and is_list(str(option))
 
 
 def _parse(key: str, written: str, source: str, environment: Mapping[str, str]) -> Any:
@@ -176,7 +178,7 @@ def _mapping(study: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _store(study: dict[str, Any], path: Path, level: Any, source: str) -> None:
     head, option = path[0], path[-1]
-    if isinstance(level, list) and head in ("works", "defaults") and option not in _LISTS:
+    if isinstance(level, list) and head in ("works", "defaults") and not _takes_list(option):
         raise SpecError(
             "a list makes a factor of it", f"write --set factors.{option}=[…]", source=source, key=str(option)
         )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-import shlex
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -21,6 +19,7 @@ from pydantic import (
 from leadline import units
 from leadline.errors import ResultError, SpecError
 from leadline.study.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
+from leadline.study.levels import WORK_NAME, label_of, level_words
 from leadline.study.problems import describe, suggest, translate
 from leadline.study.targets import check_name, check_url
 from leadline.study.work import (
@@ -33,16 +32,11 @@ from leadline.study.work import (
     plain_options,
 )
 from leadline.study.work_rules import problem_of_works
-from leadline.study.yaml_source import Document, Path, Place
-from leadline.workloads.io.job import JOB_OPTIONS, JobOptions
-from leadline.workloads.io.sizes import SizeSplit, block_size_text
+from leadline.study.yaml_source import Document, Path, WrittenAt
+from leadline.workloads.planned import JOB_OPTIONS, JobOptions
 
 STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000
-_WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
-_SIZE_OPTIONS = ("bs", "size", "rate", "offset", "offset_increment", "file_size", "buffer")
-_DURATION_OPTIONS = ("runtime", "ramp_time", "thinktime", "duration")
 
 
 def _parse_reserve(value: object) -> str:
@@ -193,7 +187,7 @@ def parse_study(document: Document, name: str = "study") -> Study:
 
 def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
     """Every work times every combination of factor levels. Raises SpecError for what contradicts itself."""
-    written = document or Document({}, {(): Place(study.name)}, study.name)
+    written = document or Document({}, {(): WrittenAt(study.name)}, study.name)
     names, levels = list(study.factors), list(study.factors.values())
     jobs = sum(len(own.jobs or (None,)) for own in study.works.values())
     if jobs * math.prod(len(level) for level in levels) > CELLS_MAX:
@@ -224,7 +218,7 @@ def _works(
 ) -> list[Work]:
     """One combination of levels of one work: a work, or one for each job of a composition."""
     common = plain_options(own).over(plain_options(study.defaults))
-    name = _label(study, base, chosen.over(common), factors, written)
+    name = label_of(study.label, base, chosen.over(common), factors, written)
     steady = own.steady_state or study.defaults.steady_state
     if own.jobs is None:
         work = Work(name, base, chosen.over(common), factors, steady=steady, search=own.search)
@@ -243,23 +237,6 @@ def _works(
     return works
 
 
-def level_words(option: str, value: Any) -> Any:
-    """A factor's level as it is written in a study: `4k`, `2s`, 16, true."""
-    if isinstance(value, SizeSplit):
-        return value.as_text()
-    if option == "command":
-        return shlex.join(value)
-    if isinstance(value, tuple):
-        return block_size_text(value)
-    if isinstance(value, list):
-        return ",".join(str(part) for part in value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return value
-    if option in _SIZE_OPTIONS:
-        return units.exact_size(value)
-    return units.exact_duration(value) if option in _DURATION_OPTIONS else value
-
-
 def _origin(study: Study, work: str, job: str | None, option: str) -> Path:
     """Where the value of an option of a work was written down."""
     own, jobs = study.works[work], study.works[work].jobs
@@ -272,50 +249,6 @@ def _origin(study: Study, work: str, job: str | None, option: str) -> Path:
     if getattr(study.defaults, option, None) is not None:
         return ("defaults", option)
     return ("works", work, option) if job is None else ("works", work, "jobs", job, option)
-
-
-def _label(study: Study, base: str, options: JobOptions, factors: dict[str, Any], written: Document) -> str:
-    template = study.label or "_".join(["{work}", *(_default_part(option) for option in factors)])
-
-    def one(match: re.Match[str]) -> str:
-        option = match[1]
-        if option == "work":
-            return base
-        if option not in JOB_OPTIONS:
-            written.fail(("label",), f"{{{option}}} is unknown", suggest(option, ("work", *JOB_OPTIONS)))
-        value = getattr(options, option)
-        if value is None:
-            written.fail(
-                ("label",),
-                f"work {base} does not say {option}",
-                f"add {option} to it, or take {{{option}}} out",
-            )
-        return _level_in_name(option, value)
-
-    name = _PLACEHOLDER.sub(one, template)
-    if not _WORK_NAME.fullmatch(name):
-        written.fail(("label",), f"{name!r} is no name of a work", "write for example {work}_{bs}")
-    return name
-
-
-def _default_part(option: str) -> str:
-    return (
-        f"{{{option}}}" if option in (*_SIZE_OPTIONS, "rw", "engine", "direct") else f"{option}{{{option}}}"
-    )
-
-
-def _level_in_name(option: str, value: Any) -> str:
-    if option == "direct" and isinstance(value, bool):
-        return "direct" if value else "buffered"
-    words = level_words(option, value)
-    text = (
-        str(words).lower()
-        if isinstance(words, bool)
-        else f"{words:g}"
-        if isinstance(words, float)
-        else str(words)
-    )
-    return re.sub(r"[^A-Za-z0-9_-]", "-", text)
 
 
 def _refuse_empty(document: Document, value: Any, path: Path) -> None:
@@ -345,7 +278,7 @@ def _refuse_format(document: Document, value: dict[str, Any]) -> None:
 def _refuse_names(document: Document, value: dict[str, Any]) -> None:
     works, targets = value.get("works"), value.get("targets")
     for name, work in works.items() if isinstance(works, dict) else ():
-        if not _WORK_NAME.fullmatch(name):
+        if not WORK_NAME.fullmatch(name):
             document.fail(
                 ("works", name),
                 "is no name of a work",
@@ -362,7 +295,7 @@ def _refuse_names(document: Document, value: dict[str, Any]) -> None:
 def _refuse_job_names(document: Document, work: str, value: Any) -> None:
     jobs = value.get("jobs") if isinstance(value, dict) else None
     for name in jobs if isinstance(jobs, dict) else ():
-        if not _WORK_NAME.fullmatch(name):
+        if not WORK_NAME.fullmatch(name):
             document.fail(
                 ("works", work, "jobs", name),
                 "is no name of a job",

@@ -12,8 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from leadline import units
 from leadline.errors import SpecError
 from leadline.study.fields import AUTO, Duration, Iops, Share, Whole, guarded
-from leadline.workloads.io.job import JobOptions
-from leadline.workloads.pipeline.job import ActionOptions, StageOptions
+from leadline.workloads.planned import PLANNED, JobOptions
 
 JOBS_MAX = 16  # of one composition: each is a process of its own
 Order = Literal["together", "sequence"]
@@ -126,8 +125,7 @@ def known_keys() -> dict[str, tuple[str, ...]]:
         "jobs": tuple(JobOptions.model_fields),
         "steady_state": tuple(SteadyState.model_fields),
         "search": tuple(Search.model_fields),
-        "pipeline": tuple(StageOptions.model_fields),
-        "do": tuple(ActionOptions.model_fields),
+        **{name: keys for face in PLANNED.values() for name, keys in face.sections.items()},
     }
 
 

@@ -1,6 +1,6 @@
 """Which things that a work says contradict each other: its jobs, its steadiness, its search.
 
-The options of each job are judged by `rules`; nothing is adjusted silently here either.
+The options of each job are judged by its kind; nothing is adjusted silently here either.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from leadline import units
 from leadline.study.rule import Problem
 from leadline.study.work import WorkOptions
-from leadline.workloads.io.rules import problem_of
+from leadline.workloads.planned import asked_kind, problem_of
 
 if TYPE_CHECKING:
     from leadline.study.study import Work
@@ -28,12 +28,12 @@ def problem_of_works(own: WorkOptions, works: Sequence[Work]) -> tuple[Problem |
 def _options(_own: WorkOptions, works: Sequence[Work]) -> _Found:
     """A search sets the pace itself, so that an `arrival` means something beside it."""
     for work in works:
-        options = work.options
-        if work.search is not None:
-            if options.rate is not None or options.rate_iops is not None:
-                key = "rate" if options.rate is not None else "rate_iops"
-                yield Problem(key, "search finds the rate itself", f"leave {key} out, or search"), work
-            options = options.model_copy(update={"rate_iops": work.search.low})
+        options, face = work.options, asked_kind(work.options)
+        if work.search is not None and face is not None and face.paces:
+            for key in face.paces:
+                if getattr(options, key) is not None:
+                    yield Problem(key, "search finds the rate itself", f"leave {key} out, or search"), work
+            options = options.model_copy(update={face.paces[-1]: work.search.low})
         problem = problem_of(options)
         if problem is not None:
             yield problem, work
@@ -66,29 +66,18 @@ def _together(works: Sequence[Work]) -> _Found:
                 yield Problem(key, message, f"write {key} once, beside jobs"), work
 
 
-def _metadata(own: WorkOptions, works: Sequence[Work]) -> _Found:
-    """Metadata operations end with their files: there is no rate to hold or to settle."""
+def _kind(own: WorkOptions, works: Sequence[Work]) -> _Found:
+    """What a kind of work cannot be: one of several jobs, steady, or searched for a rate."""
     for work in works:
-        for key, part in (("steady_state", work.steady), ("search", own.search)):
-            if part is not None and work.options.operations is not None:
-                yield Problem(key, "is of reading and writing, not of operations", f"leave {key} out"), work
-            if part is not None and work.options.questions is not None:
-                yield Problem(key, "is of reading and writing, not of questions", f"leave {key} out"), work
-        if own.jobs is not None and work.options.questions is not None:
-            yield Problem("questions", "cannot be of one of several jobs", "give it a work of its own"), work
-
-
-def _application(own: WorkOptions, works: Sequence[Work]) -> _Found:
-    """A command runs alone in its trial, to its own end."""
-    for work in works:
-        kind = "command" if work.options.command is not None else "pipeline"
-        if getattr(work.options, kind) is None:
+        face = asked_kind(work.options)
+        if face is None:
             continue
-        if own.jobs is not None:
-            yield Problem(kind, "cannot be one of several jobs", "give it a work of its own"), work
+        if own.jobs is not None and face.alone is not None:
+            yield Problem(face.told_by, face.alone, "give it a work of its own"), work
         for key, part in (("steady_state", work.steady), ("search", own.search)):
-            if part is not None:
-                yield Problem(key, f"is of reading and writing, not of a {kind}", f"leave {key} out"), work
+            if part is not None and own.jobs is None and face.no_rate is not None:
+                message = f"is of reading and writing, not of {face.no_rate}"
+                yield Problem(key, message, f"leave {key} out"), work
 
 
 def _steady(_own: WorkOptions, works: Sequence[Work]) -> _Found:
@@ -124,9 +113,8 @@ def _search(_own: WorkOptions, works: Sequence[Work]) -> _Found:
 
 
 _RULES: tuple[Callable[[WorkOptions, Sequence[Work]], _Found], ...] = (
-    _application,
+    _kind,
     _jobs,
-    _metadata,
     _options,
     _steady,
     _search,

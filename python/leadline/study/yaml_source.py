@@ -38,7 +38,7 @@ def dotted(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class WrittenAt:
     """Where a value was written: a file with a line (from 1), or an option of the command line."""
 
     source: str
@@ -50,22 +50,22 @@ class Document:
     """Plain values (dict, list, str, int, float, bool, None) and the place of each path in them."""
 
     value: Any
-    places: Mapping[Path, Place]
+    places: Mapping[Path, WrittenAt]
     source: str
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path) -> WrittenAt:
         """The place of a path, or of the nearest thing around it that was written down."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]
-        return Place(self.source)
+        return WrittenAt(self.source)
 
     def fail(self, path: Path, message: str, remedy: str = "") -> NoReturn:
         """Raise the SpecError of what stands at `path`."""
         place = self.place(path)
         raise SpecError(message, remedy, source=place.source, line=place.line, key=dotted(path))
 
-    def with_value(self, value: Any, places: Mapping[Path, Place]) -> Document:
+    def with_value(self, value: Any, places: Mapping[Path, WrittenAt]) -> Document:
         """The same source with other values."""
         return replace(self, value=value, places=places)
 
@@ -81,7 +81,7 @@ def read_yaml(text: str, source: str, environment: Mapping[str, str]) -> Documen
     root = _compose(text, source)
     if root is None:
         raise SpecError("the file is empty", "see `leadline studies quick` for an example", source=source)
-    reader = _Reader(source, environment)
+    reader = _YamlReader(source, environment)
     return Document(reader.value_of(root, ()), reader.places, source)
 
 
@@ -105,13 +105,13 @@ def _compose(text: str, source: str) -> Any:
         raise SpecError("nested too deeply to be a study", "see docs/study.md", source=source) from None
 
 
-class _Reader:
+class _YamlReader:
     """Walks composed nodes once; `places` fills as it goes."""
 
     def __init__(self, source: str, environment: Mapping[str, str]) -> None:
         self.source = source
         self.environment = environment
-        self.places: dict[Path, Place] = {}
+        self.places: dict[Path, WrittenAt] = {}
         self.values = 0
 
     def value_of(self, node: Any, path: Path) -> Any:
@@ -120,7 +120,7 @@ class _Reader:
             self._fail(node, path, f"more than {VALUES_MAX} values, aliases counted", "write fewer aliases")
         if len(path) > DEPTH_MAX:
             self._fail(node, path, f"nested deeper than {DEPTH_MAX} levels", "see docs/study.md")
-        self.places.setdefault(path, Place(self.source, node.start_mark.line + 1))
+        self.places.setdefault(path, WrittenAt(self.source, node.start_mark.line + 1))
         tag = str(node.tag or "").removeprefix(_TAG)
         if tag == "map" and node.id == "mapping":
             return self._mapping(node, path)
@@ -147,7 +147,7 @@ class _Reader:
                     "merge keys are not part of YAML 1.2",
                     "put shared options under `defaults`",
                 )
-            self.places[here] = Place(self.source, key_node.start_mark.line + 1)
+            self.places[here] = WrittenAt(self.source, key_node.start_mark.line + 1)
             found[key] = self.value_of(value_node, here)
         return found
 

@@ -25,6 +25,7 @@ from leadline.tracing.figures import (
 from leadline.tracing.files import FileCost, access_sizes, calls_of, files_by_cost, views
 from leadline.tracing.model import TraceCopy, TraceFinding, TraceProcess, TraceView
 from leadline.tracing.rules import apply, rules
+from leadline.tracing.shown.sections import trace_frame, trace_sections
 from leadline.tracing.store import (
     has_segments,
     read_trace_without_segments,
@@ -34,29 +35,40 @@ from leadline.tracing.store import (
 from leadline.tracing.tables import ProcessRow, TraceTables
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.verdict.codes.catalogue import catalogue
-from leadline.verdict.codes.judge import worst
-from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity
+from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
 
 FILES_SHOWN = 100
 ROWS_OF_HEAT = 24  # processes that get a row of their own in the heat maps
 TARGET = "trace"
 
 
+def trace_views(result: Result, *, with_charts: bool = True) -> tuple[TraceView, ...]:
+    """What each trial's trace says, trial by trial."""
+    return tuple(view for view, _ in _read(result, with_charts))
+
+
+def _read(result: Result, with_charts: bool) -> list[tuple[TraceView, TraceTables]]:
+    trials = traced_trials(result)
+    if not trials:
+        raise ResultError(f"{result.path} has no trace that was stored whole", "trace the command again")
+    found = []
+    for trial in trials:
+        tables = read_trace_without_segments(result, trial)
+        found.append((_view(result, trial, tables, with_charts), tables))
+    return found
+
+
 def trace_findings(result: Result, *, with_charts: bool = True, base: str | None = None) -> Findings:
     """Everything that can be said of a trace. Without charts segments and histograms are not read."""
     if base is not None:
         raise UsageError("a trace has no base to compare with", "use: leadline compare A B")
-    trials = traced_trials(result)
-    if not trials:
-        raise ResultError(f"{result.path} has no trace that was stored whole", "trace the command again")
+    read = _read(result, with_charts)
     title = str(result.manifest.get("title", "trace"))
-    found = []
-    for trial in trials:
-        tables = read_trace_without_segments(result, trial)
-        view = _view(result, trial, tables, with_charts)
-        work = title if len(trials) == 1 else f"{title}.{trial}"
-        found.append((view, _cell(work, view, tables, with_charts)))
-    cells = tuple(cell for _, cell in found)
+    views = tuple(view for view, _ in read)
+    works = [title if len(views) == 1 else f"{title}.{view.trial}" for view in views]
+    cells = tuple(
+        _cell(work, view, tables, with_charts) for work, (view, tables) in zip(works, read, strict=True)
+    )
     return Findings(
         id=str(result.manifest["id"]),
         kind=str(result.manifest["kind"]),
@@ -67,12 +79,13 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
         targets=(),
         cells=cells,
         comparisons=(),
-        statements=tuple(text for view, _ in found for text in trace_words.statements(view)),
+        statements=tuple(text for view in views for text in trace_words.statements(view)),
         host={str(k): str(v) for k, v in (result.manifest.get("host") or {}).items()},
         reproduce=_reproduce(result.manifest),
         version=str(result.manifest.get("version", "")),
         complete=result.complete,
-        traces=tuple(view for view, _ in found),
+        sections=trace_sections(views, cells),
+        frame=trace_frame(views, cells),
     )
 
 

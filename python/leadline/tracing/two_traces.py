@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from leadline.store.reader import Result
 from leadline.tracing.findings import trace_findings
-from leadline.verdict.codes.judge import worst
-from leadline.verdict.model import Cell, Comparison
+from leadline.verdict.model import Cell, Comparison, worst
 
 _ALONE = "one trial of each: a ratio without an interval, so that no verdict is given"
 

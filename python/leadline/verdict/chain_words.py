@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from leadline.units import format_number
+from leadline.units import format_number, whole_percent
 from leadline.verdict.chains import place_words, vocabulary
 from leadline.verdict.model import Cell, Chain, ChainPlace, Statement, TargetView
 
@@ -63,9 +64,10 @@ def _is_end(place: ChainPlace) -> bool:
 
 
 def _shares(chain: Chain, kind: str, least: float) -> str:
+    way: Literal["read", "written"] = "read" if kind == "read" else "written"
     verb = "came out of" if kind == "read" else "had got no further than"
     parts = [
-        f"{percent(place.share)} {verb} {place_words(place.name, 'read' if kind == 'read' else 'written')}"
+        f"{whole_percent(place.share)} {verb} {place_words(place.name, way)}"
         for place in chain.places
         if place.share is not None and place.share >= least and not _is_end(place)
     ]
@@ -74,7 +76,7 @@ def _shares(chain: Chain, kind: str, least: float) -> str:
 
 def _all_shares(chain: Chain) -> str:
     return ", ".join(
-        f"{place.words} {percent(place.share)}" for place in chain.places if place.share is not None
+        f"{place.words} {whole_percent(place.share)}" for place in chain.places if place.share is not None
     )
 
 
@@ -112,13 +114,3 @@ def _amplified(target: str, cells: Sequence[Cell]) -> Iterator[Statement]:
             for r, c, s, _ in found
         ),
     )
-
-
-def percent(share: float | None) -> str:
-    """Whole percents, but never 100 % or 0 % of what is not all or nothing."""
-    if share is None:
-        return "unknown"
-    if 0 < share < 0.005:
-        return "below 0.5 %" if share >= 0.0001 else "below 0.01 %"
-    text = f"{share:.0%}" if share == 1 or f"{share:.0%}" != "100%" else "above 99.5%"
-    return text.replace("%", " %")

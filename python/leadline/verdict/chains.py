@@ -14,8 +14,7 @@ from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.units import exact_size, format_number
 from leadline.verdict.model import Chain, ChainPlace
-from leadline.workloads.io.job import Job
-from leadline.workloads.metadata.job import AnyJob, MetadataJob
+from leadline.workloads.judged import judged
 
 _BEHIND_THE_HOST = ("wire", "osd", "server", "device")
 
@@ -38,14 +37,16 @@ def place_words(name: str, kind: Literal["short", "read", "written"]) -> str:
 
 def chains_of(cell: PlannedCell, facts: TargetFacts, trials: Sequence[TrialRow]) -> tuple[Chain, ...]:
     """A chain for each direction in which the cell moved bytes."""
-    job = cell.job
-    direct = bool(getattr(job, "direct", False)) and facts.direct_io
+    job, kind = cell.job, judged(cell.kind)
+    direct = job.direct and facts.direct_io
     found = []
     read = travel_read(trials, facts, direct)
     if read is not None:
         found.append(Chain("read", read.application, _places(read, {}), together=read.together))
     protection = protection_of(facts.ceph)
-    stored = None if protection is None else _stored_per_byte(job, direct, protection)
+    one_by_one = direct or kind.sent_one_by_one(job)
+    sizes = kind.write_sizes(job) if one_by_one else ()
+    stored = None if protection is None else _stored_per_byte(sizes, protection)
     written = travel_written(trials, facts, direct, stored)
     if written is not None:
         models = dict.fromkeys(_BEHIND_THE_HOST, 1.0) | ({} if stored is None else {"store": stored})
@@ -54,8 +55,10 @@ def chains_of(cell: PlannedCell, facts: TargetFacts, trials: Sequence[TrialRow])
                 "write",
                 written.application,
                 _places(written, models),
-                acknowledged=_acknowledged(job, facts, direct),
-                model=None if protection is None or stored is None else _model_words(job, direct, protection),
+                acknowledged=_acknowledged(facts, direct, kind.syncs_each(job)),
+                model=None
+                if protection is None or stored is None
+                else _model_words(stored, one_by_one, protection),
                 together=written.together,
             )
         )
@@ -86,36 +89,15 @@ def _places(travel: Travel, models: dict[str, float]) -> tuple[ChainPlace, ...]:
     )
 
 
-def _write_sizes(job: AnyJob) -> tuple[tuple[int, float], ...]:
-    """(bytes, share of the bytes written) of each size in which a job writes."""
-    if isinstance(job, MetadataJob):
-        return ((job.file_size, 1.0),) if job.file_size else ()
-    if not isinstance(job, Job):
-        return ()
-    if job.bssplit is None:
-        return ((job.bs, 1.0),)
-    total = sum(size * percent for size, percent in job.bssplit.write)
-    return tuple((size, size * percent / total) for size, percent in job.bssplit.write)
-
-
-def _one_by_one(job: AnyJob, direct: bool) -> bool:
-    """True where each write reaches the OSDs as it was made; a cache merges neighbours."""
-    return direct or isinstance(job, MetadataJob) or _syncs_each(job)
-
-
-def _syncs_each(job: AnyJob) -> bool:
-    return isinstance(job, Job) and 1 in (job.fsync, job.fdatasync)
-
-
-def _stored_per_byte(job: AnyJob, direct: bool, protection: Protection) -> float:
-    sizes = _write_sizes(job)
-    if not sizes or not _one_by_one(job, direct):
+def _stored_per_byte(sizes: Sequence[tuple[int, float]], protection: Protection) -> float:
+    """`sizes` in which OSDs get it, with their shares; none where that is not known: as of large writes."""
+    if not sizes:
         return protection.amplification
     return sum(share * small_write_amplification(size, protection) for size, share in sizes)
 
 
-def _model_words(job: AnyJob, direct: bool, protection: Protection) -> str:
-    whole, stored = protection.amplification, _stored_per_byte(job, direct, protection)
+def _model_words(stored: float, one_by_one: bool, protection: Protection) -> str:
+    whole = protection.amplification
     if protection.copies is not None:
         kept = f"{protection.copies} replicas: {format_number(whole)}"
         extent = "extents of 4 KiB"
@@ -124,16 +106,16 @@ def _model_words(job: AnyJob, direct: bool, protection: Protection) -> str:
         extent = f"stripes of {exact_size((protection.k or 1) * STRIPE_UNIT_BYTES)}"
     if stored > whole:
         kept += f"; writes this small fill whole {extent}: {format_number(stored)}"
-    elif not _one_by_one(job, direct):
+    elif not one_by_one:
         kept += "; buffered writes may be merged before they are sent"
     return f"{kept}. Write-ahead log and metadata of the stores not counted"
 
 
-def _acknowledged(job: AnyJob, facts: TargetFacts, direct: bool) -> str:
+def _acknowledged(facts: TargetFacts, direct: bool, syncs_each: bool) -> str:
     words: dict[str, str] = vocabulary()["acknowledged"]
     if facts.in_memory:
         return words["memory"]
     behind = words["local"] if facts.access == "local" else words["ceph" if facts.ceph else "server"]
     if direct:
         return behind
-    return f"{words['synced']}: {behind}" if _syncs_each(job) else words["buffered"]
+    return f"{words['synced']}: {behind}" if syncs_each else words["buffered"]

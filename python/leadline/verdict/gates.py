@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from leadline import units
-from leadline.analysis.metrics import known_metrics, metric_kind
 from leadline.errors import SpecError, UsageError
 from leadline.lexer import DEPTH_MAX, Token, Tokens, segments, shown
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Findings, Quantity
+from leadline.workloads.judged import known_metrics, metric_kind
 
 Truth = bool | None  # None: the intervals do not decide
 
@@ -27,7 +27,7 @@ _EVIDENCE_MAX = 20
 
 
 @dataclass(frozen=True)
-class Comparison:
+class GateCondition:
     """`selector operator quantity`; `every` is True where all cells must fulfil it, not any."""
 
     selector: str
@@ -45,7 +45,7 @@ class Combination:
     parts: tuple[Expression, ...]
 
 
-Expression = Comparison | Combination
+Expression = GateCondition | Combination
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _unary(tokens: Tokens, depth: int) -> Expression:
     return _comparison(tokens)
 
 
-def _comparison(tokens: Tokens) -> Comparison:
+def _comparison(tokens: Tokens) -> GateCondition:
     name = tokens.take()
     if name.kind != "name" or name.text in ("and", "or"):
         tokens.fail(f"a figure such as fuse.randread_4k.iops is needed, not {shown(name)}", name)
@@ -119,12 +119,12 @@ def _comparison(tokens: Tokens) -> Comparison:
         tokens.fail(f"a quantity is needed, not {shown(quantity)}", quantity)
     every = parts[0] == "all"
     selector = ".".join(("*", *parts[1:]) if parts[0] in ("all", "any") else parts)
-    found = Comparison(selector, every, operator.text, quantity.text, quantity)
+    found = GateCondition(selector, every, operator.text, quantity.text, quantity)
     _check_words(found, tokens, operator)
     return found
 
 
-def _check_words(comparison: Comparison, tokens: Tokens, operator: Token) -> None:
+def _check_words(comparison: GateCondition, tokens: Tokens, operator: Token) -> None:
     """What can be refused before anything is measured."""
     last = comparison.selector.rpartition(".")[2]
     if last in ("validity", "code"):
@@ -185,7 +185,7 @@ def check_gates(gates: Sequence[Gate], cell_ids: Iterable[str], searched: Iterab
                 raise _nothing(gate, item, ids)
 
 
-def _nothing(gate: Gate, item: Comparison, ids: Sequence[str]) -> UsageError:
+def _nothing(gate: Gate, item: GateCondition, ids: Sequence[str]) -> UsageError:
     listed = ", ".join(ids[:6]) + (" …" if len(ids) > 6 else "")
     return UsageError(
         f"--fail-if {gate.text!a}: nothing is called {item.selector!a}",
@@ -194,8 +194,8 @@ def _nothing(gate: Gate, item: Comparison, ids: Sequence[str]) -> UsageError:
     )
 
 
-def _comparisons(expression: Expression) -> list[Comparison]:
-    if isinstance(expression, Comparison):
+def _comparisons(expression: Expression) -> list[GateCondition]:
+    if isinstance(expression, GateCondition):
         return [expression]
     return [item for part in expression.parts for item in _comparisons(part)]
 
@@ -212,7 +212,7 @@ def judge_gate(gate: Gate, findings: Findings) -> GateOutcome:
 
 
 def _judge(gate: Gate, expression: Expression, findings: Findings, evidence: list[str]) -> Truth:
-    if isinstance(expression, Comparison):
+    if isinstance(expression, GateCondition):
         return _compare_all(gate, expression, findings, evidence)
     found = [_judge(gate, part, findings, evidence) for part in expression.parts]
     if expression.word == "not":
@@ -230,7 +230,7 @@ def all_of(truths: Sequence[Truth]) -> Truth:
     return False if False in truths else None if None in truths else True
 
 
-def _compare_all(gate: Gate, item: Comparison, findings: Findings, evidence: list[str]) -> Truth:
+def _compare_all(gate: Gate, item: GateCondition, findings: Findings, evidence: list[str]) -> Truth:
     truths = []
     for cell in findings.cells:
         for figure in (*cell.metrics, "validity", "code", "blocks"):
@@ -244,7 +244,7 @@ def _compare_all(gate: Gate, item: Comparison, findings: Findings, evidence: lis
     return all_of(truths) if item.every else any_of(truths)
 
 
-def _compare(item: Comparison, cell: Cell, figure: str) -> tuple[Truth, str]:
+def _compare(item: GateCondition, cell: Cell, figure: str) -> tuple[Truth, str]:
     if figure in ("validity", "code"):
         values = [cell.validity.state] if figure == "validity" else [c.code for c in cell.validity.codes]
         equal = item.quantity in values
@@ -260,7 +260,7 @@ def _compare(item: Comparison, cell: Cell, figure: str) -> tuple[Truth, str]:
     return _by_interval(item, quantity)
 
 
-def _by_interval(item: Comparison, quantity: Quantity) -> tuple[Truth, str]:
+def _by_interval(item: GateCondition, quantity: Quantity) -> tuple[Truth, str]:
     limit = bound(item.quantity, quantity.unit)
     value = quantity.value or 0.0
     shown_value = units.format_quantity(value, quantity.unit)

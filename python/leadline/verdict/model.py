@@ -5,14 +5,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from leadline.tracing.model import TraceView
+if TYPE_CHECKING:
+    from leadline.verdict.sections.section import Frame, Section
 
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
 Outcome = Literal["faster", "slower", "same", "undecided"]
 Tone = Literal["headline", "finding", "caution"]
+Passed = Literal["holds", "lost", "undecided", "invalid", "missing"]
+
+# From the best to the worst. A figure of an INVALID cell is never shown without that word: so what stands for
+# several cells says it even where others of them were not run at all.
+SEVERITY: tuple[State, ...] = ("VALID", "DOUBTFUL", "NOT_RUN", "INVALID")
+UNUSABLE: tuple[State, ...] = ("INVALID", "NOT_RUN")  # never to be compared
+
+
+def severity(state: State) -> int:
+    """The larger the worse."""
+    return SEVERITY.index(state)
+
+
+def worst(states: Iterable[State]) -> State:
+    """The worst of some states; VALID when there is none."""
+    return max(states, key=severity, default="VALID")
+
+
+def part_label(work: str, part: str) -> str:
+    """How a part of a work, as an operation of metadata, is named where each has a line."""
+    return work if work == part else f"{work} {part}"
 
 
 @dataclass(frozen=True)
@@ -52,7 +75,7 @@ class Validity:
 
 
 @dataclass(frozen=True)
-class TrialRow:
+class TrialView:
     """One trial for the engineers' table. `values` has the metrics' names as keys, base units."""
 
     trial: str
@@ -145,6 +168,27 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class CellShown:
+    """How a cell is laid out, as its kind of work says.
+
+    `leading` are the rates that it may be drawn by, the first that has a value; `directions` are those that
+    stand before its metrics' names where it has several; each of `parts` has metrics with its name in front,
+    and a row. `asked` are its columns in the table of all targets, a part ("" for the whole) and its metric;
+    `note` stands below it. `in_flight` is how many operations it asks to have in flight, where it does. With
+    `own_tables` or `own_charts` it is not among those of all cells.
+    """
+
+    leading: tuple[str, ...] = ("bandwidth", "iops")
+    directions: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    asked: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+    in_flight: int | None = None
+    own_tables: bool = False
+    own_charts: bool = False
+
+
+@dataclass(frozen=True)
 class Cell:
     """One combination of target, work and factor levels, and everything known of it.
 
@@ -158,12 +202,13 @@ class Cell:
     job: dict[str, Any]
     metrics: dict[str, Quantity]
     validity: Validity
-    trials: tuple[TrialRow, ...] = ()
+    trials: tuple[TrialView, ...] = ()
     curves: tuple[Curve, ...] = ()
     lines: tuple[Line, ...] = ()
     origin: Origin | None = None
     chains: tuple[Chain, ...] = ()
     kind: str = "io"
+    shown: CellShown = CellShown()
 
 
 @dataclass(frozen=True)
@@ -173,7 +218,8 @@ class Comparison:
     `verdict` speaks of `other`: faster, slower, same (within `margin`), undecided. `assumption` says
     what the interval rests on where that needs saying (few blocks). The interval has the `confidence` at
     which the comparison was decided, more than 0.95 where a study has several: `correction` says so.
-    `skewness` is that of the blocks' log ratios, where it is more than chance makes it.
+    `skewness` is that of the blocks' log ratios, where it is more than chance makes it. `part` is the part of
+    the work that the metric is of, as an operation of metadata.
     """
 
     work: str
@@ -191,6 +237,7 @@ class Comparison:
     confidence: float = 0.95
     correction: str | None = None
     skewness: float | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True)
@@ -211,62 +258,6 @@ class TargetView:
     access: str
     words: str
     facts: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class PublishedEntry:
-    """A figure as printed, with the numbers of the doubts about it."""
-
-    text: str
-    doubts: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class PublishedTable:
-    """A table of a document as it was published."""
-
-    name: str
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[PublishedEntry, ...], ...]
-
-
-@dataclass(frozen=True)
-class PublishedDoubt:
-    """What does not agree, or is limited by something else than storage; `number` counts from 1."""
-
-    number: int
-    code: str
-    title: str
-    text: str
-    evidence: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class PublishedClaim:
-    """A sentence of the document, what its tables say, and what it rests on."""
-
-    text: str
-    section: str
-    published: str | None
-    computed: str
-    agrees: bool
-    notes: tuple[str, ...]
-    rests_on: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PublishedView:
-    """A document's figures, recomputed: `tested` of them could be, `agreed` did."""
-
-    source: str
-    tables: tuple[PublishedTable, ...]
-    doubts: tuple[PublishedDoubt, ...]
-    claims: tuple[PublishedClaim, ...]
-    derived: tuple[str, ...]
-    tested: int
-    agreed: int
-    tolerance: str
 
 
 @dataclass(frozen=True)
@@ -297,63 +288,18 @@ class ApplicationTable:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class ApplicationPoint:
-    """A cell in the figures: `copies` at once took `run_time`, with its `shares` (read, write, …)."""
+def _study_frame() -> Frame:
+    from leadline.verdict.sections.section import STUDY_FRAME  # which is made of what is defined here
 
-    series: str
-    target: str
-    copies: int
-    run_time: Quantity
-    shares: dict[str, Quantity]
-    state: State
-
-
-@dataclass(frozen=True)
-class ApplicationModel:
-    """A model fitted to a series: seconds of computing that `cpus` share, and of what copies do in turn.
-
-    `points` are (copies, seconds by the model, measured / model - 1). It is no measurement.
-    """
-
-    series: str
-    target: str
-    cpus: int
-    compute_s: float
-    shared_s: float
-    fitted_to: tuple[int, ...]
-    points: tuple[tuple[int, float, float | None], ...]
-
-
-@dataclass(frozen=True)
-class StageSpan:
-    """One stage of one trial on a chart of time: seconds since the trial's start."""
-
-    series: str
-    target: str
-    trial: str
-    block: int
-    client: int
-    stage: str
-    start_s: float
-    end_s: float
-    state: State
-    words: str = ""
-
-
-@dataclass(frozen=True)
-class ApplicationView:
-    """What a study of applications shows besides cells and comparisons."""
-
-    tables: tuple[ApplicationTable, ...]
-    points: tuple[ApplicationPoint, ...]
-    models: tuple[ApplicationModel, ...]
-    stages: tuple[StageSpan, ...] = ()
+    return STUDY_FRAME
 
 
 @dataclass(frozen=True)
 class Findings:
-    """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list."""
+    """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list.
+
+    `sections` are what it has besides cells, in the order of reports; `frame` is how all of it is laid out.
+    """
 
     id: str
     kind: str
@@ -373,7 +319,37 @@ class Findings:
     version: str = ""
     complete: bool = True
     published_units: bool = False
-    published: PublishedView | None = None
-    traces: tuple[TraceView, ...] = ()
-    application: ApplicationView | None = None
-    ways: tuple[ApplicationTable, ...] = ()
+    sections: tuple[Section, ...] = ()
+    frame: Frame = field(default_factory=_study_frame)
+
+
+@dataclass(frozen=True)
+class RegressionCheck:
+    """One cell and metric: the ratio new over baseline with its interval, None where unknown.
+
+    `name` is `target.work`; `state` the worse validity of both cells.
+    """
+
+    name: str
+    metric: str
+    passed: Passed
+    words: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    blocks: int = 0
+    state: State = "VALID"
+
+
+@dataclass(frozen=True)
+class Regression:
+    """All checks of a result against a baseline; `allow` is the loss allowed, as a share."""
+
+    baseline: str
+    new: str
+    allow: float
+    checks: tuple[RegressionCheck, ...]
+
+    def count(self, *kinds: Passed) -> int:
+        """How many checks ended so."""
+        return sum(1 for check in self.checks if check.passed in kinds)

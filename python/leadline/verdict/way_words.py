@@ -8,12 +8,12 @@ from importlib import resources
 from typing import Any
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.metrics import metric_kind
 from leadline.study.left_out import LeftOut
 from leadline.study.yaml_source import read_yaml
 from leadline.units import format_number, format_quantity
 from leadline.verdict.model import Quantity, Statement
-from leadline.verdict.ways import EMULATED, Column, Way
+from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn
+from leadline.workloads.judged import metric_kind
 
 _NO_WAYS = ("local", "null")  # beside ways to a storage they are what to compare with, no choice
 _MANY = 6  # reasons below one sentence
@@ -27,8 +27,8 @@ def _rules() -> Mapping[str, Mapping[str, Any]]:
 
 
 def way_statements(
-    ways: Sequence[Way],
-    columns: Sequence[Column],
+    ways: Sequence[MeasuredWay],
+    columns: Sequence[WayColumn],
     tables: Mapping[str, CellTable],
     alpha: float,
     left_out: Sequence[LeftOut],
@@ -48,7 +48,7 @@ def way_statements(
 
 
 def _choice(
-    ways: Sequence[Way], column: Column, tables: Mapping[str, CellTable], alpha: float
+    ways: Sequence[MeasuredWay], column: WayColumn, tables: Mapping[str, CellTable], alpha: float
 ) -> Statement | None:
     measured = [way for way in ways if way.usable(column)]
     remote = [way for way in measured if way.access not in _NO_WAYS]
@@ -72,21 +72,23 @@ def _choice(
     return Statement("finding", "; ".join(parts) + ".", tuple(evidence[:_MANY]))
 
 
-def _value(way: Way, column: Column) -> float:
+def _value(way: MeasuredWay, column: WayColumn) -> float:
     return way.quantity(column, column.metric).value or 0.0
 
 
-def _printed(way: Way, column: Column) -> str:
+def _printed(way: MeasuredWay, column: WayColumn) -> str:
     item = way.quantity(column, column.metric)
     return format_quantity(item.value, item.unit)
 
 
-def _listed(ways: Sequence[Way]) -> str:
+def _listed(ways: Sequence[MeasuredWay]) -> str:
     names = [way.name for way in ways]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _told_apart(best: Way, other: Way, column: Column, tables: Mapping[str, CellTable], alpha: float) -> bool:
+def _told_apart(
+    best: MeasuredWay, other: MeasuredWay, column: WayColumn, tables: Mapping[str, CellTable], alpha: float
+) -> bool:
     """True where the interval of their ratio leaves 1 out."""
     pair = [tables.get(way.cells[column.work].id) for way in (best, other)]
     if pair[0] is None or pair[1] is None:
@@ -98,14 +100,14 @@ def _told_apart(best: Way, other: Way, column: Column, tables: Mapping[str, Cell
     return estimate.low > 1 or estimate.high < 1
 
 
-def _whys(way: Way, column: Column, usable: Sequence[Way]) -> Iterator[str]:
+def _whys(way: MeasuredWay, column: WayColumn, usable: Sequence[MeasuredWay]) -> Iterator[str]:
     """What was seen of a way that explains its figure."""
     limits = _rules()["thresholds"]
     rate, latency = (way.quantity(column, name).value for name in ("iops", "latency_mean"))
     cpu = way.quantity(column, "client_cpu_per_operation").value
-    job = way.cells[column.work].job
-    if rate and latency and job.get("iodepth"):
-        asked, held = job["iodepth"] * job["numjobs"], rate * latency / 1e9
+    asked = way.cells[column.work].shown.in_flight
+    if rate and latency and asked is not None:
+        held = rate * latency / 1e9
         if asked > 1 and held < limits["in_flight_share"] * asked:
             yield f"keeps {format_number(held)} of {asked} operations in flight"
     if rate and cpu and rate * cpu / 1e9 >= limits["client_cpus"]:
@@ -123,7 +125,7 @@ def _whys(way: Way, column: Column, usable: Sequence[Way]) -> Iterator[str]:
         yield str(passes)
 
 
-def _rank(way: Way, column: Column) -> float:
+def _rank(way: MeasuredWay, column: WayColumn) -> float:
     value = _value(way, column)
     return value if metric_kind(column.metric).higher_is_better else -value
 

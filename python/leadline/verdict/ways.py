@@ -9,19 +9,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.metrics import default_metrics, metric_operation, operation_label
 from leadline.study.left_out import LeftOut
-from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, TargetView
-from leadline.workloads.metadata.job import FIRST_BYTE
+from leadline.verdict.model import (
+    UNUSABLE,
+    ApplicationRow,
+    ApplicationTable,
+    Cell,
+    Quantity,
+    State,
+    TargetView,
+    part_label,
+)
+from leadline.verdict.sections.section import Section
 
-_UNUSABLE = ("INVALID", "NOT_RUN")
-_FIRST_BYTE_METRIC = f"{FIRST_BYTE}_latency_p50"
 EMULATED = "EMULATED"
 _TIMES = "\u00d7"  # the unit of a ratio
 
 
 @dataclass(frozen=True)
-class Column:
+class WayColumn:
     """A work, or one operation of a metadata work, and the metric that it is asked for."""
 
     heading: str
@@ -30,7 +36,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Way:
+class MeasuredWay:
     """A target with its cells by work. `reasons` say what of it was left out: by work, "" for all of it.
 
     `emulated`: measured in an emulated guest, and so never against what the host measured.
@@ -51,7 +57,7 @@ class Way:
         """Why there is no figure of a work."""
         return self.reasons.get("") or self.reasons.get(work) or "not measured"
 
-    def quantity(self, column: Column, metric: str) -> Quantity:
+    def quantity(self, column: WayColumn, metric: str) -> Quantity:
         """A metric of the column's cell, or the reason why there is none."""
         cell = self.cells.get(column.work)
         if cell is None:
@@ -62,21 +68,21 @@ class Way:
             return Quantity(None, found.unit if found else "", reason=f"{self.name}: {why}")
         return found
 
-    def state(self, column: Column) -> State:
+    def state(self, column: WayColumn) -> State:
         """Of the column's cell."""
         cell = self.cells.get(column.work)
         if cell is None:
             return "NOT_RUN" if "" in self.reasons else "VALID"
         return cell.validity.state
 
-    def usable(self, column: Column) -> bool:
+    def usable(self, column: WayColumn) -> bool:
         """True for a figure that may be held against others."""
         found = self.quantity(column, column.metric).value
-        return not self.emulated and found is not None and self.state(column) not in _UNUSABLE
+        return not self.emulated and found is not None and self.state(column) not in UNUSABLE
 
 
 def _evidence(cell: Cell) -> str | None:
-    return cell.validity.codes[0].evidence if cell.validity.state in _UNUSABLE else None
+    return cell.validity.codes[0].evidence if cell.validity.state in UNUSABLE else None
 
 
 def ways_of(
@@ -84,7 +90,7 @@ def ways_of(
     cells: Sequence[Cell],
     left_out: Sequence[LeftOut],
     guest: tuple[Sequence[TargetView], Sequence[Cell]] = ((), ()),
-) -> tuple[Way, ...]:
+) -> tuple[MeasuredWay, ...]:
     """The measured targets in order, those of the guest, then those that are not there at all."""
     reasons: dict[str, dict[str, str]] = {}
     for one in left_out:
@@ -92,7 +98,7 @@ def ways_of(
     measured = [_way(view, cells, reasons) for view in targets]
     in_guest = [_way(view, guest[1], {}, emulated=True) for view in guest[0]]
     known = {way.name for way in (*measured, *in_guest)}
-    absent = [Way(name, "", {}, why) for name, why in reasons.items() if name not in known]
+    absent = [MeasuredWay(name, "", {}, why) for name, why in reasons.items() if name not in known]
     return (*measured, *in_guest, *absent)
 
 
@@ -102,38 +108,30 @@ def _way(
     reasons: Mapping[str, Mapping[str, str]],
     *,
     emulated: bool = False,
-) -> Way:
+) -> MeasuredWay:
     own = {cell.work: cell for cell in cells if cell.target == view.name}
-    return Way(view.name, view.access, own, reasons.get(view.name, {}), emulated)
+    return MeasuredWay(view.name, view.access, own, reasons.get(view.name, {}), emulated)
 
 
-def columns_of(ways: Sequence[Way]) -> tuple[Column, ...]:
+def columns_of(ways: Sequence[MeasuredWay]) -> tuple[WayColumn, ...]:
     """What is asked of each work: a rate, of metadata each operation's, of first bytes the typical wait."""
-    found: dict[str, Column] = {}
+    found: dict[str, WayColumn] = {}
     for way in ways:
         for work, cell in way.cells.items():
-            for metric in _asked(cell):
-                operation = metric_operation(metric)
-                heading = operation_label(work, operation) if operation else work
-                found.setdefault(heading, Column(heading, work, metric))
+            for part, metric in cell.shown.asked:
+                heading = part_label(work, part) if part else work
+                found.setdefault(heading, WayColumn(heading, work, metric))
     return tuple(found.values())
 
 
-def _asked(cell: Cell) -> tuple[str, ...]:
-    operations = cell.job.get("operations")
-    if isinstance(operations, list | tuple):
-        return tuple(_FIRST_BYTE_METRIC if name == FIRST_BYTE else f"{name}_iops" for name in operations)
-    return default_metrics(cell.job)[:1]
-
-
 def ways_table(
-    ways: Sequence[Way], columns: Sequence[Column], tables: Mapping[str, CellTable], alpha: float
+    ways: Sequence[MeasuredWay], columns: Sequence[WayColumn], tables: Mapping[str, CellTable], alpha: float
 ) -> ApplicationTable | None:
     """The table, figure by figure, a row for each way; None where nothing was measured."""
     if not columns:
         return None
     base = ways[0]
-    groups: tuple[tuple[str, Callable[[Way, Column], Quantity]], ...] = (
+    groups: tuple[tuple[str, Callable[[MeasuredWay, WayColumn], Quantity]], ...] = (
         ("measured", lambda way, column: way.quantity(column, column.metric)),
         (f"against {base.name}", lambda way, column: _ratio(base, way, column, tables, alpha)),
         ("client CPU per operation", lambda way, column: _cost(way, column, "client_cpu_per_operation")),
@@ -156,15 +154,25 @@ def ways_table(
         tuple(column.heading for column in columns),
         tuple(rows),
         f"Ratios are of the figure above, paired by block, with 95 % intervals not corrected for their number"
-        f" (the comparisons are). {_first_byte_note(columns)}Client CPU is that of engine and client"
+        f" (the comparisons are). {_notes(ways)}Client CPU is that of engine and client"
         " daemon; what the kernel's own threads or a gateway use is not in it. A metadata work has one cost:"
         " the mean of its operations.",
     )
 
 
-def _first_byte_note(columns: Sequence[Column]) -> str:
-    waits = any(column.metric == _FIRST_BYTE_METRIC for column in columns)
-    return "Of first bytes it is the median wait: less is better. " if waits else ""
+def ways_section(tables: Sequence[ApplicationTable]) -> Section | None:
+    """The tables of ways as a section; None without any."""
+    if not tables:
+        return None
+    return Section(
+        "ways", tables[0].title, tuple(tables), "Ways", json={"ways": tuple(tables)}, leads=True, in_csv=False
+    )
+
+
+def _notes(ways: Sequence[MeasuredWay]) -> str:
+    """What kinds of work have to say of their columns."""
+    notes = dict.fromkeys(cell.shown.note for way in ways for cell in way.cells.values())
+    return "".join(f"{note} " for note in notes if note)
 
 
 def _row_state(states: Sequence[State]) -> State:
@@ -172,7 +180,9 @@ def _row_state(states: Sequence[State]) -> State:
     return "NOT_RUN" if states and all(state == "NOT_RUN" for state in states) else "VALID"
 
 
-def _ratio(base: Way, way: Way, column: Column, tables: Mapping[str, CellTable], alpha: float) -> Quantity:
+def _ratio(
+    base: MeasuredWay, way: MeasuredWay, column: WayColumn, tables: Mapping[str, CellTable], alpha: float
+) -> Quantity:
     if way.emulated:
         return Quantity(
             None, _TIMES, reason=f"{way.name}: {EMULATED}, so never against what this host measured"
@@ -191,12 +201,12 @@ def _ratio(base: Way, way: Way, column: Column, tables: Mapping[str, CellTable],
     return Quantity(estimate.value, _TIMES, estimate.low, estimate.high, estimate.count)
 
 
-def _cost(way: Way, column: Column, metric: str) -> Quantity:
+def _cost(way: MeasuredWay, column: WayColumn, metric: str) -> Quantity:
     """A cost of the whole trial: of several operations of a metadata work it is the mean of all."""
     return way.quantity(column, metric)
 
 
-def _wire(way: Way, column: Column) -> Quantity:
+def _wire(way: MeasuredWay, column: WayColumn) -> Quantity:
     per_byte = _cost(way, column, "wire_per_byte")
     cell = way.cells.get(column.work)
     if cell is not None and "wire_per_operation" in cell.metrics and per_byte.value is None:

@@ -8,18 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from leadline.analysis.metrics import (
-    APPLICATION_COMPARED,
-    metric_kind,
-    metric_operation,
-    metric_stage,
-    operation_label,
-)
 from leadline.verdict.chain_words import chain_statements
-from leadline.verdict.comparisons import FEW_BLOCKS, confidence_words
-from leadline.verdict.model import Cell, Comparison, Outcome, Statement, TargetView
-
-_UNUSABLE = ("INVALID", "NOT_RUN")
+from leadline.verdict.compared.comparisons import FEW_BLOCKS, confidence_words
+from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
+from leadline.workloads.judged import metric_kind, metric_part
 
 
 def statements(
@@ -52,19 +44,18 @@ def statements(
 
 def _leads(metric: str) -> bool:
     """A rate, or what a program is asked for; not a latency, nor what explains a run time."""
-    if metric_stage(metric) is not None:
-        return False  # the stages of a pipeline have sentences of their own
-    return metric_kind(metric).unit != "ns" and metric not in APPLICATION_COMPARED[1:]
+    kind = metric_kind(metric)
+    return kind.leads and kind.unit != "ns"
 
 
 def _named(comparison: Comparison) -> Comparison:
     """A rate of a metadata operation is named by it: a work has several."""
-    operation = metric_operation(comparison.metric)
-    return replace(comparison, work=operation_label(comparison.work, operation)) if operation else comparison
+    part = metric_part(comparison.metric)
+    return replace(comparison, work=part_label(comparison.work, part)) if part else comparison
 
 
 def _headline(base: TargetView, other: TargetView, found: Sequence[Comparison]) -> Statement:
-    usable = [c for c in found if c.validity not in _UNUSABLE]
+    usable = [c for c in found if c.validity not in UNUSABLE]
     groups: list[str] = []
     outcomes: tuple[Outcome, ...] = ("faster", "slower", "same")
     for outcome in outcomes:
@@ -74,7 +65,7 @@ def _headline(base: TargetView, other: TargetView, found: Sequence[Comparison]) 
     undecided = [c for c in usable if c.verdict == "undecided"]
     if undecided:
         groups.append(f"undecided in {_works(undecided)} ({_listed([c.work for c in undecided])})")
-    lost = [c for c in found if c.validity in _UNUSABLE]
+    lost = [c for c in found if c.validity in UNUSABLE]
     if lost:
         groups.append(f"not comparable in {_works(lost)}, where a figure is INVALID or was not measured")
     evidence = tuple(_evidence(c) for c in usable)
@@ -142,7 +133,7 @@ def _evidence(comparison: Comparison) -> str:
 def _alone(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Statement]:
     """One target has nothing to be compared with: its best figures, each with its interval."""
     for target in targets:
-        own = [c for c in cells if c.target == target.name and c.validity.state not in _UNUSABLE]
+        own = [c for c in cells if c.target == target.name and c.validity.state not in UNUSABLE]
         parts = []
         for metric, words in (("bandwidth", "largest bandwidth"), ("iops", "most operations")):
             ranked = sorted((_value(cell, metric), index) for index, cell in enumerate(own))
@@ -159,7 +150,7 @@ def _operations(cell: Cell) -> str:
     rates = [
         f"{operation} {_quantity(cell, name)}"
         for name, quantity in cell.metrics.items()
-        if (operation := metric_operation(name)) and name.endswith("_iops") and quantity.value is not None
+        if (operation := metric_part(name)) and name.endswith("_iops") and quantity.value is not None
     ]
     return f"in {cell.work}: {', '.join(rates)}" if rates else ""
 
@@ -168,7 +159,7 @@ def _rates(cells: Sequence[Cell]) -> Iterator[Statement]:
     """The highest rate under a bound of latency, where one was searched."""
     for cell in cells:
         for metric in cell.metrics:
-            if metric.startswith("rate_at_") and cell.validity.state not in _UNUSABLE:
+            if metric.startswith("rate_at_") and cell.validity.state not in UNUSABLE:
                 quantity, bound = (
                     cell.metrics[metric],
                     metric.removeprefix("rate_at_").replace("_", " under "),
@@ -183,7 +174,7 @@ def _rates(cells: Sequence[Cell]) -> Iterator[Statement]:
 
 def _beside(found: Sequence[Comparison]) -> Iterator[Statement]:
     """By how much a job that runs with others is slower than alone: rate and latency in one sentence."""
-    for other in dict.fromkeys(c.other for c in found if c.validity not in _UNUSABLE):
+    for other in dict.fromkeys(c.other for c in found if c.validity not in UNUSABLE):
         own = [c for c in found if c.other == other]
         parts = [_beside_words(c) for c in own]
         group, _, job = other.rpartition(".")
@@ -287,7 +278,7 @@ def _lab(targets: Sequence[TargetView]) -> Iterator[Statement]:
 
 def _works(found: Sequence[Comparison]) -> str:
     """How many; operations of metadata are more than one to a work."""
-    noun = "operation" if any(metric_operation(c.metric) for c in found) else "work"
+    noun = "operation" if any(metric_part(c.metric) for c in found) else "work"
     return f"{len(found)} {noun}" if len(found) == 1 else f"{len(found)} {noun}s"
 
 

@@ -21,7 +21,7 @@ _SYNCS = ("FSYNCS", "FDSYNCS")
 
 
 @dataclass
-class Work:
+class MountWork:
     """Calls on the mount: counts, bytes and seconds in them, all as sums."""
 
     reads: float = 0
@@ -36,7 +36,7 @@ class Work:
     write_s: float = 0
     metadata_s: float = 0
 
-    def add(self, other: Work) -> None:
+    def add(self, other: MountWork) -> None:
         """The sum of both."""
         for item in fields(self):
             setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
@@ -47,7 +47,7 @@ class ProcessWork:
     """One process and its work; `everywhere` is true where its calls elsewhere are in the figures too."""
 
     seen: SeenProcess
-    work: Work | None
+    work: MountWork | None
     everywhere: bool
 
 
@@ -82,17 +82,17 @@ def watch_facts(seen: Seen) -> WatchFacts:
     return WatchFacts(values, processes, source, not_seen)
 
 
-def _work(seen: Seen, not_seen: dict[str, str]) -> tuple[tuple[ProcessWork, ...], Work | None, str]:
+def _work(seen: Seen, not_seen: dict[str, str]) -> tuple[tuple[ProcessWork, ...], MountWork | None, str]:
     """Work by process and in all, from the best source that there is."""
     if seen.calls is not None:
         by_pid = _traced(seen)
-        total = Work()
+        total = MountWork()
         for work in by_pid.values():
             total.add(work)
         known = {process.pid: process for process in seen.processes}
         rows = [ProcessWork(_named(pid, known, seen), work, everywhere=False) for pid, work in by_pid.items()]
         silent = [
-            ProcessWork(process, Work(), everywhere=False)
+            ProcessWork(process, MountWork(), everywhere=False)
             for process in seen.processes
             if process.pid not in by_pid
         ]
@@ -107,7 +107,7 @@ def _work(seen: Seen, not_seen: dict[str, str]) -> tuple[tuple[ProcessWork, ...]
 
 def _busiest_first(rows: Iterable[ProcessWork]) -> tuple[ProcessWork, ...]:
     def weight(row: ProcessWork) -> tuple[float, float]:
-        work = row.work or Work()
+        work = row.work or MountWork()
         return (work.bytes_read + work.bytes_written, work.metadata)
 
     return tuple(sorted(rows, key=weight, reverse=True))
@@ -128,7 +128,7 @@ def _named(pid: int, known: Mapping[int, SeenProcess], seen: Seen) -> SeenProces
     return SeenProcess(pid, name.rpartition("/")[2], "", 0, "", (), None, 0)
 
 
-def _traced(seen: Seen) -> dict[int, Work]:
+def _traced(seen: Seen) -> dict[int, MountWork]:
     """Work on the mount by process, from the table `files`."""
     assert seen.calls is not None  # noqa: S101 - for the type checker
     pids = {(row.copy, row.process): row.pid for row in seen.calls.processes}
@@ -141,15 +141,15 @@ def _traced(seen: Seen) -> dict[int, Work]:
         "F_WRITE_TIME",
         "F_META_TIME",
     )
-    found: dict[int, Work] = {}
+    found: dict[int, MountWork] = {}
     for row in seen.calls.files.select(["copy", "process", "path", *wanted]).to_pylist():
         path = row["path"] or ""
         pid = pids.get((row["copy"], row["process"]))
         if pid is None or not (path == seen.mount_point or path.startswith(inside)):
             continue
         one = {name: row[name] or 0 for name in wanted}
-        found.setdefault(pid, Work()).add(
-            Work(
+        found.setdefault(pid, MountWork()).add(
+            MountWork(
                 reads=one["READS"],
                 writes=one["WRITES"],
                 bytes_read=one["BYTES_READ"],
@@ -166,12 +166,12 @@ def _traced(seen: Seen) -> dict[int, Work]:
     return found
 
 
-def _of_process(process: SeenProcess) -> Work | None:
+def _of_process(process: SeenProcess) -> MountWork | None:
     """What /proc/PID/io says, of all its calls."""
     if process.moved is None:
         return None
     moved = process.moved
-    return Work(
+    return MountWork(
         reads=moved.get("syscr", 0),
         writes=moved.get("syscw", 0),
         bytes_read=moved.get("rchar", 0),
@@ -179,7 +179,7 @@ def _of_process(process: SeenProcess) -> Work | None:
     )
 
 
-def _client_work(seen: Seen) -> Work | None:
+def _client_work(seen: Seen) -> MountWork | None:
     """What ceph-fuse says that it was asked for; requests of its own cache are not metadata to it."""
     if seen.client is None:
         return None
@@ -195,7 +195,7 @@ def _client_work(seen: Seen) -> Work | None:
     metadata, metadata_s = average("lat")
     syncs, sync_s = average("fsync")
     change = seen.change
-    return Work(
+    return MountWork(
         reads=reads,
         writes=writes,
         bytes_read=change.get("client_read_bytes") or 0,
@@ -212,7 +212,7 @@ def _get(dump: Mapping[str, Any], section: str, name: str) -> Any:
     return (dump.get(section) or {}).get(name)
 
 
-def _rates(work: Work | None, elapsed_s: float) -> dict[str, float | str | None]:
+def _rates(work: MountWork | None, elapsed_s: float) -> dict[str, float | str | None]:
     names = (
         *("reads_per_s", "writes_per_s", "metadata_per_s", "syncs_per_s", "read_bytes_per_s"),
         *("written_bytes_per_s", "mean_read_bytes", "mean_write_bytes", "consecutive_read_share"),

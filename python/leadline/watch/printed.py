@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
-from leadline.report import format as fmt
+from leadline.units import NO_VALUE, printable
 from leadline.watch.store import WATCH_FORMAT
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def show_watch(seen: Seen, facts: WatchFacts, judged: Judgement, console: Consol
     from rich.text import Text
 
     def line(words: str, style: str = "") -> None:
-        console.print(Text(fmt.printable(words), style=style))
+        console.print(Text(printable(words), style=style))
 
     line(f"{seen.path}: {seen.words}", "bold")
     line(f"watched for {units.format_duration(seen.elapsed_s)}; nothing was written there", "dim")
@@ -76,7 +76,7 @@ def _process_table(facts: WatchFacts, console: Console) -> None:
     elapsed_s = facts.values["elapsed_s"]
     assert isinstance(elapsed_s, float)  # noqa: S101 - for the type checker
     for row in facts.processes[:_PROCESSES_MAX]:
-        table.add_row(*(Text(fmt.printable(cell)) for cell in _cells(row, elapsed_s)))
+        table.add_row(*(Text(printable(cell)) for cell in _cells(row, elapsed_s)))
     console.print(table)
     if len(facts.processes) > _PROCESSES_MAX:
         console.print(Text(f"and {len(facts.processes) - _PROCESSES_MAX} more, which moved less"))
@@ -86,10 +86,10 @@ def _cells(row: ProcessWork, elapsed_s: float) -> tuple[str, ...]:
     seen, work = row.seen, row.work
     head = (str(seen.pid), seen.name, seen.account)
     if work is None:
-        return (*head, *([fmt.NO_VALUE] * 6), str(seen.open_files))
+        return (*head, *([NO_VALUE] * 6), str(seen.open_files))
 
     def mean(amount: float, count: float) -> str:
-        return units.format_size(amount / count) if count else fmt.NO_VALUE
+        return units.format_size(amount / count) if count else NO_VALUE
 
     spent = work.read_s + work.write_s + work.metadata_s
     return (
@@ -98,8 +98,8 @@ def _cells(row: ProcessWork, elapsed_s: float) -> tuple[str, ...]:
         units.format_rate(work.bytes_written / elapsed_s),
         mean(work.bytes_read, work.reads),
         mean(work.bytes_written, work.writes),
-        fmt.NO_VALUE if row.everywhere else f"{units.format_number(work.metadata / elapsed_s)}/s",
-        fmt.NO_VALUE if row.everywhere else units.format_percent(spent / elapsed_s),
+        NO_VALUE if row.everywhere else f"{units.format_number(work.metadata / elapsed_s)}/s",
+        NO_VALUE if row.everywhere else units.format_percent(spent / elapsed_s),
         str(seen.open_files),
     )
 

@@ -14,16 +14,16 @@ from leadline import units
 from leadline.analysis.statistics.means import arithmetic_mean, unpaired_ratio
 from leadline.analysis.statistics.multiplicity import ALPHA
 from leadline.store.reader import Result
-from leadline.verdict.comparisons import outcome_of
+from leadline.verdict.compared.comparisons import outcome_of
 from leadline.verdict.model import (
     ApplicationRow,
     ApplicationTable,
-    ApplicationView,
     Findings,
     Quantity,
-    StageSpan,
     Statement,
 )
+from leadline.verdict.sections.charts import StageSpan
+from leadline.verdict.sections.stages import stages_section
 from leadline.workflows.reading import Operation, Workflow
 from leadline.workflows.store import read_stored_workflows
 
@@ -77,7 +77,7 @@ def workflow_findings(result: Result) -> Findings:
         ),
         version=str(result.manifest.get("version", "")),
         reproduce=(f"leadline import opencast {source.get('source', '')}".rstrip(),),
-        application=ApplicationView(tuple(t for t in tables if t.rows), (), (), tuple(_spans(workflows))),
+        sections=(stages_section(tuple(t for t in tables if t.rows), tuple(_spans(workflows))),),
     )
 
 

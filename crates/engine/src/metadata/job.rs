@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::EngineError;
-use crate::job::{located, require};
+use crate::job::{self, located, require, require_common};
 use crate::location::Location;
 
 /// The format of the JSON that `MetadataJob::parse` reads.
 pub const FORMAT: &str = "leadline.metadata/1";
-const INTERVAL_NS: std::ops::RangeInclusive<u64> = 100_000_000..=10_000_000_000;
 const THREADS_MAX: u32 = 1024;
 /// What ten digits of a name tell apart.
 const FILES_MAX: u64 = 10_000_000_000;
@@ -102,15 +101,6 @@ pub struct MetadataJob {
     pub location: Option<Location>,
 }
 
-/// Whether a job's JSON says that it is one of metadata.
-pub fn is_meant(json: &str) -> bool {
-    let value: Option<serde_json::Value> = serde_json::from_str(json).ok();
-    let format = value.as_ref().and_then(|value| value.get("format"));
-    format
-        .and_then(serde_json::Value::as_str)
-        .is_some_and(|text| text.starts_with("leadline.metadata/"))
-}
-
 /// An optional value whose key must be written: `null` is a decision, absence a mistake.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(from)
@@ -160,17 +150,12 @@ impl MetadataJob {
     }
 
     fn validate(&self) -> Result<(), EngineError> {
-        let prefix_ok = !self.prefix.is_empty() && !self.prefix.contains(['/', '\0']);
-        require(self.format == FORMAT, || {
-            format!("format: {:?} is not known; write {FORMAT:?}", self.format)
-        })?;
-        require(prefix_ok, || {
-            format!("prefix: {:?} must be a file name without '/'", self.prefix)
-        })?;
-        require(self.directory.is_absolute(), || {
-            let directory = self.directory.display();
-            format!("directory: {directory} must be an absolute path")
-        })?;
+        require_common(
+            (&self.format, FORMAT),
+            &self.prefix,
+            &self.directory,
+            self.interval_ns,
+        )?;
         require((1..=FILES_MAX).contains(&self.files), || {
             format!("files: {} must be from 1 to {FILES_MAX}", self.files)
         })?;
@@ -191,12 +176,6 @@ impl MetadataJob {
             format!(
                 "file_size: {} must be at most {FILE_BYTES_MAX}",
                 self.file_size
-            )
-        })?;
-        require(INTERVAL_NS.contains(&self.interval_ns), || {
-            format!(
-                "interval_ns: {} must be from 100 ms to 10 s",
-                self.interval_ns
             )
         })?;
         require(!self.time_based || self.runtime_ns > 0, || {
@@ -223,6 +202,13 @@ impl MetadataJob {
             format!(
                 "bs: first_byte reads from 1 byte to file_size ({}), not {}",
                 self.file_size, self.bs
+            )
+        })?;
+        let laid_out = self.files * u64::from(self.numjobs);
+        require(!alone || laid_out <= job::FILES_MAX, || {
+            let most = job::FILES_MAX;
+            format!(
+                "files: files x numjobs is {laid_out}, and at most {most} are laid out for first_byte"
             )
         })?;
         let steps = super::steps::of(self).map_err(EngineError::Job)?;
@@ -300,6 +286,10 @@ pub mod tests {
                 "operations",
             ),
             (json!({"operations": ["first_byte"]}), "bs"),
+            (
+                json!({"operations": ["first_byte"], "file_size": 4096, "files": 1 << 20, "numjobs": 2}),
+                "files x numjobs is 2097152",
+            ),
             (json!({"operations": ["erase"]}), "erase"),
             (json!({"time_based": true}), "runtime_ns"),
             (json!({"prefix": "a/b"}), "prefix"),

@@ -1,110 +1,107 @@
-//! Runs one metadata trial: threads, steps, deadline, signals, record, summary. A thread that the kernel does not
-//! give back is named and left behind.
+//! The trial of a metadata job, in the runner's hands: step after step, each in all threads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use leadline_record::{RecordError, Writer};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::job::{MetadataJob, Operation};
 use super::shared::{Lap, Shared};
 use super::steps::{self, CONNECT, MAKE_TREE, Step};
-use super::summary::{Ending, Phase, ThreadSum};
+use super::summary::{Phase, Summary, ThreadSum};
 use super::thread;
 use crate::Interrupts;
-use crate::context::lock;
 use crate::error::EngineError;
-use crate::opening::{create_record, follow_parent, record_error};
 use crate::parts::{Pending, Upto};
-use crate::progress::Progress;
-use crate::sys::clock::unix_ns;
-use crate::watch::{DRAIN_AFTER_SIGNAL, Watch};
-
-/// What the call that each thread is in gets to end after a stop.
-const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(1000);
+use crate::sys::clock::Clock;
+use crate::trial::Ending;
+use crate::trial::context::lock;
+use crate::trial::progress::Progress;
+use crate::trial::runner::{self, Crew, Runner, Terms, Trial};
+use crate::trial::watch::{Alarm, DRAIN_AFTER_SIGNAL};
 
 /// Runs `job`, writing its record to `record_path` as it goes; returns the summary.
 ///
 /// Errors: a record that cannot be written, threads that cannot be started. Failures of the trial's own
 /// operations are in the summary.
 pub fn run(job: MetadataJob, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
-    follow_parent(job.parent_pid)?;
-    let deadline = Instant::now() + Duration::from_nanos(job.deadline_ns);
-    let shared = Arc::new(Shared::new(job));
-    let record = |error| record_error(error, record_path);
-    let writer = create_record(record_path, &shared.clock, &shared.job)?;
-    let watch = Watch::new(&shared.alarm, signal, deadline, DRAIN_AFTER_DEADLINE);
-    let mut runner = Runner {
-        shared: &shared,
-        writer,
-        watch,
-        number: 0,
-        pending: Pending::new(shared.job.interval_ns),
-        phases: BTreeMap::new(),
-        threads: vec![ThreadSum::default(); shared.job.numjobs as usize],
-        passes: 0,
-        progress: Progress::default(),
-    };
-    spawn(&shared)?;
-    let started_unix_ns = unix_ns();
-    let worked = runner.work();
-    shared.begin(u64::MAX, None);
-    worked.map_err(record)?;
-    runner.finish(started_unix_ns).map_err(record)
+    let terms = Terms::accept(job.parent_pid, job.deadline_ns)?;
+    runner::run(Shared::new(job), terms, record_path, signal)
 }
 
-fn spawn(shared: &Arc<Shared>) -> Result<(), EngineError> {
-    for number in 0..shared.job.numjobs {
-        let own = Arc::clone(shared);
-        // The handle is dropped: a thread stuck in the kernel must not be joined.
-        let spawned = std::thread::Builder::new()
-            .name(format!("load-{number}"))
-            .spawn(move || thread::run(&own, number));
-        if let Err(error) = spawned {
-            shared.begin(u64::MAX, None);
-            return Err(EngineError::Other(format!(
-                "cannot start thread {number} of numjobs={}: {error}",
-                shared.job.numjobs
-            )));
+impl Crew for Shared {
+    const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(1000);
+    const THREADS_ARE_CALLED: &'static str = "load";
+
+    fn job(&self) -> &impl Serialize {
+        &self.job
+    }
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+    fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+    fn threads(&self) -> usize {
+        self.hands.len()
+    }
+    fn threads_in_words(&self) -> String {
+        format!("numjobs={}", self.job.numjobs)
+    }
+    fn work(&self, thread: usize) {
+        thread::run(self, thread as u32);
+    }
+    fn thread_id(&self, thread: usize) -> i32 {
+        self.hands[thread].thread_id.load(Ordering::Relaxed)
+    }
+    fn dismiss(&self) {
+        self.begin(u64::MAX, None);
+    }
+    fn trial(&self, writer: Writer) -> impl Trial {
+        MetadataTrial {
+            shared: self,
+            writer,
+            number: 0,
+            pending: Pending::new(self.job.interval_ns),
+            phases: BTreeMap::new(),
+            threads: vec![ThreadSum::default(); self.hands.len()],
+            passes: 0,
         }
     }
-    Ok(())
 }
 
-struct Runner<'a> {
+struct MetadataTrial<'a> {
     shared: &'a Shared,
     writer: Writer,
-    watch: Watch<'a>,
     /// Of the step that is on.
     number: u64,
     pending: Pending<Operation>,
     phases: BTreeMap<Operation, Phase>,
     threads: Vec<ThreadSum>,
     passes: u64,
-    progress: Progress,
 }
 
-impl Runner<'_> {
-    fn work(&mut self) -> Result<(), RecordError> {
+impl MetadataTrial<'_> {
+    fn do_steps(&mut self, runner: &mut Runner) -> Result<(), RecordError> {
         let job = &self.shared.job;
         let steps = steps::of(job).unwrap_or_default();
         if job.location.is_some() {
-            self.do_step(CONNECT)?;
+            self.do_step(CONNECT, runner)?;
         }
-        if !job.reads_laid_out_files() && !self.watch.has_stopped() {
-            self.do_step(MAKE_TREE)?;
+        if !job.reads_laid_out_files() && !runner.watch.has_stopped() {
+            self.do_step(MAKE_TREE, runner)?;
         }
-        while !self.watch.has_stopped() {
+        while !runner.watch.has_stopped() {
             for step in &steps {
-                if !self.watch.has_stopped() {
-                    self.do_step(*step)?;
+                if !runner.watch.has_stopped() {
+                    self.do_step(*step, runner)?;
                 }
             }
-            self.passes += u64::from(!self.watch.has_stopped());
+            self.passes += u64::from(!runner.watch.has_stopped());
             if !job.time_based || self.measured_ns() >= job.runtime_ns {
                 break;
             }
@@ -113,43 +110,27 @@ impl Runner<'_> {
     }
 
     /// One step, in all threads; returns when all have ended it, or when those that have not are given up.
-    fn do_step(&mut self, step: Step) -> Result<(), RecordError> {
+    fn do_step(&mut self, step: Step, runner: &mut Runner) -> Result<(), RecordError> {
         self.number += 1;
         self.shared.begin(self.number, Some(step));
-        loop {
-            let laps = self.laps();
-            self.collect(Upto::Over)?;
-            if laps.iter().all(Option::is_some) || self.watch.has_drained() {
-                self.watch.look();
-                if step.measured {
-                    self.add(step.operation, &laps);
-                }
-                return Ok(());
-            }
-            self.report();
-            self.watch.wait();
+        let laps = runner.wait_for_ends(self)?;
+        runner.watch.look();
+        if step.measured {
+            self.add(step.operation, &laps);
         }
+        Ok(())
     }
 
     /// Waits for connections to be closed: storage that a client merely leaves keeps what it held for minutes.
-    fn wait_until_gone(&self) {
+    fn wait_until_gone(&self, runner: &Runner) {
         let gone = |shared: &Shared| {
             let mut hands = shared.hands.iter();
             hands.all(|hand| hand.gone.load(Ordering::Relaxed))
         };
         let until = Instant::now() + DRAIN_AFTER_SIGNAL;
-        while !gone(self.shared) && !self.watch.has_drained() && Instant::now() < until {
-            self.watch.alarm.wait_for_bell();
+        while !gone(self.shared) && !runner.watch.has_drained() && Instant::now() < until {
+            runner.watch.alarm.wait_for_bell();
         }
-    }
-
-    /// How each thread fared in the step that is on; `None` where it still works.
-    fn laps(&self) -> Vec<Option<Lap>> {
-        let of = |lap: Option<(u64, Lap)>| lap.filter(|(step, _)| *step == self.number);
-        let hands = self.shared.hands.iter();
-        hands
-            .map(|hand| of(*lock(&hand.lap)).map(|(_, lap)| lap))
-            .collect()
     }
 
     fn add(&mut self, operation: Operation, laps: &[Option<Lap>]) {
@@ -174,21 +155,8 @@ impl Runner<'_> {
         self.phases.values().map(|phase| phase.elapsed_ns).sum()
     }
 
-    fn report(&mut self) {
-        let job = &self.shared.job;
-        let hands = self.shared.hands.iter();
-        let operations: u64 = hands.map(|h| h.operations.load(Ordering::Relaxed)).sum();
-        let share = if job.time_based {
-            self.measured_ns() as f64 / job.runtime_ns as f64
-        } else {
-            operations as f64 / job.pass_operations() as f64
-        };
-        let now = self.shared.now_ns();
-        self.progress.report("run", now, 0, operations, share);
-    }
-
     /// Takes what threads handed over, and writes the intervals that are over, phases in their order.
-    fn collect(&mut self, upto: Upto) -> Result<(), RecordError> {
+    fn take(&mut self, upto: Upto) -> Result<(), RecordError> {
         let parts = self.shared.hands.iter().map(|hand| &hand.parts);
         let mut found = self.pending.collect(parts, self.shared.now_ns(), upto);
         let phases = &self.shared.job.operations;
@@ -202,30 +170,62 @@ impl Runner<'_> {
         }
         Ok(())
     }
+}
 
-    fn finish(mut self, started_unix_ns: u64) -> Result<Value, RecordError> {
-        self.collect(Upto::End)?;
-        self.wait_until_gone();
-        let laps = self.laps();
-        let stuck_threads = laps
-            .iter()
-            .zip(&self.shared.hands)
-            .filter(|(lap, _)| lap.is_none())
-            .map(|(_, hand)| hand.thread_id.load(Ordering::Relaxed))
-            .collect();
-        let summary = Ending {
-            shared: self.shared,
-            state: self.watch.state(),
-            started_unix_ns,
+impl Trial for MetadataTrial<'_> {
+    type End = Lap;
+
+    fn work(&mut self, runner: &mut Runner) -> Result<(), RecordError> {
+        let done = self.do_steps(runner);
+        self.shared.begin(u64::MAX, None);
+        done
+    }
+
+    /// How each thread fared in the step that is on.
+    fn ends(&self) -> Vec<Option<Lap>> {
+        let of = |lap: Option<(u64, Lap)>| lap.filter(|(step, _)| *step == self.number);
+        let hands = self.shared.hands.iter();
+        hands
+            .map(|hand| of(*lock(&hand.lap)).map(|(_, lap)| lap))
+            .collect()
+    }
+
+    fn collect(&mut self) -> Result<(), RecordError> {
+        self.take(Upto::Over)
+    }
+
+    fn tell(&self, progress: &mut Progress) {
+        let job = &self.shared.job;
+        let hands = self.shared.hands.iter();
+        let operations: u64 = hands.map(|h| h.operations.load(Ordering::Relaxed)).sum();
+        let share = if job.time_based {
+            self.measured_ns() as f64 / job.runtime_ns as f64
+        } else {
+            operations as f64 / job.pass_operations() as f64
+        };
+        progress.report("run", self.shared.now_ns(), 0, operations, share);
+    }
+
+    fn close(&mut self, runner: &Runner) -> Result<(), RecordError> {
+        self.take(Upto::End)?;
+        self.wait_until_gone(runner);
+        Ok(())
+    }
+
+    fn finish(
+        self,
+        _laps: &[Option<Lap>],
+        ending: &Ending,
+    ) -> Result<(Writer, Value), RecordError> {
+        let summary = Summary {
+            operations: &self.shared.job.operations,
             ended_ns: self.shared.now_ns(),
             phases: self.phases,
             threads: self.threads,
-            stuck_threads,
             passes: self.passes,
-        }
-        .summary();
-        self.writer.summary(&summary)?;
-        Ok(summary)
+        };
+        let keys = summary.keys(ending);
+        Ok((self.writer, keys))
     }
 }
 

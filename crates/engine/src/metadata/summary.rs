@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::job::Operation;
-use super::shared::{Lap, Shared};
+use super::shared::Lap;
 use crate::sys::process::CpuTime;
-use crate::watch::notes_on_stuck;
+use crate::trial::{Ending, ThreadRow, threads_json};
 
 /// All passes of one operation. `elapsed_ns` is from the first thread's start to the last one's end, pass by pass.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,34 +40,28 @@ impl ThreadSum {
     }
 }
 
-/// Everything known at the end of a trial.
-pub struct Ending<'a> {
-    pub shared: &'a Shared,
-    pub state: &'static str,
-    pub started_unix_ns: u64,
+/// What is said of a metadata trial.
+pub struct Summary<'a> {
+    pub operations: &'a [Operation],
     pub ended_ns: u64,
     pub phases: BTreeMap<Operation, Phase>,
     pub threads: Vec<ThreadSum>,
-    pub stuck_threads: Vec<i32>,
     pub passes: u64,
 }
 
-impl Ending<'_> {
-    /// The summary as JSON. `measured_ns` is the phases' time, without what is done between them.
-    pub fn summary(&self) -> Value {
+impl Summary<'_> {
+    /// What it says beyond every summary. `measured_ns` is the phases' time, without what is done between them.
+    pub fn keys(&self, ending: &Ending) -> Value {
         let directions = self.directions();
         let cpu = |part: fn(&CpuTime) -> u64| -> u64 {
             self.threads.iter().map(|thread| part(&thread.cpu)).sum()
         };
-        let last_done_ns = if self.stuck_threads.is_empty() {
+        let last_done_ns = if ending.stuck_threads.is_empty() {
             self.threads.iter().map(|t| t.done_ns).max().unwrap_or(0)
         } else {
             self.ended_ns
         };
         json!({
-            "state": self.state,
-            "error": self.shared.alarm.failure(),
-            "started_unix_ns": self.started_unix_ns,
             "ramp_ns": 0,
             "measured_ns": self.phases.values().map(|phase| phase.elapsed_ns).sum::<u64>(),
             "first_done_ns": self.threads.iter().map(|t| t.done_ns).min().unwrap_or(0),
@@ -76,15 +70,13 @@ impl Ending<'_> {
             "total": directions,
             "passes": self.passes,
             "threads": self.thread_rows(),
-            "stuck_threads": self.stuck_threads,
             "pacer": Value::Null,
             "cpu_user_ns": cpu(|cpu| cpu.user_ns),
             "cpu_system_ns": cpu(|cpu| cpu.system_ns),
             "verified_blocks": 0,
             "unwritten_blocks_read": 0,
             "engine": "metadata",
-            "clock": self.shared.clock.name(),
-            "notes": notes_on_stuck(&self.stuck_threads).collect::<Vec<_>>(),
+            "notes": ending.notes_on_stuck().collect::<Vec<_>>(),
         })
     }
 
@@ -97,23 +89,18 @@ impl Ending<'_> {
             });
             (operation.name().to_owned(), value)
         };
-        let operations = self.shared.job.operations.iter();
-        Value::Object(operations.map(row).collect::<Map<_, _>>())
+        Value::Object(self.operations.iter().map(row).collect::<Map<_, _>>())
     }
 
     /// Here `busy_share` is the generator's own: the kernel's share is the file system's work.
-    fn thread_rows(&self) -> Vec<Value> {
-        let row = |(number, thread): (usize, &ThreadSum)| {
-            json!({
-                "thread": number,
-                "bytes": thread.bytes,
-                "operations": thread.operations,
-                "done_ns": thread.done_ns,
-                "cpu_user_ns": thread.cpu.user_ns,
-                "cpu_system_ns": thread.cpu.system_ns,
-                "busy_share": (thread.cpu.user_ns as f64 / thread.active_ns.max(1) as f64).min(1.0),
-            })
-        };
-        self.threads.iter().enumerate().map(row).collect()
+    fn thread_rows(&self) -> Value {
+        threads_json(self.threads.iter().map(|thread| ThreadRow {
+            bytes: thread.bytes,
+            operations: thread.operations,
+            done_ns: thread.done_ns,
+            cpu: thread.cpu,
+            busy_ns: thread.cpu.user_ns,
+            within_ns: thread.active_ns,
+        }))
     }
 }

@@ -9,14 +9,15 @@ use super::job::Operation;
 use super::shared::{Lap, Shared};
 use super::steps::{NOTHING, RENAMED, Step, TREE};
 use super::tree::Tree;
-use crate::context::lock;
-use crate::error::{Failure, FailureKind};
+use crate::error::Failure;
 use crate::histogram::Counts;
 use crate::parts::Part;
 use crate::pattern::Stamp;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::metadata::Name;
 use crate::sys::process::{own_file_table, thread_cpu, thread_id};
+use crate::trial::context::lock;
+use crate::trial::runner::guarded;
 use crate::volume::names::Names;
 use crate::volume::{self, LocalNames, VolumeError};
 
@@ -96,18 +97,13 @@ fn serve<N: Names + ?Sized>(shared: &Shared, number: u32, mut names: Option<&mut
             return;
         };
         done = next;
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let lap = guarded(&shared.alarm, || {
             let names = names.as_deref_mut();
             names.map_or_else(Lap::default, |names| {
                 Thread::new(shared, number, step, names).run()
             })
-        }));
-        let lap = outcome.unwrap_or_else(|_| {
-            let what = "the engine itself failed (a bug in leadline: please report it)";
-            let found = Failure::found(FailureKind::Io, "run", "engine".as_ref(), 0, what);
-            shared.alarm.fail(found);
-            Lap::default()
         });
+        let lap = lap.unwrap_or_default();
         *lock(&hand.lap) = Some((done, lap));
         shared.alarm.ring();
     }

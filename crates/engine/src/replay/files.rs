@@ -11,12 +11,12 @@ use std::time::Instant;
 use super::job::ReplayJob;
 use super::script::{FileEntry, Script};
 use crate::Interrupts;
-use crate::context::lock;
 use crate::error::EngineError;
-use crate::layout::LaidOut;
 use crate::pattern::{Pattern, Stamp};
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::{Advice, advise, sync, write_at};
+use crate::trial::context::lock;
+use crate::trial::layout::LaidOut;
 
 const CHUNK_BYTES: u64 = 1 << 20;
 const BLOCK_BYTES: u64 = 4096;

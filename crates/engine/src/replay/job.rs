@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::job::require;
+use crate::job::require_common;
 
 /// The format of the JSON that `ReplayJob::parse` reads.
 pub const FORMAT: &str = "leadline.replay/1";
-const INTERVAL_NS: std::ops::RangeInclusive<u64> = 100_000_000..=10_000_000_000;
 
 /// When the calls of a thread begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,37 +40,17 @@ pub struct ReplayJob {
     pub parent_pid: Option<i32>,
 }
 
-/// Whether a job's JSON says that it is a replay.
-pub fn is_meant(json: &str) -> bool {
-    let value: Option<serde_json::Value> = serde_json::from_str(json).ok();
-    let format = value.as_ref().and_then(|value| value.get("format"));
-    format
-        .and_then(serde_json::Value::as_str)
-        .is_some_and(|text| text.starts_with("leadline.replay/"))
-}
-
 impl ReplayJob {
     /// Reads and validates. Every error names the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, EngineError> {
         let job: Self = serde_json::from_str(json)
             .map_err(|error| EngineError::Job(format!("the job is not valid: {error}")))?;
-        let prefix_ok = !job.prefix.is_empty() && !job.prefix.contains(['/', '\0']);
-        require(job.format == FORMAT, || {
-            format!("format: {:?} is not known; write {FORMAT:?}", job.format)
-        })?;
-        require(prefix_ok, || {
-            format!("prefix: {:?} must be a file name without '/'", job.prefix)
-        })?;
-        require(job.directory.is_absolute(), || {
-            let directory = job.directory.display();
-            format!("directory: {directory} must be an absolute path")
-        })?;
-        require(INTERVAL_NS.contains(&job.interval_ns), || {
-            format!(
-                "interval_ns: {} must be from 100 ms to 10 s",
-                job.interval_ns
-            )
-        })?;
+        require_common(
+            (&job.format, FORMAT),
+            &job.prefix,
+            &job.directory,
+            job.interval_ns,
+        )?;
         Ok(job)
     }
 }

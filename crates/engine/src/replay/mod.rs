@@ -1,18 +1,19 @@
 //! Replays a trace: the calls of a program that was traced, on files made here, by as many threads, in their order
 //! and with their pauses.
 //!
-//! `job` is what was asked, `script` the calls as a file, `files` what they act on, `thread` what each thread does,
-//! `runner` the trial around them, `summary` what is said of it.
+//! `job` is what was asked, `script` the calls as a file, `files` what they act on, `shared` what its
+//! threads share, `thread` what each does, `runner` the trial around them, `summary` what is said of it.
 
 mod files;
 mod job;
 mod runner;
 mod script;
+mod shared;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod thread;
 
 pub use files::lay_out;
-pub use job::{FORMAT, ReplayJob, is_meant};
+pub use job::{FORMAT, ReplayJob};
 pub use runner::run;

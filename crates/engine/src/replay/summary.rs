@@ -3,37 +3,31 @@
 use serde_json::{Map, Value, json};
 
 use super::job::Pace;
-use super::runner::Shared;
 use super::script::Class;
+use super::shared::Shared;
 use super::thread::Lap;
-use crate::watch::notes_on_stuck;
+use crate::trial::{Ending, ThreadRow, threads_json};
 
-/// Everything known at the end of a trial.
-pub struct Ending<'a> {
+/// What is said of a replay.
+pub struct Summary<'a> {
     pub shared: &'a Shared,
-    pub state: &'static str,
-    pub started_unix_ns: u64,
-    pub laps: Vec<Option<Lap>>,
-    pub stuck_threads: Vec<i32>,
+    pub laps: &'a [Option<Lap>],
     /// Calls and bytes of each class, as the record has them.
     pub sums: [(u64, u64); 4],
 }
 
-impl Ending<'_> {
-    /// The summary as JSON. `measured_ns` is from the start to the last call's end.
-    pub fn summary(&self) -> Value {
+impl Summary<'_> {
+    /// What it says beyond every summary. `measured_ns` is from the start to the last call's end.
+    pub fn keys(&self, ending: &Ending) -> Value {
         let laps = || self.laps.iter().flatten();
         let sum = |part: fn(&Lap) -> u64| laps().map(part).sum::<u64>();
-        let last_done_ns = if self.stuck_threads.is_empty() {
+        let last_done_ns = if ending.stuck_threads.is_empty() {
             laps().map(|lap| lap.done_ns).max().unwrap_or(0)
         } else {
             self.shared.now_ns()
         };
         let directions = self.directions();
         json!({
-            "state": self.state,
-            "error": self.shared.alarm.failure(),
-            "started_unix_ns": self.started_unix_ns,
             "ramp_ns": 0,
             "measured_ns": last_done_ns,
             "first_done_ns": laps().map(|lap| lap.done_ns).min().unwrap_or(0),
@@ -48,15 +42,13 @@ impl Ending<'_> {
                 "opened": sum(|lap| lap.opened),
             },
             "threads": self.thread_rows(),
-            "stuck_threads": self.stuck_threads,
             "pacer": self.pacer(),
             "cpu_user_ns": sum(|lap| lap.cpu.user_ns),
             "cpu_system_ns": sum(|lap| lap.cpu.system_ns),
             "verified_blocks": 0,
             "unwritten_blocks_read": 0,
             "engine": "replay",
-            "clock": self.shared.clock.name(),
-            "notes": notes_on_stuck(&self.stuck_threads).collect::<Vec<_>>(),
+            "notes": ending.notes_on_stuck().collect::<Vec<_>>(),
         })
     }
 
@@ -91,19 +83,18 @@ impl Ending<'_> {
         Value::Object(used.map(row).collect::<Map<_, _>>())
     }
 
-    fn thread_rows(&self) -> Vec<Value> {
-        let row = |(number, lap): (usize, &Option<Lap>)| {
+    fn thread_rows(&self) -> Value {
+        let row = |lap: &Option<Lap>| {
             let lap = lap.unwrap_or_default();
-            json!({
-                "thread": number,
-                "bytes": lap.bytes,
-                "operations": lap.calls,
-                "done_ns": lap.done_ns,
-                "cpu_user_ns": lap.cpu.user_ns,
-                "cpu_system_ns": lap.cpu.system_ns,
-                "busy_share": (lap.cpu.user_ns as f64 / lap.done_ns.max(1) as f64).min(1.0),
-            })
+            ThreadRow {
+                bytes: lap.bytes,
+                operations: lap.calls,
+                done_ns: lap.done_ns,
+                cpu: lap.cpu,
+                busy_ns: lap.cpu.user_ns + lap.cpu.system_ns,
+                within_ns: lap.done_ns,
+            }
         };
-        self.laps.iter().enumerate().map(row).collect()
+        threads_json(self.laps.iter().map(row))
     }
 }

@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use super::files::{self, OpenFiles};
 use super::job::Pace;
-use super::runner::Shared;
 use super::script::{Call, Class, Kind, ThreadEntry};
-use crate::context::lock;
-use crate::error::{Failure, FailureKind};
+use super::shared::Shared;
+use crate::error::Failure;
 use crate::histogram::Counts;
 use crate::parts::Part;
 use crate::pattern::Stamp;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::{read_at, sync, sync_data, write_at};
 use crate::sys::process::{CpuTime, thread_cpu, thread_id};
+use crate::trial::context::lock;
+use crate::trial::runner::{fail_engine, guarded};
 
 /// A call of more is made in pieces of this.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
@@ -68,22 +69,16 @@ struct Thread<'a> {
 pub fn run(shared: &Shared, number: usize) {
     let hand = &shared.hands[number];
     hand.thread_id.store(thread_id(), Ordering::Relaxed);
-    let lap = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let lap = match guarded(&shared.alarm, || {
         Thread::new(shared, number).map(Thread::run)
-    }));
-    let lap = lap.unwrap_or_else(|_| {
-        Err("the engine itself failed (a bug in leadline: please report it)".to_owned())
-    });
-    let lap = lap.unwrap_or_else(|what| {
-        shared.alarm.fail(Failure::found(
-            FailureKind::Io,
-            "run",
-            "engine".as_ref(),
-            0,
-            &what,
-        ));
-        Lap::default()
-    });
+    }) {
+        Some(Ok(lap)) => lap,
+        Some(Err(what)) => {
+            fail_engine(&shared.alarm, &what);
+            Lap::default()
+        }
+        None => Lap::default(),
+    };
     *lock(&hand.lap) = Some(lap);
     shared.alarm.ring();
 }

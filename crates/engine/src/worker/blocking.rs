@@ -2,7 +2,7 @@
 
 use super::{Phase, Slot, Worker};
 use crate::io::{Blocking, Completion};
-use crate::pacer::Pacer;
+use crate::trial::pacer::Pacer;
 
 impl<E: Blocking> Worker<'_, E> {
     /// One operation at a time: two readings of the clock for each.

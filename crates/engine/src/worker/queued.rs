@@ -3,8 +3,8 @@
 use super::think::Think;
 use super::{Phase, Slot, WAIT_MAX_NS, Worker};
 use crate::io::{Direction, Queueing};
-use crate::pacer::Pacer;
 use crate::sys::buffer::prefetch;
+use crate::trial::pacer::Pacer;
 
 impl<E: Queueing> Worker<'_, E> {
     /// Up to `iodepth` operations in flight.

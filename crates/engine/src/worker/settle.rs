@@ -2,9 +2,9 @@
 
 use super::{Slot, Worker};
 use crate::error::{Failure, FailureKind};
-use crate::interval::LATE_NS;
 use crate::io::{Completion, Direction, Engine, Operation};
 use crate::pattern::{BLOCK_BYTES, Stamp, Verdict, is_zero};
+use crate::trial::interval::LATE_NS;
 
 impl<E: Engine> Worker<'_, E> {
     /// Judges and counts a completion. False when a short transfer has a remainder to do.

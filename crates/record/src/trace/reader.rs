@@ -258,31 +258,7 @@ fn names(names: &mut HashMap<u32, (u16, Vec<u8>)>, chunk: &Chunk) -> Result<bool
 
 fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
     let mut page = [0_u8; size_of::<Header>()];
-    let got = source.read_at(0, &mut page)?;
-    if got < MAGIC.len() + 4 || page[..MAGIC.len()] != MAGIC {
-        return Err(TraceError::NotALog);
-    }
-    let version = word(&page, offset_of!(Header, version));
-    if version == 0 || version > VERSION {
-        return Err(TraceError::NewerVersion {
-            found: version,
-            known: VERSION,
-        });
-    }
-    let damaged = |reason| TraceError::Damaged { offset: 0, reason };
-    if got < page.len() {
-        return Err(damaged("the file ends within its header"));
-    }
-    let fixed = &page[..offset_of!(Header, checksum)];
-    if crc32fast::hash(fixed) != word(&page, offset_of!(Header, checksum)) {
-        return Err(damaged("the header's checksum does not match"));
-    }
-    if version >= 2 {
-        same_calls(
-            long(&page, offset_of!(Header, calls)),
-            long(&page, offset_of!(Header, calls_checksum)),
-        )?;
-    }
+    let version = read_header(source, &mut page)?;
     let text = |at: usize, length: usize, most: usize| {
         let length = (word(&page, length) as usize).min(most);
         page[at..at + length].to_vec()
@@ -333,6 +309,39 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
             offset_of!(Header, segments_used),
         ),
     })
+}
+
+/// Fills `page` with a header that is whole and of a known version, which it returns.
+fn read_header<S: Source + ?Sized>(
+    source: &S,
+    page: &mut [u8; size_of::<Header>()],
+) -> Result<u32, TraceError> {
+    let got = source.read_at(0, page)?;
+    if got < MAGIC.len() + 4 || page[..MAGIC.len()] != MAGIC {
+        return Err(TraceError::NotALog);
+    }
+    let version = word(page, offset_of!(Header, version));
+    if version == 0 || version > VERSION {
+        return Err(TraceError::NewerVersion {
+            found: version,
+            known: VERSION,
+        });
+    }
+    let damaged = |reason| TraceError::Damaged { offset: 0, reason };
+    if got < page.len() {
+        return Err(damaged("the file ends within its header"));
+    }
+    let fixed = &page[..offset_of!(Header, checksum)];
+    if crc32fast::hash(fixed) != word(page, offset_of!(Header, checksum)) {
+        return Err(damaged("the header's checksum does not match"));
+    }
+    if version >= 2 {
+        same_calls(
+            long(page, offset_of!(Header, calls)),
+            long(page, offset_of!(Header, calls_checksum)),
+        )?;
+    }
+    Ok(version)
 }
 
 /// The list is append only: one that was shorter gives each of its calls the number that it has now.

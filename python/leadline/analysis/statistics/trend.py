@@ -13,7 +13,7 @@ PROBABILITY_MAX = 0.01
 
 
 @dataclass(frozen=True)
-class Shift:
+class TrendShift:
     """The level changed between the points `before` and `before + 1`; medians on both sides."""
 
     before: int
@@ -22,7 +22,7 @@ class Shift:
     probability: float
 
 
-def level_shift(values: Sequence[float]) -> Shift | None:
+def level_shift(values: Sequence[float]) -> TrendShift | None:
     """The most likely single change of level, where chance gives one as clear in at most 1 of 100 series.
 
     Pettitt, "A non-parametric approach to the change-point problem", Applied Statistics 28 (1979): ranks
@@ -42,7 +42,7 @@ def level_shift(values: Sequence[float]) -> Shift | None:
     if probability > PROBABILITY_MAX:
         return None
     medians = statistics.median(values[: place + 1]), statistics.median(values[place + 1 :])
-    return Shift(place, medians[0], medians[1], probability)
+    return TrendShift(place, medians[0], medians[1], probability)
 
 
 def thinned(values: Sequence[float], width: int) -> list[float]:

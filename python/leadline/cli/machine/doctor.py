@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from leadline.observe.capabilities import Check
+    from leadline.observe.capabilities import Capability
 
 _INSTALL = "apt-get install --no-install-recommends"
 # program -> (Debian package, used for)
@@ -43,38 +43,38 @@ def command(as_json: bool) -> None:
     _print(checks)
 
 
-def _leadline_checks() -> list[Check]:
-    from leadline.observe.capabilities import Check
+def _leadline_checks() -> list[Capability]:
+    from leadline.observe.capabilities import Capability
 
     used_for = "every measurement"
-    python = Check("leadline", "Python", "works", platform.python_version(), "everything")
+    python = Capability("leadline", "Python", "works", platform.python_version(), "everything")
     try:
         from leadline import _core
     except ImportError as error:
         remedy = "Build it: `make setup` in leadline's directory."
-        return [python, Check("leadline", "load engine", "missing", str(error), used_for, remedy)]
+        return [python, Capability("leadline", "load engine", "missing", str(error), used_for, remedy)]
     return [python, _version_check(_core.version()), *_engine_checks(_core.engines())]
 
 
-def _version_check(core: str) -> Check:
+def _version_check(core: str) -> Capability:
     from importlib.metadata import PackageNotFoundError, version
 
-    from leadline.observe.capabilities import Check
+    from leadline.observe.capabilities import Capability
 
     name, used_for = "version", "everything"
     try:
         package = version("leadline")
     except PackageNotFoundError:
         why = f"load engine {core}; the package is not installed, only on the path"
-        return Check("leadline", name, "limited", why, used_for, "Install it: `make setup`.")
+        return Capability("leadline", name, "limited", why, used_for, "Install it: `make setup`.")
     if package == core:
-        return Check("leadline", name, "works", f"{core}, package and load engine", used_for)
+        return Capability("leadline", name, "works", f"{core}, package and load engine", used_for)
     why = f"the package is {package}, the load engine {core}"
-    return Check("leadline", name, "missing", why, used_for, "Build both from one source: `make setup`.")
+    return Capability("leadline", name, "missing", why, used_for, "Build both from one source: `make setup`.")
 
 
-def _engine_checks(engines: list[dict[str, object]]) -> list[Check]:
-    from leadline.observe.capabilities import Check, State
+def _engine_checks(engines: list[dict[str, object]]) -> list[Capability]:
+    from leadline.observe.capabilities import Capability, State
 
     checks = []
     for engine in engines:
@@ -84,53 +84,53 @@ def _engine_checks(engines: list[dict[str, object]]) -> list[Check]:
         state: State = "works" if available else "missing"
         remedy = "" if available else "Another engine is chosen by itself, and said."
         name = f"engine {engine['name']}"
-        checks.append(Check("leadline", name, state, why, f"I/O through {engine['name']}", remedy))
+        checks.append(Capability("leadline", name, state, why, f"I/O through {engine['name']}", remedy))
     return checks
 
 
-def _lab_checks() -> list[Check]:
+def _lab_checks() -> list[Capability]:
     from leadline.lab import packages
-    from leadline.observe.capabilities import Check
+    from leadline.observe.capabilities import Capability
 
     used_for = "`leadline lab`, `make demo` with CephFS, tests on a real cluster"
     lacking = packages.missing()
     if lacking:
         why = f"not installed: {', '.join(lacking)}"
-        return [Check("Ceph", "lab", "missing", why, used_for, f"{_INSTALL} {' '.join(lacking)}")]
-    lab = Check("Ceph", "lab", "works", "every program that a lab needs is installed", used_for)
+        return [Capability("Ceph", "lab", "missing", why, used_for, f"{_INSTALL} {' '.join(lacking)}")]
+    lab = Capability("Ceph", "lab", "works", "every program that a lab needs is installed", used_for)
     return [lab, *_gateway_checks()]
 
 
-def _gateway_checks() -> list[Check]:
+def _gateway_checks() -> list[Capability]:
     from leadline.lab.gateways.gateways import KINDS
-    from leadline.observe.capabilities import Check
+    from leadline.observe.capabilities import Capability
 
     checks = []
     for name, kind in KINDS.items():
         used_for, lacking = f"`leadline lab up --gateways {name}`", kind.lacking()
         if lacking:
             why, remedy = f"not installed: {', '.join(lacking)}", f"{_INSTALL} {' '.join(lacking)}"
-            checks.append(Check("Ceph", f"gateway {name}", "missing", why, used_for, remedy))
+            checks.append(Capability("Ceph", f"gateway {name}", "missing", why, used_for, remedy))
         else:
-            checks.append(Check("Ceph", f"gateway {name}", "works", kind.words, used_for))
+            checks.append(Capability("Ceph", f"gateway {name}", "works", kind.words, used_for))
     return checks
 
 
-def _program_checks(which: Callable[[str], str | None]) -> list[Check]:
-    from leadline.observe.capabilities import Check
+def _program_checks(which: Callable[[str], str | None]) -> list[Capability]:
+    from leadline.observe.capabilities import Capability
 
     checks = []
     for program, (package, used_for) in _PROGRAMS.items():
         path = which(program)
         if path is None:
             remedy = f"{_INSTALL} {package}"
-            checks.append(Check("programs", program, "missing", "not on the path", used_for, remedy))
+            checks.append(Capability("programs", program, "missing", "not on the path", used_for, remedy))
         else:
-            checks.append(Check("programs", program, "works", path, used_for))
+            checks.append(Capability("programs", program, "works", path, used_for))
     return checks
 
 
-def _print(checks: list[Check]) -> None:
+def _print(checks: list[Capability]) -> None:
     from rich.box import SIMPLE
     from rich.markup import escape
     from rich.table import Table

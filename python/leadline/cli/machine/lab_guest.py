@@ -6,29 +6,23 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import LeadlineError, UsageError
 
 if TYPE_CHECKING:
     from leadline.lab import Lab
     from leadline.lab.guest.guest import GuestOutcome, GuestRequest
 
-EXIT_OWN_FAILURE = 125  # as `leadline trace` has it: no exit code of the command
 EXIT_LACKING = 3
 _ALL = "ceph,nfs,smb"
 _MIB = 1 << 20
 
 
-class Misused(click.UsageError):
-    """A wrong option is a failure of ours too, and must not look like an exit code of the command."""
-
-    exit_code = EXIT_OWN_FAILURE
-
-
-class GuestCommand(click.Command):
+class GuestCommand(WrappingCommand):
     """Keeps what follows `--` for the guest, and gives wrong options an exit code of our own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -36,13 +30,6 @@ class GuestCommand(click.Command):
         own, found, rest = _split(args)
         ctx.meta["leadline.guest.command"] = tuple(rest) if found else ()
         return super().parse_args(ctx, own)
-
-    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """As click's, with our exit code."""
-        try:
-            return super().make_context(*arguments, **options)
-        except click.UsageError as error:
-            raise Misused(error.format_message(), error.ctx) from None
 
 
 def _split(args: list[str]) -> tuple[list[str], bool, list[str]]:

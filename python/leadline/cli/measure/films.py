@@ -14,17 +14,16 @@ def make_films(plan: Plan, stop: StopRequest, quiet: bool) -> bool:
     """Make what is not there yet; True where something was made."""
     from leadline.cli.console import make_console
     from leadline.workloads.pipeline.film import make_film
-    from leadline.workloads.pipeline.job import Film, PipelineJob
+    from leadline.workloads.pipeline.job import FilmToMake
+    from leadline.workloads.planned import planned
 
     made = False
-    for job in (cell.job for cell in plan.cells):
-        if not isinstance(job, PipelineJob) or job.film is None or job.source is None:
+    for wanted in (planned(cell.job).to_make(cell.job) for cell in plan.cells):
+        if not isinstance(wanted, FilmToMake) or Path(wanted.path).is_file():
             continue
-        place = Path(job.source)
-        if place.is_file():
-            continue
+        place = Path(wanted.path)
         if not quiet:
             make_console(stderr=True).print(f"making a film to measure with: {place}", markup=False)
-        make_film(Film(*job.film), place, stop)
+        make_film(wanted.film, place, stop)
         made = True
     return made

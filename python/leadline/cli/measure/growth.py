@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.run.model import Growth, RunOptions
     from leadline.store.journal import Event
-    from leadline.verdict.stopping import WorkState
+    from leadline.verdict.compared.stopping import WorkState
 
 
 def make_growth(path: Path) -> Growth:
@@ -21,7 +21,7 @@ def make_growth(path: Path) -> Growth:
 
     def grow(plan: Plan, options: RunOptions) -> Sequence[str]:
         from leadline.store.reader import open_result
-        from leadline.verdict.stopping import next_works
+        from leadline.verdict.compared.stopping import next_works
 
         if options.until is None and options.budget_s is None:
             return ()
@@ -40,8 +40,8 @@ def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:
     """How narrow each work's interval is by what is stored so far."""
     from leadline.store.reader import open_result
     from leadline.study.study import Study
-    from leadline.verdict.findings import tables_of
-    from leadline.verdict.stopping import work_states
+    from leadline.verdict.compared.stopping import work_states
+    from leadline.verdict.material import tables_of
 
     result = open_result(path)
     tables = tables_of(result, plan)
@@ -72,7 +72,8 @@ def expected_s(plan: Plan, cells: Sequence[str], events: Sequence[Event]) -> flo
     A slot is what runs at a time: a trial, the jobs of a group (all of them, whichever was named), each probe
     of a search.
     """
-    from leadline.plan.model import TRIAL_OVERHEAD_S, slot_seconds, with_block
+    from leadline.plan.model import TRIAL_OVERHEAD_S, slot_seconds
+    from leadline.plan.order import with_block
 
     seen = _slot_durations_s(plan, events)
     slots = with_block(plan, cells).slots(without={trial.id for trial in plan.trials})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.plan.model import Plan, PlannedCell, Trial
+    from leadline.study.job import AnyJob
     from leadline.study.target import TargetFacts
-    from leadline.workloads.metadata.job import AnyJob
 
 
 @click.command(name="plan")
@@ -47,7 +46,7 @@ def command(
 
     Nothing is started and nothing is written.
     """
-    from leadline.plan.model import check_space
+    from leadline.plan.space import check_space
 
     asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path, lab)
     if as_json:
@@ -133,33 +132,19 @@ def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> Non
 def job_words(job: AnyJob) -> dict[str, str]:
     """Every option of a job by its name in a study, in fio's notation."""
     from leadline import units
-    from leadline.workloads.io.job import Job
+    from leadline.workloads.planned import planned
 
-    sizes = (
-        "bs",
-        "size",
-        "rate_bytes_per_s",
-        "offset",
-        "offset_increment",
-        "file_size",
-        "input_bytes",
-        "buffer",
-        "source_bytes",
-    )
-    split = job.bssplit if isinstance(job, Job) else None
+    face = planned(job)
     words: dict[str, str] = {}
     for name, value in job.as_json().items():
+        own = None if value is None else face.option_words(job, name, value)
         if value is None:
             text = "none"
-        elif name == "bssplit" and split is not None:
-            text = split.as_text()
-        elif name == "command":
-            text = shlex.join(value)
-        elif name == "pipeline":
-            text = ",".join(stage["stage"] for stage in value)
+        elif own is not None:
+            text = own
         elif isinstance(value, list):
             text = ",".join(str(part) for part in value)
-        elif name in (*sizes, "buffer", "source_bytes"):
+        elif name in face.byte_fields:
             text = units.exact_size(value)
         else:
             text = units.exact_duration(value) if name.endswith("_ns") else str(value).lower()
@@ -183,6 +168,7 @@ def _slot_words(plan: Plan, slot: tuple[Trial, ...]) -> str:
 
 def _print_files(console: Console, plan: Plan) -> None:
     from leadline import units
+    from leadline.workloads.planned import planned
 
     console.print("What is written", style="bold")
     for target in plan.targets:
@@ -190,17 +176,13 @@ def _print_files(console: Console, plan: Plan) -> None:
             console.print(_plain(f"  {target.name}: nothing"))
             continue
         console.print(_plain(f"  {target.name}: below {target.url}/leadline-<id>/, removed at the end"))
-        for layout in plan.layouts(target.name):
-            if layout.key.startswith("input-"):
-                console.print(f"    the input, {units.format_size(layout.total_bytes)}, copied once")
-                continue
-            files = layout.numjobs * layout.nrfiles
-            size = f"{units.format_size(layout.file_bytes)}, laid out once"
-            console.print(f"    {files} file{'s' if files > 1 else ''} of {size}")
         own = [c for c in plan.cells if c.target == target.name]
-        if any(cell.job.engine == "application" for cell in own):
-            console.print("    what the command writes, in a directory of its own for each copy")
-        fresh = [c for c in own if c.layout is None and c.job.engine != "application"]
+        layouts = {c.layout.key: planned(c.job).layout_words(c.layout) for c in own if c.layout is not None}
+        for words in layouts.values():
+            console.print(f"    {words}")
+        for words in dict.fromkeys(filter(None, (planned(cell.job).unsized for cell in own))):
+            console.print(f"    {words}")
+        fresh = [c for c in own if c.layout is None and planned(c.job).unsized is None]
         if fresh:
             largest = max(cell.job.data_set_bytes for cell in fresh)
             console.print(

@@ -46,7 +46,7 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
 def _level(plan: Plan, metrics: tuple[str, ...]) -> tuple[float, int]:
     """The level of what a work is asked for while nothing else differs, and the number of comparisons."""
     from leadline.analysis.statistics.multiplicity import ALPHA
-    from leadline.verdict.comparisons import wanted_metrics, weight_of
+    from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
 
     others = max(len(plan.targets) - 1, 1)
     cells = [cell for cell in plan.cells if cell.target == plan.targets[0].name]
@@ -88,8 +88,8 @@ def _measured(plan: Plan, like: Path, metrics: tuple[str, ...]) -> Mapping[str, 
 
 def _series(stored: Plan, like: Path, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:
     from leadline.store.reader import open_result
-    from leadline.verdict.comparisons import asked_metrics
-    from leadline.verdict.findings import tables_of
+    from leadline.verdict.compared.comparisons import asked_metrics
+    from leadline.verdict.material import tables_of
 
     tables = tables_of(open_result(like), stored)
     base = stored.targets[0].name

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from leadline import units
-from leadline.analysis.metrics import operation_phases
 from leadline.cli.console import make_console
-from leadline.workloads.application.figures import account_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +37,7 @@ class Quiet:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._kinds: dict[str, str] = {}
 
     def begin(self, plan: Plan, remaining: int) -> None:
         """Nothing."""
@@ -70,6 +69,7 @@ class Plain(Quiet):
 
     def begin(self, plan: Plan, remaining: int) -> None:
         """Say how much there is to do."""
+        self._kinds = {cell.id: cell.kind for cell in plan.cells}
         self._total, self._done = len(plan.trials), len(plan.trials) - remaining
         seconds = plan.seconds * remaining / max(len(plan.trials), 1)
         self.say(f"{plan.study}: {remaining} trials, about {units.format_duration(seconds)}")
@@ -82,7 +82,8 @@ class Plain(Quiet):
     def finished(self, row: TrialRow) -> None:
         """The trial's figures."""
         self._done += 1
-        self.say(f"[{self._done}/{self._total}] block {row.block} {row.cell}: {row_words(row)}")
+        figures = row_words(row, self._kinds[row.cell])
+        self.say(f"[{self._done}/{self._total}] block {row.block} {row.cell}: {figures}")
 
 
 class Live(Quiet):
@@ -116,6 +117,7 @@ class Live(Quiet):
 
     def begin(self, plan: Plan, remaining: int) -> None:
         """Start the bar of the study; its unit is planned seconds, since trials differ in length."""
+        self._kinds = {cell.id: cell.kind for cell in plan.cells}
         seconds = {cell.id: max(cell.seconds, 0.1) for cell in plan.cells}
         self._seconds_of = {trial.id: seconds[trial.cell] for trial in plan.trials}
         total = sum(self._seconds_of.values())
@@ -155,27 +157,21 @@ class Live(Quiet):
         """Advance the study and leave the trial's figures above the bars."""
         if self._study is not None:
             self._bars.advance(self._study, self._seconds_of.get(row.trial, 0.0))
-        self.say(f"{row.trial} block {row.block} {row.cell}: {row_words(row)}")
+        self.say(f"{row.trial} block {row.block} {row.cell}: {row_words(row, self._kinds[row.cell])}")
 
 
-def row_words(row: TrialRow) -> str:
-    """A trial in one line."""
+def row_words(row: TrialRow, kind: str) -> str:
+    """A trial of some kind of work in one line."""
+    from leadline.workloads.judged import judged
+
     if row.state != "complete":
         return f"{row.state}: {row.error}"
     seconds = row.measured_ns / 1e9
     if seconds <= 0:
         return "nothing was measured"
-    phases = operation_phases(row)
-    if phases:
-        return ", ".join(
-            f"{name} {units.format_iops(phase['operations'] * 1e9 / max(phase['elapsed_ns'], 1))}"
-            for name, phase in phases.items()
-        )
-    copies = account_of(row)
-    if copies:
-        each = [copy["wall_ns"] / 1e9 for copy in copies]
-        mean, slowest = units.format_duration(sum(each) / len(each)), units.format_duration(max(each))
-        return f"run time {mean}" + (f", mean of {len(each)} copies, slowest {slowest}" if each[1:] else "")
+    figures = judged(kind).progress(row)
+    if figures is not None:
+        return figures
     count = row.read_bytes + row.write_bytes
     operations = row.read_operations + row.write_operations
     return f"{units.format_rate(count / seconds)}, {units.format_iops(operations / seconds)}"

@@ -177,7 +177,7 @@ def _start(
     from leadline.cli.measure.progress import make_display
     from leadline.observe.host import host
     from leadline.observe.mounts.mounts import inspect
-    from leadline.plan.model import check_space
+    from leadline.plan.space import check_space
     from leadline.run.model import RunRequest
     from leadline.run.session import new_run
     from leadline.store.replay_script import write_script

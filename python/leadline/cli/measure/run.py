@@ -195,7 +195,7 @@ def _start(
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
     from leadline.observe.host import host
-    from leadline.plan.model import check_space
+    from leadline.plan.space import check_space
     from leadline.run.model import RunRequest
     from leadline.run.session import new_run
 
@@ -246,7 +246,7 @@ def _resume(path: Path, stop: StopRequest, quiet: bool) -> Outcome:
 
 def make_options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:
     from leadline import units
-    from leadline.plan.model import reserve_bytes
+    from leadline.plan.space import reserve_bytes
     from leadline.run.model import RunOptions
 
     if flags["drop_caches"] and os.geteuid() != 0:

@@ -77,10 +77,11 @@ def load_plan(
     Looks at every target, writes nothing that stays. Raises SpecError or TargetError.
     """
     from leadline.observe.host.host import memory_bytes
-    from leadline.plan.model import make_plan
+    from leadline.plan.make import Host, make_plan
     from leadline.study.library import load_study
     from leadline.study.target import Target
     from leadline.study.targets import parse_targets
+    from leadline.workloads.application.job import Look
     from leadline.workloads.pipeline.job import Scout
 
     named = parse_targets(targets)
@@ -105,12 +106,16 @@ def load_plan(
         study,
         {name: chosen[name] for name in facts},
         facts,
-        memory_bytes(),
+        Host(
+            memory_bytes(),
+            unavailable=_unavailable_engines(),
+            lookups=(
+                Look(functools.cache(_look)),
+                Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
+            ),
+            absent=(*absent, *lost),
+        ),
         study.seed,
-        unavailable=_unavailable_engines(),
-        look=functools.cache(_look),
-        scout=Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
-        absent=(*absent, *lost),
     )
     return study, plan, facts
 
@@ -184,11 +189,13 @@ def _untraceable(executable: Path) -> tuple[tuple[Tracer, str], ...]:
 
 def _check_metrics(study: Study) -> None:
     """`compare.metrics` are names that only the analysis knows."""
-    from leadline.analysis.metrics import STAGE_TIME, known_metrics
     from leadline.errors import SpecError
+    from leadline.workloads.judged import known_metrics
+    from leadline.workloads.pipeline.figures import STAGE_TIME
 
     searched = (work.search.metric for work in study.works.values() if work.search)
-    stages = (f"{STAGE_TIME}{stage.stage}" for work in study.works.values() for stage in work.pipeline or ())
+    works = study.works.values()
+    stages = (f"{STAGE_TIME}{one.stage}" for work in works for one in work.said().get("pipeline", ()))
     known = (*known_metrics(), *dict.fromkeys(searched), *dict.fromkeys(stages))
     for name in study.compare.metrics:
         if name not in known:

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import CommandError, LeadlineError, UsageError
 
 if TYPE_CHECKING:
@@ -25,31 +26,13 @@ if TYPE_CHECKING:
     from leadline.tracing.sources.sources import Bounds, Choice
     from leadline.tracing.tables import TraceTables
 
-EXIT_OWN_FAILURE = 125  # as `env`, `timeout` and `nohup` have it
 SEGMENTS_DEFAULT = "256M"
 SPACE_MIN_BYTES = 32 << 20
 COPIES_MAX = 1024
 
 
-class Misused(click.UsageError):
-    """A wrong option is a failure of ours too, and must not look like an exit code of the command."""
-
-    exit_code = EXIT_OWN_FAILURE
-
-
-class TraceCommand(click.Command):
-    """Gives wrong options our own exit code."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """As click's, with our exit code."""
-        try:
-            return super().make_context(*arguments, **options)
-        except click.UsageError as error:
-            raise Misused(error.format_message(), error.ctx) from None
-
-
 @click.command(
-    cls=TraceCommand,
+    cls=WrappingCommand,
     short_help="Run a command and record what it reads and writes",
     context_settings={"allow_interspersed_args": False},
 )

@@ -30,9 +30,9 @@ def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_j
     nothing else changed in between.
     """
     from leadline import units
-    from leadline.analysis.metrics import known_metrics
     from leadline.store.reader import open_result
-    from leadline.verdict.two_results import compare_results
+    from leadline.verdict.compared.two_results import compare_results
+    from leadline.workloads.judged import known_metrics
 
     for metric in metrics:
         if metric not in known_metrics():

@@ -16,7 +16,7 @@ from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
-    from leadline.verdict.regression import Regression
+    from leadline.verdict.model import Regression
 
 _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "bold red", "missing": "red"}
 
@@ -50,9 +50,9 @@ def command(
     cell that NEW lacks. Undecided is said and does not fail unless --strict. INVALID cells make the code 3.
     """
     from leadline import units
-    from leadline.analysis.metrics import known_metrics
     from leadline.store.reader import open_result
-    from leadline.verdict.regression import check_regression
+    from leadline.verdict.compared.regression import check_regression
+    from leadline.workloads.judged import known_metrics
 
     for metric in metrics:
         if metric not in known_metrics():

@@ -23,12 +23,12 @@ def command(results: tuple[Path, ...], metrics: tuple[str, ...], margin: str, as
     file system alone.
     """
     from leadline import units
-    from leadline.analysis.metrics import known_metrics
     from leadline.cli.console import make_console
     from leadline.report.renderers.show_json import comparison_to_json
     from leadline.report.renderers.terminal import print_comparisons
     from leadline.store.reader import open_result
-    from leadline.verdict.hosts import compare_hosts, words
+    from leadline.verdict.compared.hosts import compare_hosts, words
+    from leadline.workloads.judged import known_metrics
 
     if len(results) < 2:
         raise UsageError("two results at least are needed", "Name one result of each host.")

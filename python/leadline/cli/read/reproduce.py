@@ -22,9 +22,15 @@ def command(document: Path, measured: Path | None, maps: tuple[str, ...], as_jso
     A row is measured by the cell that the table's `cells` names, such as `{system}.randwrite_{block_size}`.
     """
     from leadline.published.document import read_published
-    from leadline.published.printed_reproduced import reproduction_json, show_reproduction
+    from leadline.published.printed_reproduced import (
+        reproduction_json,
+        reproduction_lines,
+        reproduction_table,
+    )
     from leadline.published.reproduced import reproduce
     from leadline.published.store import read_document, read_source
+    from leadline.report.console import text
+    from leadline.report.sections.texts import show_texts
     from leadline.store.reader import open_result, require_study
     from leadline.verdict.findings import build_findings
 
@@ -52,7 +58,11 @@ def command(document: Path, measured: Path | None, maps: tuple[str, ...], as_jso
     if as_json:
         click.echo(json.dumps(reproduction_json(figures.title, origin, tables), indent=1))
     else:
-        show_reproduction(figures.title, origin, tables, make_console())
+        console = make_console()
+        for place, line in enumerate(reproduction_lines(figures.title, origin)):
+            console.print(text(line, "" if place else "bold"))
+        for table in tables:
+            show_texts(reproduction_table(table), console)
 
 
 def _pair(text: str, systems: tuple[object, ...]) -> tuple[str, str]:

@@ -16,12 +16,12 @@ from pathlib import Path
 from leadline.errors import LabError
 from leadline.lab import bridge, mounts, subvolume
 from leadline.lab.cluster import config, keys, logs, process
-from leadline.lab.cluster.command import CephCommand, ClusterState, parse_state
+from leadline.lab.cluster.command import CephCommand, LabClusterState, parse_state
 from leadline.lab.cluster.ports import choose_port
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.lab.gateways import gateways
 from leadline.lab.gateways import xrootd as gateway_xrootd
-from leadline.lab.journal import Journal
+from leadline.lab.journal import LabJournal
 from leadline.lab.spec import REPLICAS, LabSpec
 
 MON, MGR, MDS, FUSE = "mon.a", "mgr.x", "mds.a", "client.admin"
@@ -45,7 +45,7 @@ _MAKE_TARGET = (
 class Builder:
     """What every step needs. `say` is told what has been reached; `chance` draws ports."""
 
-    journal: Journal
+    journal: LabJournal
     say: Callable[[str], None]
     chance: random.Random
     clock: Clock = SYSTEM_CLOCK
@@ -224,13 +224,13 @@ def _make_library_pool(builder: Builder, name: str) -> None:
     builder.ceph.run("osd", "pool", "application", "enable", name, "leadline")
 
 
-def _is_clean(state: ClusterState) -> bool:
+def _is_clean(state: LabClusterState) -> bool:
     # Fewer groups than were made: the manager has not counted all pools yet.
     return state.clean and sum(state.pgs.values()) >= META_PGS + DATA_PGS + ERASURE_PGS + 2 * OBJECT_PGS
 
 
-def _wait(builder: Builder, what: str, daemon: str, reached: Callable[[ClusterState], bool]) -> None:
-    seen: list[ClusterState] = []
+def _wait(builder: Builder, what: str, daemon: str, reached: Callable[[LabClusterState], bool]) -> None:
+    seen: list[LabClusterState] = []
 
     def ask() -> bool:
         builder.journal.require_running()

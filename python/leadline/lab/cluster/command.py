@@ -35,7 +35,7 @@ class CephCommand:
 
 
 @dataclass(frozen=True)
-class ClusterState:
+class LabClusterState:
     """What `ceph status` says, for waiting and for `lab status`. `pgs` counts placement groups by state."""
 
     health: str
@@ -55,13 +55,13 @@ class ClusterState:
         return bool(self.pgs) and all(state.startswith("active+clean") for state in self.pgs)
 
 
-def parse_state(value: dict[str, Any]) -> ClusterState:
+def parse_state(value: dict[str, Any]) -> LabClusterState:
     """`ceph status --format=json` of Pacific and later; what a release leaves out reads as not there yet."""
     osdmap, pgmap = value.get("osdmap", {}), value.get("pgmap", {})
     osdmap = osdmap.get("osdmap", osdmap)  # Nautilus has it nested
     ranks = value.get("fsmap", {}).get("by_rank", [])
     checks = value.get("health", {}).get("checks", {})
-    return ClusterState(
+    return LabClusterState(
         health=value.get("health", {}).get("status", "unknown"),
         checks=tuple(
             f"{code}: {check.get('summary', {}).get('message', '')}" for code, check in checks.items()

@@ -23,7 +23,7 @@ _MDS_DEADLINE_S = 10.0
 
 
 @dataclass(frozen=True)
-class Place:
+class GatewayPlace:
     """Where one gateway of one lab runs.
 
     `tool` runs a short program with the lab's environment, `start` a process of the lab's that the gateway
@@ -88,9 +88,9 @@ class Gateway:
     programs: Mapping[str, str]
     plugins: Mapping[str, str]
     capabilities: Mapping[str, str]
-    prepare: Callable[[Place], Launch]
-    serves: Callable[[Place], bool] = lambda _: True
-    finish: Callable[[Place], None] = lambda _: None
+    prepare: Callable[[GatewayPlace], Launch]
+    serves: Callable[[GatewayPlace], bool] = lambda _: True
+    finish: Callable[[GatewayPlace], None] = lambda _: None
     helpers: tuple[str, ...] = ()
 
     def lacking(self) -> list[str]:

@@ -25,8 +25,8 @@ from leadline.lab.gateways import (
 from leadline.lab.gateways import (
     xrootd as gateway_xrootd,
 )
-from leadline.lab.gateways.gateway import Gateway, Place, answers, evict
-from leadline.lab.journal import Journal
+from leadline.lab.gateways.gateway import Gateway, GatewayPlace, answers, evict
+from leadline.lab.journal import LabJournal
 from leadline.lab.record import GatewayRecord
 
 KINDS: dict[str, Gateway] = {
@@ -44,7 +44,7 @@ _PORT_TAKEN = ("in use", "cannot bind", "unable to bind", "failed to bind")
 class Starter:
     """What starting needs. `interrupted` is set where the user has had enough: nothing waits any longer."""
 
-    journal: Journal
+    journal: LabJournal
     say: Callable[[str], None]
     chance: random.Random
     interrupted: threading.Event = field(default_factory=threading.Event)
@@ -58,10 +58,10 @@ class Starter:
         """Runs a short program to its end."""
         return process.run_tool(command, self.journal.variables, deadline_s=_TOOL_DEADLINE_S)
 
-    def place(self, name: str, port: int) -> Place:
+    def place(self, name: str, port: int) -> GatewayPlace:
         """Where a gateway runs."""
         record = self.journal.record
-        return Place(
+        return GatewayPlace(
             name, record.spec, record.paths, port, self.ceph, self.tool, self.journal.start, self.free_port
         )
 
@@ -84,7 +84,7 @@ def start_all(starter: Starter, names: Sequence[str]) -> None:
         pool.shutdown(cancel_futures=True)
 
 
-def enter(journal: Journal, found: GatewayRecord) -> None:
+def enter(journal: LabJournal, found: GatewayRecord) -> None:
     """Records a gateway in the place of what was recorded of it before."""
     others = tuple(item for item in journal.record.gateways if item.name != found.name)
     journal.update(gateways=(*others, found))
@@ -144,7 +144,9 @@ def restart(starter: Starter, name: str) -> None:
     enter(starter.journal, start(starter, gateway, before[0].port if before else 0))
 
 
-def _serves(starter: Starter, gateway: Gateway, place: Place, identity: process.ProcessIdentity) -> bool:
+def _serves(
+    starter: Starter, gateway: Gateway, place: GatewayPlace, identity: process.ProcessIdentity
+) -> bool:
     def settled() -> bool:
         if starter.interrupted.is_set() or not process.is_running(identity):
             return True

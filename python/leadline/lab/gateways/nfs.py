@@ -14,8 +14,8 @@ from leadline.lab.cluster.process import is_running
 from leadline.lab.cluster.wait import poll
 from leadline.lab.gateways.gateway import (
     Gateway,
+    GatewayPlace,
     Launch,
-    Place,
     find_plugin,
     find_program,
     has_session,
@@ -96,7 +96,7 @@ class _Version3:
     reason: str = ""
 
 
-def _prepare(place: Place) -> Launch:
+def _prepare(place: GatewayPlace) -> Launch:
     (place.directory / "recovery").mkdir(exist_ok=True)
     third = _version_3(place)
     text = _TEMPLATE.format(
@@ -121,7 +121,7 @@ def _prepare(place: Place) -> Launch:
     return Launch([*third.namespaces, *server], notes=notes, mount_port=third.port)
 
 
-def _version_3(place: Place) -> _Version3:
+def _version_3(place: GatewayPlace) -> _Version3:
     """Starts a port mapper that only this Ganesha sees, where this account may make namespaces."""
     if os.geteuid() != 0:
         return _Version3(reason="NFSv3 needs a port mapper in namespaces of its own, and they need root")
@@ -142,7 +142,7 @@ def _version_3(place: Place) -> _Version3:
     return _Version3(place.free_port(), namespaces)
 
 
-def _serves(place: Place) -> bool:
+def _serves(place: GatewayPlace) -> bool:
     """Its port answers even where it could not open the file system."""
     return has_session(place.ceph, place.name)
 

@@ -11,7 +11,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 from leadline.errors import LabError
-from leadline.lab.gateways.gateway import Gateway, Launch, Place, require_program, write_private
+from leadline.lab.gateways.gateway import Gateway, GatewayPlace, Launch, require_program, write_private
 
 BUCKET = "leadline"
 _USER = "leadline"
@@ -25,7 +25,7 @@ def credentials(directory: Path) -> Path:
     return directory / "credentials"
 
 
-def _prepare(place: Place) -> Launch:
+def _prepare(place: GatewayPlace) -> Launch:
     if not credentials(place.directory).exists():
         _make_user(place)
     frontend = f"beast endpoint={place.endpoint}"
@@ -36,7 +36,7 @@ def _prepare(place: Place) -> Launch:
     return Launch(command)
 
 
-def _make_user(place: Place) -> None:
+def _make_user(place: GatewayPlace) -> None:
     """Before the server starts, for both make the pools. RGW draws the keys: no command line shows them."""
     answer = place.tool(
         "radosgw-admin", "-c", str(place.paths.conf), "--id", place.name,
@@ -51,7 +51,7 @@ def _make_user(place: Place) -> None:
     write_private(credentials(place.directory), text)
 
 
-def _make_bucket(place: Place) -> None:
+def _make_bucket(place: GatewayPlace) -> None:
     """A PUT signed in the first of S3's two ways, which needs no more than a date."""
     lines = credentials(place.directory).read_text().splitlines()
     access, secret = (line.partition(" = ")[2] for line in lines[1:3])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 
-from leadline.lab.gateways.gateway import Gateway, Launch, Place, require_program, write_private
+from leadline.lab.gateways.gateway import Gateway, GatewayPlace, Launch, require_program, write_private
 
 SHARE = "ceph"
 _DIRECTORIES = ("private", "lock", "state", "cache", "pid", "rpc")
@@ -50,7 +50,7 @@ directory mask = 0755
 """
 
 
-def _prepare(place: Place) -> Launch:
+def _prepare(place: GatewayPlace) -> Launch:
     for name in _DIRECTORIES:
         (place.sockets / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     text = _TEMPLATE.format(

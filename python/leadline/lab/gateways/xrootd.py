@@ -6,7 +6,7 @@ import ipaddress
 import os
 import shutil
 
-from leadline.lab.gateways.gateway import Gateway, Launch, Place, require_program, write_private
+from leadline.lab.gateways.gateway import Gateway, GatewayPlace, Launch, require_program, write_private
 
 POOL = "striped"
 STRIPE_COUNT, STRIPE_UNIT_BYTES, OBJECT_BYTES = 1, 4 << 20, 4 << 20
@@ -25,7 +25,7 @@ xrootd.async {asynchronous}
 """
 
 
-def _prepare(place: Place) -> Launch:
+def _prepare(place: GatewayPlace) -> Launch:
     # What an earlier one left belongs to another account by the kernel's access(2), which it asks.
     shutil.rmtree(place.sockets, ignore_errors=True)
     place.sockets.mkdir(mode=0o700)

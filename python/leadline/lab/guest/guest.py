@@ -43,8 +43,8 @@ from leadline.lab.guest.machine import (
     command_line,
 )
 from leadline.lab.guest.mounts import GuestMount
-from leadline.lab.guest.session import Session, Told
-from leadline.lab.journal import Journal
+from leadline.lab.guest.session import GuestSession, Told
+from leadline.lab.journal import LabJournal
 from leadline.lab.lab import Lab
 from leadline.lab.record import GUEST, LabRecord, locked, read_record
 
@@ -178,7 +178,7 @@ class Machine:
             self._accelerator = accelerator
             console = Console(self._new_log())
             with Lines() as lines, self._started(lines):
-                session = Session(lines, console, self._host.output, self._host.stop)
+                session = GuestSession(lines, console, self._host.output, self._host.stop)
                 try:
                     if accelerator == "kvm" and not self._kernel_starts(session, console):
                         continue
@@ -195,7 +195,7 @@ class Machine:
         known_bad = note.is_file() and note.read_text() == process.boot_id()
         return ("tcg",) if known_bad or not os.access(_KVM, os.R_OK | os.W_OK) else ("kvm", "tcg")
 
-    def _kernel_starts(self, session: Session, console: Console) -> bool:
+    def _kernel_starts(self, session: GuestSession, console: Console) -> bool:
         """True once the kernel has spoken: a nested KVM may accept a guest and never run it."""
         try:
             session.wait(lambda: console.started, Deadline.of("start", _KVM_DEADLINE_S), stoppable=False)
@@ -232,10 +232,10 @@ class Machine:
                 journal = self._journal()
                 journal.update(processes=tuple(item for item in journal.record.processes if item != identity))
 
-    def _journal(self) -> Journal:
-        return Journal(read_record(self._lab.directory), self._lab.variables)
+    def _journal(self) -> LabJournal:
+        return LabJournal(read_record(self._lab.directory), self._lab.variables)
 
-    def _conduct(self, session: Session, began_s: float) -> GuestOutcome:
+    def _conduct(self, session: GuestSession, began_s: float) -> GuestOutcome:
         told, request, host = session.told, self._request, self._host
         started_s = time.monotonic()
         host.say(f"booting {'an emulated guest' if self._accelerator == 'tcg' else 'a guest with KVM'}")
@@ -254,13 +254,13 @@ class Machine:
         session.drain(Deadline.of("power off", _POWER_OFF_DEADLINE_S))
         return self._outcome(told, code, why, (began_s, started_s, booted_s, ready_s))
 
-    def _reach(self, session: Session, where: str, what: str, seconds: float) -> int:
+    def _reach(self, session: GuestSession, where: str, what: str, seconds: float) -> int:
         try:
             return session.wait(lambda: where in session.told.uptime_s, Deadline.of(what, seconds))
         except TimeoutError as error:
             raise session.failure(str(error)) from error
 
-    def _await_command(self, session: Session) -> tuple[int, str]:
+    def _await_command(self, session: GuestSession) -> tuple[int, str]:
         """The command's exit code, and why it is not its own: not started, a signal, too long."""
         told = session.told
 

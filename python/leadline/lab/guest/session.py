@@ -42,7 +42,7 @@ class Told:
         self.kernel = str(message.get("kernel", self.kernel))
 
 
-class Session:
+class GuestSession:
     """All lines of one guest, served in one thread.
 
     `output` is given the command's words, by stream. `stop` is the signal that asks to end, or 0.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.counters.catalogue import read_at, sampled
 from leadline.observe.ceph import parse
 from leadline.observe.ceph.client import (
     Cluster,
@@ -17,9 +18,9 @@ from leadline.observe.ceph.client import (
     ask_socket,
     connect,
 )
+from leadline.observe.host.addresses import host_interfaces
 from leadline.observe.host.wire import (
     WIRE,
-    host_interfaces,
     interface_counters,
     interface_totals,
     interface_towards,
@@ -38,17 +39,9 @@ _SAMPLE_DEADLINE_S = 0.5
 _MARK_DEADLINE_S = 1.5
 _OSDS_PER_SAMPLE = 16  # a large cluster is sampled in turns: a dump costs this host about 2 ms of CPU
 _OSD_THREADS = 8
-_OSD = {
-    "osd_read_bytes": "client_read",
-    "osd_written_bytes": "client_written",
-    "osd_subop_received_bytes": "subop_received",
-    "store_read_bytes": "store_read",
-    "store_written_bytes": "store_written",
-}
-CLIENT_CACHE = ("client_read_bytes", "client_cached_bytes", "client_written_bytes", "client_flushed_bytes")
-_OSD_TABLES = (parse.OSD_AVERAGES, parse.OSD_RATES, parse.OSD_GAUGES)
-_CLIENT_TABLES = (parse.CLIENT_AVERAGES, parse.CLIENT_RATES, parse.CLIENT_GAUGES)
-_MDS_TABLES = (parse.MDS_AVERAGES, parse.MDS_RATES, parse.MDS_GAUGES)
+_OSD = tuple(figure.name for figure in read_at("osds"))
+_MDS = tuple(figure.name for figure in read_at("mds"))
+_CLIENT = tuple(figure.name for figure in read_at("client"))
 
 
 @dataclass(frozen=True)
@@ -126,7 +119,7 @@ class ClusterReader:
             pass  # the manager may be away while monitors and OSDs answer
         for osd, answer in self._ask_osds(self._in_turn(), _SAMPLE_DEADLINE_S).items():
             if isinstance(answer, Dump):
-                rows.extend(_dump_rows("ceph", f"osd.{osd}", self._dumps.get(osd), answer, _OSD_TABLES))
+                rows.extend(_dump_rows("osd", ("ceph", f"osd.{osd}"), self._dumps.get(osd), answer))
                 self._dumps[osd] = answer
         return rows
 
@@ -141,10 +134,10 @@ class ClusterReader:
         found = (
             osd_counters(self._ask_osds(osds, _MARK_DEADLINE_S), parse.last_up_epoch(self._osd_dump or {}))
             if osds
-            else missing(tuple(_OSD), "no OSD is up")
+            else missing(_OSD, "no OSD is up")
         )
-        if request.target in self._erasure_coded and "osd_subop_received_bytes" in found.values:
-            found = _without_subops(found)
+        if request.target in self._erasure_coded:
+            found = _without_replicas(found)
         wire = interface_counters(self._towards_osds(), "no client daemon's own count can be read")
         return joined(found, wire, interface_totals(self._towards_osds()), Counters(state=state))
 
@@ -230,27 +223,32 @@ def osd_counters(answers: Mapping[int, Dump | str], last_up_epoch: int | None) -
     silent = {osd: answer for osd, answer in answers.items() if isinstance(answer, str)}
     if silent:
         osd, why = next(iter(silent.items()))
-        return missing(tuple(_OSD), f"{len(silent)} of {len(answers)} OSDs did not answer; osd.{osd}: {why}")
-    counted = {
-        osd: parse.osd_bytes(answer.counters) for osd, answer in answers.items() if isinstance(answer, Dump)
-    }
+        return missing(_OSD, f"{len(silent)} of {len(answers)} OSDs did not answer; osd.{osd}: {why}")
+    dumps = {osd: answer.counters for osd, answer in answers.items() if isinstance(answer, Dump)}
+    # OSDs and epoch belong to the source: a sum over others, or over restarted ones, is another counter.
+    which = f"{_ranges(sorted(dumps))}, last up in epoch {last_up_epoch}"
+    source = f"perf counters of {len(dumps)} OSDs ({which}), everybody's I/O"
+    return _sums("osds", {f"osd.{osd}": dump for osd, dump in dumps.items()}, source)
+
+
+def _sums(place: str, dumps: Mapping[str, Mapping[str, Any]], source: str) -> Counters:
+    """Sums over daemons of all that is read there; one that lacks a counter leaves its sum unknown."""
     values: dict[str, int | None] = {}
     reasons: dict[str, str] = {}
-    for name, field in _OSD.items():
-        values[name] = parse.sum_or_none(getattr(amounts, field) for amounts in counted.values())
-        lacking = [f"osd.{osd}" for osd, amounts in counted.items() if getattr(amounts, field) is None]
+    for figure in read_at(place):
+        parts = {daemon: parse.figure_in(dump, figure, place) for daemon, dump in dumps.items()}
+        known = [part for part in parts.values() if part is not None]
+        lacking = [daemon for daemon, part in parts.items() if part is None]
+        values[figure.name] = None if lacking else sum(known)
         if lacking:
-            reasons[name] = f"the release of {', '.join(lacking[:4])} lacks a counter that it needs"
-    # OSDs and epoch belong to the source: a sum over others, or over restarted ones, is another counter.
-    which = f"{_ranges(sorted(counted))}, last up in epoch {last_up_epoch}"
-    source = f"perf counters of {len(counted)} OSDs ({which}), everybody's I/O"
+            reasons[figure.name] = f"the release of {', '.join(lacking[:4])} lacks a counter that it needs"
     return Counters(values, {name: source for name, value in values.items() if value is not None}, reasons)
 
 
-def _without_subops(found: Counters) -> Counters:
-    name = "osd_subop_received_bytes"
-    why = "OSDs count no sub-operations of erasure-coded pools"
-    return Counters({**found.values, name: None}, found.sources, {**found.reasons, name: why})
+def _without_replicas(found: Counters) -> Counters:
+    """What OSDs do not count of an erasure-coded pool."""
+    why = {figure.name: figure.replicated_only for figure in read_at("osds") if figure.replicated_only}
+    return Counters({**found.values, **dict.fromkeys(why)}, found.sources, {**found.reasons, **why})
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -264,10 +262,11 @@ def _ranges(numbers: list[int]) -> str:
     return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in parts)
 
 
-def _dump_rows(source: str, subject: str, before: Dump | None, now: Dump, tables: Any) -> list[Row]:
+def _dump_rows(daemon: str, subject: tuple[str, str], before: Dump | None, now: Dump) -> list[Row]:
     elapsed_s = 0.0 if before is None else now.at_s - before.at_s
-    found = parse.perf_rows(None if before is None else before.counters, now.counters, elapsed_s, tables)
-    return [(source, subject, metric, value, unit) for metric, value, unit in found]
+    then = None if before is None else before.counters
+    found = parse.perf_rows(then, now.counters, elapsed_s, sampled(daemon))
+    return [(*subject, metric, value, unit) for metric, value, unit in found]
 
 
 def state_rows(state: ClusterState) -> list[Row]:
@@ -312,41 +311,34 @@ class ClientReader:
         except NotObservableError:
             return []
         before, self._before = self._before, now
-        rows = _dump_rows("client", self._subject, before, now, _CLIENT_TABLES)
-        if before is not None:
-            pairs = zip(
-                parse.messenger_bytes(before.counters), parse.messenger_bytes(now.counters), strict=True
-            )
-            for metric, (old, new) in zip(("wire_sent", "wire_received"), pairs, strict=True):
-                rate = parse.rate_between(old, new, now.at_s - before.at_s)
-                if rate is not None:
-                    rows.append(("client", self._subject, metric, rate, "B/s"))
-        return rows
+        return _dump_rows("client", ("client", self._subject), before, now)
 
     def counters(self, _request: Request, /) -> Counters:
-        """Bytes of the daemon's own messengers (data, metadata and heartbeats) and of its object cache."""
+        """What the daemon itself counts: its messengers (data, metadata and heartbeats), its object cache."""
         try:
             dump = ask_socket(self._path, "perf dump", _DEADLINE_S)
         except NotObservableError as error:
-            return missing((*WIRE, *CLIENT_CACHE), str(error))
-        daemon = f"of the client daemon, process {self._pid}"
-        wire = self._all_or_none(WIRE, parse.messenger_bytes(dump), f"messengers {daemon}")
-        cache = self._all_or_none(CLIENT_CACHE, parse.cache_bytes(dump), f"object cache {daemon}")
-        return Counters(
-            {**wire.values, **cache.values},
-            {**wire.sources, **cache.sources},
-            {**wire.reasons, **cache.reasons},
-        )
+            return missing(_CLIENT, str(error))
+        return client_counters(dump, f"of the client daemon, process {self._pid}")
 
-    @staticmethod
-    def _all_or_none(names: Sequence[str], amounts: Sequence[int | None], source: str) -> Counters:
-        if None in amounts:
-            return missing(names, f"this release does not count the bytes of the {source}")
-        return Counters(dict(zip(names, amounts, strict=True)), dict.fromkeys(names, source))
+
+def client_counters(dump: Mapping[str, Any], daemon: str) -> Counters:
+    """All figures of one part of the daemon, or none: they are held against each other."""
+    parts: dict[str, dict[str, int | None]] = {}
+    for figure in read_at("client"):
+        parts.setdefault(figure.client_part, {})[figure.name] = parse.figure_in(dump, figure, "client")
+    return joined(*(_all_or_none(amounts, f"{part} {daemon}") for part, amounts in parts.items()))
+
+
+def _all_or_none(amounts: Mapping[str, int | None], source: str) -> Counters:
+    names = tuple(amounts)
+    if None in amounts.values():
+        return missing(names, f"this release does not count the bytes of the {source}")
+    return Counters(amounts, dict.fromkeys(names, source))
 
 
 class MdsReader:
-    """The active MDS daemons of a cluster as a source; it has no part in marks."""
+    """The active MDS daemons of a cluster as a source."""
 
     name = "the metadata servers"
 
@@ -359,21 +351,31 @@ class MdsReader:
         """Rates, latencies and caches of each active MDS."""
         rows: list[Row] = []
         try:
-            cluster = self._connection.get()
-            if self._servers is None:
-                self._servers = MetadataServers(cluster)
-            ranks = active_mds(cluster.mon("status"))
-            for name in ranks:
-                now = Dump(time.monotonic(), self._servers.ask(name, "perf dump"))
-                rows.extend(_dump_rows("ceph", f"mds.{name}", self._before.get(name), now, _MDS_TABLES))
+            for name, now in self._ask():
+                rows.extend(_dump_rows("mds", ("ceph", f"mds.{name}"), self._before.get(name), now))
                 self._before[name] = now
         except NotObservableError:
             return rows
         return rows
 
     def counters(self, _request: Request, /) -> Counters:
-        """Nothing: MDS bytes are no part of a trial's origin of bytes."""
-        return Counters()
+        """Sums over the active MDS daemons of what a trial takes from them."""
+        if not _MDS:
+            return Counters()
+        try:
+            dumps = {f"mds.{name}": now.counters for name, now in self._ask()}
+        except NotObservableError as error:
+            return missing(_MDS, str(error))
+        if not dumps:
+            return missing(_MDS, "no metadata server is active")
+        return _sums("mds", dumps, f"perf counters of {', '.join(dumps)}, everybody's work")
+
+    def _ask(self) -> Iterator[tuple[str, Dump]]:
+        cluster = self._connection.get()
+        if self._servers is None:
+            self._servers = MetadataServers(cluster)
+        for name in active_mds(cluster.mon("status")):
+            yield name, Dump(time.monotonic(), self._servers.ask(name, "perf dump"))
 
 
 def active_mds(status: Mapping[str, Any]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from leadline.counters.catalogue import Names, SampledFigure, TrialFigure
 from leadline.observe.model import ClusterState
 
 # Flags that every cluster carries and that say nothing about its condition.
@@ -21,22 +22,41 @@ _SLOW_DAEMONS = frozenset({"MDS_SLOW_METADATA_IO", "MDS_SLOW_REQUEST"})
 _FIRST_NUMBER = re.compile(r"\d+")
 
 
-def number(dump: Mapping[str, Any], section: str, *names: str) -> int | float | None:
-    """The first of `names` that is a plain number in a section of a perf dump."""
+def field_at(dump: Mapping[str, Any], path: str) -> Any:
+    """What stands at SECTION.NAME of a perf dump, or at SECTION.NAME.PART; None where nothing does."""
+    section, _, rest = path.partition(".")
+    name, _, part = rest.partition(".")
     counters = dump.get(section)
-    if not isinstance(counters, Mapping):
-        return None
-    for name in names:
-        value = counters.get(name)
+    found = counters.get(name) if isinstance(counters, Mapping) else None
+    if not part:
+        return found
+    return found.get(part) if isinstance(found, Mapping) else None
+
+
+def number(dump: Mapping[str, Any], names: Names) -> int | float | None:
+    """The first of `names` that is a plain number; of SECTION-*.NAME the sum over such sections."""
+    for path in names:
+        value = _over_sections(dump, path) if "*" in path else field_at(dump, path)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
     return None
 
 
-def whole(dump: Mapping[str, Any], section: str, *names: str) -> int | None:
-    """As `number`, for counters that are whole."""
-    value = number(dump, section, *names)
-    return None if value is None else int(value)
+def _over_sections(dump: Mapping[str, Any], path: str) -> int | float | None:
+    begin, _, name = path.partition("*.")
+    sections = [section for section in dump if section.startswith(begin)]
+    return sum_or_none(number(dump, (f"{section}.{name}",)) for section in sections) if sections else None
+
+
+def figure_in(dump: Mapping[str, Any], figure: TrialFigure, place: str) -> int | None:
+    """A trial's figure in one daemon's perf dump; None: this release does not count it.
+
+    Ceph counts times in seconds.
+    """
+    total = sum_or_none(number(dump, names) for names in figure.places[place])
+    if total is None:
+        return None
+    return round(total * 1e9) if figure.unit == "ns" else int(total)
 
 
 @dataclass(frozen=True)
@@ -47,13 +67,10 @@ class Average:
     count: int
 
 
-def average(dump: Mapping[str, Any], section: str, *names: str) -> Average | None:
+def average(dump: Mapping[str, Any], names: Names) -> Average | None:
     """The first of `names` that is a long-running average (`avgcount`, `sum`)."""
-    counters = dump.get(section)
-    if not isinstance(counters, Mapping):
-        return None
-    for name in names:
-        value = counters.get(name)
+    for path in names:
+        value = field_at(dump, path)
         if isinstance(value, Mapping) and "avgcount" in value and "sum" in value:
             return Average(float(value["sum"]), int(value["avgcount"]))
     return None
@@ -73,179 +90,35 @@ def rate_between(before: float | None, after: float | None, elapsed_s: float) ->
     return (after - before) / elapsed_s
 
 
-# metric -> (section, names by age of release): later ones drop the prefix "bluestore_" and say "txc_"
-# of transactions.
-OSD_AVERAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "op_read_latency": ("osd", ("op_r_latency",)),
-    "op_read_process_latency": ("osd", ("op_r_process_latency",)),
-    "op_write_latency": ("osd", ("op_w_latency",)),
-    "op_write_process_latency": ("osd", ("op_w_process_latency",)),
-    "op_write_prepare_latency": ("osd", ("op_w_prepare_latency",)),
-    "op_before_queue_latency": ("osd", ("op_before_queue_op_lat",)),
-    "op_before_dequeue_latency": ("osd", ("op_before_dequeue_op_lat",)),
-    "subop_write_latency": ("osd", ("subop_w_latency",)),
-    "store_throttle_latency": ("bluestore", ("throttle_lat", "txc_throttle_lat")),
-    "store_submit_latency": ("bluestore", ("submit_lat", "txc_submit_lat")),
-    "store_commit_latency": ("bluestore", ("commit_lat", "txc_commit_lat")),
-    "store_read_latency": ("bluestore", ("read_lat",)),
-    "store_aio_wait_latency": ("bluestore", ("state_aio_wait_lat",)),
-    "store_kv_queued_latency": ("bluestore", ("state_kv_queued_lat",)),
-    "kv_flush_latency": ("bluestore", ("kv_flush_lat",)),
-    "kv_commit_latency": ("bluestore", ("kv_commit_lat",)),
-    "kv_sync_latency": ("bluestore", ("kv_sync_lat",)),
-}
-OSD_RATES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "client_read": ("osd", ("op_out_bytes",), "B/s"),
-    "client_written": ("osd", ("op_in_bytes",), "B/s"),
-    "subop_received": ("osd", ("subop_in_bytes",), "B/s"),
-    "operations_read": ("osd", ("op_r",), "1/s"),
-    "operations_written": ("osd", ("op_w",), "1/s"),
-    "subops": ("osd", ("subop",), "1/s"),
-    "recovery": ("osd", ("recovery_bytes",), "B/s"),
-    "deferred_writes": ("bluestore", ("deferred_write_ops", "issued_deferred_writes"), "1/s"),
-    "penalty_reads": ("bluestore", ("write_penalty_read_ops",), "1/s"),
-}
-OSD_GAUGES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "operations_in_progress": ("osd", ("op_wip",), "count"),
-    "store_throttle_held": ("throttle-bluestore_throttle_bytes", ("val",), "B"),
-    "client_throttle_held": ("throttle-osd_client_bytes", ("val",), "B"),
-}
-CLIENT_AVERAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "metadata_latency": ("client", ("lat",)),
-    "reply_latency": ("client", ("reply",)),
-    "read_latency": ("client", ("rdlat",)),
-    "write_latency": ("client", ("wrlat",)),
-    "fsync_latency": ("client", ("fsync",)),
-}
-CLIENT_RATES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "operations_read": ("objecter", ("op_r",), "1/s"),
-    "operations_written": ("objecter", ("op_w",), "1/s"),
-    "operations_resent": ("objecter", ("op_resend",), "1/s"),
-    "cache_hit": ("objectcacher-libcephfs", ("cache_bytes_hit",), "B/s"),
-    "cache_miss": ("objectcacher-libcephfs", ("cache_bytes_miss",), "B/s"),
-    "writes_blocked": ("objectcacher-libcephfs", ("write_bytes_blocked",), "B/s"),
-}
-CLIENT_GAUGES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "operations_active": ("objecter", ("op_active",), "count"),
-    "operations_laggy": ("objecter", ("op_laggy",), "count"),
-    "operations_in_flight": ("throttle-objecter_ops", ("val",), "count"),
-    "in_flight": ("throttle-objecter_bytes", ("val",), "B"),
-}
-MDS_AVERAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "reply_latency": ("mds", ("reply_latency",)),
-    "journal_latency": ("mds_log", ("jlat",)),
-    "create_latency": ("mds_server", ("req_create_latency",)),
-    "lookup_latency": ("mds_server", ("req_lookup_latency",)),
-    "getattr_latency": ("mds_server", ("req_getattr_latency",)),
-    "readdir_latency": ("mds_server", ("req_readdir_latency",)),
-    "unlink_latency": ("mds_server", ("req_unlink_latency",)),
-}
-MDS_RATES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "requests": ("mds", ("request",), "1/s"),
-    "client_requests": ("mds_server", ("handle_client_request",), "1/s"),
-    "cap_releases": ("mds", ("handle_client_cap_release",), "1/s"),
-    "journal_events": ("mds_log", ("evadd",), "1/s"),
-}
-MDS_GAUGES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "inodes": ("mds", ("inodes",), "count"),
-    "caps": ("mds", ("caps",), "count"),
-    "inodes_with_caps": ("mds", ("inodes_with_caps",), "count"),
-}
-
-
 def perf_rows(
     before: Mapping[str, Any] | None,
     after: Mapping[str, Any],
     elapsed_s: float,
-    tables: tuple[
-        Mapping[str, tuple[str, tuple[str, ...]]],
-        Mapping[str, tuple[str, tuple[str, ...], str]],
-        Mapping[str, tuple[str, tuple[str, ...], str]],
-    ],
+    figures: Iterable[SampledFigure],
 ) -> list[tuple[str, float, str]]:
     """(metric, value, unit) between two perf dumps of one daemon; what cannot be told has no row."""
-    averages, rates, gauges = tables
     rows: list[tuple[str, float, str]] = []
-    for metric, (section, names, unit) in gauges.items():
-        value = number(after, section, *names)
+    for figure in figures:
+        value: float | None = None
+        if figure.kind == "gauge":
+            value = number(after, figure.names)
+        elif before is not None and figure.kind == "rate":
+            value = rate_between(number(before, figure.names), number(after, figure.names), elapsed_s)
+        elif before is not None:
+            value = mean_between_ms(average(before, figure.names), average(after, figure.names))
         if value is not None:
-            rows.append((metric, float(value), unit))
-    if before is None:
-        return rows
-    for metric, (section, names, unit) in rates.items():
-        rate = rate_between(number(before, section, *names), number(after, section, *names), elapsed_s)
-        if rate is not None:
-            rows.append((metric, rate, unit))
-    for metric, (section, names) in averages.items():
-        mean = mean_between_ms(average(before, section, *names), average(after, section, *names))
-        if mean is not None:
-            rows.append((metric, mean, "ms"))
+            rows.append((figure.metric, float(value), figure.unit))
     return rows
 
 
-@dataclass(frozen=True)
-class OsdBytes:
-    """Bytes since the daemon started, for one OSD. None: this release does not count them.
-
-    `store_written` is BlueStore's data and padding, and what BlueFS wrote for RocksDB (log and tables).
-    `store_read` is what reads did not find in BlueStore's cache.
-    """
-
-    client_read: int | None
-    client_written: int | None
-    subop_received: int | None
-    store_read: int | None
-    store_written: int | None
-
-
-def osd_bytes(dump: Mapping[str, Any]) -> OsdBytes:
-    """Byte counters of an OSD's perf dump."""
-    written = (
-        _blue(dump, "write_big_bytes"),
-        _blue(dump, "write_small_bytes"),
-        whole(dump, "bluestore", "write_pad_bytes", "bluestore_write_pad_bytes"),
-        whole(dump, "bluefs", "logged_bytes"),
-        whole(dump, "bluefs", "bytes_written_wal"),
-        whole(dump, "bluefs", "bytes_written_sst"),
-    )
-    return OsdBytes(
-        client_read=whole(dump, "osd", "op_out_bytes"),
-        client_written=whole(dump, "osd", "op_in_bytes"),
-        subop_received=whole(dump, "osd", "subop_in_bytes"),
-        store_read=_blue(dump, "buffer_miss_bytes"),
-        store_written=sum_or_none(written),
-    )
-
-
-def _blue(dump: Mapping[str, Any], name: str) -> int | None:
-    return whole(dump, "bluestore", f"bluestore_{name}", name)
-
-
-def sum_or_none(values: Iterable[int | None]) -> int | None:
+def sum_or_none(values: Iterable[int | float | None]) -> int | float | None:
     """A sum of which no part is missing."""
-    total = 0
+    total: int | float = 0
     for value in values:
         if value is None:
             return None
         total += value
     return total
-
-
-def messenger_bytes(dump: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """(sent, received) by all of a daemon's messenger threads."""
-    workers = [name for name in dump if name.startswith("AsyncMessenger::Worker-")]
-    if not workers:
-        return None, None
-    sent = sum_or_none(whole(dump, name, "msgr_send_bytes") for name in workers)
-    received = sum_or_none(whole(dump, name, "msgr_recv_bytes") for name in workers)
-    return sent, received
-
-
-def cache_bytes(dump: Mapping[str, Any]) -> tuple[int | None, int | None, int | None, int | None]:
-    """(asked for, of it found, taken in, sent on) by the cache of a client daemon (ceph-fuse, libcephfs)."""
-    name = "objectcacher-libcephfs"
-    hit, miss = whole(dump, name, "cache_bytes_hit"), whole(dump, name, "cache_bytes_miss")
-    return sum_or_none((hit, miss)), hit, whole(dump, name, "data_written"), whole(dump, name, "data_flushed")
 
 
 def osd_perf(answer: Mapping[str, Any]) -> dict[int, tuple[float, float]]:

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.counters.catalogue import read_at
 from leadline.observe.ceph.parse import rate_between
 from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.host.reader import TICK_NS
-from leadline.observe.reading import Counters, Request, Row, missing
+from leadline.observe.reading import Counters, Request, Row, missing, sum_of
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
 
-_PROCESS = ("process_read_bytes", "process_written_bytes")
+_PROCESS = {figure.name: figure.places["worker"] for figure in read_at("worker")}
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _IDLE_SHARE = 0.001  # a daemon has dozens of threads that sleep: the total still counts them
 
@@ -59,17 +60,14 @@ class ProcessReader:
 
     def _worker_counters(self, pid: int | None) -> Counters:
         if pid is None:
-            return missing(_PROCESS, "no worker process was named")
+            return missing(tuple(_PROCESS), "no worker process was named")
         try:
             amounts = parse_io((self._proc / str(pid) / "io").read_text())
         except FileNotFoundError:
-            return missing(_PROCESS, f"process {pid} has ended")
+            return missing(tuple(_PROCESS), f"process {pid} has ended")
         except OSError as error:
-            return missing(_PROCESS, f"/proc/{pid}/io: {os.strerror(error.errno or 0)}")
-        values = {
-            "process_read_bytes": amounts.get("read_bytes"),
-            "process_written_bytes": amounts.get("write_bytes"),
-        }
+            return missing(tuple(_PROCESS), f"/proc/{pid}/io: {os.strerror(error.errno or 0)}")
+        values = {name: sum_of(amounts, lines) for name, lines in _PROCESS.items()}
         return Counters(values, dict.fromkeys(_PROCESS, f"/proc/{pid}/io"))
 
     def _client_counters(self, target: str) -> Counters:

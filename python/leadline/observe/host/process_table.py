@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.counters.catalogue import read_at
 from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.host.reader import TICK_NS
 from leadline.observe.mounts.locations import printable
-from leadline.observe.reading import Counters, Request, Row
+from leadline.observe.reading import Counters, Request, Row, missing, sum_of
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
 
 EXPLAINED = "explained_cpu_ns"
-OWN = ("own_read_bytes", "own_written_bytes")
+_OWN = {figure.name: figure.places["run"] for figure in read_at("run")}
 BUSIEST = "busiest_other"
 # On a cluster whose daemons run on this host, what they use is the target's own work.
 _CEPH_DAEMONS = frozenset({"ceph-osd", "ceph-mon", "ceph-mgr", "ceph-mds", "ceph-fuse"})
@@ -29,14 +30,14 @@ _KINDS = {"ceph-fuse", "ceph-kernel", "libcephfs", "rados", "radosstriper"}
 
 
 @dataclass(frozen=True)
-class Table:
+class ProcessSnapshot:
     """All processes at one moment; `own` are the run's first process and all below it."""
 
     stats: Mapping[int, TaskStat]
     own: frozenset[int]
 
 
-def read_table(root: int, proc: Path = Path("/proc")) -> Table:
+def read_table(root: int, proc: Path = Path("/proc")) -> ProcessSnapshot:
     """Every process that can be read."""
     stats = {pid: stat for pid, stat in _stats(proc) if stat is not None}
     children: dict[int, list[int]] = {}
@@ -49,7 +50,7 @@ def read_table(root: int, proc: Path = Path("/proc")) -> Table:
         if pid in stats and pid not in own:
             own.add(pid)
             waiting += children.get(pid, [])
-    return Table(stats, frozenset(own))
+    return ProcessSnapshot(stats, frozenset(own))
 
 
 def _stats(proc: Path) -> Iterator[tuple[int, TaskStat | None]]:
@@ -73,7 +74,7 @@ class CpuAccount:
         self._own_ticks = 0
         self._ticks = 0
 
-    def add(self, table: Table, daemons: frozenset[str]) -> int:
+    def add(self, table: ProcessSnapshot, daemons: frozenset[str]) -> int:
         """Ticks explained so far, with this look at the processes."""
         own = sum(table.stats[pid].cpu_ticks + table.stats[pid].children_ticks for pid in table.own)
         # A child that is reaped hands its time on to its parent, so that the sum only grows.
@@ -90,7 +91,7 @@ class CpuAccount:
         self._seen = seen
         return self._ticks
 
-    def busiest(self, table: Table, daemons: frozenset[str]) -> str:
+    def busiest(self, table: ProcessSnapshot, daemons: frozenset[str]) -> str:
         """The process of somebody else that used most since the last look; "" where none did."""
         others = {
             pid: (stat.started_ticks, stat.cpu_ticks + stat.children_ticks)
@@ -135,7 +136,7 @@ class ProcessTable:
             {**cpu.values, **own.values}, {**cpu.sources, **own.sources}, {**cpu.reasons, **own.reasons}
         )
 
-    def _cpu(self, facts: TargetFacts, table: Table) -> Counters:
+    def _cpu(self, facts: TargetFacts, table: ProcessSnapshot) -> Counters:
         clustered = facts.access in _KINDS
         daemons = _CEPH_DAEMONS if clustered else frozenset()
         account = self._accounts[clustered]
@@ -149,7 +150,7 @@ class ProcessTable:
             {EXPLAINED: ticks * TICK_NS}, {EXPLAINED: words, **({BUSIEST: busiest} if busiest else {})}
         )
 
-    def _why_unknown(self, facts: TargetFacts, table: Table) -> str:
+    def _why_unknown(self, facts: TargetFacts, table: ProcessSnapshot) -> str:
         if not table.own:
             return "the run's own processes are not to be seen in /proc"
         if not any(stat.is_kernel for stat in table.stats.values()):
@@ -162,17 +163,15 @@ class ProcessTable:
             return "the target's server runs on this host, and its processes are not known"
         return ""
 
-    def _own(self, table: Table) -> Counters:
-        totals = [0, 0]
+    def _own(self, table: ProcessSnapshot) -> Counters:
+        totals = dict.fromkeys(_OWN, 0)
         for pid in table.own:
             try:
                 amounts = parse_io((self._proc / str(pid) / "io").read_text())
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended meanwhile; its parent's figure has its bytes
             except OSError as error:
-                why = f"/proc/{pid}/io: {os.strerror(error.errno or 0)}"
-                return Counters(dict.fromkeys(OWN), {}, dict.fromkeys(OWN, why))
-            totals[0] += amounts.get("read_bytes", 0)
-            totals[1] += amounts.get("write_bytes", 0)
-        source = "/proc/PID/io of all processes of this run"
-        return Counters(dict(zip(OWN, totals, strict=True)), dict.fromkeys(OWN, source))
+                return missing(tuple(_OWN), f"/proc/{pid}/io: {os.strerror(error.errno or 0)}")
+            for name, lines in _OWN.items():
+                totals[name] += sum_of(amounts, lines) or 0
+        return Counters(totals, dict.fromkeys(_OWN, "/proc/PID/io of all processes of this run"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.counters.catalogue import read_at
 from leadline.observe.ceph.parse import rate_between
 from leadline.observe.host.host import GroupPath, group_path, parse_flat, parse_meminfo
 from leadline.observe.host.proc_parse import (
@@ -20,7 +21,7 @@ from leadline.observe.host.proc_parse import (
     parse_stat,
 )
 from leadline.observe.mounts.limits import device_limits
-from leadline.observe.reading import Counters, Request, Row
+from leadline.observe.reading import Counters, Request, Row, joined, missing, sum_of
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
@@ -81,40 +82,55 @@ class HostReader:
 
     def counters(self, request: Request) -> Counters:
         """CPU time, throttling, and the target's own block device."""
+        facts = self._targets[request.target]
+        return joined(
+            self._cpu(),
+            self._memory(),
+            self._throttling(),
+            self._device(facts),
+            device_limits(facts.device, self._proc),
+        )
+
+    def _cpu(self) -> Counters:
         cpu = parse_stat(_text(self._proc / "stat"))["cpu"]
-        throttled = _throttled(self._group)
-        values: dict[str, int | None] = {
+        values = {
             "cpu_total_ns": cpu.total * TICK_NS,
             "cpu_busy_ns": cpu.busy * TICK_NS,
             "cpu_steal_ns": cpu.steal * TICK_NS,
             "interrupt_cpu_ns": cpu.interrupts * TICK_NS,
-            "cgroup_throttled": throttled,
-            "device_read_bytes": None,
-            "device_written_bytes": None,
         }
-        reasons: dict[str, str] = {}
-        sources = {name: "/proc/stat, all CPUs" for name in values if name.startswith("cpu_")}
-        sources["interrupt_cpu_ns"] = "/proc/stat, all CPUs"
+        return Counters(values, dict.fromkeys(values, "/proc/stat, all CPUs"))
+
+    def _memory(self) -> Counters:
         memory = parse_meminfo(_text(self._proc / "meminfo"))
-        if "Dirty" in memory and "Writeback" in memory:
-            values["dirty_at_start_bytes"] = memory["Dirty"] + memory["Writeback"]
-            sources["dirty_at_start_bytes"] = "/proc/meminfo, Dirty and Writeback"
-        if throttled is None:
-            reasons["cgroup_throttled"] = "no control group of this process counts throttling"
-        else:
-            sources["cgroup_throttled"] = "cpu.stat of this process's control group"
-        facts = self._targets[request.target]
-        disk = parse_diskstats(_text(self._proc / "diskstats")).get(facts.device or "")
-        for name in ("device_read_bytes", "device_written_bytes"):
-            if disk is None:
-                reasons[name] = _why_no_device(facts)
-                continue
-            values[name] = disk.read_bytes if "read" in name else disk.written_bytes
-            sources[name] = f"block device {facts.device}, everybody's I/O"
-        limits = device_limits(facts.device, self._proc)
-        return Counters(
-            {**values, **limits.values}, {**sources, **limits.sources}, {**reasons, **limits.reasons}
+        found = Counters()
+        for figure in read_at("memory"):
+            lines, value = figure.places["memory"], sum_of(memory, figure.places["memory"])
+            if value is not None:
+                source = f"/proc/meminfo, {' and '.join(names[0] for names in lines)}"
+                found = joined(found, Counters({figure.name: value}, {figure.name: source}))
+        return found
+
+    def _throttling(self) -> Counters:
+        figures = {figure.name: figure.places["group"] for figure in read_at("group")}
+        values = {name: _of_group(self._group, lines) for name, lines in figures.items()}
+        source, why = (
+            "cpu.stat of this process's control group",
+            "no control group of this process counts throttling",
         )
+        return Counters(
+            values,
+            {name: source for name, value in values.items() if value is not None},
+            {name: why for name, value in values.items() if value is None},
+        )
+
+    def _device(self, facts: TargetFacts) -> Counters:
+        disk = parse_diskstats(_text(self._proc / "diskstats")).get(facts.device or "")
+        figures = {figure.name: figure.places["device"] for figure in read_at("device")}
+        if disk is None:
+            return missing(tuple(figures), _why_no_device(facts))
+        values = {name: sum_of(vars(disk), fields) for name, fields in figures.items()}
+        return Counters(values, dict.fromkeys(values, f"block device {facts.device}, everybody's I/O"))
 
     def _read(self, now_ns: int) -> HostReading:
         return HostReading(
@@ -127,7 +143,7 @@ class HostReader:
             },
             disks=parse_diskstats(_text(self._proc / "diskstats")),
             interfaces=parse_net_dev(_text(self._proc / "net" / "dev")),
-            throttled=_throttled(self._group),
+            throttled=_of_group(self._group, (("nr_throttled",),)),
         )
 
 
@@ -139,9 +155,10 @@ def _why_no_device(facts: TargetFacts) -> str:
     return f"/proc/diskstats has no {facts.device}"
 
 
-def _throttled(group: GroupPath | None) -> int | None:
+def _of_group(group: GroupPath | None, lines: Sequence[Sequence[str]]) -> int | None:
+    """Lines of the nearest control group's cpu.stat that has them."""
     for directory in group.directories if group else ():
-        found = parse_flat(_text(directory / "cpu.stat")).get("nr_throttled")
+        found = sum_of(parse_flat(_text(directory / "cpu.stat")), lines)
         if found is not None:
             return found
     return None

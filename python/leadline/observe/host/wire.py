@@ -48,16 +48,6 @@ def interface_towards(address: str, interfaces: Callable[[], dict[str, list[str]
     return next((name for name, addresses in interfaces().items() if own in addresses), None)
 
 
-def host_interfaces() -> dict[str, list[str]]:
-    """Addresses by interface."""
-    import psutil
-
-    found = {}
-    for name, addresses in psutil.net_if_addrs().items():
-        found[name] = [str(entry.address).partition("%")[0] for entry in addresses]
-    return found
-
-
 def interface_totals(names: Sequence[str], proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Counters:
     """Everybody's bytes on the interfaces towards the servers, and what these carry at most."""
     limit = wire_limit(names, proc, sys)

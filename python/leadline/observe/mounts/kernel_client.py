@@ -10,12 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.counters.catalogue import read_at
 from leadline.observe.ceph.parse import rate_between
 from leadline.observe.reading import Counters, Request, Row, missing
 
 DEBUG = Path("/sys/kernel/debug/ceph")
-FLUSHED = "client_flushed_bytes"
-_CACHE = ("client_read_bytes", "client_cached_bytes", "client_written_bytes")
+_FIGURES = {figure.name: figure.places["kernel"][0][0] for figure in read_at("kernel")}
+# What ceph-fuse counts, and this client does not: of the wire the network interfaces tell.
+_LACKING = {
+    figure.name: "the kernel's CephFS client does not count what its page cache is asked for"
+    if figure.client_part == "object cache"
+    else "the kernel's CephFS client does not count it"
+    for figure in read_at("client")
+    if figure.client_part != "messengers" and figure.name not in _FIGURES
+}
 _TOTAL, _SIZE, _LATENCY = "total", "total_sz(bytes)", "avg_lat(us)"
 _LATENCIES = {"read": "read_latency", "write": "write_latency", "metadata": "metadata_latency"}
 # metric of the series -> item and column of the kernel's tables, and unit
@@ -37,7 +45,7 @@ _GAUGES = {
 }
 _ROUNDING_SHARE_MAX = 0.05
 
-Table = Mapping[tuple[str, str], int]
+KernelMetrics = Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class KernelDump:
     """What one client said at one moment (monotonic). None in flight: not to be read."""
 
     at_s: float
-    metrics: Table
+    metrics: KernelMetrics
     data_in_flight: int | None
     metadata_in_flight: int | None
 
@@ -119,7 +127,7 @@ def dump_rows(before: KernelDump | None, now: KernelDump) -> list[tuple[str, flo
     return rows
 
 
-def mean_between_ms(before: Table, now: Table, item: str) -> float | None:
+def mean_between_ms(before: KernelMetrics, now: KernelMetrics, item: str) -> float | None:
     """Mean latency of what ended between two dumps, from means over all the client's life.
 
     The kernel cuts its means to whole microseconds. After many operations that hides a few new ones: where
@@ -158,15 +166,22 @@ class KernelClientReader:
 
     def counters(self, _request: Request, /) -> Counters:
         """Bytes that the client sent on to OSDs; of its page cache the kernel counts none."""
-        cache = missing(_CACHE, "the kernel's CephFS client does not count what its page cache is asked for")
         try:
-            flushed = read_dump(self._directory).metrics.get(("write", _SIZE))
+            metrics = read_dump(self._directory).metrics
         except OSError as error:
             why = f"{self._directory} cannot be read: {error.strerror}"
-            return missing((*_CACHE, FLUSHED), why)
+            return missing((*_LACKING, *_FIGURES), why)
+        found = {name: metrics.get(_item_and_column(place)) for name, place in _FIGURES.items()}
         source = f"the kernel's CephFS client {self._identity}"
+        silent = {name: "this kernel does not count bytes" for name, value in found.items() if value is None}
         return Counters(
-            {**cache.values, FLUSHED: flushed},
-            {} if flushed is None else {FLUSHED: source},
-            {**cache.reasons, **({FLUSHED: "this kernel does not count bytes"} if flushed is None else {})},
+            {**dict.fromkeys(_LACKING), **found},
+            {name: source for name, value in found.items() if value is not None},
+            {**_LACKING, **silent},
         )
+
+
+def _item_and_column(place: str) -> tuple[str, str]:
+    """`opened files total`: the column is the last word, an item may have several."""
+    item, _, column = place.rpartition(" ")
+    return item, column

@@ -9,7 +9,7 @@ from typing import Any
 
 from leadline.report import format as fmt
 from leadline.report.charts.parts import Chart, flagged, if_invalid, name_axis, panel
-from leadline.verdict.chain_words import percent
+from leadline.units import whole_percent
 from leadline.verdict.model import Cell, Chain, Findings
 
 _DARKNESS = {
@@ -79,7 +79,7 @@ def _rows(cell: Cell, chain: Chain) -> list[dict[str, Any]]:
             }
         ]
     tip = f"{target}{f' {word}' if word else ''}: " + ", ".join(
-        f"{item.words} {percent(item.share)}" for item in chain.places
+        f"{item.words} {whole_percent(item.share)}" for item in chain.places
     )
     rows: list[dict[str, Any]] = []
     begin = 0.0
@@ -91,7 +91,7 @@ def _rows(cell: Cell, chain: Chain) -> list[dict[str, Any]]:
                 "begin": begin,
                 "end": end,
                 "dark": darkness(item.name),
-                "label": percent(item.share) if end - begin >= _LABEL_SHARE_MIN else "",
+                "label": whole_percent(item.share) if end - begin >= _LABEL_SHARE_MIN else "",
                 "tip": tip,
                 "known": True,
             }

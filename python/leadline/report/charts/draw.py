@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from leadline.report import format as fmt
 from leadline.report import tables
 from leadline.report.charts import bars as chart_bars
 from leadline.report.charts import chain as chart_chain
 from leadline.report.charts import lines as chart_lines
-from leadline.report.charts.application import run_time_charts, share_charts
+from leadline.report.charts.growth import growth_charts
+from leadline.report.charts.moved import count_charts, heat_charts, life_charts, rate_charts, time_charts
 from leadline.report.charts.parts import Chart, target_names
+from leadline.report.charts.shares import share_charts
 from leadline.report.charts.stages import stage_charts
 from leadline.report.operations import by_operation
-from leadline.verdict.model import Findings
+from leadline.verdict.model import Cell, Findings
+from leadline.verdict.sections import charts as verdict_charts
+from leadline.verdict.sections.charts import (
+    CellCurves,
+    CountBars,
+    GrowthLines,
+    HeatMap,
+    LifeBars,
+    RateLines,
+    ShareBars,
+    StageBars,
+    TimeBars,
+)
+from leadline.verdict.sections.section import Panels
 
 
 @dataclass(frozen=True)
-class Panels:
+class DrawnPanels:
+    """The charts of a part of a section, row by row."""
+
+    part: Panels
+    rows: tuple[tuple[Chart, ...], ...]
+
+    @property
+    def every(self) -> tuple[Chart, ...]:
+        """All of them."""
+        return tuple(chart for row in self.rows for chart in row)
+
+
+@dataclass(frozen=True)
+class Drawn:
     """All charts of a page, a tuple for each of its sections."""
 
     rates: tuple[Chart, ...]
@@ -25,20 +55,68 @@ class Panels:
     series: tuple[Chart, ...]
     origins: tuple[Chart, ...]
     chains: tuple[Chart, ...] = ()
-    copies: tuple[Chart, ...] = ()
-    shares: tuple[Chart, ...] = ()
-    stages: tuple[Chart, ...] = ()
+    sections: tuple[DrawnPanels, ...] = ()
 
     @property
     def every(self) -> tuple[Chart, ...]:
         """All of them."""
-        figures = (*self.rates, *self.copies, *self.shares, *self.stages, *self.latencies, *self.series)
+        drawn = (chart for panels in self.sections for chart in panels.every)
+        figures = (*self.rates, *drawn, *self.latencies, *self.series)
         return (*figures, *self.origins, *self.chains)
 
+    @property
+    def still(self) -> tuple[Chart, ...]:
+        """Those that a page without scripts has, too."""
+        drawn = (chart for panels in self.sections if panels.part.still for chart in panels.every)
+        return (*self.rates, *drawn)
 
-def draw(findings: Findings) -> Panels:
+    def of(self, part: Panels) -> DrawnPanels:
+        """The charts of a part of a section."""
+        return next(drawn for drawn in self.sections if drawn.part is part)
+
+
+def section_charts(findings: Findings, names: list[str]) -> tuple[DrawnPanels, ...]:
+    """The charts of all sections."""
+    cells = {cell.id: cell for cell in findings.cells}
+    parts = (part for section in findings.sections for part in section.parts if isinstance(part, Panels))
+    return tuple(
+        DrawnPanels(
+            part,
+            tuple(
+                tuple(drawn for chart in row for drawn in _chart(chart, cells, names)) for row in part.rows
+            ),
+        )
+        for part in parts
+    )
+
+
+def _chart(chart: verdict_charts.Chart, cells: Mapping[str, Cell], names: list[str]) -> tuple[Chart, ...]:
+    if isinstance(chart, GrowthLines):
+        return growth_charts(chart, names)
+    if isinstance(chart, StageBars):
+        return stage_charts(chart, names)
+    if isinstance(chart, CellCurves):
+        cell = cells[chart.cell]
+        return tuple(chart_lines.latency(chart.place, cell.work, (cell,), [fmt.printable(cell.target)]))
+    draw_one: Callable[[Any], tuple[Chart, ...]] = _OF_KIND[type(chart)]
+    return draw_one(chart)
+
+
+_OF_KIND: dict[type, Callable[[Any], tuple[Chart, ...]]] = {
+    ShareBars: share_charts,
+    RateLines: rate_charts,
+    HeatMap: heat_charts,
+    LifeBars: life_charts,
+    TimeBars: time_charts,
+    CountBars: count_charts,
+}
+
+
+def draw(findings: Findings) -> Drawn:
     """Every chart that `findings` has numbers for."""
     names = target_names(findings)
+    if not findings.frame.cells:
+        return Drawn((), (), (), (), sections=section_charts(findings, names))
     works = tables.by_work(findings)
     si = findings.published_units
     points = chart_lines.points_per_line(sum(len(cell.lines) for cell in findings.cells))
@@ -46,7 +124,7 @@ def draw(findings: Findings) -> Panels:
     rates = [
         chart_bars.rate(place, work, cells, names, si)
         for place, (work, cells) in enumerate(each.items())
-        if not any("command" in cell.job for cell in cells)  # they have charts of their own
+        if not any(cell.shown.own_charts for cell in cells)  # they have charts of their own
     ]
     latencies = [
         chart
@@ -66,15 +144,13 @@ def draw(findings: Findings) -> Panels:
         for place, (work, cells) in enumerate(works.items())
         for direction in ("read", "write")
     ]
-    return Panels(
+    return Drawn(
         _drawn(rates),
         tuple(latencies),
         tuple(series),
         _drawn(origins),
         _drawn(chains),
-        run_time_charts(findings.application, names),
-        share_charts(findings.application),
-        stage_charts(findings.application, names),
+        section_charts(findings, names),
     )
 
 

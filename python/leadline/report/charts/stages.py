@@ -7,15 +7,15 @@ from typing import Any
 
 from leadline.report import format as fmt
 from leadline.report.charts.parts import Chart, colour, flagged, if_invalid, linear_ticks, panel
-from leadline.verdict.model import ApplicationView, StageSpan
+from leadline.verdict.sections.charts import StageBars, StageSpan
 
 _BAR, _GAP = 14, 8  # CSS pixels
 _TEXT_ROOM = 1.25  # the time axis goes on past the last bar, so that its number has room
 
 
-def stage_charts(view: ApplicationView | None, names: list[str]) -> tuple[Chart, ...]:
+def stage_charts(shown: StageBars, names: list[str]) -> tuple[Chart, ...]:
     """A panel for each target: a line for each stage, a bar for each client's."""
-    spans = view.stages if view else ()
+    spans = shown.spans
     last_s = max((span.end_s for span in spans), default=0.0)
     if last_s <= 0:
         return ()
@@ -29,7 +29,13 @@ def stage_charts(view: ApplicationView | None, names: list[str]) -> tuple[Chart,
         height = len(stages) * (_BAR * clients + _GAP)
         layers = _layers(stages, names, last_s / scale.divisor)
         charts.append(
-            Chart(f"stages-{place}", fmt.printable(series), scale.label, words, panel(rows, layers, height))
+            Chart(
+                f"{shown.name}-{place}",
+                fmt.printable(series),
+                scale.label,
+                words,
+                panel(rows, layers, height),
+            )
         )
     return tuple(charts)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from leadline.errors import UsageError
 from leadline.report import format as fmt
-from leadline.report import metrics
 from leadline.report.renderers.show_json import finite, plain
 from leadline.verdict.model import Cell, Curve, Findings
 
@@ -24,12 +23,8 @@ _CLOCKS = {"submission": "slat_ns", "completion": "clat_ns", "total": "lat_ns"}
 
 def to_fio(findings: Findings) -> str:
     """JSON text with fio's top-level keys and one entry of `jobs` per cell that was run."""
-    if findings.published is not None:
-        raise UsageError(
-            "published figures are no fio jobs", "use --format html, md, csv, json or openmetrics"
-        )
-    if findings.traces:
-        raise UsageError("a trace is no fio job", "use --format html, md, csv, json or openmetrics")
+    if findings.frame.no_jobs:
+        raise UsageError(findings.frame.no_jobs, "use --format html, md, csv, json or openmetrics")
     words = {target.name: target.words for target in findings.targets}
     document: dict[str, Any] = {
         "fio version": f"leadline-{findings.version}",
@@ -52,7 +47,7 @@ def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
         "error": int(any(trial.state == "error" for trial in cell.trials)),
         "job options": _options(cell.job),
     }
-    for direction in metrics.directions(cell):
+    for direction in cell.shown.directions:
         job[direction] = _direction(cell, direction)
     if sync := _sync(cell):
         job["sync"] = sync
@@ -106,7 +101,7 @@ def _interval(cell: Cell, name: str) -> dict[str, Any]:
 def _value(cell: Cell, direction: str, name: str) -> float | None:
     """A metric of one direction; the plain name serves a job that has only this direction."""
     names = [f"{direction}_{name}"]
-    if metrics.directions(cell) == (direction,):
+    if cell.shown.directions == (direction,):
         names.append(name)
     for candidate in names:
         if candidate in cell.metrics:
@@ -116,7 +111,7 @@ def _value(cell: Cell, direction: str, name: str) -> float | None:
 
 def _sum(cell: Cell, direction: str, name: str) -> float | None:
     """The sum over the trials, where every trial that was completed has the figure."""
-    names = [f"{direction}_{name}"] + ([name] if metrics.directions(cell) == (direction,) else [])
+    names = [f"{direction}_{name}"] + ([name] if cell.shown.directions == (direction,) else [])
     for candidate in names:
         values = [trial.values.get(candidate) for trial in cell.trials if trial.state == "complete"]
         known = [value for value in values if value is not None]

@@ -9,7 +9,7 @@ import re
 from xml.etree import ElementTree as Tree
 
 from leadline.report import format as fmt
-from leadline.verdict.regression import Check, Regression
+from leadline.verdict.model import Regression, RegressionCheck
 
 # What XML 1.0 cannot hold even escaped; `printable` shows the rest of the controls as escapes.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -35,7 +35,7 @@ def to_junit(found: Regression, *, strict: bool) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(suites, encoding="unicode") + "\n"
 
 
-def _case(suite: Tree.Element, check: Check, *, strict: bool) -> None:
+def _case(suite: Tree.Element, check: RegressionCheck, *, strict: bool) -> None:
     case = Tree.SubElement(
         suite, "testcase", {"classname": _clean(check.name), "name": _clean(check.metric), "time": "0"}
     )

@@ -2,74 +2,79 @@
 
 from __future__ import annotations
 
-import re
-
-from leadline.published.printed import published_markdown
 from leadline.report import format as fmt
-from leadline.report import metrics, tables
-from leadline.report.application import markdown_rows, printed_tables
+from leadline.report import markup, metrics, tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
+from leadline.report.markup import escape
 from leadline.report.renderers.terminal import next_steps, state_words
-from leadline.report.renderers.terminal_trace import trace_markdown
+from leadline.report.sections.walk import sections_markdown
 from leadline.verdict.model import Findings
-
-# Everything that Markdown could read as markup; an underscore inside a word is only itself.
-_SPECIAL = re.compile(r"([\\`*\[\]#|~$]|(?<!\w)_|_(?!\w))")
 
 
 def to_markdown(findings: Findings) -> str:
     """The whole result: verdicts, tables, validity, machine, how to reproduce."""
-    if findings.published is not None:
-        return published_markdown(findings)
-    if findings.traces:
-        return trace_markdown(findings)
-    parts = [
-        _masthead(findings),
-        _statements(findings),
+    parts = [_masthead(findings), _statements(findings)]
+    if findings.frame.cells:
+        parts += [*_numbers(findings), *_machine(findings), _reproduce(findings)]
+    elif findings.frame.borrowed is None:
+        parts += [sections_markdown(findings), _codes(findings), _reproduce(findings)]
+    else:
+        parts.append(sections_markdown(findings))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _numbers(findings: Findings) -> list[str]:
+    """Everything that rests on cells, in order."""
+    return [
         _key_tables(findings),
-        _application(findings),
+        sections_markdown(findings),
         _comparisons(findings),
         _chains(findings),
         _validity(findings),
         _list("Next", [escape(step) for step in next_steps(findings)]),
+    ]
+
+
+def _machine(findings: Findings) -> list[str]:
+    return [
         _facts("Machine", findings.host),
         _facts("Cluster", findings.cluster),
         _facts("Leadline's own cost", findings.itself),
-        _reproduce(findings),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def escape(value: object) -> str:
-    """Foreign text on one line, shown as it is: no markup, no HTML, no link made of an address."""
-    text = _SPECIAL.sub(r"\\\1", fmt.printable(value))
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace("://", ":\\/\\/")
 
 
 def _masthead(findings: Findings) -> str:
+    frame = findings.frame
+    parts = [f"# {escape(findings.title)}"]
+    if frame.borrowed is not None:
+        words = f"Source: {escape(frame.borrowed.source)}. Nothing of this was measured here."
+        return "\n\n".join([*parts, words] if frame.borrowed.source else parts)
+    if about := (findings.about if frame.command else " ".join(findings.about.split())):
+        parts.append(escape(about))
+    parts.append(_result(findings))
+    if not findings.complete and frame.cells:
+        parts.append("**INCOMPLETE**: not every planned trial was run.")
+    return "\n\n".join(parts)
+
+
+def _result(findings: Findings) -> str:
+    state = f"**Result: {state_words(findings.state)}**"
+    if not findings.frame.cells:
+        return state
     tally = ", ".join(f"{number} {state_words(state)}" for state, number in tables.counts(findings))
-    lines = [f"# {escape(findings.title)}", ""]
-    if findings.about.strip():
-        lines += [escape(" ".join(findings.about.split())), ""]
-    lines.append(f"**Result: {state_words(findings.state)}** ({tally})" if tally else "**Result: no cells**")
-    if not findings.complete:
-        lines += ["", "**INCOMPLETE**: not every planned trial was run."]
-    return "\n".join(lines)
+    return f"{state} ({tally})" if tally else "**Result: no cells**"
 
 
 def _statements(findings: Findings) -> str:
+    borrowed = findings.frame.borrowed
+    if borrowed is not None:
+        return f"**{escape(findings.statements[0].text)}**\n\nTolerance: {escape(borrowed.tolerance)}."
     lines = []
     for item in findings.statements:
         text = escape(item.text)
         lines.append(f"- **{text}**" if item.tone == "headline" else f"- {text}")
         lines += [f"  - {escape(evidence)}" for evidence in item.evidence]
     return "\n".join(lines)
-
-
-def _table(headings: list[str], right: set[int], rows: list[list[str]]) -> str:
-    marks = ["---:" if place in right else "---" for place in range(len(headings))]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [headings, marks, *rows])
 
 
 def _key_tables(findings: Findings) -> str:
@@ -90,19 +95,8 @@ def _key_tables(findings: Findings) -> str:
             ]
             rows.append([escape(row.cell.work), state_words(row.cell.validity.state), *numbers])
         note = "\n\nLatency of mixed works: of their reads." if tables.mixed_latency(data) else ""
-        table = _table(headings, set(range(2, len(headings))), rows)
+        table = markup.table(headings, set(range(2, len(headings))), rows)
         parts.append(f"## {escape(target)}{words}\n\n{table}{note}")
-    return "\n\n".join(parts)
-
-
-def _application(findings: Findings) -> str:
-    parts = []
-    for item in printed_tables(findings):
-        headings, rows = markdown_rows(item)
-        right = set(range(len(item.keys), len(headings)))
-        text = _table([*map(escape, headings)], right, [[*map(escape, row)] for row in rows])
-        notes = [escape(note) for note in (item.note, *item.reasons) if note]
-        parts.append("\n\n".join([f"## {escape(item.title)}", text, *notes]))
     return "\n\n".join(parts)
 
 
@@ -125,7 +119,7 @@ def _comparisons(findings: Findings) -> str:
     ]
     headings = ["Work", "Metric", "Other", "Base", "Verdict", "Other / base", "Interval", "Validity"]
     notes = [escape(note) for note in tables.comparison_notes(findings.comparisons)]
-    return "\n\n".join(["## Compared", _table(headings, {5, 6}, rows), *notes])
+    return "\n\n".join(["## Compared", markup.table(headings, {5, 6}, rows), *notes])
 
 
 def _chains(findings: Findings) -> str:
@@ -145,7 +139,7 @@ def _chains(findings: Findings) -> str:
     notes = "\n".join(f"- {escape(note)}" for note in chain_notes(rows))
     title = "## Where the bytes came from, how far they got"
     return "\n\n".join(
-        part for part in [title, _table(list(CHAIN_HEADINGS), {4, 5, 6}, lines), notes] if part
+        part for part in [title, markup.table(list(CHAIN_HEADINGS), {4, 5, 6}, lines), notes] if part
     )
 
 
@@ -157,6 +151,16 @@ def _validity(findings: Findings) -> str:
         lines.append(f"- **{title}** (`{code.code}`). {escape(code.remedy)}")
         lines += [f"  - {escape(cell)}: {escape(evidence)}" for cell, evidence in item.cells]
     return "## Validity\n\n" + "\n".join(lines) if lines else ""
+
+
+def _codes(findings: Findings) -> str:
+    """What fired, where no cell needs to be named."""
+    return "\n\n".join(
+        f"**{state_words(code.state)}: {escape(fmt.sentence(code.title))}** (`{code.code}`)."
+        f" {escape(code.evidence)}. {escape(code.remedy)}"
+        for cell in findings.cells
+        for code in cell.validity.codes
+    )
 
 
 def _list(title: str, items: list[str]) -> str:

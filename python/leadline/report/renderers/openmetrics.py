@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from leadline.report import format as fmt
-from leadline.verdict.model import Cell, Findings, Quantity
-from leadline.verdict.regression import Regression
+from leadline.verdict.model import Cell, Findings, Quantity, Regression
 
 STATES = ("VALID", "DOUBTFUL", "INVALID", "NOT_RUN")
 # Base unit of a figure -> (suffix of the family's name, OpenMetrics unit, factor).
@@ -30,7 +29,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 
 
 @dataclass(frozen=True)
-class Sample:
+class MetricSample:
     """One line: labels in order, a value."""
 
     labels: Mapping[str, str]
@@ -41,9 +40,9 @@ class _Text:
     """Families in the order they were first met, each whole, as the format demands."""
 
     def __init__(self) -> None:
-        self.families: dict[str, tuple[str, str, str, list[Sample]]] = {}
+        self.families: dict[str, tuple[str, str, str, list[MetricSample]]] = {}
 
-    def add(self, name: str, unit: str, words: str, sample: Sample) -> None:
+    def add(self, name: str, unit: str, words: str, sample: MetricSample) -> None:
         self.families.setdefault(name, ("gauge", unit, words, []))[3].append(sample)
 
     def add_states(
@@ -51,7 +50,7 @@ class _Text:
     ) -> None:
         """A state set: its label has the family's name, as the format demands."""
         samples = self.families.setdefault(name, ("stateset", "", words, []))[3]
-        samples += [Sample({**labels, name: state}, float(on)) for state, on in states.items()]
+        samples += [MetricSample({**labels, name: state}, float(on)) for state, on in states.items()]
 
     def text(self) -> str:
         lines = []
@@ -101,7 +100,7 @@ def _figure(text: _Text, name: str, quantity: Quantity, labels: Mapping[str, str
     for bound, value in bounds.items():
         if value is not None and math.isfinite(value):
             words = f"{name}: geometric mean over blocks and its 95 % interval (label bound)"
-            text.add(family, unit, words, Sample({**labels, "bound": bound}, value * factor))
+            text.add(family, unit, words, MetricSample({**labels, "bound": bound}, value * factor))
 
 
 def _created(text: _Text, findings: Findings) -> None:
@@ -111,7 +110,7 @@ def _created(text: _Text, findings: Findings) -> None:
         return
     labels = {"study": findings.title, "result": findings.id}
     words = "when the result was made, seconds since 1970"
-    text.add("leadline_result_created_seconds", "seconds", words, Sample(labels, moment))
+    text.add("leadline_result_created_seconds", "seconds", words, MetricSample(labels, moment))
 
 
 def regression_openmetrics(found: Regression) -> str:
@@ -123,8 +122,10 @@ def regression_openmetrics(found: Regression) -> str:
         for bound, value in bounds.items() if check.passed not in ("invalid", "missing") else ():
             if value is not None and math.isfinite(value):
                 words = "new result over baseline, and its 95 % interval (label bound)"
-                text.add("leadline_gate_ratio", "ratio", words, Sample({**labels, "bound": bound}, value))
+                text.add(
+                    "leadline_gate_ratio", "ratio", words, MetricSample({**labels, "bound": bound}, value)
+                )
         ends = {end: check.passed == end for end in ("holds", "lost", "undecided", "invalid", "missing")}
         text.add_states("leadline_gate_outcome", "1 for how the check ended", labels, ends)
-    text.add("leadline_gate_allow_ratio", "ratio", "the loss that is allowed", Sample({}, found.allow))
+    text.add("leadline_gate_allow_ratio", "ratio", "the loss that is allowed", MetricSample({}, found.allow))
     return text.text()

@@ -18,16 +18,15 @@ from importlib.metadata import version
 from typing import Any
 
 from leadline import units
-from leadline.published.printed import claim_words
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
-from leadline.report.application import printed_view, printed_ways
 from leadline.report.chains import CHAIN_HEADINGS, chain_notes, chain_rows
 from leadline.report.charts import draw as charts
 from leadline.report.charts import parts as chart_parts
 from leadline.report.charts.chain import chain_legend
-from leadline.report.renderers import page_trace as trace_page
 from leadline.report.renderers.terminal import general_steps, state_words
+from leadline.report.sections.page import section_context, section_filters, shown_sections
+from leadline.report.sections.words import fact_words
 from leadline.verdict.model import Cell, Findings, State
 
 _STATIC_CHARTS_MAX = 24
@@ -66,51 +65,18 @@ class TrialTable:
 
 def to_html(findings: Findings) -> str:
     """The whole page as text (UTF-8 is declared in it)."""
-    if findings.published is not None:
-        return _published_page(findings)
-    if findings.traces:
-        return _trace_page(findings)
     panels = charts.draw(findings)
-    script, runtime = _asset("page.js"), vega_runtime()
+    scripted = findings.frame.cells or bool(panels.sections)  # tables of cells sort
+    script, runtime = (_asset("page.js"), vega_runtime()) if scripted else ("", "")
     context = _context(findings, panels) | {
         "style": _asset("page.css"),
         "script": script,
         "runtime": runtime,
-        "policy": _policy([runtime, script]),
+        "scripted": scripted,
+        "policy": _policy([runtime, script] if scripted else []),
         "chart_data": embedded_json(_chart_data(panels.every)),
     }
     return str(_environment().get_template("page.html.j2").render(context))
-
-
-def _trace_page(findings: Findings) -> str:
-    """A trace: the same look and the same two scripts around sections of its own."""
-    found = trace_page.sections(findings)
-    drawn = tuple(trace_page.charts_of(found))
-    script, runtime = _asset("page.js"), vega_runtime()
-    context = trace_page.context(findings, found) | {
-        "shapes": STATE_SHAPES,
-        "meaning": _STATE_MEANINGS[findings.state],
-        "static": {},  # without scripts the words stand there: drawing would take a second more
-        "style": _asset("page.css"),
-        "script": script,
-        "runtime": runtime,
-        "policy": _policy([runtime, script]),
-        "chart_data": embedded_json(_chart_data(drawn)),
-    }
-    return str(_environment().get_template("trace.html.j2").render(context))
-
-
-def _published_page(findings: Findings) -> str:
-    """A document's figures: no chart and no script."""
-    context = {
-        "findings": findings,
-        "view": findings.published,
-        "claim_words": claim_words,
-        "shapes": STATE_SHAPES,
-        "style": _asset("page.css"),
-        "policy": _policy([]),
-    }
-    return str(_environment().get_template("published.html.j2").render(context))
 
 
 def embedded_json(value: Any) -> str:
@@ -166,9 +132,10 @@ def _environment() -> Any:
         state=state_words,
         ratio=fmt.ratio,
         heading=metrics.heading,
-        fact=_fact,
+        fact=fact_words,
         sentence=fmt.sentence,
         moment=fmt.moment,
+        **section_filters(),
     )
     return environment
 
@@ -176,19 +143,6 @@ def _environment() -> Any:
 def _finalize(value: Any) -> Any:
     """Foreign text is printed with its control characters shown; what is markup already stays."""
     return value if hasattr(value, "__html__") or not isinstance(value, str) else fmt.printable(value)
-
-
-def _fact(value: Any) -> str:
-    """A fact as a person writes it: a list with commas, nothing as a dash."""
-    if value is None:
-        return fmt.NO_VALUE
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={_fact(item)}" for name, item in value.items()) or fmt.NO_VALUE
-    if isinstance(value, list | tuple):
-        return ", ".join(_fact(item) for item in value) or fmt.NO_VALUE
-    return str(value)
 
 
 def _chart_data(every: Iterable[chart_parts.Chart]) -> dict[str, Any]:
@@ -199,16 +153,69 @@ def _chart_data(every: Iterable[chart_parts.Chart]) -> dict[str, Any]:
     return {"config": chart_parts.CONFIG, "charts": known}
 
 
-def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
+def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
+    frame = findings.frame
+    borrowed = "Published figures: nothing of them was measured here."
+    shared = {
+        "findings": findings,
+        "frame": frame,
+        "borrowed": frame.borrowed,
+        "shapes": STATE_SHAPES,
+        "meaning": _STATE_MEANINGS[findings.state] if frame.borrowed is None else borrowed,
+        "counts": tables.counts(findings) if frame.cells else (),
+        "panels": panels,
+        "legend": _legend(findings),
+        "static": _static_charts(panels.still),
+        "fired": tables.fired(findings),
+        "next_steps": frame.steps or general_steps(findings),
+        **section_context(findings),
+    }
+    of_cells = _of_cells(findings) if frame.cells else {}
+    return shared | of_cells | {"contents": _contents(findings, panels)}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """(anchor, words) of what every page has first, of what this one has, and of what stands last."""
+
+    first: tuple[tuple[str, str], ...]
+    found: tuple[tuple[str, str], ...]
+    last: tuple[tuple[str, str], ...] = ()
+
+
+def _contents(findings: Findings, panels: charts.Drawn) -> Contents:
+    sections = tuple((section.name, section.entry) for section in shown_sections(findings) if section.entry)
+    verdict = ("verdict", "Verdict")
+    if findings.frame.borrowed is not None:
+        return Contents((verdict,), sections)
+    if not findings.frame.cells:
+        return Contents((verdict,), sections, (("validity", "Validity"), ("machine", "Machine")))
+    drawn = (
+        (panels.rates, ("speed", "How fast")),
+        (panels.latencies, ("latency", "Latency")),
+        (panels.series, ("steady", "Over time")),
+        (panels.origins, ("origin", "Bytes")),
+        (chain_rows(findings), ("chain", "Caches")),
+    )
+    return Contents(
+        (verdict, ("numbers", "Numbers")),
+        (*sections, *(entry for found, entry in drawn if found)),
+        (
+            ("validity", "Validity"),
+            ("details", "Details"),
+            ("machine", "Machine"),
+            ("reproduce", "Reproduce"),
+        ),
+    )
+
+
+def _of_cells(findings: Findings) -> dict[str, Any]:
+    """What the page shows of cells."""
     ordered = _in_work_order(findings)
     key = tables.key_table(findings, ordered.cells)
     states = tables.states_of(findings)
     chains = chain_rows(findings)
     return {
-        "findings": findings,
-        "shapes": STATE_SHAPES,
-        "meaning": _STATE_MEANINGS[findings.state],
-        "counts": tables.counts(findings),
         "key": key,
         "single_blocks": any(item.spread == "n=1" for row in key.rows for item in row.measures),
         "against": tables.against_base(findings),
@@ -217,17 +224,10 @@ def _context(findings: Findings, panels: charts.Panels) -> dict[str, Any]:
         "comparisons": [(item, tables.comparison_state(item, states)) for item in findings.comparisons],
         "interval": fmt.ratio_interval,
         "spread": fmt.ratio_spread,
-        "panels": panels,
-        "static": _static_charts((*panels.rates, *panels.copies, *panels.shares, *panels.stages)),
-        "application": printed_view(findings.application),
-        "ways": printed_ways(findings),
-        "legend": _legend(findings),
         "chains": chains,
         "chain_headings": CHAIN_HEADINGS,
         "chain_notes": chain_notes(chains),
         "chain_legend": chain_legend(findings),
-        "fired": tables.fired(findings),
-        "next_steps": general_steps(findings),
         "works": _apart(tables.by_work(findings), _common_options(findings)),
         "target_options": _target_options(findings),
         "mixed": tables.mixed_latency(key),
@@ -297,7 +297,7 @@ def _unit_of(name: str) -> str:
 
 def _job_options(cell: Cell) -> dict[str, str]:
     """A job in fio's words, without what is off or has no meaning for it."""
-    mixed = len(metrics.directions(cell)) > 1
+    mixed = len(cell.shown.directions) > 1
     open_loop = bool(cell.job.get("rate_bytes_per_s") or cell.job.get("rate_iops"))
     idle = {"notes", "film", *([] if mixed else ["rwmixread"]), *([] if open_loop else ["arrival"])}
     idle |= {name for name, value in _PLAIN.items() if cell.job.get(name) == value}

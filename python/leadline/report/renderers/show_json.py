@@ -8,19 +8,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from leadline.published.printed import published_json
-from leadline.report.application import application_json, table_json
-from leadline.report.renderers.terminal_trace import traces_json
+from leadline.report.sections.values import section_json
 from leadline.verdict.model import Cell, Chain, Code, Comparison, Findings, Quantity
 
 FORMAT = "leadline.show/1"
 
 
 def to_json(findings: Findings) -> dict[str, Any]:
-    """`findings` as plain JSON values; a document's has the key `published` besides, a trace's `trace`."""
-    extra = {} if findings.published is None else {"published": published_json(findings.published)}
-    if findings.traces:
-        extra |= traces_json(findings.traces)
+    """`findings` as plain JSON values, and the keys of its sections besides."""
+    document = _document(findings)
+    for section in findings.sections:
+        document |= section_json(section)
+    return document
+
+
+def _document(findings: Findings) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "kind": findings.kind,
@@ -40,14 +42,7 @@ def to_json(findings: Findings) -> dict[str, Any]:
             {"tone": item.tone, "text": item.text, "evidence": list(item.evidence)}
             for item in findings.statements
         ],
-        **extra,
-        **_application(findings),
-        **({"ways": [table_json(table) for table in findings.ways]} if findings.ways else {}),
     }
-
-
-def _application(findings: Findings) -> dict[str, Any]:
-    return {} if findings.application is None else {"application": application_json(findings.application)}
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

@@ -8,21 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from leadline.published.printed import show_published
 from leadline.report import format as fmt
 from leadline.report import metrics, tables
-from leadline.report.application import show_tables
 from leadline.report.chains import CHAIN_HEADINGS, chain_rows, most_telling
-from leadline.report.renderers.terminal_trace import show_trace
+from leadline.report.console import STYLES, new_table, text
+from leadline.report.sections.walk import show_sections
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    from leadline.verdict.model import Cell, Comparison, Findings, State
+    from leadline.verdict.model import Cell, Code, Comparison, Findings, State
 
-_STYLES = {"VALID": "green", "DOUBTFUL": "yellow", "INVALID": "bold red", "NOT_RUN": "magenta"}
 _OUTCOME_STYLES = {"faster": "green", "slower": "red", "same": "", "undecided": "yellow"}
 _USABLE = ("VALID", "DOUBTFUL")
 _SHOWN_CELLS_MAX = 4
@@ -33,28 +30,15 @@ _WORK_AND_STATE_WIDTH = len("DOUBTFUL") + 4
 
 def show(findings: Findings, console: Console) -> None:
     """Print the whole result on `console`."""
-    if findings.published is not None:
-        show_published(findings, console)
-        return
-    if findings.traces:
-        show_trace(findings, console)
-        return
     _masthead(findings, console)
     _statements(findings, console)
-    for target, cells in tables.by_target(findings).items():
+    for target, cells in tables.by_target(findings).items() if findings.frame.cells else ():
         _target_table(findings, target, cells, console)
-    show_tables(findings, console)
+    show_sections(findings, console)
     print_comparisons(findings.comparisons, console, tables.states_of(findings))
     _chains(findings, console)
     _validity(findings, console)
     _next(findings, console)
-
-
-def _text(value: object, style: str = "") -> Text:
-    """Text that is never read as markup and never moves the cursor."""
-    from rich.text import Text
-
-    return Text(fmt.printable(value), style=style)
 
 
 def state_words(state: State) -> str:
@@ -62,50 +46,48 @@ def state_words(state: State) -> str:
     return state.replace("_", " ")
 
 
-def _masthead(findings: Findings, console: Console) -> None:
+def _result(findings: Findings) -> Text:
     from rich.text import Text
 
-    console.print(_text(findings.title, "bold"))
-    if findings.about.strip():
-        console.print(_text(" ".join(findings.about.split()), "dim"))
-    tally = ", ".join(f"{number} {state_words(state)}" for state, number in tables.counts(findings))
-    line = Text.assemble(
-        ("Result: ", ""),
-        (state_words(findings.state), _STYLES[findings.state]),
-        (f"  ({tally})" if tally else "", ""),
-    )
-    console.print(line)
+    state, style = state_words(findings.state), STYLES[findings.state]
+    if not findings.frame.cells:
+        return text(f"Result: {state}", style)
+    tally = ", ".join(f"{number} {state_words(one)}" for one, number in tables.counts(findings))
+    return Text.assemble(("Result: ", ""), (state, style), (f"  ({tally})" if tally else "", ""))
+
+
+def _masthead(findings: Findings, console: Console) -> None:
+    frame = findings.frame
+    console.print(text(findings.title, "bold"))
+    if frame.borrowed is not None:
+        source = frame.borrowed.source
+        words = f"Source: {source}. Nothing of this was measured here." if source else "Published"
+        console.print(text(words, "dim"))
+        return
+    about = findings.about if frame.command else " ".join(findings.about.split())
+    for words in (about, *frame.made_by):
+        if words:
+            console.print(text(words, "dim"))
+    console.print(_result(findings))
     if not findings.complete:
-        console.print(
-            _text("INCOMPLETE: not every planned trial was run; go on with `leadline run --resume`", "yellow")
-        )
+        missing = "not every planned trial was run; go on with `leadline run --resume`"
+        console.print(text(f"INCOMPLETE: {frame.incomplete or missing}", "yellow"))
 
 
 def _statements(findings: Findings, console: Console) -> None:
     if not findings.statements:
         return
     console.print()
+    if findings.frame.borrowed is not None:
+        console.print(text(findings.statements[0].text, "bold"))
+        console.print(text(f"Tolerance: {findings.frame.borrowed.tolerance}", "dim"))
+        return
     marks = {"headline": ("", "bold"), "finding": ("- ", ""), "caution": ("! ", "yellow")}
     for item in findings.statements:
         mark, style = marks[item.tone]
-        console.print(_text(mark + item.text, style))
+        console.print(text(mark + item.text, style))
         for evidence in item.evidence:
-            console.print(_text(f"    {evidence}", "dim"))
-
-
-def _new_table(title: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        title=_text(title, "bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        header_style="",
-    )
+            console.print(text(f"    {evidence}", "dim"))
 
 
 def _target_table(findings: Findings, target: str, cells: tuple[Cell, ...], console: Console) -> None:
@@ -115,25 +97,25 @@ def _target_table(findings: Findings, target: str, cells: tuple[Cell, ...], cons
     names = max((len(fmt.printable(row.cell.work)) for row in data.rows), default=0)
     if _WORK_AND_STATE_WIDTH + names + sum(len(column[0]) + 2 for column in numbers) > console.width:
         numbers = [_number_column(data, place, spreads=False) for place in range(len(data.columns))]
-    table = _new_table(f"{target}{words}")
+    table = new_table(f"{target}{words}")
     table.add_column("\nwork", overflow="fold", min_width=min(names, _NAME_WIDTH_MIN))
     table.add_column("\nvalidity", no_wrap=True)
     for column, lines in zip(data.columns, numbers, strict=True):
         table.add_column(f"{_column_name(column)}\n{lines[0]}", justify="right", no_wrap=True)
     for place, row in enumerate(data.rows):
         state = row.cell.validity.state
-        texts = [_text(lines[place + 1]) for lines in numbers]
-        table.add_row(_text(row.cell.work), _text(state_words(state), _STYLES[state]), *texts)
+        texts = [text(lines[place + 1]) for lines in numbers]
+        table.add_row(text(row.cell.work), text(state_words(state), STYLES[state]), *texts)
     console.print()
     console.print(table)
     _reasons(data, console)
 
 
-def _column_name(column: tables.Column) -> str:
+def _column_name(column: tables.KeyColumn) -> str:
     return column.heading.replace("Latency ", "lat. ")
 
 
-def _number_column(data: tables.Table, place: int, *, spreads: bool) -> list[str]:
+def _number_column(data: tables.KeyTable, place: int, *, spreads: bool) -> list[str]:
     """The unit, then each number with half its interval in percent, aligned among themselves."""
     column = data.columns[place]
     items = [row.measures[place] for row in data.rows]
@@ -147,7 +129,7 @@ def _number_column(data: tables.Table, place: int, *, spreads: bool) -> list[str
     return [f"{text:>{wide}} {half:<{tail}}" for text, half in pairs]
 
 
-def _reasons(data: tables.Table, console: Console) -> None:
+def _reasons(data: tables.KeyTable, console: Console) -> None:
     """Why a number is missing, once for each reason; and what n=1 means where it stands."""
     found: dict[str, list[str]] = {}
     for row in data.rows:
@@ -159,11 +141,11 @@ def _reasons(data: tables.Table, console: Console) -> None:
             every = "" if len(names) == len(data.columns) else f" ({', '.join(names)})"
             found.setdefault(reason, []).append(fmt.printable(row.cell.work) + every)
     for reason, places in found.items():
-        console.print(_text(f"  {fmt.NO_VALUE} {reason}: {_some(places)}", "dim"))
+        console.print(text(f"  {fmt.NO_VALUE} {reason}: {_some(places)}", "dim"))
     if tables.mixed_latency(data):
-        console.print(_text("  latency of mixed works: of their reads", "dim"))
+        console.print(text("  latency of mixed works: of their reads", "dim"))
     if any(item.spread == "n=1" for row in data.rows for item in row.measures):
-        console.print(_text("  n=1: a single block has no interval", "dim"))
+        console.print(text("  n=1: a single block has no interval", "dim"))
 
 
 def _some(places: list[str]) -> str:
@@ -181,7 +163,7 @@ def print_comparisons(
     if not comparisons:
         return
     bases = list(dict.fromkeys(item.base for item in comparisons))
-    table = _new_table(
+    table = new_table(
         f"Compared with {bases[0]}: ratio to it" if len(bases) == 1 else "Compared: ratio to the base"
     )
     for name in ("work", "metric", "target", *(["base"] if len(bases) > 1 else [])):
@@ -193,26 +175,26 @@ def print_comparisons(
     for item in comparisons:
         state = tables.comparison_state(item, states or {})
         table.add_row(
-            _text(item.work),
-            _text(metrics.heading(item.metric).replace("Latency ", "lat. ")),
-            _text(item.other),
-            *([_text(item.base)] if len(bases) > 1 else []),
-            _text(item.verdict, _OUTCOME_STYLES[item.verdict]),
-            _text(fmt.number(item.ratio)),
-            _text(fmt.ratio_interval(item.low, item.high).replace(" to ", fmt.NO_VALUE)),
-            _text(state_words(state), _STYLES[state]),
+            text(item.work),
+            text(metrics.heading(item.metric).replace("Latency ", "lat. ")),
+            text(item.other),
+            *([text(item.base)] if len(bases) > 1 else []),
+            text(item.verdict, _OUTCOME_STYLES[item.verdict]),
+            text(fmt.number(item.ratio)),
+            text(fmt.ratio_interval(item.low, item.high).replace(" to ", fmt.NO_VALUE)),
+            text(state_words(state), STYLES[state]),
         )
     console.print()
     console.print(table)
     for note in tables.comparison_notes(comparisons):
-        console.print(_text(f"  {note}", "dim"))
+        console.print(text(f"  {note}", "dim"))
 
 
 def _chains(findings: Findings, console: Console) -> None:
     rows = chain_rows(findings)
     if not rows:
         return
-    table = _new_table("Where the bytes came from, how far they got")
+    table = new_table("Where the bytes came from, how far they got")
     for name in CHAIN_HEADINGS[:4]:
         table.add_column(name.lower(), overflow="fold")
     table.add_column("stored (model)", justify="right", no_wrap=True)
@@ -222,40 +204,53 @@ def _chains(findings: Findings, console: Console) -> None:
         stored = row.stored if row.model == fmt.NO_VALUE else f"{row.stored} ({row.model})"
         places = f"INVALID {row.places}" if state == "INVALID" else row.places
         table.add_row(
-            _text(row.cell.work),
-            _text(row.cell.target),
-            _text(kind),
-            _text(places, _STYLES[state]),
-            _text(stored),
+            text(row.cell.work),
+            text(row.cell.target),
+            text(kind),
+            text(places, STYLES[state]),
+            text(stored),
         )
     console.print()
     console.print(table)
     if len(rows) > _SHOWN_CHAINS_MAX:
-        console.print(
-            _text(f"  and {len(rows) - _SHOWN_CHAINS_MAX} more: leadline report --format md", "dim")
-        )
+        console.print(text(f"  and {len(rows) - _SHOWN_CHAINS_MAX} more: leadline report --format md", "dim"))
 
 
 def _validity(findings: Findings, console: Console) -> None:
     found = tables.fired(findings)
-    if not found:
+    if not found or findings.frame.borrowed is not None:
         return
     console.print()
-    console.print(_text("Validity", "bold"))
+    if not findings.frame.cells:
+        _codes(findings, console)
+        return
+    console.print(text("Validity", "bold"))
     for item in found:
-        state = item.code.state
-        console.print(
-            _text(f"{state_words(state)}: {fmt.sentence(item.code.title)} ({item.code.code})", _STYLES[state])
-        )
+        _code_line(item.code, console)
         for cell, evidence in item.cells[:_SHOWN_CELLS_MAX]:
-            console.print(_text(f"    {cell}: {evidence}"))
+            console.print(text(f"    {cell}: {evidence}"))
         if len(item.cells) > _SHOWN_CELLS_MAX:
-            console.print(_text(f"    and {len(item.cells) - _SHOWN_CELLS_MAX} more cells"))
-        console.print(_text(f"    remedy: {item.code.remedy}"))
+            console.print(text(f"    and {len(item.cells) - _SHOWN_CELLS_MAX} more cells"))
+        console.print(text(f"    remedy: {item.code.remedy}"))
+
+
+def _codes(findings: Findings, console: Console) -> None:
+    """What fired, where no cell needs to be named."""
+    for code in (code for cell in findings.cells for code in cell.validity.codes):
+        _code_line(code, console)
+        console.print(text(f"    {code.evidence}"))
+        console.print(text(f"    remedy: {code.remedy}"))
+
+
+def _code_line(code: Code, console: Console) -> None:
+    words = f"{state_words(code.state)}: {fmt.sentence(code.title)} ({code.code})"
+    console.print(text(words, STYLES[code.state]))
 
 
 def next_steps(findings: Findings) -> tuple[str, ...]:
     """What to do now, the most urgent first: the remedies, then what helps any result."""
+    if findings.frame.steps:
+        return findings.frame.steps
     general = general_steps(findings)
     remedies = [f"{fmt.sentence(item.code.title)}: {item.code.remedy}" for item in tables.fired(findings)]
     charts = "For charts: leadline report DIR --format html -o report.html"
@@ -275,7 +270,10 @@ def general_steps(findings: Findings) -> tuple[str, ...]:
 
 
 def _next(findings: Findings, console: Console) -> None:
-    console.print()
-    console.print(_text("Next", "bold"))
+    if findings.frame.borrowed is not None:
+        return
+    if findings.frame.cells or not tables.fired(findings):
+        console.print()
+    console.print(text("Next", "bold"))
     for step in next_steps(findings):
-        console.print(_text(f"- {step}"))
+        console.print(text(f"- {step}"))

@@ -47,7 +47,7 @@ _REMEDY = "copy the log anew; `darshan-parser LOG` shows what can still be read"
 
 
 @dataclass
-class Log:
+class DarshanLog:
     """What the reader wrote of one log."""
 
     path: Path
@@ -106,7 +106,7 @@ def _require_library() -> None:
         )
 
 
-def _read(path: Path, copy: int) -> Log:
+def _read(path: Path, copy: int) -> DarshanLog:
     """One log, read in a process that may crash."""
     from pyarrow import feather
 
@@ -129,7 +129,7 @@ def _read(path: Path, copy: int) -> Log:
             for module in TRACED
             if (directory / f"{module}.arrow").is_file()
         }
-    return Log(path, copy, about, modules, traces)
+    return DarshanLog(path, copy, about, modules, traces)
 
 
 def _ipc(path: Path) -> pa.Table:
@@ -169,7 +169,7 @@ def _bound_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
 
 
-def _files(logs: Sequence[Log]) -> pa.Table:
+def _files(logs: Sequence[DarshanLog]) -> pa.Table:
     import pyarrow as pa
 
     parts = []
@@ -196,7 +196,7 @@ def _files(logs: Sequence[Log]) -> pa.Table:
     return pa.concat_tables(parts) if parts else files_schema().empty_table()
 
 
-def _processes(log: Log) -> list[ProcessRow]:
+def _processes(log: DarshanLog) -> list[ProcessRow]:
     """A row for every rank, and one for what all share."""
     shared = any(rank < 0 for columns in log.modules.values() for rank in columns["rank"])
     totals = _totals(log)
@@ -204,7 +204,7 @@ def _processes(log: Log) -> list[ProcessRow]:
     return [_process(log, number, totals.get(number, {})) for number in numbers]
 
 
-def _totals(log: Log) -> dict[int, dict[str, int]]:
+def _totals(log: DarshanLog) -> dict[int, dict[str, int]]:
     """Counts of calls by process and counter; the layers stay apart, as their names do."""
     wanted = (
         "OPENS",
@@ -230,7 +230,7 @@ def _totals(log: Log) -> dict[int, dict[str, int]]:
     return totals
 
 
-def _process(log: Log, number: int, totals: dict[str, int]) -> ProcessRow:
+def _process(log: DarshanLog, number: int, totals: dict[str, int]) -> ProcessRow:
     wall_s = log.about["wall_s"]
     words = log.about["executable"]
     moved = {
@@ -266,7 +266,7 @@ def _words(command: str) -> list[str]:
         return command.split()
 
 
-def _segments(logs: Sequence[Log]) -> tuple[pa.Table | None, list[TraceLatencyRow]]:
+def _segments(logs: Sequence[DarshanLog]) -> tuple[pa.Table | None, list[TraceLatencyRow]]:
     """DXT's accesses as segments, and latency histograms of those of the POSIX layer."""
     import pyarrow as pa
 
@@ -282,7 +282,7 @@ def _segments(logs: Sequence[Log]) -> tuple[pa.Table | None, list[TraceLatencyRo
     return pa.concat_tables(parts).unify_dictionaries().sort_by("start_ns"), latency
 
 
-def _segment_part(log: Log, module: str, rows: pa.Table) -> pa.Table:
+def _segment_part(log: DarshanLog, module: str, rows: pa.Table) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
@@ -306,13 +306,13 @@ def _segment_part(log: Log, module: str, rows: pa.Table) -> pa.Table:
     return pa.table(content, schema=segments_schema())
 
 
-def _number(log: Log, module: str, rank: int, key: str) -> int | None:
+def _number(log: DarshanLog, module: str, rank: int, key: str) -> int | None:
     """The file of a traced access: of its rank, or of all ranks where the counters were joined."""
     own = log.numbers.get((module, rank, key))
     return log.numbers.get((module, -1, key)) if own is None else own
 
 
-def _latency(log: Log, rows: pa.Table) -> list[TraceLatencyRow]:
+def _latency(log: DarshanLog, rows: pa.Table) -> list[TraceLatencyRow]:
     import numpy as np
 
     from leadline._core import histogram_of
@@ -330,11 +330,11 @@ def _latency(log: Log, rows: pa.Table) -> list[TraceLatencyRow]:
     return found
 
 
-def _partial(log: Log) -> list[str]:
+def _partial(log: DarshanLog) -> list[str]:
     return [name for name, module in log.about["modules"].items() if module["partial"]]
 
 
-def _warnings(logs: Sequence[Log]) -> list[str]:
+def _warnings(logs: Sequence[DarshanLog]) -> list[str]:
     found = []
     for log in logs:
         partial = _partial(log)
@@ -357,7 +357,7 @@ def _warnings(logs: Sequence[Log]) -> list[str]:
     return found
 
 
-def _extra(logs: Sequence[Log], first_ns: int) -> dict[str, Any]:
+def _extra(logs: Sequence[DarshanLog], first_ns: int) -> dict[str, Any]:
     walls = [log.about["wall_s"] for log in logs]
     ends = [(log.shift_ns / NS) + wall for log, wall in zip(logs, walls, strict=True) if wall is not None]
     speed, slowest = _by_slowest(logs)
@@ -372,7 +372,7 @@ def _extra(logs: Sequence[Log], first_ns: int) -> dict[str, Any]:
     }
 
 
-def _by_slowest(logs: Sequence[Log]) -> tuple[float | None, float | None]:
+def _by_slowest(logs: Sequence[DarshanLog]) -> tuple[float | None, float | None]:
     """(bytes per second, seconds) as Darshan defines them; of several logs, over the slowest."""
     posix = [log.modules["POSIX"] for log in logs if "POSIX" in log.modules]
     seconds = max((seconds_by_slowest(columns) for columns in posix), default=0.0)
@@ -380,7 +380,7 @@ def _by_slowest(logs: Sequence[Log]) -> tuple[float | None, float | None]:
     return (moved / seconds, seconds) if seconds > 0 and moved > 0 else (None, None)
 
 
-def _about(log: Log) -> dict[str, Any]:
+def _about(log: DarshanLog) -> dict[str, Any]:
     kept = ("job", "processes", "version", "library", "executable", "metadata", "wall_s", "started_unix_ns")
     return {
         "file": log.name,
@@ -390,7 +390,7 @@ def _about(log: Log) -> dict[str, Any]:
     }
 
 
-def _heat(log: Log) -> list[dict[str, Any]]:
+def _heat(log: DarshanLog) -> list[dict[str, Any]]:
     """Bytes by slice of time, of each rank and layer."""
     names = log.about["names"]
     return [

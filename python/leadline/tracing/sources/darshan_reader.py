@@ -23,7 +23,7 @@ class LogError(Exception):
     """The log cannot be read, or not to its end."""
 
 
-class Log:
+class OpenLog:
     """An open log. Every return code of the library is looked at, which PyDarshan's own functions do not."""
 
     def __init__(self, path: str) -> None:
@@ -163,7 +163,7 @@ def collect(path: str, directory: Path) -> None:
     import pyarrow as pa
     from pyarrow import feather
 
-    log = Log(path)
+    log = OpenLog(path)
     modules = log.modules()
     description = {**log.job(), "executable": log.executable(), "modules": modules}
     description["library"] = log.library_version
@@ -181,7 +181,7 @@ def collect(path: str, directory: Path) -> None:
     (directory / "log.json").write_text(json.dumps(description), encoding="utf-8")
 
 
-def _write_traces(log: Log, module: str, index: int, directory: Path) -> None:
+def _write_traces(log: OpenLog, module: str, index: int, directory: Path) -> None:
     import numpy as np
     import pyarrow as pa
 

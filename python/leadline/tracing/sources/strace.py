@@ -40,7 +40,7 @@ def read_strace(path: Path) -> TraceTables:
     """The trace that is in `path`, or in `path`.PID for every process. Raises UsageError."""
     paths = _files(path)
     try:
-        reader = Reader(_directory(paths))
+        reader = StraceReader(_directory(paths))
         for stamp, body in _lines(paths, reader.reading):
             reader.feed(stamp, body)
     except OSError as error:
@@ -110,7 +110,7 @@ def _of_file(path: Path, thread: int | None, reading: Reading, *, whole: bool) -
                 yield stamp, body
 
 
-class Reader:
+class StraceReader:
     """Joins calls that others interrupted, and hands them on in the order of their ends."""
 
     def __init__(self, directory: str | None = None) -> None:

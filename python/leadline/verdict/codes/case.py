@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from leadline.analysis.statistics.level_shift import TrialShift
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
+from leadline.verdict.face import JudgedWork
+from leadline.verdict.model import Code
+from leadline.workloads.judged import judged
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,15 @@ class Case:
     shifts: Mapping[str, TrialShift] = field(default_factory=dict)
 
     @property
+    def work(self) -> JudgedWork[Any]:
+        """How verdicts look at the cell's kind of work."""
+        return judged(self.cell.kind)
+
+    @property
     def good(self) -> tuple[TrialRow, ...]:
         """Trials that ran to their end."""
         return tuple(trial for trial in self.trials if trial.state == "complete")
 
 
-def worst_trial(trials: Sequence[TrialRow], value: Callable[[TrialRow], float | None]) -> tuple[float, str]:
-    """The largest of some trials' values, and which trial has it; 0.0 where none has one."""
-    found = [(v, trial.trial) for trial in trials if (v := value(trial)) is not None]
-    return max(found, default=(0.0, ""))
+# One validity code, or several of one subject: yields what fires, each with what was seen.
+Rule = Callable[[Case], Iterator[Code]]

@@ -12,11 +12,11 @@ from itertools import product
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
-from leadline.units import format_rate, format_size
-from leadline.verdict.codes.case import Case
+from leadline.units import format_rate
+from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Code
-from leadline.workloads.io.job import Job
+from leadline.workloads.judged import judged
 
 _WIRE = "wire_limit_bytes_per_s"
 _DEVICE = {"read": "device_read_limit_bytes_per_s", "write": "device_write_limit_bytes_per_s"}
@@ -51,38 +51,22 @@ def outrunning(cells: Sequence[PlannedCell], tables: Mapping[str, CellTable]) ->
     limits = catalogue()["implausible"].thresholds
     found: dict[str, str] = {}
     for small, large in product(cells, cells):
-        one, other = small.job, large.job
-        if not isinstance(one, Job) or not isinstance(other, Job):
+        if not _comparable(small, large) or not {small.id, large.id} <= tables.keys():
             continue
-        if not _must_be_slower(small, large, limits["sizes"]) or not {small.id, large.id} <= tables.keys():
-            continue
-        ratio = compare_cells(tables[large.id], tables[small.id], "bandwidth")
+        words = judged(small.kind).must_be_slower(small.job, large.job, limits["sizes"])
+        ratio = compare_cells(tables[large.id], tables[small.id], "bandwidth") if words else None
         seen = None if ratio is None else ratio.estimate()
-        if seen is not None and seen.low is not None and seen.low > limits["outran"]:
+        if words and seen is not None and seen.low is not None and seen.low > limits["outran"]:
             found[small.id] = (
-                f"random reads of {format_size(one.bs)} moved {seen.value:.3g} times as much as"
-                f" sequential ones of {format_size(other.bs)} in {large.id} (at least {seen.low:.3g}"
-                f" times, {seen.count} blocks)"
+                f"{words[0]} moved {seen.value:.3g} times as much as {words[1]} in {large.id}"
+                f" (at least {seen.low:.3g} times, {seen.count} blocks)"
             )
     return found
 
 
-def _must_be_slower(small: PlannedCell, large: PlannedCell, sizes: float) -> bool:
-    one, other = small.job, large.job
-    if not isinstance(one, Job) or not isinstance(other, Job) or small.target != large.target:
-        return False
-    free = all(
-        job.rate_iops is None and job.rate_bytes_per_s is None and not job.thinktime_ns
-        for job in (one, other)
-    )
-    return (
-        (one.rw, other.rw) == ("randread", "read")
-        and (one.engine, one.direct, one.numjobs) == (other.engine, other.direct, other.numjobs)
-        and other.iodepth >= one.iodepth
-        and other.bs >= sizes * one.largest_bs
-        and free
-        and small.group is large.group is None
-    )
+def _comparable(small: PlannedCell, large: PlannedCell) -> bool:
+    """Of one kind, on one target, and each alone on it."""
+    return (small.kind, small.target) == (large.kind, large.target) and small.group is large.group is None
 
 
 def _held_against(case: Case, trial: TrialRow) -> Iterator[tuple[str, float, int, str]]:
@@ -107,3 +91,6 @@ def _wire_binds(case: Case) -> bool:
 def _device_binds(case: Case, direction: str) -> bool:
     """Buffered writes end in memory, which their own code says; reads are never of memory."""
     return direction == "read" or case.cell.job.direct
+
+
+RULES: tuple[Rule, ...] = (implausible,)

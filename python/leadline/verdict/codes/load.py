@@ -10,13 +10,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from leadline.analysis.metrics import operation_phases
 from leadline.store.tables import TrialRow
 from leadline.units import format_rate
-from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Code
-from leadline.workloads.metadata.job import MetadataJob
 
 _Limits = Mapping[str, float]
 
@@ -79,7 +77,7 @@ def _device(case: Case, trial: TrialRow, limits: _Limits) -> Iterator[tuple[floa
     if trial.device_read_bytes is not None and own_read is not None:
         seen = _Seen(trial.device_read_bytes, own_read, "read from the device")
         yield from _judge(trial, seen, limits)
-    if isinstance(case.cell.job, MetadataJob) or operation_phases(trial):
+    if case.work.unbounded_writes:
         return  # a file system's journal of operations on files has no known bound
     if trial.device_written_bytes is not None and own_written is not None:
         before = trial.dirty_at_start_bytes
@@ -108,7 +106,7 @@ def _network(case: Case, trial: TrialRow, limits: _Limits) -> Iterator[tuple[flo
 
 def _cluster(case: Case, trial: TrialRow, limits: _Limits) -> Iterator[tuple[float, str]]:
     own = _own_wire(case, trial)
-    if own is None or isinstance(case.cell.job, MetadataJob):
+    if own is None or case.work.unbounded_writes:
         return  # metadata servers write their journal to the same OSDs
     sent, received = own
     for everybody, mine, words in (
@@ -126,11 +124,7 @@ def _own_wire(case: Case, trial: TrialRow) -> tuple[float, float] | None:
         if trial.wire_sent_bytes is None or trial.wire_received_bytes is None:
             return None
         return float(trial.wire_sent_bytes), float(trial.wire_received_bytes)
-    if (
-        case.facts.access in ("local", "null")
-        or isinstance(case.cell.job, MetadataJob)
-        or not case.cell.job.direct
-    ):
+    if case.facts.access in ("local", "null") or case.work.unbounded_writes or not case.cell.job.direct:
         return None
     if trial.group_read_bytes is not None:
         return None  # the job beside it may be buffered
@@ -154,3 +148,6 @@ def _judge(trial: TrialRow, seen: _Seen, limits: _Limits) -> Iterator[tuple[floa
         share,
         f"{share:.0%} of what was {seen.words} was not this run's ({format_rate(seen.others / seconds)})",
     )
+
+
+RULES: tuple[Rule, ...] = (other_load,)

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from leadline.errors import StudyError
-from leadline.run.barrier import Gate, Start
+from leadline.workloads.application.barrier import Gate, Start
 from leadline.workloads.application.capture import Capture
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36

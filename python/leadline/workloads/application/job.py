@@ -1,7 +1,7 @@
 """An application as a work: an unchanged command, N copies of it at once, with nothing left open.
 
-What the options of a study mean is in `rules_application`; which program and input they name is looked up by
-whoever may touch the system, through `Look`.
+What the options of a study mean is in `options` and `rules`; which program and input they name is looked up
+by whoever may touch the system, through `Look`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ class ApplicationFacts:
         return dict(self.untraceable).get(tracer)
 
 
-Look = Callable[[tuple[str, ...], str | None], ApplicationFacts]
+@dataclass(frozen=True)
+class Look:
+    """Finds out about a command and its input on this host."""
+
+    find: Callable[[tuple[str, ...], str | None], ApplicationFacts]
 
 
 class ApplicationJob(BaseModel):

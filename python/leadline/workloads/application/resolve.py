@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from leadline import units
+from leadline.study.face import Resolved, Surroundings
+from leadline.study.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import (
     INPUT,
@@ -10,14 +12,14 @@ from leadline.workloads.application.job import (
     OUTPUT,
     ApplicationFacts,
     ApplicationJob,
+    Look,
     Tracer,
 )
-from leadline.workloads.io.job import JobOptions
-from leadline.workloads.io.resolve import Resolved, Surroundings, fail
+from leadline.workloads.application.options import ApplicationOptions, AskedTracer
 
 
 def resolve_application(
-    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+    work: str, options: ApplicationOptions, target: Target, facts: TargetFacts, around: Surroundings
 ) -> Resolved:
     """The job of one command on one target. Raises SpecError where it cannot be started."""
     command = tuple(options.command or ())
@@ -32,7 +34,8 @@ def resolve_application(
     if around.max_rate_bytes_per_s is not None:
         words = "a program sets its own pace, which limits.max_rate cannot hold"
         fail(work, target, "command", words, "leave limits.max_rate (--max-rate) out")
-    found = around.look(command, options.input) if around.look else ApplicationFacts(command[0])
+    look = around.lookup(Look)
+    found = look.find(command, options.input) if look else ApplicationFacts(command[0])
     if found.executable is None:
         fail(work, target, "command", found.missing, "give the program's name on PATH, or its absolute path")
     notes: list[str] = []
@@ -43,7 +46,7 @@ def resolve_application(
         input_files=found.input.files if found.input else 0,
         input_bytes=found.input.bytes if found.input else 0,
         cache=options.cache or "cold",
-        trace=choose_tracer(work, options, target, found, notes),
+        trace=choose_tracer(work, options.trace, target, found, notes),
         runtime_ns=LIMIT_DEFAULT_NS if options.runtime is None else options.runtime,
     )
     _say(job, found, facts, notes)
@@ -56,10 +59,10 @@ def _program(word: str, executable: str) -> str:
 
 
 def choose_tracer(
-    work: str, options: JobOptions, target: Target, found: ApplicationFacts, notes: list[str]
+    work: str, asked: AskedTracer | None, target: Target, found: ApplicationFacts, notes: list[str]
 ) -> Tracer:
     """The tracer that was asked for, or the first that can follow all of it; `notes` hear why."""
-    wanted = options.trace or "auto"
+    wanted = asked or "auto"
     if wanted == "off":
         notes.append("trace off: shares of reading, writing and computing are not known")
         return "off"

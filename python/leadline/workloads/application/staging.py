@@ -9,13 +9,14 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import TargetError
 
 _BLOCK_BYTES = 1 << 20
+_SAY_EVERY_NS = 250_000_000
 STAGED = ".staged"  # how the name of a staged input ends; its prefix comes before it
 
 Say = Callable[[int, int], None]  # bytes copied, ns since the start
@@ -24,6 +25,32 @@ Say = Callable[[int, int], None]  # bytes copied, ns since the start
 def staged_path(directory: Path, prefix: str) -> Path:
     """Where the input of a prefix lies below a study's directory."""
     return directory / f"{prefix}{STAGED}"
+
+
+def staged_of(job: Mapping[str, Any]) -> Path:
+    """The same for the job that a worker was handed."""
+    return staged_path(Path(job["directory"]), job["prefix"])
+
+
+def stage_input_of(job: Mapping[str, Any], say: Callable[..., None]) -> dict[str, Any]:
+    """Copy a job's input to the target and check it; `say` hears now and then how much of it is done."""
+    whole, said = max(int(job["input_bytes"]), 1), 0
+
+    def now_and_then(size: int, elapsed_ns: int) -> None:
+        nonlocal said
+        if elapsed_ns - said > _SAY_EVERY_NS:
+            said = elapsed_ns
+            share = min(size / whole, 1.0)
+            done = {"bytes": size, "operations": 0, "elapsed_ns": elapsed_ns, "share": share}
+            say(event="progress", phase="staging", **done)
+
+    return stage_input(Path(job["input"]), staged_of(job), now_and_then)
+
+
+def forget_input(job: Mapping[str, Any]) -> None:
+    """Drop what this host's page cache holds of a job's input, where the trial is to begin cold."""
+    if job["input"] is not None and job["cache"] == "cold":
+        forget(staged_of(job))
 
 
 def stage_input(source: Path, staged: Path, say: Say = lambda *_: None) -> dict[str, Any]:

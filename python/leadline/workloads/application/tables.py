@@ -8,25 +8,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leadline.analysis.cells import CellTable
-from leadline.analysis.metrics import metric_kind
+from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.analysis.models import copies_time_s, fit_copies
 from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
-from leadline.verdict.codes.judge import worst
-from leadline.verdict.model import (
-    ApplicationModel,
-    ApplicationPoint,
-    ApplicationRow,
-    ApplicationTable,
-    ApplicationView,
-    Cell,
-    Quantity,
-    State,
-)
+from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, worst
+from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint, ShareBar, ShareBars
+from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.application.figures import (
     KINDS,
     MOVING,
@@ -36,16 +28,59 @@ from leadline.workloads.application.figures import (
     copies_of,
 )
 from leadline.workloads.application.job import ApplicationJob
-from leadline.workloads.pipeline.job import PipelineJob
 
 SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share")
 _MEAN = "mean"
 _MODEL_POINTS_MIN = 3  # through two points any line goes
 _ABSENT = Quantity(None, "", reason="not measured")
+_AT_ONCE = "copies at once"
+_SHARE_WORDS = {
+    "read": "reading",
+    "write": "writing",
+    "sync": "syncing",
+    "meta": "metadata",
+    "compute": "computing",
+}
+_RUN_TIME_NOTE = (
+    "The mean run time of a copy, with its 95 % interval over the blocks. The dotted line is a model, not a"
+    " measurement: computing that the CPUs share, and a part that copies spend one after the other."
+)
+_SHARES_NOTE = (
+    "By the trace: time in calls that read, write, or look after files. Computing is all the rest, waiting"
+    " for a CPU included."
+)
 
 
 @dataclass(frozen=True)
-class Place:
+class ApplicationPoint:
+    """A cell in the figures: `copies` at once took `run_time`, with its `shares` (read, write, …)."""
+
+    series: str
+    target: str
+    copies: int
+    run_time: Quantity
+    shares: dict[str, Quantity]
+    state: State
+
+
+@dataclass(frozen=True)
+class ApplicationModel:
+    """A model fitted to a series: seconds of computing that `cpus` share, and of what copies do in turn.
+
+    `points` are (copies, seconds by the model, measured / model - 1). It is no measurement.
+    """
+
+    series: str
+    target: str
+    cpus: int
+    compute_s: float
+    shared_s: float
+    fitted_to: tuple[int, ...]
+    points: tuple[tuple[int, float, float | None], ...]
+
+
+@dataclass(frozen=True)
+class CopiesCell:
     """A cell of a series with everything known of it; `blocks` are its copies' figures, trial by trial."""
 
     series: str
@@ -65,13 +100,13 @@ def places_of(
     cells: Sequence[Cell],
     tables: Mapping[str, CellTable],
     traces: Mapping[str, Mapping[int, CopyTrace]],
-) -> tuple[Place, ...]:
+) -> tuple[CopiesCell, ...]:
     """The application cells of a result, series by series, fewer copies first."""
     views = {cell.id: cell for cell in cells}
     own = [
         (cell, cell.job)
         for cell in planned
-        if isinstance(cell.job, ApplicationJob) and not isinstance(cell.job, PipelineJob)
+        if isinstance(cell.job, ApplicationJob) and cell.kind == ApplicationJob.kind
     ]
     kinds = list(dict.fromkeys(_kind(job) for _, job in own))
     found = []
@@ -80,7 +115,7 @@ def places_of(
         blocks = tuple(copies_of(trial, traces.get(trial.trial, {})) for trial in good)
         same = [other.work for other, its in own if _kind(its) == _kind(job)]
         series = cell.target if len(kinds) == 1 else f"{cell.target} {_common(same)}"
-        found.append(Place(series, cell.target, job.copies, views[cell.id], blocks, good))
+        found.append(CopiesCell(series, cell.target, job.copies, views[cell.id], blocks, good))
     return tuple(sorted(found, key=lambda place: place.copies))
 
 
@@ -95,7 +130,7 @@ def _common(works: Sequence[str]) -> str:
     return "".join(letters[0] for letters in alike).rstrip("_-.") or works[0]
 
 
-def application_view(places: Sequence[Place]) -> ApplicationView | None:
+def application_section(places: Sequence[CopiesCell]) -> Section | None:
     """Tables, figures and models; None where no application was run."""
     if not places:
         return None
@@ -103,38 +138,105 @@ def application_view(places: Sequence[Place]) -> ApplicationView | None:
     if any(place.metric("read_write_time").value is not None for place in places):
         tables += [_reading_and_writing(places), _shares(places)]
     tables.append(_by_copies(places))
-    points = tuple(
-        ApplicationPoint(
-            place.series,
-            place.target,
-            place.copies,
-            place.metric("run_time"),
-            {name.removesuffix("_share"): place.metric(name) for name in SHARES},
-            place.cell.validity.state,
-        )
-        for place in places
+    points = [_point(place) for place in places]
+    models = [model for series in series_of(places) if (model := model_of(by_series(places, series)))]
+    document = {"tables": tables, "points": points, "models": [_model_json(model) for model in models]}
+    return Section(
+        name="copies",
+        title="Run time by number of runs",
+        parts=(*_charts(points, models), *tables),
+        short="Copies",
+        json={"application": {**document, "stages": []}},
+        in_csv=False,
     )
-    models = tuple(model for series in series_of(places) if (model := model_of(by_series(places, series))))
-    return ApplicationView(tuple(tables), points, models)
 
 
-def series_of(places: Sequence[Place]) -> tuple[str, ...]:
+def _point(place: CopiesCell) -> ApplicationPoint:
+    return ApplicationPoint(
+        place.series,
+        place.target,
+        place.copies,
+        place.metric("run_time"),
+        {name.removesuffix("_share"): place.metric(name) for name in SHARES},
+        place.cell.validity.state,
+    )
+
+
+def _model_json(model: ApplicationModel) -> dict[str, object]:
+    return {
+        "series": model.series,
+        "formula": "compute_s * max(1, copies / cpus) + copies * shared_s",
+        "cpus": model.cpus,
+        "compute_s": model.compute_s,
+        "shared_s": model.shared_s,
+        "fitted_to": model.fitted_to,
+        "points": [
+            {"copies": copies, "modelled_s": seconds, "residual": rest}
+            for copies, seconds, rest in model.points
+        ],
+    }
+
+
+def _charts(points: Sequence[ApplicationPoint], models: Sequence[ApplicationModel]) -> Iterator[Panels]:
+    """Run time by copies, then the shares of each series; nothing of what was not measured."""
+    measured = tuple(_growth_point(point) for point in points if point.run_time.value is not None)
+    if measured:
+        curves = tuple(
+            GrowthModel(one.series, one.target, tuple((copies, s) for copies, s, _ in one.points))
+            for one in models
+        )
+        lines = GrowthLines("copies-0", "Run time by number of runs", _AT_ONCE, measured, curves)
+        yield Panels(((lines,),), note=_RUN_TIME_NOTE, legend=True, still=True)
+    every = [_share_bars(points, series) for series in dict.fromkeys(point.series for point in points)]
+    known = [bars for bars in every if any(bar.parts for bar in bars.bars)]
+    if known:
+        charts = tuple(replace(bars, name=f"shares-{place}") for place, bars in enumerate(known))
+        yield Panels((charts,), title="Where the run time went", note=_SHARES_NOTE, still=True)
+
+
+def _growth_point(point: ApplicationPoint) -> GrowthPoint:
+    words = f"{point.series}, {point.copies} {'copy' if point.copies == 1 else 'copies'}"
+    return GrowthPoint(point.series, point.target, point.copies, point.run_time, point.state, words)
+
+
+def _share_bars(points: Sequence[ApplicationPoint], series: str) -> ShareBars:
+    bars = tuple(
+        ShareBar(
+            str(point.copies),
+            f"{point.series}, {point.copies} at once",
+            _known_shares(point),
+            point.state,
+        )
+        for point in points
+        if point.series == series
+    )
+    return ShareBars("shares", series, "% of the run time", bars, _AT_ONCE, numbers=True)
+
+
+def _known_shares(point: ApplicationPoint) -> tuple[tuple[str, float], ...]:
+    """All of them, or none."""
+    found = {kind: point.shares[kind].value for kind in _SHARE_WORDS if kind in point.shares}
+    known = [(_SHARE_WORDS[kind], value) for kind, value in found.items() if value is not None]
+    return tuple(known) if len(known) == len(_SHARE_WORDS) else ()
+
+
+def series_of(places: Sequence[CopiesCell]) -> tuple[str, ...]:
     """The names of the series, in order."""
     return tuple(dict.fromkeys(place.series for place in places))
 
 
-def by_series(places: Sequence[Place], series: str) -> tuple[Place, ...]:
+def by_series(places: Sequence[CopiesCell], series: str) -> tuple[CopiesCell, ...]:
     """The cells of one series, fewer copies first."""
     return tuple(place for place in places if place.series == series)
 
 
-def cpus_of(places: Sequence[Place]) -> int | None:
+def cpus_of(places: Sequence[CopiesCell]) -> int | None:
     """CPUs that the copies could use, as their starter saw them."""
     found = {json.loads(trial.summary).get("cpus") for place in places for trial in place.trials}
     return max((cpus for cpus in found if isinstance(cpus, int)), default=None)
 
 
-def model_of(places: Sequence[Place]) -> ApplicationModel | None:
+def model_of(places: Sequence[CopiesCell]) -> ApplicationModel | None:
     """The model of one series; None where no point could test it, or fewer than two are within the CPUs."""
     cpus = cpus_of(places)
     times = {float(p.copies): q.value for p in places if (q := p.metric("run_time")).value is not None}
@@ -154,19 +256,19 @@ def model_of(places: Sequence[Place]) -> ApplicationModel | None:
     return ApplicationModel(first.series, first.target, cpus, compute_s, shared_s, below, tuple(points))
 
 
-def _levels(places: Sequence[Place]) -> list[int]:
+def _levels(places: Sequence[CopiesCell]) -> list[int]:
     return sorted({place.copies for place in places})
 
 
-def _at(places: Sequence[Place], series: str, copies: int) -> Place | None:
+def _at(places: Sequence[CopiesCell], series: str, copies: int) -> CopiesCell | None:
     return next((p for p in places if p.series == series and p.copies == copies), None)
 
 
 def _of_copy(
-    place: Place | None, copy: int, name: str, value: Callable[[CopyFigures], float | None]
+    place: CopiesCell | None, copy: int, name: str, value: Callable[[CopyFigures], float | None]
 ) -> Quantity:
     """A figure of one copy over the blocks; Quantity without a value where any block lacks it."""
-    kind = metric_kind(name)
+    kind = PROGRAM_METRICS[name]
     found = [value(one) for block in place.blocks for one in block if one.copy == copy] if place else []
     values = [one for one in found if one is not None]
     if not values or len(values) < len(found):
@@ -178,7 +280,7 @@ def _of_copy(
     return Quantity(mean.value, kind.unit, mean.low, mean.high, mean.count)
 
 
-def _run_times(places: Sequence[Place]) -> ApplicationTable:
+def _run_times(places: Sequence[CopiesCell]) -> ApplicationTable:
     names = series_of(places)
     rows = []
     for copies in _levels(places):
@@ -200,7 +302,7 @@ def _run_times(places: Sequence[Place]) -> ApplicationTable:
     )
 
 
-def _speeds(places: Sequence[Place]) -> ApplicationTable:
+def _speeds(places: Sequence[CopiesCell]) -> ApplicationTable:
     rows = []
     for place in _in_series(places):
         state = place.cell.validity.state
@@ -234,7 +336,7 @@ def _wall_speed(one: CopyFigures) -> float | None:
     return None if one.transferred is None or not one.run_time_s else one.transferred / one.run_time_s
 
 
-def _reading_and_writing(places: Sequence[Place]) -> ApplicationTable:
+def _reading_and_writing(places: Sequence[CopiesCell]) -> ApplicationTable:
     rows = []
     for place in _in_series(places):
         read, write = place.metric("read_share"), place.metric("write_share")
@@ -254,7 +356,7 @@ def _reading_and_writing(places: Sequence[Place]) -> ApplicationTable:
     )
 
 
-def _together(place: Place) -> Quantity:
+def _together(place: CopiesCell) -> Quantity:
     """The share of reading and writing together, block by block."""
     blocks = []
     for block in place.blocks:
@@ -265,7 +367,7 @@ def _together(place: Place) -> Quantity:
     return Quantity(mean.value, "1", mean.low, mean.high, mean.count) if mean else _ABSENT
 
 
-def _shares(places: Sequence[Place]) -> ApplicationTable:
+def _shares(places: Sequence[CopiesCell]) -> ApplicationTable:
     rows = tuple(
         ApplicationRow(
             (place.series, str(place.copies)),
@@ -284,7 +386,7 @@ def _shares(places: Sequence[Place]) -> ApplicationTable:
     )
 
 
-def _by_copies(places: Sequence[Place]) -> ApplicationTable:
+def _by_copies(places: Sequence[CopiesCell]) -> ApplicationTable:
     names = series_of(places)
     rows = []
     for copies in _levels(places):
@@ -296,16 +398,16 @@ def _by_copies(places: Sequence[Place]) -> ApplicationTable:
     )
 
 
-def _in_series(places: Sequence[Place]) -> Iterator[Place]:
+def _in_series(places: Sequence[CopiesCell]) -> Iterator[CopiesCell]:
     for name in series_of(places):
         yield from by_series(places, name)
 
 
-def _state(places: Sequence[Place | None]) -> State:
+def _state(places: Sequence[CopiesCell | None]) -> State:
     return worst([place.cell.validity.state for place in places if place])
 
 
-def processes_left(places: Sequence[Place]) -> int:
+def processes_left(places: Sequence[CopiesCell]) -> int:
     """Processes that copies left running and leadline ended."""
     return sum(
         int(json.loads(trial.summary).get("left_running") or 0)

@@ -1,4 +1,4 @@
-"""A worker's part of an application's trial: its input staged, its copies' directories made, and they run.
+"""A worker's part of an application's trial: its copies' directories are made, and they run.
 
 What the copies need to know they find in their environment, and in the places of the command.
 """
@@ -6,46 +6,20 @@ What the copies need to know they find in their environment, and in the places o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from leadline.observe.children import user_environment
-from leadline.run.barrier import Start
 from leadline.run.removal import remove_entries
+from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies
 from leadline.workloads.application.job import COPY, INPUT, OUTPUT
-from leadline.workloads.application.staging import (
-    forget,
-    input_place,
-    offer,
-    stage_input,
-    staged_path,
-)
+from leadline.workloads.application.staging import input_place, offer, staged_of
 from leadline.workloads.application.traced import follower
 
 _REMOVE_S = 600.0
-_SAY_EVERY_NS = 250_000_000
 _WARM = 0  # the number of the copy that warms caches: it is not measured
-
-
-def stage(job: Mapping[str, Any], say: Callable[[int, int, float], None]) -> dict[str, Any]:
-    """Copy the input to the target and check it; `say` hears bytes, ns and the share that is done."""
-    whole, said = max(int(job["input_bytes"]), 1), 0
-
-    def now_and_then(size: int, elapsed_ns: int) -> None:
-        nonlocal said
-        if elapsed_ns - said > _SAY_EVERY_NS:
-            said = elapsed_ns
-            say(size, elapsed_ns, min(size / whole, 1.0))
-
-    return stage_input(Path(job["input"]), _staged(job), now_and_then)
-
-
-def forget_input(job: Mapping[str, Any]) -> None:
-    """Drop what this host's page cache holds of the input, where the trial is to begin cold."""
-    if job["input"] is not None and job["cache"] == "cold":
-        forget(_staged(job))
 
 
 def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,10 +41,6 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
         return summary | tracer.store(Path(job["result"]), job["trial"], summary)
 
 
-def _staged(job: Mapping[str, Any]) -> Path:
-    return staged_path(Path(job["directory"]), job["prefix"])
-
-
 def _start(job: Mapping[str, Any], copy: int, environment: Mapping[str, str]) -> Start:
     """A copy's directory, with the input offered in it, and its command with the places filled in."""
     directory = Path(job["directory"]) / f"{job['own_prefix']}.{copy}"
@@ -78,7 +48,7 @@ def _start(job: Mapping[str, Any], copy: int, environment: Mapping[str, str]) ->
     places = {COPY: str(copy), OUTPUT: str(directory)}
     told = {"LEADLINE_COPY": str(copy), "LEADLINE_OUTPUT": str(directory)}
     if job["input"] is not None:
-        staged = _staged(job)
+        staged = staged_of(job)
         offer(staged, directory)
         places[INPUT] = told["LEADLINE_INPUT"] = str(input_place(staged, Path(job["input"])))
     command = tuple(_filled(word, places) for word in job["command"])

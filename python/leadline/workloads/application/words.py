@@ -10,9 +10,9 @@ from importlib import resources
 
 from leadline import units
 from leadline.study.yaml_source import read_yaml
-from leadline.verdict.model import Comparison, Quantity, Statement
+from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
 from leadline.workloads.application.tables import (
-    Place,
+    CopiesCell,
     by_series,
     cpus_of,
     model_of,
@@ -21,7 +21,6 @@ from leadline.workloads.application.tables import (
 )
 
 _WIDE = 10.0  # an interval that reaches ten times as far says nothing
-_UNUSABLE = ("INVALID", "NOT_RUN")
 
 
 @functools.cache
@@ -32,10 +31,10 @@ def thresholds() -> Mapping[str, float]:
 
 
 def application_statements(
-    places: Sequence[Place], comparisons: Sequence[Comparison]
+    places: Sequence[CopiesCell], comparisons: Sequence[Comparison]
 ) -> tuple[Statement, ...]:
     """What the cells of applications say beyond the comparison of their run times."""
-    usable = [place for place in places if place.cell.validity.state not in _UNUSABLE]
+    usable = [place for place in places if place.cell.validity.state not in UNUSABLE]
     found: list[Statement] = []
     if len({place.target for place in usable}) == 1:
         found.extend(_alone(usable))
@@ -55,13 +54,7 @@ def application_statements(
     return tuple(found)
 
 
-def in_order(found: Sequence[Statement], applications: bool) -> tuple[Statement, ...]:
-    """Statements as they are read: with applications among them what was found stands before the cautions."""
-    ranks = {"headline": 0, "finding": 1, "caution": 2}
-    return tuple(sorted(found, key=lambda one: ranks[one.tone]) if applications else found)
-
-
-def _alone(places: Sequence[Place]) -> Iterator[Statement]:
+def _alone(places: Sequence[CopiesCell]) -> Iterator[Statement]:
     """One target has nothing to be compared with: its run times."""
     for series in series_of(places):
         parts = [
@@ -73,7 +66,9 @@ def _alone(places: Sequence[Place]) -> Iterator[Statement]:
             yield Statement("headline", f"{series}: a copy took {', '.join(parts)}.")
 
 
-def _io_against_run_time(places: Sequence[Place], comparisons: Sequence[Comparison]) -> Iterator[Statement]:
+def _io_against_run_time(
+    places: Sequence[CopiesCell], comparisons: Sequence[Comparison]
+) -> Iterator[Statement]:
     """Time in I/O and run time in one sentence, at the most copies that both have: they are easily mixed."""
     by_work = {(c.work, c.base, c.other, c.metric): c for c in comparisons}
     done: set[tuple[str, str]] = set()
@@ -93,7 +88,7 @@ def _io_against_run_time(places: Sequence[Place], comparisons: Sequence[Comparis
 
 
 def _io_words(
-    base: Place, other: Place, read_write_time: Comparison, run_time: Comparison | None
+    base: CopiesCell, other: CopiesCell, read_write_time: Comparison, run_time: Comparison | None
 ) -> Statement:
     shares = [_share(place) for place in (base, other)]
     spent = [
@@ -118,7 +113,7 @@ def _io_words(
     return Statement("finding", f"{text}.", evidence)
 
 
-def _share(place: Place) -> float | None:
+def _share(place: CopiesCell) -> float | None:
     parts = [place.metric(name).value for name in ("read_share", "write_share", "sync_share")]
     return None if None in parts else sum(part or 0.0 for part in parts)
 
@@ -142,7 +137,7 @@ def _interval(comparison: Comparison) -> str:
     return f" ({low} to {high} %, {comparison.verdict}, {comparison.blocks} blocks)"
 
 
-def _growth(places: Sequence[Place]) -> Iterator[Statement]:
+def _growth(places: Sequence[CopiesCell]) -> Iterator[Statement]:
     """How much longer a copy takes beside others than with the fewest."""
     timed = [place for place in places if place.metric("run_time").value]
     if len(timed) < 2:
@@ -159,7 +154,7 @@ def _growth(places: Sequence[Place]) -> Iterator[Statement]:
     )
 
 
-def _cpus(places: Sequence[Place]) -> Iterator[Statement]:
+def _cpus(places: Sequence[CopiesCell]) -> Iterator[Statement]:
     """From which number on copies wait for CPUs rather than for storage, and whether the CPUs were theirs."""
     cpus = cpus_of(places)
     loads = [(place, load_of(place, cpus)) for place in places]
@@ -208,7 +203,7 @@ class Load:
         return f"{busy}the copies with their client used {min(self.own, 1):.0%} of them"
 
 
-def load_of(place: Place, cpus: int | None) -> Load:
+def load_of(place: CopiesCell, cpus: int | None) -> Load:
     """Means over the trials of a cell."""
     seen = [trial.cpu_busy_share for trial in place.trials if trial.cpu_busy_share is not None]
     own = [
@@ -221,7 +216,7 @@ def load_of(place: Place, cpus: int | None) -> Load:
     return Load(sum(seen) / len(seen) if seen else None, sum(own) / len(own) if own else 0.0, crowded)
 
 
-def _model(places: Sequence[Place]) -> Iterator[Statement]:
+def _model(places: Sequence[CopiesCell]) -> Iterator[Statement]:
     model = model_of(places)
     if model is None:
         return
@@ -247,7 +242,7 @@ def _model(places: Sequence[Place]) -> Iterator[Statement]:
     )
 
 
-def _trace_gaps(places: Sequence[Place]) -> Iterator[Statement]:
+def _trace_gaps(places: Sequence[CopiesCell]) -> Iterator[Statement]:
     """What the traces do not know, loudly: shares and bytes of these trials are too small or missing."""
     trials = [(trial, json.loads(trial.summary)) for place in places for trial in place.trials]
     failed = {trial.trial: found["trace_error"] for trial, found in trials if found.get("trace_error")}
@@ -267,7 +262,7 @@ def _trace_gaps(places: Sequence[Place]) -> Iterator[Statement]:
         )
 
 
-def _same_work(places: Sequence[Place]) -> Iterator[Statement]:
+def _same_work(places: Sequence[CopiesCell]) -> Iterator[Statement]:
     """Run times compare only where the copies did the same: told by the bytes that they moved."""
     limit = thresholds()["bytes_apart"]
     for name, words in (("bytes_read", "read"), ("bytes_written", "wrote")):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.run.child import Answer, Worker
-from leadline.run.workspace import Place
+from leadline.run.workspace import Workspace
 from leadline.workloads.coherence.job import LAGS, LOCKS, CoherenceJob
 
 _STEP_S = 60.0
@@ -32,7 +32,7 @@ def converse(
     writer: Worker,
     job: CoherenceJob,
     prefix: str,
-    places: tuple[Place, Place],
+    places: tuple[Workspace, Workspace],
     stopping: Callable[[], bool],
 ) -> tuple[Answer, bool]:
     """One trial, with a worker of the reader's own; true where the reader's way is not to be used again.
@@ -54,7 +54,7 @@ class Conversation:
         self._writer, self._reader, self._job, self._prefix = writer, reader, job, prefix
         self.reader_gone = False
 
-    def run(self, places: tuple[Place, Place]) -> Answer:
+    def run(self, places: tuple[Workspace, Workspace]) -> Answer:
         """All questions; the writer's place comes first. What cannot be asked is in the summary."""
         started_unix_ns, begin_ns = time.time_ns(), time.monotonic_ns()
         found: dict[str, Any] = {}
@@ -115,9 +115,13 @@ class Conversation:
     def _ask(self, question: str) -> dict[str, Any]:
         asked = self._lags if question in LAGS else self._locks if question in LOCKS else self._shared
         try:
-            return asked(question)
-        finally:
-            self._release()
+            found = asked(question)
+        except _EndedError as ended:
+            if ended.reader:  # nobody is there to release it, and the writer's files are removed next
+                self._writer.call("coherence_release", _STEP_S)
+            raise
+        self._release()
+        return found
 
     # -- how soon ------------------------------------------------------------------------------------
 

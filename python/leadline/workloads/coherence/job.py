@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline import units
-from leadline.workloads.io.job import Question
 
+Question = Literal[
+    "name",
+    "size_written",
+    "size_closed",
+    "bytes_written",
+    "bytes_closed",
+    "bytes_held",
+    "rename",
+    "unlink",
+    "link",
+    "lock_fcntl",
+    "lock_flock",
+    "shared_file",
+]
 # The time until the reader sees it, from the moment when the writer's call returned.
 LAGS: tuple[Question, ...] = (
     *("name", "size_written", "size_closed", "bytes_written", "bytes_closed", "bytes_held"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from leadline import _core, units
+from leadline.study.face import Resolved
+from leadline.study.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.coherence.job import (
     FILE_BYTES,
@@ -13,8 +15,7 @@ from leadline.workloads.coherence.job import (
     SHARED_BLOCKS,
     CoherenceJob,
 )
-from leadline.workloads.io.job import JobOptions
-from leadline.workloads.io.resolve import Resolved, fail
+from leadline.workloads.coherence.options import CoherenceOptions
 
 _OF_FILES = {"create", "rename", "unlink"}  # what a scheme of a file system can do by name
 
@@ -27,7 +28,7 @@ def _has_files(target: Target) -> bool:
     return set(operations) >= _OF_FILES
 
 
-def resolve_coherence(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
+def resolve_coherence(work: str, options: CoherenceOptions, target: Target, facts: TargetFacts) -> Resolved:
     """The job of a target as the writer; its readers are added by the plan. Raises SpecError."""
     if not target.is_path and not _has_files(target):
         words = f"{facts.words}: no file system that another way could look at"

@@ -14,13 +14,20 @@ from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
 from leadline.study.yaml_source import read_yaml
 from leadline.units import format_latency
-from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, Statement
+from leadline.verdict.model import (
+    UNUSABLE,
+    ApplicationRow,
+    ApplicationTable,
+    Cell,
+    Quantity,
+    State,
+    Statement,
+)
 from leadline.workloads.coherence.figures import Lag, answers_of, lag_of
 from leadline.workloads.coherence.job import LAGS, LOCKS, SHARED, WORDS, CoherenceJob
 
 _EVIDENCE_MAX = 4
 _SEEING, _LOCKING, _SHARING = range(3)  # the order of sentences
-_UNUSABLE = ("INVALID", "NOT_RUN")
 
 
 @functools.cache
@@ -31,7 +38,7 @@ def thresholds() -> Mapping[str, float]:
 
 
 @dataclass(frozen=True)
-class Pair:
+class WriterReader:
     """A writer and a reader: the cell, its job and its good trials."""
 
     writer: str
@@ -52,17 +59,17 @@ class Pair:
 
 def pairs_of(
     planned: Sequence[PlannedCell], cells: Sequence[Cell], tables: Mapping[str, CellTable]
-) -> tuple[Pair, ...]:
+) -> tuple[WriterReader, ...]:
     """The coherence cells of a result."""
     views = {cell.id: cell for cell in cells}
     return tuple(
-        Pair(cell.target, cell.job, views[cell.id], tables[cell.id].good if cell.id in tables else ())
+        WriterReader(cell.target, cell.job, views[cell.id], tables[cell.id].good if cell.id in tables else ())
         for cell in planned
         if isinstance(cell.job, CoherenceJob)
     )
 
 
-def coherence_tables(pairs: Sequence[Pair]) -> tuple[ApplicationTable, ...]:
+def coherence_tables(pairs: Sequence[WriterReader]) -> tuple[ApplicationTable, ...]:
     """The table of medians, locks and shared files, and the one of the worst times."""
     if not pairs:
         return ()
@@ -85,14 +92,16 @@ def coherence_tables(pairs: Sequence[Pair]) -> tuple[ApplicationTable, ...]:
     )
 
 
-_Figure = Callable[[Pair, str], Quantity]
+_Figure = Callable[[WriterReader, str], Quantity]
 
 
-def _readers(pairs: Sequence[Pair]) -> tuple[str, ...]:
+def _readers(pairs: Sequence[WriterReader]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(pair.job.reader for pair in pairs))
 
 
-def _rows(pairs: Sequence[Pair], question: str, figure: _Figure, more: str = "") -> Iterator[ApplicationRow]:
+def _rows(
+    pairs: Sequence[WriterReader], question: str, figure: _Figure, more: str = ""
+) -> Iterator[ApplicationRow]:
     """A row for each writer, where any pair was asked this."""
     asked = [pair for pair in pairs if question in pair.job.questions]
     words = f"{_words(question)}{', ' if more else ''}{more}"
@@ -108,7 +117,7 @@ def _words(question: str) -> str:
     return next(words for name, words in WORDS.items() if name == question)
 
 
-def _figure(pair: Pair | None, question: str, figure: _Figure) -> Quantity:
+def _figure(pair: WriterReader | None, question: str, figure: _Figure) -> Quantity:
     if pair is None:
         return Quantity(None, "", reason="not asked")
     if not pair.trials:
@@ -117,7 +126,7 @@ def _figure(pair: Pair | None, question: str, figure: _Figure) -> Quantity:
     return figure(pair, question)
 
 
-def _median(pair: Pair, question: str) -> Quantity:
+def _median(pair: WriterReader, question: str) -> Quantity:
     lag = lag_of(pair.trials, question)
     if lag.median_ns is None:
         return _not_seen(pair, lag)
@@ -125,18 +134,18 @@ def _median(pair: Pair, question: str) -> Quantity:
     return Quantity(lag.median_ns, "ns", low, high, lag.trials)
 
 
-def _worst(pair: Pair, question: str) -> Quantity:
+def _worst(pair: WriterReader, question: str) -> Quantity:
     lag = lag_of(pair.trials, question)
     return _not_seen(pair, lag) if lag.worst_ns is None else Quantity(lag.worst_ns, "ns", blocks=lag.trials)
 
 
-def _not_seen(pair: Pair, lag: Lag) -> Quantity:
+def _not_seen(pair: WriterReader, lag: Lag) -> Quantity:
     if lag.unseen:
         return Quantity(None, "ns", blocks=lag.trials, reason=lag.reason, text=pair.give_up)
     return Quantity(None, "ns", reason=lag.reason or "not measured")
 
 
-def _lock(pair: Pair, question: str) -> Quantity:
+def _lock(pair: WriterReader, question: str) -> Quantity:
     answers = answers_of(pair.trials, question)
     reason = next((str(one["reason"]) for one in answers if "reason" in one), None)
     if reason is not None or not answers:
@@ -146,7 +155,7 @@ def _lock(pair: Pair, question: str) -> Quantity:
     return Quantity(None, "", blocks=len(answers), text=text)
 
 
-def _intact(pair: Pair, question: str) -> Quantity:
+def _intact(pair: WriterReader, question: str) -> Quantity:
     answers = answers_of(pair.trials, question)
     reason = next((str(one["reason"]) for one in answers if "reason" in one), None)
     if reason is not None or not answers:
@@ -161,7 +170,7 @@ def _wrong(answer: Mapping[str, object]) -> int:
     return max((int(one) for one in found), default=0) if isinstance(found, list) else 0
 
 
-def _rate(pair: Pair, question: str) -> Quantity:
+def _rate(pair: WriterReader, question: str) -> Quantity:
     rates = [float(rate) for one in answers_of(pair.trials, question) for rate in one.get("bytes_per_s", ())]
     mean = geometric_mean(rates)
     if mean is None:
@@ -169,11 +178,11 @@ def _rate(pair: Pair, question: str) -> Quantity:
     return Quantity(mean.value, "B/s", mean.low, mean.high, mean.count)
 
 
-def coherence_statements(pairs: Sequence[Pair], left_out: Sequence[LeftOut]) -> tuple[Statement, ...]:
+def coherence_statements(pairs: Sequence[WriterReader], left_out: Sequence[LeftOut]) -> tuple[Statement, ...]:
     """What a reader may rely on, pair by pair; pairs of which the same is true share a sentence."""
-    said: dict[tuple[int, str], list[Pair]] = {}
+    said: dict[tuple[int, str], list[WriterReader]] = {}
     for pair in pairs:
-        if pair.trials and pair.cell.validity.state not in _UNUSABLE:
+        if pair.trials and pair.cell.validity.state not in UNUSABLE:
             for sentence in _sentences(pair):
                 said.setdefault(sentence, []).append(pair)
     found = [
@@ -186,15 +195,15 @@ def coherence_statements(pairs: Sequence[Pair], left_out: Sequence[LeftOut]) -> 
     return tuple(found)
 
 
-def _listed(pairs: Sequence[Pair]) -> str:
+def _listed(pairs: Sequence[WriterReader]) -> str:
     return ", ".join(pair.words for pair in pairs)
 
 
-def _evidence(pairs: Sequence[Pair]) -> tuple[str, ...]:
+def _evidence(pairs: Sequence[WriterReader]) -> tuple[str, ...]:
     return tuple(_times(pair) for pair in pairs[:_EVIDENCE_MAX])
 
 
-def _times(pair: Pair) -> str:
+def _times(pair: WriterReader) -> str:
     parts = []
     for question in ("name", "bytes_closed", "bytes_held", "rename"):
         lag = lag_of(pair.trials, question)
@@ -205,7 +214,7 @@ def _times(pair: Pair) -> str:
     return f"{pair.words}: {'; '.join(parts)}" if parts else pair.words
 
 
-def _sentences(pair: Pair) -> Iterator[tuple[int, str]]:
+def _sentences(pair: WriterReader) -> Iterator[tuple[int, str]]:
     asked = (question for question in LAGS if question in pair.job.questions)
     every: dict[str, Lag] = {question: lag_of(pair.trials, question) for question in asked}
     lags = {question: lag for question, lag in every.items() if lag.lags_ns or lag.unseen}
@@ -222,7 +231,7 @@ def _sentences(pair: Pair) -> Iterator[tuple[int, str]]:
         yield _SHARING, "two writers in one file keep each other's bytes" if text == "intact" else lost
 
 
-def _visibility(pair: Pair, lags: Mapping[str, Lag]) -> str:
+def _visibility(pair: WriterReader, lags: Mapping[str, Lag]) -> str:
     """One clause on what is seen: at once, only after close, late, or never."""
     at_once_ns, soon_ns = (thresholds()[name] * 1e6 for name in ("at_once_ms", "soon_ms"))
     prompt = [name for name, lag in lags.items() if lag.worst_ns is not None and lag.worst_ns <= at_once_ns]

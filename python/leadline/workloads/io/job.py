@@ -1,29 +1,16 @@
-"""A job in fio's vocabulary: as the user wrote it (`JobOptions`) and with nothing left open (`Job`).
+"""A job in fio's vocabulary with nothing left open: the engine is given this and nothing else.
 
-`plan` makes a Job of JobOptions and a target's facts; the engine is given a Job and nothing else.
+`resolve` makes it of what the user wrote (`options`) and a target's facts.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leadline.study.fields import (
-    Command,
-    Duration,
-    Iops,
-    Rate,
-    Resolution,
-    Size,
-    SizeOrAuto,
-    Truth,
-    TruthOrAuto,
-    Whole,
-)
-from leadline.workloads.io.distribution import MAP, Distribution
-from leadline.workloads.io.sizes import BlockSize, SizeSplit, Split
-from leadline.workloads.pipeline.job import STAGES_MAX, StageOptions
+from leadline.study.sizes import SizeSplit
+from leadline.workloads.io.distribution import MAP
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Engine = Literal[
@@ -41,25 +28,6 @@ Engine = Literal[
 ]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided"]
-
-MetadataOperation = Literal[
-    "create", "open", "stat", "readdir", "rename", "unlink", "mkdir", "rmdir", "first_byte"
-]
-
-Question = Literal[
-    "name",
-    "size_written",
-    "size_closed",
-    "bytes_written",
-    "bytes_closed",
-    "bytes_held",
-    "rename",
-    "unlink",
-    "link",
-    "lock_fcntl",
-    "lock_flock",
-    "shared_file",
-]
 
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")
 READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
@@ -149,160 +117,3 @@ class Job(BaseModel):
     def as_json(self) -> dict[str, Any]:
         """Plain values, one per field, as the engine and the manifest take them."""
         return self.model_dump(mode="json")
-
-
-class JobOptions(BaseModel):
-    """The options of a job that were written down; None is "not said"."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    rw: Pattern | None = Field(None, description="what is done: sequential or random, read, write or both")
-    rwmixread: Annotated[int, Whole(0, 100)] | None = Field(
-        None, description="share of reads in percent; only with rw and randrw; 50 when not said"
-    )
-    bs: BlockSize | None = Field(
-        None, description="bytes of one operation, or of reads,writes; 4k when not said"
-    )
-    bssplit: Split | None = Field(
-        None, description="sizes with their shares in percent, 4k/60:64k/40, or reads,writes"
-    )
-    size: SizeOrAuto | None = Field(
-        None, description="bytes per numjob, or auto: follows the memory of the host"
-    )
-    nrfiles: Annotated[int, Whole(1, 65_536)] | None = Field(None, description="files per numjob; 1")
-    numjobs: Annotated[int, Whole(1, 1_024)] | None = Field(None, description="threads at the same time; 1")
-    iodepth: Annotated[int, Whole(1, 4_096)] | None = Field(
-        None, description="operations in flight per numjob; 1"
-    )
-    engine: Literal["auto", "io_uring", "psync", "mmap", "null"] | None = Field(
-        None, description="how the system is called; auto chooses by target"
-    )
-    direct: TruthOrAuto | None = Field(
-        None, description="past the page cache (O_DIRECT); auto: where the target can"
-    )
-    overwrite: Truth | None = Field(
-        None, description="sequential writes go over files laid out beforehand; false: to fresh files"
-    )
-    fsync: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(
-        None, description="fsync after so many writes; 0 is never"
-    )
-    fdatasync: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(
-        None, description="fdatasync after so many writes; 0 is never"
-    )
-    end_fsync: Truth | None = Field(None, description="fsync when a write job ends")
-    time_based: Truth | None = Field(
-        None, description="go on until runtime is over, from the start of the files again where needed"
-    )
-    runtime: Duration | None = Field(None, description="how long is measured; 0 is until size is done")
-    ramp_time: Duration | None = Field(None, description="time before the measured interval")
-    rate: Rate | None = Field(None, description="bytes per second over all numjobs (open loop)")
-    rate_iops: Iops | None = Field(None, description="operations per second over all numjobs (open loop)")
-    arrival: Arrival | None = Field(None, description="how an open loop's operations are spaced; constant")
-    thinktime: Duration | None = Field(None, description="pause of a numjob between operations; 0")
-    thinktime_blocks: Annotated[int, Whole(1, 2**31 - 1)] | None = Field(
-        None, description="operations between two pauses; 1"
-    )
-    offset: Size | None = Field(None, description="bytes at the start of each file that are not touched; 0")
-    offset_increment: Size | None = Field(
-        None, description="added to offset once for each numjob before this one; 0"
-    )
-    random_distribution: Distribution | None = Field(
-        None, description="map (no repeats), random (uniform), zipf:THETA or pareto:H; map"
-    )
-    shared: Shared | None = Field(
-        None, description="all numjobs in one file: segmented (a region each) or strided (blocks alternate)"
-    )
-    verify: Truth | None = Field(None, description="check every block that is read")
-    incompressible: Truth | None = Field(None, description="no two blocks of 4 KiB equal; true")
-    buffer_compress_percentage: Annotated[int, Whole(0, 100)] | None = Field(
-        None, description="share of each block of 4 KiB that is zeros; 0"
-    )
-    dedupe_percentage: Annotated[int, Whole(0, 100)] | None = Field(
-        None, description="share of blocks that equal one another; 0"
-    )
-    operations: list[MetadataOperation] | None = Field(
-        None, description="instead of rw: what is done to files and directories themselves, in phases"
-    )
-    files: Annotated[int, Whole(1, 10**9)] | None = Field(
-        None, description="with operations: files (and directories) per numjob; 1000"
-    )
-    branch: Annotated[int, Whole(1, 10_000)] | None = Field(
-        None, description="with operations: directories in each directory of the tree; 1"
-    )
-    depth: Annotated[int, Whole(0, 100)] | None = Field(
-        None, description="with operations: levels of the tree below its top; 0"
-    )
-    private: Truth | None = Field(
-        None, description="with operations: a tree for each numjob; false: one for all; true"
-    )
-    file_size: Size | None = Field(None, description="with operations: bytes of each file; 0")
-    sqthread_poll: Truth | None = Field(
-        None, description="a thread of the kernel submits (SQPOLL), with engine io_uring; false"
-    )
-    command: Command | None = Field(
-        None, description="instead of rw: a program and its words, run unchanged; {input}, {output}, {copy}"
-    )
-    copies: Annotated[int, Whole(1, 128)] | None = Field(
-        None, description="with command: how many of it run at once; 1"
-    )
-    input: str | None = Field(
-        None,
-        min_length=1,
-        description="with command or pipeline: directory or file that it reads; staged into each target",
-    )
-    cache: Literal["cold", "warm"] | None = Field(
-        None, description="with command or pipeline: its input dropped from caches, or not; cold"
-    )
-    trace: Literal["auto", "preload", "bpf", "off"] | None = Field(
-        None, description="with command or pipeline: how its I/O is followed; auto chooses by program"
-    )
-
-    pipeline: list[StageOptions] | None = Field(
-        None, min_length=1, max_length=STAGES_MAX, description="instead of rw: stages over one source"
-    )
-    clients: Annotated[int, Whole(1, 128)] | None = Field(
-        None, description="with pipeline: how many go through it at once; 1"
-    )
-    buffer: Size | None = Field(
-        None, description="with pipeline: bytes of one read or write of its built-in steps; 1m"
-    )
-    variant: str | None = Field(
-        None, min_length=1, description="with pipeline: which of its stages with a variant are done"
-    )
-    expects: Literal["video"] | None = Field(
-        None, description="with pipeline: what its source must be; anything"
-    )
-    needs: dict[str, str] | None = Field(
-        None, description="with pipeline: program: the oldest version that will do"
-    )
-    resolution: Resolution | None = Field(
-        None, description="with pipeline and no input: a film of this picture is made, 3840x2160"
-    )
-    duration: Duration | None = Field(None, description="of the film that is made; 10s")
-    frame_rate: Annotated[int, Whole(1, 240)] | None = Field(
-        None, description="of the film that is made, pictures a second; 25"
-    )
-
-    questions: list[Question] | None = Field(
-        None, description="instead of rw: what a reader on another target is asked of what this one writes"
-    )
-    repetitions: Annotated[int, Whole(1, 1_000)] | None = Field(
-        None, description="with questions: times that each is asked in a trial; 5"
-    )
-    give_up: Duration | None = Field(
-        None, description="with questions: how long a reader looks for what it has not seen; 30s"
-    )
-
-    def over(self, other: JobOptions) -> JobOptions:
-        """These options; what they do not say is taken from `other`."""
-        said = {
-            name: getattr(self, name) for name in self.model_fields_set if getattr(self, name) is not None
-        }
-        return other.model_copy(update=said)
-
-    def said(self) -> dict[str, Any]:
-        """The options that were written down, by name."""
-        return {name: value for name in JOB_OPTIONS if (value := getattr(self, name)) is not None}
-
-
-JOB_OPTIONS: tuple[str, ...] = tuple(JobOptions.model_fields)

@@ -6,29 +6,19 @@ Each choice that the user left to leadline comes with its reason, in words.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
 
 from leadline import _core, units
-from leadline.errors import SpecError
+from leadline.study.face import Resolved, Surroundings
 from leadline.study.fields import AUTO
-from leadline.study.rule import BS_DEFAULT_BYTES
+from leadline.study.resolving import choose_direct, fail
+from leadline.study.sizes import as_split, common_step
 from leadline.study.target import Target, TargetFacts
-from leadline.study.targets import scheme_of
-from leadline.workloads.application.job import Look
 from leadline.workloads.io.distribution import MAP
-from leadline.workloads.io.job import MIXED, READ_ONLY, Engine, Job, JobOptions
+from leadline.workloads.io.job import MIXED, READ_ONLY, Engine, Job
+from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import sizes_of
-from leadline.workloads.io.sizes import as_split, common_step
-from leadline.workloads.metadata.job import FIRST_BYTE, NEEDS_FILES, AnyJob, MetadataJob
-from leadline.workloads.pipeline.job import Scout
 
-AUTO_SIZE_MIN_BYTES = 256 * units.MIB
-AUTO_SIZE_MAX_BYTES = 2 * units.GIB
-AUTO_SIZE_MEMORY_SHARE = 16
-AUTO_SIZE_FREE_SHARE = 10
 RWMIXREAD_DEFAULT = 50  # fio's default
-FILES_DEFAULT = 1000
 # The engine of each way that needs no mount.
 ENGINE_OF: Mapping[str, Engine] = {
     "null": "null",
@@ -44,75 +34,10 @@ ENGINE_OF: Mapping[str, Engine] = {
 WITHOUT_SYNC = ("libsmbclient",)
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What a job is resolved against, besides the target: this host and the limits of the study.
-
-    `auto_bytes` is the data set that `size: auto` stands for; `unavailable` gives the reason for each
-    engine that does not work on this host; `look` finds out about a command, `scout` about what a pipeline
-    begins with and the programs that it needs.
-    """
-
-    memory_bytes: int
-    auto_bytes: int
-    max_rate_bytes_per_s: int | None
-    unavailable: Mapping[str, str]
-    look: Look | None = None
-    scout: Scout | None = None
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """A job, the reasons of what was chosen, and whether it may be served by the page cache."""
-
-    job: AnyJob
-    measures_caches: bool
-    notes: tuple[str, ...]
-
-
-def auto_data_set_bytes(memory_bytes: int, free_bytes: list[int]) -> int:
-    """The data set of `size: auto`: a sixteenth of memory, 256 MiB to 2 GiB, a tenth of free space at most.
-
-    One value for all targets (`free_bytes` of each), because targets are compared.
-    """
-    wanted = min(max(memory_bytes // AUTO_SIZE_MEMORY_SHARE, AUTO_SIZE_MIN_BYTES), AUTO_SIZE_MAX_BYTES)
-    limited = min([wanted, *(free // AUTO_SIZE_FREE_SHARE for free in free_bytes)])
-    step = 64 * units.MIB if limited >= 64 * units.MIB else units.MIB
-    return limited // step * step
-
-
-def resolve(
-    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+def resolve_io(
+    work: str, options: IoOptions, target: Target, facts: TargetFacts, around: Surroundings
 ) -> Resolved:
     """The job of one work on one target. Raises SpecError for what this target cannot do."""
-    other = _resolve_other(work, options, target, facts, around)
-    return _resolve_data(work, options, target, facts, around) if other is None else other
-
-
-def _resolve_other(
-    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
-) -> Resolved | None:
-    """A work that is no job that moves data of its own; None where it is one."""
-    if options.command is not None:
-        from leadline.workloads.application.resolve import resolve_application
-
-        return resolve_application(work, options, target, facts, around)
-    if options.pipeline is not None:
-        from leadline.workloads.pipeline.resolve import resolve_pipeline
-
-        return resolve_pipeline(work, options, target, facts, around)
-    if options.questions is not None:
-        from leadline.workloads.coherence.resolve import resolve_coherence
-
-        return resolve_coherence(work, options, target, facts)
-    if options.operations is not None:
-        return _resolve_metadata(work, options, target, facts)
-    return None
-
-
-def _resolve_data(
-    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
-) -> Resolved:
     if options.rw is None:
         fail(work, target, "rw", "the work does not say what it does", "add rw")
     if options.verify and facts.access == "null":
@@ -190,72 +115,14 @@ def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
         )
 
 
-def fail(work: str, target: Target, key: str, message: str, remedy: str) -> NoReturn:
-    """Raise the SpecError of what this target, or this host, cannot do."""
-    raise SpecError(message, remedy, source=f"work {work} on target {target.name}", key=key)
-
-
-def _resolve_metadata(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> Resolved:
-    if facts.access == "null":
-        fail(work, target, "operations", "null:// has no files", "leave this target out")
-    scheme = scheme_of(target)
-    if scheme is not None:
-        _check_operations(work, options, target, scheme)
-    notes: list[str] = []
-    bs = options.bs if isinstance(options.bs, int) else BS_DEFAULT_BYTES
-    direct = False
-    if facts.in_memory:
-        notes.append(f"measures memory: {facts.file_system} keeps its files there")
-    if FIRST_BYTE in (options.operations or ()):
-        direct = _direct(work, options, target, facts, (bs,), notes)
-        notes.append(
-            "first_byte: pages of the files are dropped before each trial; names and attributes only with"
-            " --drop-caches"
-            if scheme is None
-            else "first_byte: each trial is a new client, whose caches are empty"
-        )
-    elif not options.time_based:
-        notes.append("operations end when each file was met once; time_based and a runtime repeat them")
-    job = MetadataJob(
-        operations=tuple(options.operations or ()),
-        files=options.files or FILES_DEFAULT,
-        branch=options.branch or 1,
-        depth=options.depth or 0,
-        private=options.private is not False,
-        file_size=options.file_size or 0,
-        bs=bs,
-        direct=direct,
-        numjobs=options.numjobs or 1,
-        time_based=bool(options.time_based),
-        runtime_ns=options.runtime or 0,
-    )
-    return Resolved(job, False, tuple(notes))
-
-
-def _check_sync(work: str, options: JobOptions, target: Target, facts: TargetFacts) -> None:
+def _check_sync(work: str, options: IoOptions, target: Target, facts: TargetFacts) -> None:
     asked = next((key for key in ("fsync", "fdatasync", "end_fsync") if getattr(options, key)), None)
     if asked is not None and facts.access in WITHOUT_SYNC:
         words = f"{facts.access} has no call that syncs a file"
         fail(work, target, asked, words, "leave it out, or mount the share and give the path")
 
 
-def _check_operations(work: str, options: JobOptions, target: Target, scheme: Mapping[str, Any]) -> None:
-    """What a trial makes beforehand and removes afterwards must be there too."""
-    asked = options.operations or []
-    needed: list[str] = list(asked)
-    for making, removing, others in (("create", "unlink", NEEDS_FILES), ("mkdir", "rmdir", ())):
-        if {making, removing, *others} & set(asked):
-            needed += [making, removing]
-    has = scheme["operations"]
-    lacking = next((name for name in needed if name not in has), None)
-    if lacking is None:
-        return
-    names = f"it has {', '.join(has)}" if has else "it has no metadata operations"
-    remedy = "leave it out, or leave this target out"
-    fail(work, target, "operations", f"{scheme['name']}:// has no {lacking}; {names}", remedy)
-
-
-def _shares(options: JobOptions) -> bool:
+def _shares(options: IoOptions) -> bool:
     return bool(options.buffer_compress_percentage or options.dedupe_percentage)
 
 
@@ -272,13 +139,13 @@ def _check_offset(work: str, target: Target, job: Job) -> None:
         fail(work, target, key, words, "lower it, or raise size")
 
 
-def _read_share(options: JobOptions) -> int:
+def _read_share(options: IoOptions) -> int:
     if options.rw in MIXED:
         return RWMIXREAD_DEFAULT if options.rwmixread is None else options.rwmixread
     return 100 if options.rw in READ_ONLY else 0
 
 
-def _size(work: str, options: JobOptions, target: Target, around: Surroundings, notes: list[str]) -> int:
+def _size(work: str, options: IoOptions, target: Target, around: Surroundings, notes: list[str]) -> int:
     if isinstance(options.size, int):
         return options.size
     numjobs = options.numjobs or 1
@@ -302,56 +169,23 @@ def _size(work: str, options: JobOptions, target: Target, around: Surroundings, 
 
 def _direct(
     work: str,
-    options: JobOptions,
+    options: IoOptions,
     target: Target,
     facts: TargetFacts,
     sizes: tuple[int, ...],
     notes: list[str],
 ) -> bool:
-    places = (*sizes, options.offset or 0, options.offset_increment or 0)
-    aligned = all(place % max(1, facts.direct_alignment_bytes) == 0 for place in places)
-    if facts.access == "null":
-        return False
-    if options.direct is True:
-        if not facts.direct_io:
-            remedy = "write direct: auto or false; the page cache is then part of what is measured"
-            fail(work, target, "direct", f"{facts.words} has no direct I/O", remedy)
-        if not aligned:
-            step = units.exact_size(facts.direct_alignment_bytes)
-            fail(
-                work,
-                target,
-                "bs",
-                f"direct I/O on this target needs multiples of {step}",
-                f"write bs: {step}",
-            )
-        return True
-    if options.direct is False:
-        return False
-    return _direct_where_possible(options, facts, aligned, notes)
-
-
-def _direct_where_possible(options: JobOptions, facts: TargetFacts, aligned: bool, notes: list[str]) -> bool:
-    if options.engine == "mmap":
+    undecided = options.direct not in (True, False)
+    if options.engine == "mmap" and undecided and facts.access != "null":
         notes.append("direct false: engine mmap works through the page cache")
         return False
-    if facts.in_memory:
-        notes.append(f"direct false: {facts.file_system} is memory, there is no cache to go past")
-        return False
-    if not facts.direct_io:
-        notes.append(f"direct false: {facts.file_system} has no direct I/O")
-        return False
-    if not aligned:
-        notes.append(f"direct false: bs is no multiple of {units.exact_size(facts.direct_alignment_bytes)}")
-        return False
-    cache = "the client's cache" if facts.access in ENGINE_OF else "the page cache of this host"
-    notes.append(f"direct true: the target can, and it keeps {cache} out")
-    return True
+    places = (*sizes, options.offset or 0, options.offset_increment or 0)
+    return choose_direct(work, options.direct, places, target, facts, notes)
 
 
 def _engine(
     work: str,
-    options: JobOptions,
+    options: IoOptions,
     target: Target,
     facts: TargetFacts,
     direct: bool,
@@ -407,7 +241,7 @@ def _choose(depth: int, direct: bool, facts: TargetFacts) -> tuple[str, str]:
     return "io_uring", "direct I/O at the least cost per operation"
 
 
-def _sqthread_poll(options: JobOptions, engine: Engine, notes: list[str]) -> bool:
+def _sqthread_poll(options: IoOptions, engine: Engine, notes: list[str]) -> bool:
     if not options.sqthread_poll:
         return False
     if engine != "io_uring":
@@ -419,7 +253,7 @@ def _sqthread_poll(options: JobOptions, engine: Engine, notes: list[str]) -> boo
 
 def _rate(
     work: str,
-    options: JobOptions,
+    options: IoOptions,
     target: Target,
     mean_bytes: float,
     around: Surroundings,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 from leadline import units
 from leadline.study.rule import Problem
-from leadline.workloads.application.rules import application_rules, without_command
-from leadline.workloads.coherence.rules import coherence_rules, without_questions
-from leadline.workloads.io.job import MIXED, READ_ONLY, JobOptions
+from leadline.study.sizes import common_step
+from leadline.workloads.io.job import MIXED, READ_ONLY
+from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import (
     block_rules,
     content_rules,
@@ -21,39 +21,26 @@ from leadline.workloads.io.rules_data import (
     sizes_of,
     sync_rules,
 )
-from leadline.workloads.io.sizes import common_step
-from leadline.workloads.metadata.rules import metadata_rules, without_operations
-from leadline.workloads.pipeline.rules import pipeline_rules, without_pipeline
 
 
-def problem_of(options: JobOptions) -> Problem | None:
-    """The first contradiction in the options of a work, or None."""
-    rules = _RULES if options.operations is None else (metadata_rules,)
-    if options.command is not None:
-        rules = (application_rules,)
-    elif options.questions is not None:
-        rules = (coherence_rules,)
-    elif options.pipeline is not None:
-        rules = (pipeline_rules,)
-    return next((problem for rule in rules for problem in rule(options)), None)
+def io_problems(options: IoOptions, foreign: Iterator[Problem]) -> Iterator[Problem]:
+    """All that can be wrong with a job that moves data; `foreign` are options of other kinds of work."""
+    for rule in _RULES:
+        yield from rule(options)
+    yield from foreign
+    for rule in _FINER_RULES:
+        yield from rule(options)
 
 
-def _pattern(options: JobOptions) -> Iterator[Problem]:
-    if options.rw is None:
-        yield Problem(
-            "rw",
-            "the work does not say what it does",
-            "add rw: read, write, randread, randwrite, rw or randrw; or operations: [create, stat, unlink];"
-            " or command: [program, word]; or questions: [name, bytes_closed]; or pipeline: [{stage: …}]",
-        )
-    elif options.rwmixread is not None and options.rw not in MIXED:
+def _pattern(options: IoOptions) -> Iterator[Problem]:
+    if options.rw is not None and options.rwmixread is not None and options.rw not in MIXED:
         other = "randrw" if options.rw.startswith("rand") else "rw"
         yield Problem(
             "rwmixread", f"means nothing with rw: {options.rw}", f"leave it out, or write rw: {other}"
         )
 
 
-def _writes(options: JobOptions) -> Iterator[Problem]:
+def _writes(options: IoOptions) -> Iterator[Problem]:
     if options.rw in READ_ONLY:
         for key in ("fsync", "end_fsync", "overwrite"):
             if getattr(options, key):
@@ -68,7 +55,7 @@ def _writes(options: JobOptions) -> Iterator[Problem]:
         )
 
 
-def _time(options: JobOptions) -> Iterator[Problem]:
+def _time(options: IoOptions) -> Iterator[Problem]:
     if options.time_based and not options.runtime:
         yield Problem("time_based", "needs a runtime above 0", "add runtime, for example runtime: 30s")
     if options.ramp_time and not options.time_based:
@@ -79,7 +66,7 @@ def _time(options: JobOptions) -> Iterator[Problem]:
         )
 
 
-def _rate(options: JobOptions) -> Iterator[Problem]:
+def _rate(options: IoOptions) -> Iterator[Problem]:
     if options.rate is not None and options.rate_iops is not None:
         yield Problem("rate_iops", "rate and rate_iops both set the pace", "keep one of them")
     if options.arrival is not None and options.rate is None and options.rate_iops is None:
@@ -88,7 +75,7 @@ def _rate(options: JobOptions) -> Iterator[Problem]:
         )
 
 
-def _engine(options: JobOptions) -> Iterator[Problem]:
+def _engine(options: IoOptions) -> Iterator[Problem]:
     depth = options.iodepth or 1
     if options.engine in ("psync", "mmap") and depth > 1:
         yield Problem(
@@ -108,7 +95,7 @@ def _engine(options: JobOptions) -> Iterator[Problem]:
         )
 
 
-def _sizes(options: JobOptions) -> Iterator[Problem]:
+def _sizes(options: IoOptions) -> Iterator[Problem]:
     if not isinstance(options.size, int):
         return
     sizes = sizes_of(options)
@@ -134,16 +121,8 @@ def _sizes(options: JobOptions) -> Iterator[Problem]:
         )
 
 
-_RULES: tuple[Callable[[JobOptions], Iterator[Problem]], ...] = (
-    _pattern,
-    _writes,
-    _time,
-    _rate,
-    _engine,
-    without_operations,
-    without_command,
-    without_pipeline,
-    without_questions,
+_RULES: tuple[Callable[[IoOptions], Iterator[Problem]], ...] = (_pattern, _writes, _time, _rate, _engine)
+_FINER_RULES: tuple[Callable[[IoOptions], Iterator[Problem]], ...] = (
     block_rules,
     _sizes,
     sync_rules,

@@ -6,20 +6,21 @@ from collections.abc import Iterator
 
 from leadline import units
 from leadline.study.rule import BS_DEFAULT_BYTES, BS_MAX_BYTES, BS_MIN_BYTES, Problem
+from leadline.study.sizes import block_sizes
 from leadline.workloads.io.distribution import MAP
-from leadline.workloads.io.job import MIXED, READ_ONLY, JobOptions
-from leadline.workloads.io.sizes import block_sizes
+from leadline.workloads.io.job import MIXED, READ_ONLY
+from leadline.workloads.io.options import IoOptions
 
 _VERIFIED_BYTES = 4096  # the engine's unit of verification
 _SHARES = ("buffer_compress_percentage", "dedupe_percentage")
 
 
-def sizes_of(options: JobOptions) -> tuple[int, ...]:
+def sizes_of(options: IoOptions) -> tuple[int, ...]:
     """Every size of an operation, ascending."""
     return block_sizes(options.bs, options.bssplit, BS_DEFAULT_BYTES)
 
 
-def block_rules(options: JobOptions) -> Iterator[Problem]:
+def block_rules(options: IoOptions) -> Iterator[Problem]:
     """Sizes of operations."""
     key = "bs" if options.bssplit is None else "bssplit"
     if options.bs is not None and options.bssplit is not None:
@@ -50,7 +51,7 @@ def block_rules(options: JobOptions) -> Iterator[Problem]:
         )
 
 
-def sync_rules(options: JobOptions) -> Iterator[Problem]:
+def sync_rules(options: IoOptions) -> Iterator[Problem]:
     """fdatasync."""
     if options.fdatasync and options.rw in READ_ONLY:
         yield Problem(
@@ -60,7 +61,7 @@ def sync_rules(options: JobOptions) -> Iterator[Problem]:
         yield Problem("fdatasync", "fsync does the same and more", "keep one of them")
 
 
-def pause_rules(options: JobOptions) -> Iterator[Problem]:
+def pause_rules(options: IoOptions) -> Iterator[Problem]:
     """thinktime."""
     if options.thinktime and (options.rate is not None or options.rate_iops is not None):
         yield Problem("thinktime", "a rate sets the pace already", "keep one of them")
@@ -68,7 +69,7 @@ def pause_rules(options: JobOptions) -> Iterator[Problem]:
         yield Problem("thinktime_blocks", "means nothing without thinktime", "add it, or leave this out")
 
 
-def place_rules(options: JobOptions) -> Iterator[Problem]:
+def place_rules(options: IoOptions) -> Iterator[Problem]:
     """offset, offset_increment and shared."""
     step_bytes = sizes_of(options)[0]
     numjobs = options.numjobs or 1
@@ -100,7 +101,7 @@ def place_rules(options: JobOptions) -> Iterator[Problem]:
         yield from _shared(options)
 
 
-def _shared(options: JobOptions) -> Iterator[Problem]:
+def _shared(options: IoOptions) -> Iterator[Problem]:
     if (options.nrfiles or 1) > 1:
         yield Problem("nrfiles", f"shared: {options.shared} is one file for all numjobs", "leave it out")
     if options.shared == "strided" and len(sizes_of(options)) > 1:
@@ -108,7 +109,7 @@ def _shared(options: JobOptions) -> Iterator[Problem]:
         yield Problem(key, "shared: strided needs blocks of one size", "write one size, or shared: segmented")
 
 
-def distribution_rules(options: JobOptions) -> Iterator[Problem]:
+def distribution_rules(options: IoOptions) -> Iterator[Problem]:
     """random_distribution."""
     chosen = options.random_distribution
     if chosen is not None and options.rw is not None and not options.rw.startswith("rand"):
@@ -119,7 +120,7 @@ def distribution_rules(options: JobOptions) -> Iterator[Problem]:
         )
 
 
-def content_rules(options: JobOptions) -> Iterator[Problem]:
+def content_rules(options: IoOptions) -> Iterator[Problem]:
     """What the data is like, and whether it can be verified."""
     for key in _SHARES:
         if getattr(options, key) and options.incompressible is not None:

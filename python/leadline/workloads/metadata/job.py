@@ -5,16 +5,13 @@ Phases in the order given; each operation has its own rate and latencies.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leadline.workloads.application.job import ApplicationJob
-from leadline.workloads.coherence.job import CoherenceJob
-from leadline.workloads.io.job import Engine, Job, MetadataOperation
-from leadline.workloads.pipeline.job import PipelineJob
-from leadline.workloads.replay.job import ReplayJob
-
+MetadataOperation = Literal[
+    "create", "open", "stat", "readdir", "rename", "unlink", "mkdir", "rmdir", "first_byte"
+]
 Operation = MetadataOperation
 OPERATIONS: tuple[Operation, ...] = get_args(MetadataOperation)
 FIRST_BYTE: Operation = "first_byte"
@@ -89,31 +86,6 @@ class MetadataJob(BaseModel):
         items = self.files * self.numjobs
         return sum(self.directories * trees if name == "readdir" else items for name in self.operations)
 
-    def layout_job(self, engine: Engine = "psync") -> Job:
-        """The data job whose layout makes the files that `first_byte` reads; `engine` reaches the storage."""
-        return Job(
-            rw="read",
-            rwmixread=100,
-            bs=1,
-            size=self.files * self.file_size,
-            nrfiles=self.files,
-            numjobs=self.numjobs,
-            iodepth=1,
-            engine=engine,
-            direct=False,
-            overwrite=False,
-            fsync=0,
-            end_fsync=False,
-            time_based=False,
-            runtime_ns=0,
-            ramp_time_ns=0,
-            rate_bytes_per_s=None,
-            rate_iops=None,
-            arrival="constant",
-            verify=False,
-            incompressible=True,
-        )
-
     def as_json(self) -> dict[str, Any]:
         """Plain values, one per field, as the engine and the manifest take them."""
         return self.model_dump(mode="json")
@@ -128,19 +100,3 @@ def tree_directories(branch: int, depth: int) -> int:
         if total > DIRECTORIES_MAX:
             break
     return total
-
-
-AnyJob = Job | MetadataJob | ReplayJob | ApplicationJob | CoherenceJob
-
-
-def job_from_json(value: dict[str, Any]) -> AnyJob:
-    """The inverse of `as_json` of any kind of job. Raises ValueError."""
-    if "script" in value:
-        return ReplayJob.model_validate(value)
-    if "pipeline" in value:
-        return PipelineJob.model_validate(value)
-    if "questions" in value:
-        return CoherenceJob.model_validate(value)
-    if "command" in value:
-        return ApplicationJob.model_validate(value)
-    return MetadataJob.model_validate(value) if "operations" in value else Job.model_validate(value)

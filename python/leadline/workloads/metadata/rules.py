@@ -6,41 +6,21 @@ from collections.abc import Iterator
 
 from leadline import units
 from leadline.study.rule import BS_DEFAULT_BYTES, Problem
-from leadline.workloads.io.job import JOB_OPTIONS, JobOptions
 from leadline.workloads.metadata.job import (
     DIRECTORIES_MAX,
     FIRST_BYTE,
     NEEDS_FILES,
     tree_directories,
 )
+from leadline.workloads.metadata.options import MetadataOptions
 
-OWN = ("operations", "files", "branch", "depth", "private", "file_size")
-_ALLOWED = (*OWN, "numjobs", "time_based", "runtime", "bs", "direct")
 _TREE = ("branch", "depth", "private")
 _FILE_MAX_BYTES = units.GIB
 _LAID_OUT_FILES_MAX = 1 << 20  # the engine's limit of files of one job
 
 
-def without_operations(options: JobOptions) -> Iterator[Problem]:
-    """Options that mean something only with operations."""
-    for key in OWN:
-        if key != "operations" and getattr(options, key) is not None:
-            yield Problem(
-                key,
-                "means nothing without operations",
-                "add operations: [create, stat, unlink], or leave it out",
-            )
-
-
-def metadata_rules(options: JobOptions) -> Iterator[Problem]:
+def metadata_rules(options: MetadataOptions) -> Iterator[Problem]:
     """All that can be wrong with a work that has operations."""
-    for key in JOB_OPTIONS:
-        if key not in _ALLOWED and getattr(options, key) is not None:
-            yield Problem(
-                key,
-                "is of jobs that move data, and means nothing with operations",
-                "leave it out, or make two works of it",
-            )
     yield from _times(options)
     yield from _phases(options)
     if FIRST_BYTE in (options.operations or ()):
@@ -49,7 +29,7 @@ def metadata_rules(options: JobOptions) -> Iterator[Problem]:
         yield from _tree(options)
 
 
-def _times(options: JobOptions) -> Iterator[Problem]:
+def _times(options: MetadataOptions) -> Iterator[Problem]:
     if options.time_based and not options.runtime:
         yield Problem("time_based", "needs a runtime above 0", "add runtime, for example runtime: 30s")
     if options.runtime and not options.time_based:
@@ -60,7 +40,7 @@ def _times(options: JobOptions) -> Iterator[Problem]:
         )
 
 
-def _phases(options: JobOptions) -> Iterator[Problem]:
+def _phases(options: MetadataOptions) -> Iterator[Problem]:
     """Follows what exists from phase to phase; what was never said to be made is made beforehand."""
     names = options.operations or []
     if not names:
@@ -85,7 +65,7 @@ def _phases(options: JobOptions) -> Iterator[Problem]:
             exists[kind] = name not in ("unlink", "rmdir")
 
 
-def _first_byte(options: JobOptions) -> Iterator[Problem]:
+def _first_byte(options: MetadataOptions) -> Iterator[Problem]:
     if len(options.operations or ()) > 1:
         yield Problem(
             "operations",
@@ -107,7 +87,7 @@ def _first_byte(options: JobOptions) -> Iterator[Problem]:
         yield Problem("file_size", f"{units.exact_size(file_size)} is above 1g", "write at most 1g")
 
 
-def _tree(options: JobOptions) -> Iterator[Problem]:
+def _tree(options: MetadataOptions) -> Iterator[Problem]:
     if options.bs is not None:
         yield Problem("bs", "means nothing but with first_byte", "leave it out; file_size is what is written")
     if options.direct is not None:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from leadline.observe.children import user_environment
 from leadline.observe.host.proc_parse import CpuTime, parse_net_dev, parse_stat
-from leadline.run.barrier import Start
+from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies
 from leadline.workloads.pipeline import steps as pipeline_steps
 from leadline.workloads.pipeline.job import (

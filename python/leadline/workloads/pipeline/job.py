@@ -122,6 +122,14 @@ class Film:
         return f"film1-{self.width}x{self.height}-{self.frame_rate}fps-{length}.mov"
 
 
+@dataclass(frozen=True)
+class FilmToMake:
+    """A film that is not there yet, and the path where a pipeline looks for it."""
+
+    film: Film
+    path: str
+
+
 class PipelineJob(ApplicationJob):
     """What one trial does. `copies` clients do all stages at once, each in a directory of its own.
 

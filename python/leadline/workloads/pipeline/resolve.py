@@ -6,11 +6,11 @@ import sys
 from dataclasses import astuple
 
 from leadline import units
+from leadline.study.face import Resolved, Surroundings
+from leadline.study.resolving import fail
 from leadline.study.target import Target, TargetFacts
-from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS, ApplicationFacts
+from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS, ApplicationFacts, Look
 from leadline.workloads.application.resolve import choose_tracer
-from leadline.workloads.io.job import JobOptions
-from leadline.workloads.io.resolve import Resolved, Surroundings, fail
 from leadline.workloads.pipeline.job import (
     BUFFER_DEFAULT_BYTES,
     SOURCE,
@@ -19,10 +19,12 @@ from leadline.workloads.pipeline.job import (
     ActionOptions,
     Film,
     PipelineJob,
+    Scout,
     SourceFacts,
     Stage,
     StageOptions,
 )
+from leadline.workloads.pipeline.options import PipelineOptions
 from leadline.workloads.pipeline.rules import stages_of
 
 FILM_DURATION_NS = 10 * units.NS_PER_S
@@ -32,7 +34,7 @@ FILM_BYTES_PER_ELEMENT = 0.66
 
 
 def resolve_pipeline(
-    work: str, options: JobOptions, target: Target, facts: TargetFacts, around: Surroundings
+    work: str, options: PipelineOptions, target: Target, facts: TargetFacts, around: Surroundings
 ) -> Resolved:
     """The job of one pipeline on one target. Raises SpecError where it cannot be started."""
     _check_target(work, target, facts, around)
@@ -61,14 +63,14 @@ def resolve_pipeline(
         buffer=buffer,
         variant=options.variant,
         cache=options.cache or "cold",
-        trace=choose_tracer(work, options, target, whole, notes),
+        trace=choose_tracer(work, options.trace, target, whole, notes),
         runtime_ns=LIMIT_DEFAULT_NS if options.runtime is None else options.runtime,
     )
     _say(job, source, facts, notes)
     return Resolved(job, False, tuple(notes))
 
 
-def film_of(options: JobOptions) -> Film | None:
+def film_of(options: PipelineOptions) -> Film | None:
     """The film that a pipeline asks for; None where it has a source of its own, or needs none."""
     if options.resolution is None:
         return None
@@ -98,11 +100,12 @@ def _served(stages: tuple[StageOptions, ...]) -> bool:
     return any(action.step == "download" and action.url is None for s in stages for action in s.actions)
 
 
-def _check_programs(work: str, options: JobOptions, target: Target, around: Surroundings) -> None:
+def _check_programs(work: str, options: PipelineOptions, target: Target, around: Surroundings) -> None:
     """The versions in `needs`."""
     for program, least in (options.needs or {}).items():
         _program(work, program, target, around)
-        found = around.scout.version(program) if around.scout else None
+        scout = around.lookup(Scout)
+        found = scout.version(program) if scout else None
         wanted = tuple(int(part) for part in least.split(".") if part.isdigit())
         if found is not None and found.numbers is not None and found.numbers < wanted:
             words = f"{program} is version {found.words} here, and {least} is the oldest that will do"
@@ -121,7 +124,8 @@ def _programs(
 
 
 def _program(work: str, name: str, target: Target, around: Surroundings) -> ApplicationFacts:
-    found = around.look((name,), None) if around.look else ApplicationFacts(name)
+    look = around.lookup(Look)
+    found = look.find((name,), None) if look else ApplicationFacts(name)
     if found.executable is None:
         remedy = f"install {name}, or give the absolute path of a program"
         fail(work, target, "pipeline", found.missing, remedy)
@@ -129,7 +133,11 @@ def _program(work: str, name: str, target: Target, around: Surroundings) -> Appl
 
 
 def _source(
-    work: str, options: JobOptions, stages: tuple[StageOptions, ...], target: Target, around: Surroundings
+    work: str,
+    options: PipelineOptions,
+    stages: tuple[StageOptions, ...],
+    target: Target,
+    around: Surroundings,
 ) -> SourceFacts:
     film = film_of(options)
     if options.input is None and film is None:
@@ -137,9 +145,10 @@ def _source(
             remedy = "add --source FILE, or --set resolution=1920x1080 for a film that is made"
             fail(work, target, "input", "the pipeline has no source", remedy)
         return SourceFacts(None)
-    if around.scout is None:
+    scout = around.lookup(Scout)
+    if scout is None:
         return SourceFacts(options.input or "", film_bytes(film) if film else 0)
-    found = around.scout.source(options.input, film, options.expects == "video")
+    found = scout.source(options.input, film, options.expects == "video")
     if found.problem:
         fail(work, target, "input", f"source {found.path}: {found.problem}", "name another source")
     return found

@@ -7,12 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from leadline.study.rule import Problem
-from leadline.workloads.io.job import JOB_OPTIONS, JobOptions
 from leadline.workloads.pipeline.job import SOURCE, STEPS_OF_ONE_FILE, ActionOptions, StageOptions
+from leadline.workloads.pipeline.options import PipelineOptions
 
 FILM = ("resolution", "duration", "frame_rate")
-OWN = ("pipeline", "clients", "buffer", "variant", "expects", "needs", *FILM)
-_ALLOWED = (*OWN, "input", "cache", "trace", "runtime")
 _PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
 _NEAR = 0.75
 _BESIDE = ("workspace", "output", "input", "client", SOURCE)
@@ -27,27 +25,15 @@ _OF_STEPS: dict[str, tuple[str, ...]] = {
 }
 
 
-def without_pipeline(options: JobOptions) -> Iterator[Problem]:
-    """Options that mean something only with a pipeline."""
-    for key in OWN:
-        if getattr(options, key) is not None:
-            yield Problem(
-                key, "means nothing without pipeline", "add pipeline: [{stage: …}], or leave it out"
-            )
-
-
-def stages_of(options: JobOptions) -> tuple[StageOptions, ...]:
+def stages_of(options: PipelineOptions) -> tuple[StageOptions, ...]:
     """The stages that the work's variant has, in order."""
     return tuple(
         stage for stage in options.pipeline or () if stage.variant is None or stage.variant == options.variant
     )
 
 
-def pipeline_rules(options: JobOptions) -> Iterator[Problem]:
+def pipeline_rules(options: PipelineOptions) -> Iterator[Problem]:
     """All that can be wrong with a pipeline."""
-    for key in JOB_OPTIONS:
-        if key not in _ALLOWED and getattr(options, key) is not None:
-            yield Problem(key, "means nothing with pipeline", "leave it out, or make two works of it")
     if options.runtime == 0:
         yield Problem("runtime", "is the longest that a trial may take, and cannot be 0", "write 1h, or more")
     if options.buffer == 0:
@@ -57,7 +43,7 @@ def pipeline_rules(options: JobOptions) -> Iterator[Problem]:
     yield from _stages(stages_of(options))
 
 
-def _source(options: JobOptions) -> Iterator[Problem]:
+def _source(options: PipelineOptions) -> Iterator[Problem]:
     said = [key for key in FILM if getattr(options, key) is not None]
     if options.input is not None and said:
         remedy = f"leave {said[0]} out, or the source"
@@ -70,7 +56,7 @@ def _source(options: JobOptions) -> Iterator[Problem]:
         yield Problem("duration", "a film of no length is none", "write 1s, or more")
 
 
-def _variant(options: JobOptions) -> Iterator[Problem]:
+def _variant(options: PipelineOptions) -> Iterator[Problem]:
     known = {stage.variant for stage in options.pipeline or () if stage.variant is not None}
     if options.variant is not None and options.variant not in known:
         named = f"use one of: {', '.join(sorted(known))}" if known else "leave it out"

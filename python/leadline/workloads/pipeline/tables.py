@@ -12,21 +12,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from leadline.analysis.cells import CellTable
-from leadline.analysis.metrics import STAGE_TIME
 from leadline.analysis.statistics.means import arithmetic_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.stages import StageRow
-from leadline.verdict.codes.judge import worst
 from leadline.verdict.model import (
     ApplicationRow,
     ApplicationTable,
-    ApplicationView,
     Cell,
     Comparison,
     Quantity,
-    StageSpan,
     State,
+    worst,
 )
+from leadline.verdict.sections.charts import StageSpan
+from leadline.verdict.sections.section import Section
+from leadline.verdict.sections.stages import stages_section
+from leadline.workloads.pipeline.figures import STAGE_TIME
 from leadline.workloads.pipeline.job import PipelineJob
 
 WHOLE = "the whole"
@@ -36,7 +37,7 @@ _TIMES = "\u00d7"  # multiplication sign
 
 
 @dataclass(frozen=True)
-class Line:
+class PipelineSeries:
     """A pipeline on a target: its cell, and the stages of each of its trials, complete ones and others."""
 
     cell: Cell
@@ -73,7 +74,7 @@ def lines_of(
     cells: Sequence[Cell],
     tables: Mapping[str, CellTable],
     stages: Sequence[StageRow],
-) -> tuple[Line, ...]:
+) -> tuple[PipelineSeries, ...]:
     """The pipelines of a result, in the plan's order."""
     views = {cell.id: cell for cell in cells}
     by_trial: dict[str, list[StageRow]] = {}
@@ -88,7 +89,7 @@ def lines_of(
         trials = [trial.trial for trial in table.trials] if table else []
         own = [(name, tuple(by_trial.get(name, ()))) for name in trials]
         found.append(
-            Line(
+            PipelineSeries(
                 views[cell.id],
                 cell.job,
                 tuple(rows for name, rows in own if name in good and rows),
@@ -98,35 +99,35 @@ def lines_of(
     return tuple(found)
 
 
-def pipeline_view(lines: Sequence[Line], comparisons: Sequence[Comparison]) -> ApplicationView | None:
+def pipeline_section(lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison]) -> Section | None:
     """The tables and the spans of the chart; None where no pipeline was run."""
     if not any(line.shown for line in lines):
         return None
-    by_work: dict[str, list[Line]] = {}
+    by_work: dict[str, list[PipelineSeries]] = {}
     for line in lines:
         by_work.setdefault(line.cell.work, []).append(line)
     tables = [_compared(work, own, comparisons, len(by_work) > 1) for work, own in by_work.items()]
     tables += [_operations(lines), _time_spent(lines), _bytes(lines), _copying(lines), _network(lines)]
-    return ApplicationView(tuple(table for table in tables if table.rows), (), (), tuple(_spans(lines)))
+    return stages_section(tuple(table for table in tables if table.rows), tuple(_spans(lines)))
 
 
-def stages_of(lines: Sequence[Line]) -> tuple[str, ...]:
+def stages_of(lines: Sequence[PipelineSeries]) -> tuple[str, ...]:
     """The stages of some pipelines, in order."""
     return tuple(dict.fromkeys(stage.stage for line in lines for stage in line.job.pipeline))
 
 
-def series_name(line: Line, several: bool) -> str:
+def series_name(line: PipelineSeries, several: bool) -> str:
     """How a pipeline on a target is called beside others."""
     return f"{line.cell.target} {line.cell.work}" if several else line.cell.target
 
 
-def several_works(lines: Sequence[Line]) -> bool:
+def several_works(lines: Sequence[PipelineSeries]) -> bool:
     """True where the work has to be named."""
     return len({line.cell.work for line in lines}) > 1
 
 
 def _compared(
-    work: str, lines: Sequence[Line], comparisons: Sequence[Comparison], several: bool
+    work: str, lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison], several: bool
 ) -> ApplicationTable:
     """Times by target, and the ratio of each other target to the first."""
     against = {(c.other, c.metric): c for c in comparisons if c.work == work}
@@ -148,7 +149,7 @@ def _compared(
     )
 
 
-def _marked(lines: Sequence[Line], stage: str) -> str:
+def _marked(lines: Sequence[PipelineSeries], stage: str) -> str:
     wide = any(row.enlarges for line in lines for row in line.rows(stage))
     return f"{stage} (enlarges)" if wide else stage
 
@@ -159,11 +160,11 @@ def _ratio(found: Comparison | None) -> Quantity:
     return Quantity(found.ratio, _TIMES, found.low, found.high, found.blocks)
 
 
-def _worst(lines: Sequence[Line]) -> State:
+def _worst(lines: Sequence[PipelineSeries]) -> State:
     return worst([line.cell.validity.state for line in lines])
 
 
-def _operations(lines: Sequence[Line]) -> ApplicationTable:
+def _operations(lines: Sequence[PipelineSeries]) -> ApplicationTable:
     """One trial of each target with its times of day: the first complete one, or else what there is."""
     rows = []
     for line in lines:
@@ -187,7 +188,7 @@ def _clock(unix_ns: int) -> str:
     return datetime.fromtimestamp(unix_ns / 1e9, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
-def _each(lines: Sequence[Line]) -> Iterator[tuple[Line, str, tuple[str, str]]]:
+def _each(lines: Sequence[PipelineSeries]) -> Iterator[tuple[PipelineSeries, str, tuple[str, str]]]:
     for line in lines:
         for stage in (one.stage for one in line.job.pipeline):
             if line.rows(stage):
@@ -206,7 +207,7 @@ def cpu_s(row: StageRow) -> float:
     return (row.cpu_user_ns + row.cpu_system_ns) / 1e9
 
 
-def _time_spent(lines: Sequence[Line]) -> ApplicationTable:
+def _time_spent(lines: Sequence[PipelineSeries]) -> ApplicationTable:
     rows = []
     for line, stage, keys in _each(lines):
         values = (
@@ -229,7 +230,7 @@ def _time_spent(lines: Sequence[Line]) -> ApplicationTable:
     )
 
 
-def _bytes(lines: Sequence[Line]) -> ApplicationTable:
+def _bytes(lines: Sequence[PipelineSeries]) -> ApplicationTable:
     rows = []
     for line, stage, keys in _each(lines):
         values = (
@@ -257,7 +258,7 @@ def copying_stages(job: PipelineJob) -> tuple[str, ...]:
     )
 
 
-def _copying(lines: Sequence[Line]) -> ApplicationTable:
+def _copying(lines: Sequence[PipelineSeries]) -> ApplicationTable:
     """The rate at which files were moved: what arrived over how long it took."""
     rows = []
     for line, stage, keys in _each(lines):
@@ -274,7 +275,7 @@ def _rate(row: StageRow) -> float | None:
     return row.output_bytes / row.seconds if row.seconds > 0 else None
 
 
-def _network(lines: Sequence[Line]) -> ApplicationTable:
+def _network(lines: Sequence[PipelineSeries]) -> ApplicationTable:
     """What went over each interface while a stage ran, everybody's traffic."""
     rows = []
     for line, stage, keys in _each(lines):
@@ -309,7 +310,7 @@ def _interface_rate(name: str, key: str) -> Callable[[StageRow], float | None]:
     return rate
 
 
-def _spans(lines: Sequence[Line]) -> Iterator[StageSpan]:
+def _spans(lines: Sequence[PipelineSeries]) -> Iterator[StageSpan]:
     several = several_works(lines)
     for line in lines:
         blocks = {trial.trial: trial.block for trial in line.cell.trials}

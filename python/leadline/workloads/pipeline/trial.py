@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.observe.children import module_command, module_environment
-from leadline.run.barrier import Start
 from leadline.store.stages import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
+from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies
 from leadline.workloads.application.staging import input_place, staged_path
 from leadline.workloads.application.traced import follower

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
 from leadline import units
-from leadline.analysis.metrics import metric_stage
 from leadline.store.stages import StageRow
 from leadline.study.yaml_source import read_yaml
-from leadline.verdict.model import Comparison, Statement
-from leadline.workloads.pipeline.tables import Line, compute_s, cpu_s, series_name, several_works
+from leadline.verdict.model import UNUSABLE, Comparison, Statement
+from leadline.workloads.pipeline.figures import metric_stage
+from leadline.workloads.pipeline.tables import PipelineSeries, compute_s, cpu_s, series_name, several_works
 
-_UNUSABLE = ("INVALID", "NOT_RUN")
 _CLOCK_S = 0.005  # timestamps of two processes
 _SAID_MAX = 6
 _WIDE = 10.0  # an interval that reaches ten times as far says nothing
@@ -27,7 +26,9 @@ def thresholds() -> Mapping[str, float]:
     return {str(name): float(value) for name, value in read_yaml(text, "pipeline.yaml", {}).value.items()}
 
 
-def pipeline_statements(lines: Sequence[Line], comparisons: Sequence[Comparison]) -> tuple[Statement, ...]:
+def pipeline_statements(
+    lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison]
+) -> tuple[Statement, ...]:
     """What the stages of pipelines say, beyond the comparison of their run times."""
     shown = [line for line in lines if line.shown]
     several = several_works(lines)
@@ -42,7 +43,7 @@ def pipeline_statements(lines: Sequence[Line], comparisons: Sequence[Comparison]
 
 def _compared(comparisons: Sequence[Comparison], several: bool) -> Iterator[Statement]:
     """Which operations differ between two targets, and by how much."""
-    own = [c for c in comparisons if metric_stage(c.metric) and c.validity not in _UNUSABLE]
+    own = [c for c in comparisons if metric_stage(c.metric) and c.validity not in UNUSABLE]
     for work, base, other in dict.fromkeys((c.work, c.base, c.other) for c in own):
         pairs = [c for c in own if (c.work, c.base, c.other) == (work, base, other)]
         parts = [_times(c) for c in pairs if c.verdict in ("faster", "slower")]
@@ -89,7 +90,7 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _bound(line: Line, name: str) -> Iterator[Statement]:
+def _bound(line: PipelineSeries, name: str) -> Iterator[Statement]:
     """Which stages wait for CPUs, and which for files."""
     by_cpu: dict[str, str] = {}
     by_others: dict[str, str] = {}
@@ -129,7 +130,7 @@ def _bound(line: Line, name: str) -> Iterator[Statement]:
             yield Statement("finding", text, tuple(found.values()))
 
 
-def _passes(line: Line, name: str) -> Iterator[Statement]:
+def _passes(line: PipelineSeries, name: str) -> Iterator[Statement]:
     said = []
     for stage in (one.stage for one in line.job.pipeline):
         passes = line.mean(stage, lambda row: row.passes, "passes")
@@ -139,7 +140,7 @@ def _passes(line: Line, name: str) -> Iterator[Statement]:
         yield Statement("finding", f"{name}: {'; '.join(said)}.")
 
 
-def _adds_up(line: Line, name: str) -> Iterator[Statement]:
+def _adds_up(line: PipelineSeries, name: str) -> Iterator[Statement]:
     """The stages' durations, what settling took and what lies between, against the timestamps."""
     limit = thresholds()
     off: list[str] = []
@@ -175,7 +176,7 @@ def _details(row: StageRow) -> list[dict[str, object]]:
     return found
 
 
-def _links(line: Line, name: str) -> Iterator[Statement]:
+def _links(line: PipelineSeries, name: str) -> Iterator[Statement]:
     """Where a stage had to copy what it would have linked."""
     for stage in (one.stage for one in line.job.pipeline):
         why = {
@@ -190,7 +191,7 @@ def _links(line: Line, name: str) -> Iterator[Statement]:
             )
 
 
-def _digests(line: Line, name: str) -> Iterator[Statement]:
+def _digests(line: PipelineSeries, name: str) -> Iterator[Statement]:
     """A file that is read again must have the digest with which it was taken in."""
     for trial in line.shown:
         for client in {row.client for row in trial}:
@@ -209,7 +210,7 @@ def _digests(line: Line, name: str) -> Iterator[Statement]:
                     )
 
 
-def _failed(line: Line, name: str) -> Iterator[Statement]:
+def _failed(line: PipelineSeries, name: str) -> Iterator[Statement]:
     """What was measured before a stage failed is kept, and said to be only that."""
     for trial in line.failed:
         done = [row.stage for row in trial if row.state == "complete"]
@@ -219,7 +220,7 @@ def _failed(line: Line, name: str) -> Iterator[Statement]:
         yield Statement("caution", f"{name}: {trial[0].trial} {where}.{kept}")
 
 
-def _enlarged(lines: Sequence[Line]) -> list[Statement]:
+def _enlarged(lines: Sequence[PipelineSeries]) -> list[Statement]:
     wide = list(
         dict.fromkeys(row.stage for line in lines for trial in line.shown for row in trial if row.enlarges)
     )

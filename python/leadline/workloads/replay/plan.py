@@ -6,17 +6,13 @@ from collections.abc import Mapping
 
 from leadline import units
 from leadline.errors import TargetError
-from leadline.plan.model import (
-    NOMINAL_BYTES_PER_S,
-    TRIAL_OVERHEAD_S,
-    Plan,
-    PlannedCell,
-    order_trials,
-    trial_seconds,
-)
+from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
+from leadline.plan.order import order_trials
+from leadline.study.face import NOMINAL_BYTES_PER_S
 from leadline.study.study import STUDY_FORMAT, Study
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.replay.job import ReplayJob
+from leadline.workloads.replay.planned import ReplayPlanned
 
 WORK = "replay"
 
@@ -46,7 +42,7 @@ def replay_plan(
                 f"a trace cannot be replayed on {target.url}: it has no files",
                 "name a directory: --target here=/var/tmp",
             )
-    seconds = trial_seconds(job)
+    seconds = ReplayPlanned().seconds(job)
     cells = [
         PlannedCell(
             f"{name}.{WORK}",

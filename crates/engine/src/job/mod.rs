@@ -1,0 +1,233 @@
+//! A job in fio's vocabulary, every default explicit. Knows nothing of how I/O is done.
+//!
+//! `rules` refuses contradictions, `any` reads a job of any kind.
+
+mod any;
+mod rules;
+#[cfg(test)]
+pub mod tests;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::distribution::Distribution;
+use crate::error::EngineError;
+use crate::geometry::Shared;
+use crate::location::Location;
+use crate::sizes::Split;
+
+pub use any::AnyJob;
+pub use rules::{FILES_MAX, require, require_common};
+
+/// The format of the JSON that `Job::parse` reads.
+pub const FORMAT: &str = "leadline.job/1";
+
+/// Direction and order of a job's I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadWrite {
+    Read,
+    Write,
+    Randread,
+    Randwrite,
+    Rw,
+    Randrw,
+}
+
+impl ReadWrite {
+    pub fn is_random(self) -> bool {
+        matches!(self, Self::Randread | Self::Randwrite | Self::Randrw)
+    }
+    pub fn reads(self) -> bool {
+        !matches!(self, Self::Write | Self::Randwrite)
+    }
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::Randread)
+    }
+    pub fn is_mixed(self) -> bool {
+        matches!(self, Self::Rw | Self::Randrw)
+    }
+}
+
+/// The I/O engine of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineName {
+    IoUring,
+    Psync,
+    Mmap,
+    Null,
+    Rados,
+    Libcephfs,
+    Radosstriper,
+    Libsmbclient,
+    Xrootd,
+    Libnfs,
+    S3,
+}
+
+impl EngineName {
+    /// One call at a time, done when it returns.
+    pub fn is_blocking(self) -> bool {
+        matches!(self, Self::Psync | Self::Mmap)
+    }
+
+    /// The word for it in jobs and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+            Self::Psync => "psync",
+            Self::Mmap => "mmap",
+            Self::Null => "null",
+            Self::Rados => "rados",
+            Self::Libcephfs => "libcephfs",
+            Self::Radosstriper => "radosstriper",
+            Self::Libsmbclient => "libsmbclient",
+            Self::Xrootd => "xrootd",
+            Self::Libnfs => "libnfs",
+            Self::S3 => "s3",
+        }
+    }
+
+    /// True for engines that reach storage by a library, not by the kernel.
+    pub fn needs_location(self) -> bool {
+        !matches!(self, Self::IoUring | Self::Psync | Self::Mmap | Self::Null)
+    }
+}
+
+/// When operations of an open loop are meant to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrival {
+    Constant,
+    Poisson,
+}
+
+/// One trial's job. Sizes in bytes, times in ns; `size` is per numjob, rates are totals over all numjobs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    pub format: String,
+    pub trial: String,
+    pub directory: PathBuf,
+    pub prefix: String,
+    pub rw: ReadWrite,
+    pub rwmixread: u32,
+    pub bs: u64,
+    pub size: u64,
+    pub nrfiles: u32,
+    pub numjobs: u32,
+    pub iodepth: u32,
+    pub engine: EngineName,
+    pub direct: bool,
+    pub overwrite: bool,
+    /// A sync after every so many writes of a thread; 0: none.
+    pub fsync: u32,
+    pub end_fsync: bool,
+    pub time_based: bool,
+    pub runtime_ns: u64,
+    pub ramp_time_ns: u64,
+    #[serde(deserialize_with = "present")]
+    pub rate_bytes_per_s: Option<u64>,
+    #[serde(deserialize_with = "present")]
+    pub rate_iops: Option<f64>,
+    pub arrival: Arrival,
+    pub verify: bool,
+    pub incompressible: bool,
+    /// A thread of the kernel submits (SQPOLL); with io_uring only.
+    pub sqthread_poll: bool,
+    pub seed: u64,
+    pub generation: u32,
+    pub interval_ns: u64,
+    pub deadline_ns: u64,
+    #[serde(deserialize_with = "present")]
+    pub parent_pid: Option<i32>,
+    /// Bounds `layout`; may be left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout_rate_bytes_per_s: Option<u64>,
+    // The keys below are younger than the format. Left out they mean what there was before them, so that a plan
+    // of an older version still runs.
+    /// Shares of several sizes; `bs` is then the smallest, and all are its multiples.
+    #[serde(default)]
+    pub bssplit: Option<Split>,
+    /// A sync of the data alone after every so many writes of a thread; 0: none.
+    #[serde(default)]
+    pub fdatasync: u32,
+    /// A pause after every `thinktime_blocks` operations of a thread, once they have ended; 0: none.
+    #[serde(default)]
+    pub thinktime_ns: u64,
+    #[serde(default = "one")]
+    pub thinktime_blocks: u32,
+    /// What lies before it in each file is never touched.
+    #[serde(default)]
+    pub offset: u64,
+    /// Added to `offset` once for each thread before this one.
+    #[serde(default)]
+    pub offset_increment: u64,
+    #[serde(default)]
+    pub random_distribution: Distribution,
+    #[serde(default)]
+    pub buffer_compress_percentage: u32,
+    #[serde(default)]
+    pub dedupe_percentage: u32,
+    #[serde(default)]
+    pub shared: Shared,
+    /// Where `directory` is, when no mount holds it: a URL.
+    #[serde(default, deserialize_with = "located")]
+    pub location: Option<Location>,
+}
+
+/// A URL, read and checked; absent where there is none.
+pub(crate) fn located<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Location>, D::Error> {
+    let url: Option<String> = Option::deserialize(from)?;
+    url.map(|url| Location::parse(&url).map_err(serde::de::Error::custom))
+        .transpose()
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// An optional value whose key must be written: `null` is a decision, absence a mistake.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    Option::deserialize(from)
+}
+
+impl Job {
+    /// Reads and validates. Every error names the key and what would be right.
+    pub fn parse(json: &str) -> Result<Self, EngineError> {
+        let job: Self = serde_json::from_str(json)
+            .map_err(|error| EngineError::Job(format!("the job is not valid: {error}")))?;
+        job.validate()?;
+        Ok(job)
+    }
+
+    /// True for an open loop: operations start by the clock, not by completions.
+    pub fn is_open_loop(&self) -> bool {
+        self.rate_bytes_per_s.is_some() || self.rate_iops.is_some()
+    }
+
+    /// Operations per second of each thread in open loop.
+    pub fn thread_rate(&self) -> Option<f64> {
+        let total = self.rate_iops.or(self
+            .rate_bytes_per_s
+            .map(|rate| rate as f64 / self.mean_block()));
+        total.map(|rate| rate / f64::from(self.numjobs))
+    }
+
+    /// Bytes of a mean operation.
+    fn mean_block(&self) -> f64 {
+        let read_share = match (self.rw.is_mixed(), self.rw.reads()) {
+            (true, _) => f64::from(self.rwmixread) / 100.0,
+            (false, reads) => f64::from(u8::from(reads)),
+        };
+        let split = self.bssplit.as_ref();
+        split.map_or(self.bs as f64, |split| split.mean_bytes(read_share))
+    }
+
+    /// Sequential writes start with empty files, unless they overwrite.
+    pub fn writes_fresh_files(&self) -> bool {
+        self.rw == ReadWrite::Write && !self.overwrite
+    }
+}

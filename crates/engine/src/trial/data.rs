@@ -1,0 +1,245 @@
+//! The trial of a job that reads and writes, in the runner's hands.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use leadline_record::{RecordError, Writer};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::collector::Collector;
+use super::context::{Context, Hand, ThreadEnd, lock};
+use super::ending::Ending;
+use super::progress::Progress;
+use super::runner::{self, Crew, Runner, Terms, Trial};
+use super::summary::Summary;
+use super::watch::Alarm;
+use crate::Interrupts;
+use crate::error::EngineError;
+use crate::io::io_uring::Ring;
+use crate::io::mmap::Mmap;
+use crate::io::nfs::Nfs;
+use crate::io::null::Null;
+use crate::io::pooled::Pooled;
+use crate::io::psync::Psync;
+use crate::io::rados::Rados;
+use crate::io::radosstriper::RadosStriper;
+use crate::io::s3::S3;
+use crate::io::xrootd::Xrootd;
+use crate::job::{EngineName, Job};
+use crate::sys::clock::Clock;
+use crate::sys::process::{CpuTime, process_cpu};
+use crate::worker::{self, Worker};
+
+/// What a thread gets to notice that it should give up.
+const GIVE_UP: Duration = Duration::from_millis(500);
+
+/// Runs `job`, writing its record to `record_path` as it goes; returns the summary.
+///
+/// Errors: a job that cannot be run, a record that cannot be written. Failures of the trial's own I/O are
+/// in the summary.
+pub fn run(job: Job, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
+    let terms = Terms::accept(job.parent_pid, job.deadline_ns)?;
+    runner::run(Context::new(job), terms, record_path, signal)
+}
+
+impl Crew for Context {
+    const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(500);
+    const THREADS_ARE_CALLED: &'static str = "load";
+
+    fn job(&self) -> &impl Serialize {
+        &self.job
+    }
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+    fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+    fn threads(&self) -> usize {
+        self.hands.len()
+    }
+    fn threads_in_words(&self) -> String {
+        format!("numjobs={}", self.job.numjobs)
+    }
+    fn work(&self, thread: usize) {
+        life_of(self.job.engine)(self, thread as u32);
+    }
+    fn thread_id(&self, thread: usize) -> i32 {
+        self.hands[thread].thread_id.load(Ordering::Relaxed)
+    }
+    fn dismiss(&self) {
+        self.start();
+    }
+    fn trial(&self, writer: Writer) -> impl Trial {
+        DataTrial {
+            context: self,
+            collector: Collector::new(self, writer),
+            origin_ns: 0,
+            ended_ns: 0,
+            cpu: CpuTime::default(),
+        }
+    }
+}
+
+/// What each thread of an engine does, from its beginning to its end: the loop is compiled for each anew.
+fn life_of(engine: EngineName) -> fn(&Context, u32) {
+    match engine {
+        EngineName::IoUring => {
+            |context, thread| worker::run::<Ring>(context, thread, Worker::run_queued)
+        }
+        EngineName::Psync => {
+            |context, thread| worker::run::<Psync>(context, thread, Worker::run_blocking)
+        }
+        EngineName::Mmap => {
+            |context, thread| worker::run::<Mmap>(context, thread, Worker::run_blocking)
+        }
+        EngineName::Null => {
+            |context, thread| worker::run::<Null>(context, thread, Worker::run_queued)
+        }
+        EngineName::Rados => {
+            |context, thread| worker::run::<Rados>(context, thread, Worker::run_queued)
+        }
+        EngineName::Xrootd => {
+            |context, thread| worker::run::<Xrootd>(context, thread, Worker::run_queued)
+        }
+        EngineName::Radosstriper => {
+            |context, thread| worker::run::<RadosStriper>(context, thread, Worker::run_queued)
+        }
+        EngineName::Libcephfs | EngineName::Libsmbclient => {
+            |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
+        }
+        EngineName::Libnfs => {
+            |context, thread| worker::run::<Nfs>(context, thread, Worker::run_queued)
+        }
+        EngineName::S3 => |context, thread| worker::run::<S3>(context, thread, Worker::run_queued),
+    }
+}
+
+struct DataTrial<'a> {
+    context: &'a Context,
+    collector: Collector<'a>,
+    origin_ns: u64,
+    /// When the runner stopped waiting, ns since the trial's start.
+    ended_ns: u64,
+    cpu: CpuTime,
+}
+
+impl DataTrial<'_> {
+    fn is_ready(&self) -> bool {
+        self.context.hands.iter().all(|hand| lock(&hand.tray).ready)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.context.clock.now_ns().saturating_sub(self.origin_ns)
+    }
+
+    fn sum(&self, counter: fn(&Hand) -> u64) -> u64 {
+        self.context.hands.iter().map(counter).sum()
+    }
+
+    fn notes(&self, ends: &[Option<ThreadEnd>], ending: &Ending, done_ns: u64) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for hand in &self.context.hands {
+            for note in std::mem::take(&mut lock(&hand.tray).notes) {
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        notes.extend(ending.notes_on_stuck());
+        let abandoned: u32 = ends.iter().flatten().map(|end| end.abandoned).sum();
+        if abandoned > 0 {
+            notes.push(format!(
+                "{abandoned} operations were still in flight when the trial gave up"
+            ));
+        }
+        let ramp_time_ns = self.context.job.ramp_time_ns;
+        if ramp_time_ns > 0 && done_ns <= ramp_time_ns {
+            notes.push("the job ended within its ramp time: nothing was measured".to_owned());
+        }
+        notes
+    }
+}
+
+impl Trial for DataTrial<'_> {
+    type End = ThreadEnd;
+
+    fn work(&mut self, runner: &mut Runner) -> Result<(), RecordError> {
+        runner.wait_until(self, Self::is_ready);
+        runner.starts();
+        let cpu = process_cpu();
+        self.origin_ns = self.context.start();
+        let waited = runner.wait_for_ends(self);
+        self.cpu = process_cpu().since(cpu);
+        waited.map(drop)
+    }
+
+    fn ends(&self) -> Vec<Option<ThreadEnd>> {
+        let hands = self.context.hands.iter();
+        hands.map(|hand| lock(&hand.tray).end).collect()
+    }
+
+    fn collect(&mut self) -> Result<(), RecordError> {
+        self.collector.collect(self.now_ns())
+    }
+
+    fn tell(&self, progress: &mut Progress) {
+        let job = &self.context.job;
+        let now_ns = self.now_ns();
+        let bytes = self.sum(|hand| hand.bytes.load(Ordering::Relaxed));
+        let operations = self.sum(|hand| hand.operations.load(Ordering::Relaxed));
+        let by_size = if job.time_based {
+            0.0
+        } else {
+            bytes as f64 / job.pass_bytes() as f64
+        };
+        let by_time = match job.runtime_ns {
+            0 => 0.0,
+            runtime => now_ns as f64 / (job.ramp_time_ns + runtime) as f64,
+        };
+        let phase = if now_ns < job.ramp_time_ns {
+            "ramp"
+        } else {
+            "run"
+        };
+        progress.report(phase, now_ns, bytes, operations, by_size.max(by_time));
+    }
+
+    fn abandon(&self) -> Duration {
+        self.context.abandon.store(true, Ordering::Relaxed);
+        GIVE_UP
+    }
+
+    fn close(&mut self, _runner: &Runner) -> Result<(), RecordError> {
+        self.ended_ns = self.now_ns();
+        Ok(())
+    }
+
+    fn finish(
+        self,
+        ends: &[Option<ThreadEnd>],
+        ending: &Ending,
+    ) -> Result<(Writer, Value), RecordError> {
+        let done = ends.iter().flatten().map(|end| end.done_ns).max();
+        let done_ns = if ending.stuck_threads.is_empty() {
+            done.unwrap_or(0)
+        } else {
+            self.ended_ns
+        };
+        let notes = self.notes(ends, ending, done_ns);
+        let (writer, totals, threads) = self.collector.finish(done_ns)?;
+        let summary = Summary {
+            job: &self.context.job,
+            ended_ns: self.ended_ns,
+            last_done_ns: done_ns,
+            totals,
+            threads,
+            ends,
+            cpu: self.cpu,
+            notes,
+        };
+        Ok((writer, summary.keys()))
+    }
+}

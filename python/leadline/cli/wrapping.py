@@ -1,0 +1,26 @@
+"""What verbs share that run a command of the user's: their own failures do not look like its exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+EXIT_OWN_FAILURE = 125  # as `env`, `timeout` and `nohup` have it
+
+
+class Misused(click.UsageError):
+    """A wrong option is a failure of ours too, and must not look like an exit code of the command."""
+
+    exit_code = EXIT_OWN_FAILURE
+
+
+class WrappingCommand(click.Command):
+    """Gives wrong options our own exit code."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """As click's, with our exit code."""
+        try:
+            return super().make_context(*arguments, **options)
+        except click.UsageError as error:
+            raise Misused(error.format_message(), error.ctx) from None

@@ -1,0 +1,188 @@
+"""How a plan is made of a study: every work on every target, in an order, with its space, time and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from leadline import units
+from leadline.errors import SpecError
+from leadline.plan.check import check_runs
+from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, slot_seconds
+from leadline.plan.notes import notes_on_plan
+from leadline.plan.order import order_trials
+from leadline.plan.space import bytes_needed
+from leadline.study.face import NOMINAL_BYTES_PER_S, Surroundings
+from leadline.study.left_out import LeftOut
+from leadline.study.problems import suggest
+from leadline.study.study import Study, Work, expand
+from leadline.study.target import Target, TargetFacts
+from leadline.study.work import Search
+from leadline.workloads.planned import planned, resolve
+
+AUTO_SIZE_MIN_BYTES = 256 * units.MIB
+AUTO_SIZE_MAX_BYTES = 2 * units.GIB
+AUTO_SIZE_MEMORY_SHARE = 16
+AUTO_SIZE_FREE_SHARE = 10
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a plan is made against besides targets: the host that will run it.
+
+    `unavailable` names engines that do not work on it, with the reason; `lookups` find out more about it, for
+    kinds of work that ask. `absent` was asked for, and is not there.
+    """
+
+    memory_bytes: int
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    lookups: tuple[object, ...] = ()
+    absent: Sequence[LeftOut] = ()
+
+
+def make_plan(
+    study: Study, targets: Mapping[str, Target], facts: Mapping[str, TargetFacts], host: Host, seed: int
+) -> Plan:
+    """Every trial of a study, in an order that depends on `seed` alone.
+
+    Raises SpecError for what a target cannot do.
+    """
+    _check_targets(study, targets)
+    cells, left_out = _cells(study, targets, facts, host)
+    plan = Plan(
+        study.name,
+        study.title or study.name,
+        study.about,
+        seed,
+        study.blocks,
+        tuple(targets.values()),
+        tuple(cells),
+        order_trials(cells, study.blocks, seed),
+        seconds=0.0,
+        bytes_needed={
+            name: bytes_needed([cell for cell in cells if cell.target == name]) for name in targets
+        },
+        left_out=tuple(left_out),
+    )
+    return replace(plan, seconds=_total_seconds(plan, study), notes=notes_on_plan(plan, facts, study))
+
+
+def _check_targets(study: Study, targets: Mapping[str, Target]) -> None:
+    if not targets:
+        raise SpecError("no target", "add --target NAME=PATH, for example --target local=/var/tmp")
+    base = study.compare.base
+    if base is not None and base not in targets:
+        raise SpecError(f"{base!r} is no target of this run", suggest(base, targets), key="compare.base")
+
+
+def _surroundings(
+    study: Study, targets: Mapping[str, Target], facts: Mapping[str, TargetFacts], host: Host
+) -> Surroundings:
+    free = [
+        fact.free_bytes for name, fact in facts.items() if name in targets and fact.free_bytes is not None
+    ]
+    return Surroundings(
+        host.memory_bytes,
+        auto_data_set_bytes(host.memory_bytes, free),
+        study.limits.max_rate,
+        host.unavailable,
+        host.lookups,
+    )
+
+
+def _cells(
+    study: Study, targets: Mapping[str, Target], facts: Mapping[str, TargetFacts], host: Host
+) -> tuple[list[PlannedCell], list[LeftOut]]:
+    """What can be run, and what cannot where the study says that it may be left out."""
+    around = _surroundings(study, targets, facts, host)
+    works = expand(study)
+    cells: list[PlannedCell] = []
+    left_out = list(host.absent)
+    for target in targets.values():
+        own = []
+        for work in works:
+            try:
+                own.append(_planned_cell(work, target, facts[target.name], around))
+            except SpecError as error:
+                if not study.where_possible:
+                    raise
+                left_out.append(LeftOut(target.name, work.group or work.name, error.plain, target.url))
+        lost = {f"{one.target}.{one.work}" for one in left_out}
+        cells += _with_files_of_their_own([cell for cell in own if cell.group not in lost])
+    if not cells:
+        raise SpecError("no target can do any of the works", f"the first reason: {left_out[0].reason}")
+    return _spread(cells), left_out
+
+
+def _spread(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
+    """The cells, each once for what its kind makes of the targets that can do the same work."""
+    found: list[PlannedCell] = []
+    for cell in cells:
+        able = [other.target for other in cells if other.work == cell.work]
+        for ending, job in planned(cell.job).spread(cell.job, able):
+            work = f"{cell.work}{ending}"
+            found.append(replace(cell, id=f"{cell.target}.{work}", work=work, job=job))
+    return found
+
+
+def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surroundings) -> PlannedCell:
+    found = resolve(work.name, work.options, target, facts, around)
+    check_runs(work.name, target, found.job)
+    face = planned(found.job)
+    if work.search is not None:
+        source = f"work {work.name} on target {target.name}"
+        face.check_search(found.job, _highest(work.search), source, around)
+    return PlannedCell(
+        f"{target.name}.{work.name}",
+        target.name,
+        work.name,
+        work.factors,
+        found.job,
+        face.layout(found.job),
+        face.seconds(found.job),
+        found.measures_caches,
+        found.notes,
+        None if work.group is None else f"{target.name}.{work.group}",
+        work.order,
+        work.steady,
+        work.search,
+    )
+
+
+def _highest(search: Search) -> float:
+    """The highest rate that was asked for; the lowest where the highest is still to be found."""
+    return search.high if isinstance(search.high, float) else search.low
+
+
+def _with_files_of_their_own(cells: list[PlannedCell]) -> list[PlannedCell]:
+    """No two jobs of a group work on the same files: what one writes, the other must not read."""
+    taken: dict[tuple[str | None, str], int] = {}
+    found = []
+    for cell in cells:
+        if cell.group is None or cell.layout is None:
+            found.append(cell)
+            continue
+        number = taken.get((cell.group, cell.layout.key), 0) + 1
+        taken[cell.group, cell.layout.key] = number
+        key = cell.layout.key if number == 1 else f"{cell.layout.key}-{number}"
+        found.append(replace(cell, layout=replace(cell.layout, key=key)))
+    return found
+
+
+def auto_data_set_bytes(memory_bytes: int, free_bytes: list[int]) -> int:
+    """The data set of `size: auto`: a sixteenth of memory, 256 MiB to 2 GiB, a tenth of free space at most.
+
+    One value for all targets (`free_bytes` of each), because targets are compared.
+    """
+    wanted = min(max(memory_bytes // AUTO_SIZE_MEMORY_SHARE, AUTO_SIZE_MIN_BYTES), AUTO_SIZE_MAX_BYTES)
+    limited = min([wanted, *(free // AUTO_SIZE_FREE_SHARE for free in free_bytes)])
+    step = 64 * units.MIB if limited >= 64 * units.MIB else units.MIB
+    return limited // step * step
+
+
+def _total_seconds(plan: Plan, study: Study) -> float:
+    speed = min(NOMINAL_BYTES_PER_S, study.limits.max_rate or NOMINAL_BYTES_PER_S)
+    layout_bytes = sum(layout.total_bytes for target in plan.targets for layout in plan.layouts(target.name))
+    cells = {cell.id: cell for cell in plan.cells}
+    slots = [[cells[trial.cell] for trial in slot] for slot in plan.slots()]
+    return sum(map(slot_seconds, slots)) + layout_bytes / speed + TRIAL_OVERHEAD_S * len(slots)

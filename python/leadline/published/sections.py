@@ -1,0 +1,90 @@
+"""The sections of a report that a document has: what does not agree, its claims, its tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leadline.published.view import PublishedClaim, PublishedTable, PublishedView
+from leadline.verdict.sections.section import Borrowed, Frame, Item, Section, TextTable, Words
+
+
+def published_frame(view: PublishedView) -> Frame:
+    """How a report of somebody else's figures is laid out."""
+    return Frame(
+        cells=False,
+        borrowed=Borrowed(view.source, view.tolerance),
+        no_jobs="published figures are no fio jobs",
+    )
+
+
+def published_sections(view: PublishedView) -> tuple[Section, ...]:
+    """Doubts first: what the tables say is read with them in mind."""
+    doubts = tuple(
+        Item(doubt.text, doubt.title, doubt.number, True, details=doubt.evidence) for doubt in view.doubts
+    )
+    nothing = "Nothing was found that does not agree."
+    judged = Words(doubts, none=nothing, style="numbered", anchor="doubt")
+    claims = Words(tuple(_claim(claim) for claim in view.claims), style="articles")
+    derived = Words(tuple(Item(line) for line in view.derived), "What the document lets one compute")
+    tables = tuple(_table(table) for table in view.tables)
+    return (
+        Section("doubts", "Doubts", (judged,), json={"published": _document(view)}, in_csv=False),
+        Section("claims", "Claims, and what they rest on", (claims,), "Claims", json={}, in_csv=False),
+        Section(
+            "tables",
+            "The tables as published",
+            (*tables, *((derived,) if view.derived else ())),
+            "Tables",
+            json={},
+            in_csv=False,
+        ),
+    )
+
+
+def _claim(claim: PublishedClaim) -> Item:
+    basis = tuple(f"rests on {one}" for one in claim.rests_on)
+    return Item(claim_words(claim), claim.text, doubtful=not claim.agrees, notes=claim.notes, details=basis)
+
+
+def _table(table: PublishedTable) -> TextTable:
+    return TextTable(table.title, table.headings, table.rows, spaced=True)
+
+
+def claim_words(claim: PublishedClaim) -> str:
+    """A claim with its verdict, on one line."""
+    said = f"{claim.published} is claimed; " if claim.published else ""
+    verdict = "" if claim.published is None else "agrees: " if claim.agrees else "DOES NOT AGREE: "
+    return f"{verdict}{said}the tables give {claim.computed}"
+
+
+def _document(view: PublishedView) -> dict[str, Any]:
+    """The key `published` of `show --json`."""
+    return {
+        "source": view.source,
+        "tested": view.tested,
+        "agreed": view.agreed,
+        "tolerance": view.tolerance,
+        "doubts": [
+            {
+                "number": d.number,
+                "code": d.code,
+                "title": d.title,
+                "text": d.text,
+                "evidence": list(d.evidence),
+            }
+            for d in view.doubts
+        ],
+        "claims": [
+            {
+                "text": claim.text,
+                "section": claim.section,
+                "published": claim.published,
+                "computed": claim.computed,
+                "agrees": claim.agrees if claim.published is not None else None,
+                "notes": list(claim.notes),
+                "rests_on": list(claim.rests_on),
+            }
+            for claim in view.claims
+        ],
+        "derived": list(view.derived),
+    }

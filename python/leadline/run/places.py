@@ -1,0 +1,147 @@
+"""Where a study works below its targets: workspaces and the files laid out in them, from first to last.
+
+Everything here is done by a worker with a deadline; what is made is journalled before it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from leadline import units
+from leadline.observe.patience import patient_s
+from leadline.run.child import Answer, Worker
+from leadline.run.face import SLOWEST_BYTES_PER_S
+from leadline.run.model import RunRequest
+from leadline.run.workspace import Workspace, workspace_of
+from leadline.store.writer import ResultWriter
+
+SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
+_REMOVE_SLICE_S = 10.0
+_REMOVE_DEADLINE_S = _REMOVE_SLICE_S + SMALL_DEADLINE_S
+_NOWHERE = Workspace("/")
+
+
+class Places:
+    """The workspaces of one run, by target, and which layouts lie in them."""
+
+    def __init__(self, request: RunRequest, writer: ResultWriter) -> None:
+        self._request = request
+        self._writer = writer
+        self._made: dict[str, Workspace] = {}
+        self._laid_out: set[tuple[str, str]] = set()
+
+    @property
+    def made(self) -> Mapping[str, Workspace]:
+        """Every workspace that was made."""
+        return self._made
+
+    def of(self, target: str) -> Workspace:
+        """Where a job of that target works; the root for one without files."""
+        return self._made.get(target, _NOWHERE)
+
+    def ensure(self, worker: Worker, target: str) -> Answer | None:
+        """The workspace on a target is there; what went wrong, or None."""
+        if target in self._made:
+            return None
+        described = next(t for t in self._request.plan.targets if t.name == target)
+        place = workspace_of(described, self._request.id)
+        self._writer.journal("workspace_intended", target=target, **place._asdict())
+        answer = worker.call(
+            "make_workspace", patient_s(SMALL_DEADLINE_S), id=self._request.id, **place._asdict()
+        )
+        if answer.outcome != "done":
+            return answer
+        self._made[target] = place
+        return None
+
+    def ensure_layout(
+        self,
+        worker: Worker,
+        target: str,
+        key: str,
+        total_bytes: int,
+        job: dict[str, Any],
+        progress: Callable[[Mapping[str, Any]], None],
+    ) -> Answer | None:
+        """The same for files that cells of a target share, by their key."""
+        if (target, key) in self._laid_out:
+            return None
+        problem = self.lay_out(worker, target, total_bytes, job, progress, key)
+        if problem is None:
+            self._laid_out.add((target, key))
+        return problem
+
+    def lay_out(
+        self,
+        worker: Worker,
+        target: str,
+        total_bytes: int,
+        job: dict[str, Any],
+        progress: Callable[[Mapping[str, Any]], None],
+        key: str | None = None,
+    ) -> Answer | None:
+        """Have a job's files written; `key` is that of a layout which other cells share."""
+        free = worker.call("space", patient_s(SMALL_DEADLINE_S), **self._made[target]._asdict())
+        if free.outcome != "done":
+            return free
+        reserve = self._request.options.reserve_bytes.get(target, 0)
+        free_bytes = free.value["free_bytes"]
+        if free_bytes is not None and free_bytes - total_bytes < reserve:
+            return Answer(
+                "failed",
+                message=f"laying out {units.format_size(total_bytes)} would leave less than the"
+                f" reserve of {units.format_size(reserve)} free on target {target}",
+            )
+        deadline_s = total_bytes / SLOWEST_BYTES_PER_S + self._request.options.grace_s
+        answer = worker.call("layout", deadline_s, progress, job=job)
+        if answer.outcome != "done":
+            return answer
+        self._writer.journal("layout_finished", target=target, key=key, **answer.value)
+        return None
+
+    def remove_files(self, worker: Worker, target: str, prefix: str) -> None:
+        """Remove what only one trial had."""
+        if target in self._made:
+            remove_all(worker, "remove_files", prefix=prefix, **self._made[target]._asdict())
+
+    def clean_up(self, lost: Collection[str]) -> tuple[str, ...]:
+        """Remove the workspaces; those that could not be removed are named."""
+        places = {target: place for target, place in self._made.items() if target not in lost}
+        left = [place.words for target, place in self._made.items() if target in lost]
+        left += remove_workspaces(self._request.id, places, self._writer)
+        return tuple(left)
+
+
+def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
+    """Remove in slices, each with a deadline: millions of files may take their time, a hung mount may not."""
+    while True:
+        answer = worker.call(command, _REMOVE_DEADLINE_S, slice_s=_REMOVE_SLICE_S, **arguments)
+        if answer.outcome != "done" or not answer.value.get("more"):
+            return answer
+
+
+def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> list[str]:
+    """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
+    left = []
+    for target, place in places.items():
+        with Worker() as worker:
+            answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
+        if answer.outcome == "done":
+            writer.journal("workspace_removed", target=target, **place._asdict())
+        else:
+            writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
+            left.append(place.words)
+    return left
+
+
+def left_workspaces(writer: ResultWriter) -> dict[str, Workspace]:
+    """Directories that the journal says may still exist below the targets, by target."""
+    open_places: dict[str, Workspace] = {}
+    for event in writer.events():
+        if event.event == "workspace_intended":
+            found = event.details
+            open_places[found["target"]] = Workspace(found["directory"], found.get("location"))
+        elif event.event == "workspace_removed":
+            open_places.pop(event.details["target"], None)
+    return open_places

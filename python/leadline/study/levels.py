@@ -1,0 +1,68 @@
+"""How the level of a factor reads, in a table and in the name of the work that it makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from leadline.study.problems import suggest
+from leadline.study.yaml_source import Document
+from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, JobOptions
+
+WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
+_PLAIN = {option for face in PLANNED.values() for option in face.plain_levels}
+
+
+def level_words(option: str, value: Any) -> Any:
+    """A factor's level as it is written in a study: `4k`, `2s`, 16, true."""
+    owner = next(PLANNED[kind] for kind, options in ASKED.items() if option in options.model_fields)
+    words = owner.level_words(option, value)
+    if words is not value:
+        return words
+    written = JobOptions.model_construct(**{option: value}).model_dump(mode="json", include={option})[option]
+    return ",".join(str(part) for part in written) if isinstance(written, list) else written
+
+
+def label_of(label: str, base: str, options: JobOptions, factors: Iterable[str], written: Document) -> str:
+    """The name of a work with these levels, by the study's label or by all of its factors."""
+    template = label or "_".join(["{work}", *(_default_part(option) for option in factors)])
+
+    def one(match: re.Match[str]) -> str:
+        option = match[1]
+        if option == "work":
+            return base
+        if option not in JOB_OPTIONS:
+            written.fail(("label",), f"{{{option}}} is unknown", suggest(option, ("work", *JOB_OPTIONS)))
+        value = getattr(options, option)
+        if value is None:
+            written.fail(
+                ("label",),
+                f"work {base} does not say {option}",
+                f"add {option} to it, or take {{{option}}} out",
+            )
+        return _level_in_name(option, value)
+
+    name = _PLACEHOLDER.sub(one, template)
+    if not WORK_NAME.fullmatch(name):
+        written.fail(("label",), f"{name!r} is no name of a work", "write for example {work}_{bs}")
+    return name
+
+
+def _default_part(option: str) -> str:
+    return f"{{{option}}}" if option in _PLAIN else f"{option}{{{option}}}"
+
+
+def _level_in_name(option: str, value: Any) -> str:
+    if option == "direct" and isinstance(value, bool):
+        return "direct" if value else "buffered"
+    words = level_words(option, value)
+    text = (
+        str(words).lower()
+        if isinstance(words, bool)
+        else f"{words:g}"
+        if isinstance(words, float)
+        else str(words)
+    )
+    return re.sub(r"[^A-Za-z0-9_-]", "-", text)

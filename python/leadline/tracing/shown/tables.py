@@ -1,0 +1,137 @@
+"""The tables of a trace: where the time went, files, calls and processes, the costliest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from leadline import units
+from leadline.tracing.figures import KINDS, Share
+from leadline.tracing.model import TraceView
+from leadline.tracing.words import WORDS
+from leadline.units import NO_VALUE
+from leadline.verdict.sections.section import TextTable
+
+_ROWS_MAX = 100
+_BRIEF = 12  # rows of a report that is no page
+
+
+def trace_tables(view: TraceView) -> Iterator[TextTable]:
+    """The tables of a trace, the same in every report."""
+    yield _copies(view)
+    if view.files:
+        yield _files(view)
+    if view.timed_calls:
+        yield _timed_calls(view)
+    elif view.calls:
+        yield _calls(view)
+    if len(view.processes) > 1:
+        yield _processes(view)
+
+
+def _ranked(
+    title: str,
+    heads: tuple[str, ...],
+    rows: tuple[tuple[str, ...], ...],
+    right: Iterable[int],
+    total: int,
+) -> TextTable:
+    return TextTable(title, heads, rows, frozenset(right), total=total, brief=_BRIEF)
+
+
+def _copies(view: TraceView) -> TextTable:
+    several = len(view.copies) > 1
+    heads = ("copy", "run time", "read", "written", *(WORDS[kind] for kind in KINDS), "computing", "ended")
+    rows = [
+        (
+            str(c.copy),
+            _seconds(c.run_s),
+            _size(c.bytes_read),
+            _size(c.bytes_written),
+            *_parts(c.share),
+            c.ended,
+        )
+        for c in view.copies
+    ]
+    if several:
+        speed = view.speeds
+        whole = (_size(speed.bytes_read), _size(speed.bytes_written), *_parts(view.whole))
+        rows.append(("all", _seconds(speed.wall_s), *whole, ""))
+    note = f"shares are of {view.whole.basis}; computing is the remainder"
+    return TextTable("Where the time went", heads, tuple(rows), frozenset(range(1, 9)), note)
+
+
+def _parts(share: Share) -> tuple[str, ...]:
+    return tuple(_share(getattr(share, kind)) for kind in (*KINDS, "compute"))
+
+
+def _files(view: TraceView) -> TextTable:
+    heads = ("file", "layer", "I/O time", "read", "written", "reads", "writes", "opens", "stats")
+    rows = tuple(
+        (
+            f.path,
+            f.module,
+            _seconds(f.io_s),
+            _size(f.bytes_read),
+            _size(f.bytes_written),
+            *(_count(value) for value in (f.reads, f.writes, f.opens, f.stats)),
+        )
+        for f in view.files[:_ROWS_MAX]
+    )
+    return _ranked("Files by cost", heads, rows, range(2, 9), view.files_count)
+
+
+def _calls(view: TraceView) -> TextTable:
+    rows = tuple((name, _count(count)) for name, count in list(view.calls.items())[:_ROWS_MAX])
+    return _ranked("Calls", ("call", "count"), rows, (1,), len(view.calls))
+
+
+def _timed_calls(view: TraceView) -> TextTable:
+    heads = ("call", "count", "failed", "bytes", "time", "mean")
+    rows = tuple(
+        (
+            c.call,
+            _count(c.count),
+            _count(c.failed),
+            _size(c.bytes),
+            _seconds(c.seconds),
+            units.format_latency(c.seconds / c.count * 1e9),
+        )
+        for c in view.timed_calls[:_ROWS_MAX]
+    )
+    return _ranked("Calls", heads, rows, range(1, 6), len(view.timed_calls))
+
+
+def _processes(view: TraceView) -> TextTable:
+    heads = ("process", "copy", "pid", "command", "lived", "I/O time", "read", "written", "ended")
+    ordered = sorted(view.processes, key=lambda p: (-(p.bytes_read + p.bytes_written), p.process))
+    rows = tuple(
+        (
+            str(p.process),
+            str(p.copy),
+            str(p.pid),
+            p.command or p.executable,
+            _seconds(None if p.ended_s is None else p.ended_s - p.started_s),
+            _seconds(sum(value or 0.0 for value in p.seconds.values()) if p.seconds else None),
+            _size(p.bytes_read),
+            _size(p.bytes_written),
+            p.end if p.status is None else f"{p.end} {p.status}",
+        )
+        for p in ordered[:_ROWS_MAX]
+    )
+    return _ranked("Processes by bytes", heads, rows, (0, 1, 2, 4, 5, 6, 7), len(view.processes))
+
+
+def _seconds(value: float | None) -> str:
+    return NO_VALUE if value is None else units.format_latency(value * 1e9)
+
+
+def _size(value: float | None) -> str:
+    return NO_VALUE if value is None else units.format_size(value)
+
+
+def _count(value: int | None) -> str:
+    return NO_VALUE if value is None else f"{value:,}"
+
+
+def _share(value: float | None) -> str:
+    return NO_VALUE if value is None else units.format_percent(value)

@@ -1,0 +1,168 @@
+"""Each cell of a result, judged: validity, figures with their intervals, trials and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from leadline.analysis.cells import CellTable, cell_metrics
+from leadline.analysis.curves import latency_curve, summed_series
+from leadline.analysis.origin import bytes_read, bytes_written
+from leadline.analysis.search import asked_rate
+from leadline.plan.model import PlannedCell
+from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
+from leadline.verdict.chains import chains_of
+from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.implausible import outrunning
+from leadline.verdict.codes.judge import judge
+from leadline.verdict.codes.steadiness import is_shift
+from leadline.verdict.material import Material
+from leadline.verdict.model import Cell, Curve, Line, Origin, Quantity, TrialView, Validity
+from leadline.workloads.judged import judged, metric_kind
+
+
+def judge_cells(read: Material, *, with_charts: bool) -> tuple[Cell, ...]:
+    """Every cell of the plan, in its order; without charts no curve is made, which is quicker."""
+    outran = outrunning(read.plan.cells, read.tables)
+    found = []
+    for cell in read.plan.cells:
+        validity = judge(replace(_case(cell, read), outran=outran.get(cell.id)))
+        found.append(_cell(cell, read, validity, read.latency if with_charts else {}))
+    return tuple(found)
+
+
+def _case(cell: PlannedCell, read: Material) -> Case:
+    table, memory = read.tables.get(cell.id), read.manifest.get("memory_bytes")
+    emulation = (read.manifest.get("host") or {}).get("emulation")
+    return Case(
+        cell=cell,
+        facts=read.facts[cell.target],
+        trials=table.judged if table else (),
+        blocks_planned=read.plan.blocks,
+        memory_bytes=memory if isinstance(memory, int) else None,
+        not_run_reason=read.not_run.get(cell.id),
+        max_rate_bytes_per_s=read.study.limits.max_rate,
+        shifts=read.shifts,
+        emulation=None if emulation in (None, "none seen") else str(emulation),
+    )
+
+
+def _cell(
+    cell: PlannedCell, read: Material, validity: Validity, latency: Mapping[str, Sequence[LatencyRow]]
+) -> Cell:
+    table = read.tables.get(cell.id)
+    trials = table.trials if table else ()
+    counted, good = (table.judged, table.good) if table else ((), ())
+    own_latency = [row for trial in good for row in latency.get(trial.trial, ())]
+    return Cell(
+        id=cell.id,
+        target=cell.target,
+        work=cell.work,
+        kind=cell.kind,
+        factors=dict(cell.factors),
+        job={**cell.job.as_json(), "notes": list(cell.notes)},
+        metrics=_metrics(cell, table, validity, read.alpha),
+        validity=validity,
+        trials=tuple(_trial(cell, trial, table) for trial in trials),
+        curves=tuple(_curves(cell, own_latency)),
+        lines=tuple(
+            _line(cell, trial, read.series[trial.trial], _shift_s(trial, validity, read))
+            for trial in counted
+            if trial.trial in read.series
+        ),
+        origin=_origin(good),
+        chains=chains_of(cell, read.facts[cell.target], good),
+        shown=judged(cell.kind).shown(cell.job),
+    )
+
+
+def _metrics(
+    cell: PlannedCell, table: CellTable | None, validity: Validity, alpha: float
+) -> dict[str, Quantity]:
+    found = cell_metrics(table, alpha) if table else {}
+    metrics = {}
+    for name, metric in found.items():
+        unit, estimate = metric_kind(name).unit, metric.estimate
+        metrics[name] = (
+            Quantity(estimate.value, unit, estimate.low, estimate.high, estimate.count)
+            if estimate
+            else Quantity(None, unit, reason=metric.reason)
+        )
+    if not metrics:
+        why = validity.codes[0].evidence if validity.codes else "nothing was measured"
+        for name in judged(cell.kind).expected_metrics(cell.job):
+            metrics[name] = Quantity(None, metric_kind(name).unit, reason=why)
+    return metrics
+
+
+def _trial(cell: PlannedCell, trial: TrialRow, table: CellTable | None) -> TrialView:
+    measured = None
+    if table is not None:
+        measured = table.probes.get(trial.trial) if table.probes else table.by_block.get(trial.block)
+    values: dict[str, float | None] = dict(measured.values) if measured else {}
+    values |= judged(cell.kind).trial_values(trial)
+    if table is not None and table.counted is not None:
+        values |= {"rate_asked": asked_rate(trial)}
+    begin_s, length_s = trial.ramp_ns / 1e9, trial.measured_ns / 1e9
+    values |= {"measured_s": length_s, "measured_from_s": begin_s, "measured_to_s": begin_s + length_s}
+    if trial.start_skew_ns is not None:
+        values |= {"start_skew_s": trial.start_skew_ns / 1e9}
+    for name in ("read", "write"):
+        operations = getattr(trial, f"{name}_operations")
+        if operations:
+            values |= {f"{name}_bytes": getattr(trial, f"{name}_bytes"), f"{name}_operations": operations}
+    return TrialView(trial.trial, trial.block, trial.order, trial.state, trial.error, values)
+
+
+def _curves(cell: PlannedCell, latency: Sequence[LatencyRow]) -> Iterator[Curve]:
+    for direction in judged(cell.kind).directions:
+        for clock in ("submission", "completion", "total", "intended"):
+            found = latency_curve(latency, direction, clock)
+            if found is not None:
+                yield Curve(
+                    direction,
+                    clock,
+                    found.operations,
+                    found.points,
+                    found.mean_ns,
+                    found.stdev_ns,
+                    found.buckets,
+                )
+
+
+def _shift_s(trial: TrialRow, validity: Validity, read: Material) -> float | None:
+    """Where a trial's level shifts, in a cell of which that is said."""
+    found = read.shifts.get(trial.trial)
+    said = any(code.code == "level_shift" for code in validity.codes)
+    return found.at_s if said and found is not None and is_shift(found) else None
+
+
+def _line(cell: PlannedCell, trial: TrialRow, series: Sequence[SeriesRow], shift_s: float | None) -> Line:
+    name, unit = judged(cell.kind).series
+    points = summed_series(series, "engine", name)
+    from_s, steady = trial.ramp_ns / 1e9, trial.steady is not None
+    to_s = from_s + trial.measured_ns / 1e9 if steady else None
+    return Line(trial.trial, trial.block, name, unit, points, from_s, to_s, shift_s)
+
+
+def _origin(trials: Sequence[TrialRow]) -> Origin | None:
+    if not trials:
+        return None
+    read, written = bytes_read(trials), bytes_written(trials)
+    application = read.application + written.application
+    if not application:
+        return None
+    shares: dict[str, float | None] = {}
+    reasons = {name: why for name, why in read.reasons.items() if name == "application"}
+    for name in ("wire", "device", "osd"):
+        parts = [
+            (getattr(amount, name), amount.reasons.get(name, ""))
+            for amount in (read, written)
+            if amount.application
+        ]
+        if any(value is None for value, _ in parts):
+            shares[name] = None
+            reasons[name] = next(reason for value, reason in parts if value is None)
+        else:
+            shares[name] = sum(value for value, _ in parts) / application
+    return Origin(1.0, shares["wire"], shares["device"], shares["osd"], reasons)

@@ -1,0 +1,1 @@
+"""What was measured against what else was: targets, jobs, hosts, results, blocks, a baseline."""

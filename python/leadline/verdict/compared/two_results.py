@@ -1,0 +1,84 @@
+"""Compares two results that were measured apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leadline.analysis.cells import CellTable, compare_cells_of_two_runs
+from leadline.errors import ResultError
+from leadline.plan.model import Plan, PlannedCell
+from leadline.store.reader import Result, require_study
+from leadline.tracing.two_traces import compare_traces
+from leadline.verdict.compared.comparisons import Pair, decide, wanted_metrics, weight_of
+from leadline.verdict.findings import build_findings
+from leadline.verdict.material import alpha_of, tables_of
+from leadline.verdict.model import Comparison, State, worst
+
+_APART = "measured at different times: holds only as far as nothing else changed in between"
+
+
+def compare_results(
+    base: Result, other: Result, metrics: Sequence[str], margin: float
+) -> tuple[Comparison, ...]:
+    """Every cell of `other` against the cell of `base` with the same target and work.
+
+    Two results of one target each match by work alone, whatever their targets are called.
+    """
+    if base.traced and other.traced:
+        return compare_traces(base, other, metrics, margin)
+    for result in (base, other):
+        require_study(result.path, result.manifest)
+    plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
+    pairs = _pairs(plans[0], plans[1])
+    if not pairs:
+        raise ResultError(
+            f"{base.path} and {other.path} have no cell in common",
+            "compare results of the same study, with targets of the same names",
+        )
+    tables = [tables_of(result, plan) for result, plan in zip((base, other), plans, strict=True)]
+    states = [_states(result) for result in (base, other)]
+    found = []
+    for first, second in pairs:
+        state = worst([states[0][first.id], states[1][second.id]])
+        for metric in metrics or wanted_metrics(first):
+            found.append(_pair((first, second), (tables[0], tables[1]), metric, state))
+    return decide(found, margin, min(alpha_of(base.manifest), alpha_of(other.manifest)))
+
+
+def missing_cells(base: Result, other: Result) -> tuple[str, ...]:
+    """Cells of `base` that `other` has no counterpart of."""
+    if base.traced:
+        return ()
+    plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
+    paired = {first.id for first, _ in _pairs(plans[0], plans[1])}
+    return tuple(cell.id for cell in plans[0].cells if cell.id not in paired)
+
+
+def _pairs(base: Plan, other: Plan) -> list[tuple[PlannedCell, PlannedCell]]:
+    alone = len(base.targets) == len(other.targets) == 1
+    by_key = {(None if alone else cell.target, cell.work): cell for cell in base.cells}
+    keys = [((None if alone else cell.target, cell.work), cell) for cell in other.cells]
+    return [(by_key[key], cell) for key, cell in keys if key in by_key]
+
+
+def _states(result: Result) -> dict[str, State]:
+    return {cell.id: cell.validity.state for cell in build_findings(result, with_charts=False).cells}
+
+
+def _pair(
+    cells: tuple[PlannedCell, PlannedCell],
+    tables: tuple[dict[str, CellTable], dict[str, CellTable]],
+    metric: str,
+    state: State,
+) -> Pair:
+    first, second = (table.get(cell.id) for cell, table in zip(cells, tables, strict=True))
+    return Pair(
+        work=cells[0].work,
+        base=f"A:{cells[0].target}",
+        other=f"B:{cells[1].target}",
+        metric=metric,
+        ratio=compare_cells_of_two_runs(first, second, metric) if first and second else None,
+        state=state,
+        weight=weight_of(metric),
+        basis=_APART,
+    )

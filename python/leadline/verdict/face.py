@@ -1,0 +1,183 @@
+"""A kind of work as verdicts see it: its figures, which validity codes apply and how, and what it has to say.
+
+What is said here holds for most kinds; what one does otherwise is in `workloads/<kind>/judged.py`, and
+`workloads.judged` lists them all. Values only: nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from leadline.analysis.cells import CellTable
+from leadline.analysis.metrics import Measured, MetricKind, adds_up
+from leadline.analysis.origin import Bytes
+from leadline.plan.model import PlannedCell
+from leadline.store.tables import LatencyRow, TrialRow
+from leadline.study.left_out import LeftOut
+from leadline.verdict.model import ApplicationTable, Cell, CellShown, Comparison, Statement
+from leadline.verdict.sections.section import Section
+
+if TYPE_CHECKING:
+    from leadline.store.reader import Result
+    from leadline.verdict.codes.case import Case
+
+JobT = TypeVar("JobT")
+Limits = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class OwnCells:
+    """The cells of one kind in one result, judged: what its sentences and tables are made of.
+
+    `extra` is what `JudgedWork.read` gave; `comparisons` are of targets.
+    """
+
+    manifest: Mapping[str, Any]
+    planned: tuple[PlannedCell, ...]
+    cells: tuple[Cell, ...]
+    tables: Mapping[str, CellTable]
+    comparisons: tuple[Comparison, ...]
+    left_out: tuple[LeftOut, ...]
+    extra: Any
+
+
+@dataclass(frozen=True)
+class ColdInput:
+    """An input that was to come from storage: its bytes, and how many read it in each trial."""
+
+    bytes: int
+    readers: int
+
+
+class JudgedWork(Generic[JobT]):
+    """One kind of work, judged. `kind` is the name of its folder."""
+
+    kind: ClassVar[str]
+
+    # Figures.
+
+    metric_kinds: ClassVar[Mapping[str, MetricKind]] = {}  # metrics that only this kind has
+    directions: ClassVar[tuple[str, ...]] = ("read", "write", "sync")  # of latencies, before metrics' names
+    parts: ClassVar[tuple[str, ...]] = ()  # directions that are works of their own
+    series: ClassVar[tuple[str, str]] = ("bandwidth", "B/s")  # what is drawn over time, and its unit
+
+    def known_metrics(self) -> tuple[str, ...]:
+        """Every metric that a cell can have and whose name is known beforehand."""
+        return tuple(self.metric_kinds)
+
+    def metric_kind(self, name: str) -> MetricKind | None:
+        """The kind of a metric that only this kind of work has."""
+        return self.metric_kinds.get(name)
+
+    def read(self, result: Result) -> Any:
+        """What a result holds of this kind besides trials, latencies and series."""
+        return None
+
+    def metrics(
+        self, trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool, extra: Any
+    ) -> Measured:
+        """Every metric of one complete trial. `latency` are its rows, `extra` is what `read` gave."""
+        raise NotImplementedError
+
+    def default_metrics(self, job: JobT) -> tuple[str, ...]:
+        """What cells are compared in where the study does not say; the first is what a work is asked for."""
+        raise NotImplementedError
+
+    def expected_metrics(self, job: JobT) -> tuple[str, ...]:
+        """What a cell that nothing was measured of says that it lacks."""
+        return self.default_metrics(job)
+
+    def trial_values(self, trial: TrialRow) -> Mapping[str, float]:
+        """Figures of a trial for the table of trials, besides its metrics."""
+        return {}
+
+    def progress(self, trial: TrialRow) -> str | None:
+        """A complete trial in one line while a study runs; None: its rates."""
+        return None
+
+    def shown(self, job: JobT) -> CellShown:
+        """How a cell is laid out."""
+        return CellShown(asked=tuple(("", name) for name in self.default_metrics(job)[:1]))
+
+    # Validity codes: which apply, and what they ask.
+
+    exempt: ClassVar[frozenset[str]] = frozenset()  # codes that never fire on this kind
+    unbounded_writes: ClassVar[bool] = False  # servers write more for it than can be told, as journals
+
+    def too_short(self, case: Case, limits: Limits) -> tuple[str, bool] | None:
+        """Why an interval is too short for its figures, and whether that is INVALID."""
+        seconds = min(trial.measured_ns / 1e9 for trial in case.good)
+        operations = min(trial.read_operations + trial.write_operations for trial in case.good)
+        if seconds < limits["seconds"]:
+            return f"{seconds:.3g} s were measured", seconds < limits["seconds_invalid"]
+        if operations < limits["operations"]:
+            return f"{operations} operations in {seconds:.3g} s", False
+        return None
+
+    def read_cold(self, job: JobT, found: Bytes, trials: int) -> Bytes | None:
+        """Of what was read in so many trials, what must have come from storage; None: nothing."""
+        return found
+
+    def cold_input(self, job: JobT) -> ColdInput | None:
+        """The input that was to be cold, where there is one."""
+        return None
+
+    def compressible(self, job: JobT) -> str | None:
+        """How the data can be compressed, where a study asked for it."""
+        return None
+
+    def must_be_slower(
+        self,
+        small: JobT,
+        large: JobT,
+        sizes: float,
+    ) -> tuple[str, str] | None:
+        """Words for two jobs of which no storage serves the first quicker than the second."""
+        return None
+
+    def differs(self, case: Case, limits: Limits) -> Iterable[str]:
+        """In what a trial was not what it repeats."""
+        return ()
+
+    # Where written bytes went.
+
+    def write_sizes(self, job: JobT) -> tuple[tuple[int, float], ...]:
+        """(bytes, share of the bytes written) of each size in which it writes; none: not known."""
+        return ()
+
+    def syncs_each(self, job: JobT) -> bool:
+        """True where each write is synced before the next."""
+        return False
+
+    def sent_one_by_one(self, job: JobT) -> bool:
+        """True where writes reach storage as they were made, cached or not: no cache merges neighbours."""
+        return self.syncs_each(job)
+
+    # What it has to say.
+
+    findings_first: ClassVar[bool] = False  # its findings are read before any caution
+
+    def statements(self, own: OwnCells) -> Iterable[Statement]:
+        """Sentences beyond the comparison of what it is asked for."""
+        return ()
+
+    def section(self, own: OwnCells) -> Section | None:
+        """Tables and figures of its own."""
+        return None
+
+    def pair_tables(self, own: OwnCells) -> tuple[ApplicationTable, ...]:
+        """Tables that stand where a study has that of all its targets."""
+        return ()
+
+    # The same for every kind.
+
+    def measured(
+        self, trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool = False, extra: Any = None
+    ) -> Measured:
+        """The metrics of a trial, told which of them add up."""
+        found = self.metrics(trial, latency, open_loop=open_loop, extra=extra)
+        names = (*found.values, *found.reasons)
+        sums = (name for name in names if (kind := self.metric_kind(name)) is not None and adds_up(kind))
+        return replace(found, sums=frozenset(sums))

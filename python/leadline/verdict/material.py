@@ -1,0 +1,105 @@
+"""Reads a study's result once: what its verdicts are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from leadline.analysis.cells import CellTable, tabulate
+from leadline.analysis.statistics.level_shift import TrialShift, shift_of_trial
+from leadline.analysis.statistics.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
+from leadline.plan.model import Plan
+from leadline.store.reader import Result
+from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
+from leadline.study.study import Study
+from leadline.study.target import TargetFacts
+from leadline.study.work import Search
+from leadline.workloads.judged import judged, measure_of
+
+_Row = TypeVar("_Row", LatencyRow, SeriesRow)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a study's result holds. `extras` are by kind of work: what only that kind has."""
+
+    manifest: Mapping[str, Any]
+    plan: Plan
+    study: Study
+    facts: Mapping[str, TargetFacts]
+    latency: Mapping[str, Sequence[LatencyRow]]
+    series: Mapping[str, Sequence[SeriesRow]]
+    extras: Mapping[str, Any]
+    tables: Mapping[str, CellTable]
+    shifts: Mapping[str, TrialShift]
+    not_run: Mapping[str, str]
+
+    @property
+    def alpha(self) -> float:
+        """The level of intervals and verdicts."""
+        return alpha_of(self.manifest)
+
+    def good(self, cell: str) -> tuple[TrialRow, ...]:
+        """The trials that a cell's figures rest on."""
+        table = self.tables.get(cell)
+        return table.good if table else ()
+
+
+def read_material(result: Result, *, with_charts: bool) -> Material:
+    """Everything but what reports draw of it, where they draw nothing."""
+    manifest = result.manifest
+    plan = Plan.from_json(manifest["plan"])
+    latency = rows_by_trial(result.latency())
+    extras = _extras(result, plan)
+    return Material(
+        manifest=manifest,
+        plan=plan,
+        study=Study.from_json(manifest["study"]),
+        facts={name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()},
+        latency=latency,
+        series=rows_by_trial(result.series(["engine"])) if with_charts else {},
+        extras=extras,
+        tables=tabulate(result.trials(), latency, measure_of(plan.cells, extras), _searches_of(plan)),
+        shifts={trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))},
+        not_run=_not_run_reasons(result),
+    )
+
+
+def tables_of(result: Result, plan: Plan) -> dict[str, CellTable]:
+    """A result's cells as tables."""
+    measure = measure_of(plan.cells, _extras(result, plan))
+    return tabulate(result.trials(), rows_by_trial(result.latency()), measure, _searches_of(plan))
+
+
+def _extras(result: Result, plan: Plan) -> dict[str, Any]:
+    kinds = dict.fromkeys(cell.kind for cell in plan.cells)
+    return {kind: judged(kind).read(result) for kind in kinds}
+
+
+def rows_by_trial(rows: Sequence[_Row]) -> dict[str, list[_Row]]:
+    """Rows of one table, by trial."""
+    found: dict[str, list[_Row]] = {}
+    for row in rows:
+        found.setdefault(row.trial, []).append(row)
+    return found
+
+
+def _searches_of(plan: Plan) -> dict[str, Search]:
+    """The cells whose rate is searched, with what is searched."""
+    return {cell.id: cell.search for cell in plan.cells if cell.search is not None}
+
+
+def alpha_of(manifest: Mapping[str, Any]) -> float:
+    """The level of intervals and verdicts: less where the run chose its blocks by what it had measured.
+
+    Intervals drawn at it hold as often as 95 % intervals of a run whose blocks were fixed beforehand.
+    """
+    options = manifest.get("options") or {}
+    return ALPHA_AFTER_LOOKS if options.get("until") or options.get("budget_s") else ALPHA
+
+
+def _not_run_reasons(result: Result) -> dict[str, str]:
+    return {
+        str(e.details["cell"]): str(e.details["reason"]) for e in result.events if e.event == "trial_not_run"
+    }

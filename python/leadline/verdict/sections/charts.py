@@ -1,0 +1,176 @@
+"""What a chart shows, as frozen values in base units: a kind of mark and its data. Reports draw them.
+
+`name` tells a chart from the others of a report. Texts are as they were found: reports make them printable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leadline.verdict.model import Quantity, State
+
+
+@dataclass(frozen=True)
+class GrowthPoint:
+    """So many at once, and what it took."""
+
+    series: str
+    target: str
+    count: int
+    value: Quantity
+    state: State
+    words: str
+
+
+@dataclass(frozen=True)
+class GrowthModel:
+    """What a model says of a series: (so many at once, seconds). It is no measurement."""
+
+    series: str
+    target: str
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class GrowthLines:
+    """Seconds by how many at once: a line with intervals for each series, models dotted."""
+
+    name: str
+    title: str
+    axis: str
+    points: tuple[GrowthPoint, ...]
+    models: tuple[GrowthModel, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShareBar:
+    """A whole in parts: (name of the part, share), in an order that all bars of a chart have."""
+
+    label: str
+    words: str
+    parts: tuple[tuple[str, float], ...]
+    state: State = "VALID"
+
+
+@dataclass(frozen=True)
+class ShareBars:
+    """Bars in parts; `numbers`: each part with its share in it, and every bar with its state."""
+
+    name: str
+    title: str
+    unit: str
+    bars: tuple[ShareBar, ...]
+    axis: str | None = None
+    numbers: bool = False
+
+
+@dataclass(frozen=True)
+class StageSpan:
+    """One stage of one trial on a chart of time: seconds since the trial's start."""
+
+    series: str
+    target: str
+    trial: str
+    block: int
+    client: int
+    stage: str
+    start_s: float
+    end_s: float
+    state: State
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class StageBars:
+    """What each series did when, on one scale of time: a panel for each, a line for each stage."""
+
+    name: str
+    spans: tuple[StageSpan, ...]
+
+
+@dataclass(frozen=True)
+class RateLines:
+    """Bytes moved in bins of `bin_s` seconds, by name."""
+
+    name: str
+    title: str
+    bin_s: float
+    moved: tuple[tuple[str, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A row each, a column a bin of `bin_s` seconds; the darker the more bytes. `kind` has the colour."""
+
+    name: str
+    title: str
+    kind: str
+    bin_s: float
+    rows: tuple[tuple[str, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True)
+class LifeBar:
+    """From when to when something was there, in seconds."""
+
+    label: str
+    start_s: float
+    end_s: float
+    words: str
+
+
+@dataclass(frozen=True)
+class LifeBars:
+    """What was there when, a bar each."""
+
+    name: str
+    title: str
+    bars: tuple[LifeBar, ...]
+
+
+@dataclass(frozen=True)
+class TimeBar:
+    """Seconds in parts: (name of the part, seconds); parts of nothing are left out.
+
+    `label` stands on the axis, `title` is the whole name, `words` say what it is.
+    """
+
+    label: str
+    title: str
+    words: str
+    total_s: float
+    parts: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class TimeBars:
+    """What took longest first: seconds in parts."""
+
+    name: str
+    title: str
+    bars: tuple[TimeBar, ...]
+
+
+@dataclass(frozen=True)
+class CountBars:
+    """How often each was seen. `kind` has the colour."""
+
+    name: str
+    title: str
+    unit: str
+    kind: str
+    counts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class CellCurves:
+    """The latency percentiles of a cell, by its id; `place` tells its charts from those of others."""
+
+    name: str
+    cell: str
+    place: int
+
+
+Chart = (
+    GrowthLines | ShareBars | StageBars | RateLines | HeatMap | LifeBars | TimeBars | CountBars | CellCurves
+)

@@ -1,0 +1,158 @@
+"""What a report is made of besides its cells: sections of words, tables, facts and charts, as frozen values.
+
+Verdicts make them, renderers walk them: neither knows the other, so that a new section is in every report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from leadline.verdict.model import ApplicationTable
+from leadline.verdict.sections.charts import Chart
+
+Clean = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that is said. `lead` are its first words; `notes` go on, `details` stand below.
+
+    `number` is what marks in tables refer to. `count` and `code` stand beside the lead; `points` are named.
+    """
+
+    text: str
+    lead: str = ""
+    number: int | None = None
+    doubtful: bool = False
+    notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    points: tuple[tuple[str, str], ...] = ()
+    count: int = 1
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Things that are said, one after the other; `none` is said on a page where there is none of them.
+
+    Without a `title` they stand below that of their section. `style` is how a page lays them out, `anchor`
+    what the marks in tables lead to there.
+    """
+
+    items: tuple[Item, ...]
+    title: str = ""
+    none: str = ""
+    style: Literal["list", "numbered", "articles", "cards"] = "list"
+    anchor: str = "item"
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A text in a table with the numbers of the items that are about it."""
+
+    text: str
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of words; `right` are the columns with numbers, `total` how many rows there are in all.
+
+    `brief` is how many rows a report has that is no page. `spaced`: with room around each column.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str | Marked, ...], ...]
+    right: frozenset[int] = frozenset()
+    note: str = ""
+    total: int = 0
+    brief: int | None = None
+    spaced: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with what is known of each."""
+
+    title: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Charts in rows of panels. `legend`: with the targets' colours; `still`: drawn without scripts, too."""
+
+    rows: tuple[tuple[Chart, ...], ...]
+    title: str = ""
+    note: str = ""
+    legend: bool = False
+    still: bool = False
+
+
+Part = Words | ApplicationTable | TextTable | Facts | Panels
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report. `name` is its anchor on the page and, without `json`, its key in JSON.
+
+    `short` is its name in the contents of the page: its title where it has none, nothing where that is empty.
+    `json` are keys of `show --json` with their values, where they are not made from the parts. `leads`: on
+    the page it stands before sections that do not. `page_only`: what it says is elsewhere in reports that are
+    no page. `in_csv` is False where the figures are those of cells, which are rows already.
+    """
+
+    name: str
+    title: str
+    parts: tuple[Part, ...]
+    short: str | None = None
+    note: str = ""
+    json: Mapping[str, Any] | None = None
+    leads: bool = False
+    page_only: bool = False
+    in_csv: bool = True
+
+    @property
+    def entry(self) -> str:
+        """How the contents of the page call it."""
+        return self.title if self.short is None else self.short
+
+    @property
+    def tables(self) -> tuple[ApplicationTable, ...]:
+        """Its tables of figures."""
+        return tuple(part for part in self.parts if isinstance(part, ApplicationTable))
+
+
+@dataclass(frozen=True)
+class Borrowed:
+    """Where figures are from that nobody measured here, and how exactly they are held against each other."""
+
+    source: str
+    tolerance: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How a report lays out what all results have. The default is that of a study.
+
+    `cells`: each has rows, charts and details; without it the sections show what was found. `made_by` says
+    how it was recorded, `incomplete` what is wrong with what did not end, `steps` what to do next, `no_jobs`
+    why cells are no jobs of fio. `command`: `about` is a command line. `private` are texts that a redacted
+    report hides, and `hidden` makes the sections anew without what identifies.
+    """
+
+    cells: bool = True
+    borrowed: Borrowed | None = None
+    made_by: tuple[str, ...] = ()
+    incomplete: str = ""
+    steps: tuple[str, ...] = ()
+    no_jobs: str = ""
+    command: bool = False
+    private: tuple[str, ...] = ()
+    hidden: Callable[[Clean], tuple[Section, ...]] | None = field(default=None, compare=False, repr=False)
+
+
+STUDY_FRAME = Frame()

@@ -1,0 +1,63 @@
+"""The conducted face of an application: its input is staged, and its copies run in a worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leadline.run.face import Assignment, Conducted, Say
+from leadline.workloads.application.job import ApplicationJob
+from leadline.workloads.application.staging import forget_input, stage_input_of
+from leadline.workloads.application.trial import run_trial
+
+OUTPUT = "output"  # directory of a result: what programs printed, by trial
+
+
+def program_job(job: ApplicationJob, given: Assignment) -> dict[str, Any]:
+    """The JSON of a trial of programs, or of staging their input."""
+    result = given.result.resolve()
+    return {
+        "format": job.engine_format,
+        "trial": given.name,
+        "cell": given.cell.id,
+        "directory": given.place.directory,
+        "prefix": given.prefix,
+        "own_prefix": given.own_prefix,
+        "result": str(result),
+        "output": str(result / OUTPUT / given.name),
+        "logs": str(given.logs.resolve()),
+        **job.as_json(),
+    }
+
+
+def programs_deadline_s(job: ApplicationJob) -> float:
+    """The longest that a trial may take: the worker ends it at its limit, the parent somewhat later."""
+    return job.runtime_ns / 1e9 * job.runs
+
+
+class ApplicationConducted(Conducted[ApplicationJob]):
+    """Copies of a command at once."""
+
+    kind = "application"
+    format = ApplicationJob.engine_format
+    own_beside_layout = True
+
+    def deadline_s(self, job: ApplicationJob) -> float:
+        """See the base."""
+        return programs_deadline_s(job)
+
+    def as_worker_job(self, job: ApplicationJob, given: Assignment) -> dict[str, Any]:
+        """See the base."""
+        return program_job(job, given)
+
+    def lay_out(self, job: dict[str, Any], say: Say) -> dict[str, Any]:
+        """Stage the input."""
+        return stage_input_of(job, say)
+
+    def forget(self, job: dict[str, Any]) -> None:
+        """See the base."""
+        forget_input(job)
+
+    def run(self, job: dict[str, Any], record: str) -> dict[str, Any]:
+        """Programs write no record of the engine's."""
+        del record
+        return run_trial(job)

@@ -1,0 +1,100 @@
+"""Reads and writes of files as verdicts see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leadline.analysis.metrics import COST_METRICS, LARGE_BLOCK_BYTES, LATENCY_METRICS, Measured
+from leadline.store.tables import LatencyRow, TrialRow
+from leadline.units import format_size
+from leadline.verdict.face import JudgedWork
+from leadline.verdict.model import CellShown
+from leadline.workloads.io.figures import io_metrics
+from leadline.workloads.io.job import MIXED, READ_ONLY, Job
+
+_PLAIN = ("bandwidth", "iops", *LATENCY_METRICS)
+
+
+class JudgedIo(JudgedWork[Job]):
+    """Asked for bandwidth with large blocks, for IOPS with small ones, and beside it for the p99."""
+
+    kind = Job.kind
+    metric_kinds = COST_METRICS
+
+    def known_metrics(self) -> tuple[str, ...]:
+        """All names that a cell can have."""
+        mixed = (f"{direction}_{name}" for direction in ("read", "write") for name in _PLAIN)
+        return (*_PLAIN, "cpu_per_operation", *self.metric_kinds, *mixed, "sync_latency_mean")
+
+    def metrics(
+        self,
+        trial: TrialRow,
+        latency: Sequence[LatencyRow],
+        *,
+        open_loop: bool,
+        extra: Any,
+    ) -> Measured:
+        """Rates, latencies and costs."""
+        return io_metrics(trial, latency, open_loop=open_loop)
+
+    def default_metrics(self, job: Job) -> tuple[str, ...]:
+        """A rate and a tail latency."""
+        latencies = ("read_latency_p99", "write_latency_p99") if job.rw in MIXED else ("latency_p99",)
+        return (leading_rates(job.bs)[0], *latencies)
+
+    def expected_metrics(self, job: Job) -> tuple[str, ...]:
+        """The columns of the table that everybody reads."""
+        return ("bandwidth", "iops", "latency_mean", "latency_p99")
+
+    def shown(self, job: Job) -> CellShown:
+        """In both directions where it is mixed."""
+        one = "read" if job.rw in READ_ONLY else "write"
+        return CellShown(
+            leading=leading_rates(job.bs),
+            directions=("read", "write") if job.rw in MIXED else (one,),
+            asked=(("", self.default_metrics(job)[0]),),
+            in_flight=job.iodepth * job.numjobs,
+        )
+
+    def compressible(self, job: Job) -> str | None:
+        """The shares that the study asked for."""
+        if job.incompressible:
+            return None
+        shares = (
+            (job.buffer_compress_percentage, "of each block can be compressed"),
+            (job.dedupe_percentage, "of the blocks equal one another"),
+        )
+        return " and ".join(f"{percent} % {what}" for percent, what in shares if percent) or "all of it"
+
+    def must_be_slower(self, small: Job, large: Job, sizes: float) -> tuple[str, str] | None:
+        """Small random reads against large sequential ones, with no more in flight and all else alike."""
+        free = all(
+            job.rate_iops is None and job.rate_bytes_per_s is None and not job.thinktime_ns
+            for job in (small, large)
+        )
+        slower = (
+            (small.rw, large.rw) == ("randread", "read")
+            and (small.engine, small.direct, small.numjobs) == (large.engine, large.direct, large.numjobs)
+            and large.iodepth >= small.iodepth
+            and large.bs >= sizes * small.largest_bs
+            and free
+        )
+        words = f"random reads of {format_size(small.bs)}", f"sequential ones of {format_size(large.bs)}"
+        return words if slower else None
+
+    def write_sizes(self, job: Job) -> tuple[tuple[int, float], ...]:
+        """One size, or those of its mixture."""
+        if job.bssplit is None:
+            return ((job.bs, 1.0),)
+        total = sum(size * percent for size, percent in job.bssplit.write)
+        return tuple((size, size * percent / total) for size, percent in job.bssplit.write)
+
+    def syncs_each(self, job: Job) -> bool:
+        """With fsync=1 or fdatasync=1."""
+        return 1 in (job.fsync, job.fdatasync)
+
+
+def leading_rates(bs: int) -> tuple[str, str]:
+    """Bandwidth for large blocks, IOPS for small ones; then the other."""
+    return ("bandwidth", "iops") if bs >= LARGE_BLOCK_BYTES else ("iops", "bandwidth")

@@ -1,0 +1,86 @@
+"""The options of a job that moves data, in fio's vocabulary, as a study may write them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from leadline.study.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, Whole
+from leadline.study.options import (
+    BlockSizeOption,
+    DirectOption,
+    NumjobsOption,
+    Options,
+    RuntimeOption,
+    TimeBasedOption,
+)
+from leadline.study.sizes import Split
+from leadline.workloads.io.distribution import Distribution
+from leadline.workloads.io.job import Arrival, Pattern, Shared
+
+
+class IoOptions(Options):
+    """What is read and written, in which pattern, at what pace."""
+
+    rw: Pattern | None = Field(None, description="what is done: sequential or random, read, write or both")
+    rwmixread: Annotated[int, Whole(0, 100)] | None = Field(
+        None, description="share of reads in percent; only with rw and randrw; 50 when not said"
+    )
+    bs: BlockSizeOption = None
+    bssplit: Split | None = Field(
+        None, description="sizes with their shares in percent, 4k/60:64k/40, or reads,writes"
+    )
+    size: SizeOrAuto | None = Field(
+        None, description="bytes per numjob, or auto: follows the memory of the host"
+    )
+    nrfiles: Annotated[int, Whole(1, 65_536)] | None = Field(None, description="files per numjob; 1")
+    numjobs: NumjobsOption = None
+    iodepth: Annotated[int, Whole(1, 4_096)] | None = Field(
+        None, description="operations in flight per numjob; 1"
+    )
+    engine: Literal["auto", "io_uring", "psync", "mmap", "null"] | None = Field(
+        None, description="how the system is called; auto chooses by target"
+    )
+    direct: DirectOption = None
+    overwrite: Truth | None = Field(
+        None, description="sequential writes go over files laid out beforehand; false: to fresh files"
+    )
+    fsync: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(
+        None, description="fsync after so many writes; 0 is never"
+    )
+    fdatasync: Annotated[int, Whole(0, 2**31 - 1)] | None = Field(
+        None, description="fdatasync after so many writes; 0 is never"
+    )
+    end_fsync: Truth | None = Field(None, description="fsync when a write job ends")
+    time_based: TimeBasedOption = None
+    runtime: RuntimeOption = None
+    ramp_time: Duration | None = Field(None, description="time before the measured interval")
+    rate: Rate | None = Field(None, description="bytes per second over all numjobs (open loop)")
+    rate_iops: Iops | None = Field(None, description="operations per second over all numjobs (open loop)")
+    arrival: Arrival | None = Field(None, description="how an open loop's operations are spaced; constant")
+    thinktime: Duration | None = Field(None, description="pause of a numjob between operations; 0")
+    thinktime_blocks: Annotated[int, Whole(1, 2**31 - 1)] | None = Field(
+        None, description="operations between two pauses; 1"
+    )
+    offset: Size | None = Field(None, description="bytes at the start of each file that are not touched; 0")
+    offset_increment: Size | None = Field(
+        None, description="added to offset once for each numjob before this one; 0"
+    )
+    random_distribution: Distribution | None = Field(
+        None, description="map (no repeats), random (uniform), zipf:THETA or pareto:H; map"
+    )
+    shared: Shared | None = Field(
+        None, description="all numjobs in one file: segmented (a region each) or strided (blocks alternate)"
+    )
+    verify: Truth | None = Field(None, description="check every block that is read")
+    incompressible: Truth | None = Field(None, description="no two blocks of 4 KiB equal; true")
+    buffer_compress_percentage: Annotated[int, Whole(0, 100)] | None = Field(
+        None, description="share of each block of 4 KiB that is zeros; 0"
+    )
+    dedupe_percentage: Annotated[int, Whole(0, 100)] | None = Field(
+        None, description="share of blocks that equal one another; 0"
+    )
+    sqthread_poll: Truth | None = Field(
+        None, description="a thread of the kernel submits (SQPOLL), with engine io_uring; false"
+    )

@@ -1,0 +1,91 @@
+"""The planned face of I/O: reading and writing in fio's vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from leadline import units
+from leadline.errors import SpecError
+from leadline.study.face import (
+    NOMINAL_BYTES_PER_S,
+    NOMINAL_OPERATIONS_PER_S,
+    Layout,
+    Planned,
+    Resolved,
+    Surroundings,
+    files_layout,
+)
+from leadline.study.rule import Problem
+from leadline.study.target import Target, TargetFacts
+from leadline.workloads.io.job import Job
+from leadline.workloads.io.options import IoOptions
+from leadline.workloads.io.resolve import resolve_io
+from leadline.workloads.io.rules import io_problems
+
+
+class IoPlanned(Planned[IoOptions, Job]):
+    """One job that moves data."""
+
+    kind = "io"
+    job = Job
+    told_by = "rw"
+    options = IoOptions
+    example = "rw: read, write, randread, randwrite, rw or randrw"
+    paces = ("rate", "rate_iops")
+    plain_levels = ("bs", "size", "rate", "offset", "offset_increment", "rw", "engine", "direct")
+    byte_fields = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment")
+
+    def problems(self, options: IoOptions, foreign: Iterator[Problem]) -> Iterator[Problem]:
+        """See the base."""
+        return io_problems(options, foreign)
+
+    def resolve(
+        self, work: str, options: IoOptions, target: Target, facts: TargetFacts, around: Surroundings
+    ) -> Resolved:
+        """See the base."""
+        return resolve_io(work, options, target, facts, around)
+
+    def check_search(self, job: Job, rate: float, source: str, around: Surroundings) -> None:
+        """See the base."""
+        limit = around.max_rate_bytes_per_s
+        if limit is not None and rate * job.bs > limit:
+            raise SpecError(
+                f"{rate:g} operations of {units.exact_size(job.bs)} a second are above limits.max_rate,"
+                f" {units.format_rate(limit)}",
+                "search lower rates, or raise limits.max_rate",
+                source=source,
+                key="search",
+            )
+
+    def layout(self, job: Job) -> Layout | None:
+        """Files in full, one for each of a numjob's or the one that all share."""
+        if job.engine == "null" or job.fresh_files:
+            return None
+        shared = job.shared != "none"
+        owners, file_bytes = (1, job.data_set_bytes) if shared else (job.numjobs, job.size // job.nrfiles)
+        return files_layout(owners, job.nrfiles, file_bytes, _content(job), incompressible=job.incompressible)
+
+    def untimed_seconds(self, job: Job) -> float:
+        """By size, at the pace that was asked for, and no longer than its runtime."""
+        speed = float(min(NOMINAL_BYTES_PER_S, NOMINAL_OPERATIONS_PER_S * job.mean_bs))
+        if job.rate_bytes_per_s is not None:
+            speed = min(speed, float(job.rate_bytes_per_s))
+        if job.rate_iops is not None:
+            speed = min(speed, job.rate_iops * job.mean_bs)
+        by_size_s, limit_s = job.data_set_bytes / speed, job.runtime_ns / units.NS_PER_S
+        return min(by_size_s, limit_s) if limit_s else by_size_s
+
+    def option_words(self, job: Job, name: str, value: Any) -> str | None:
+        """Sizes with their shares in fio's notation."""
+        del value
+        return job.bssplit.as_text() if name == "bssplit" and job.bssplit is not None else None
+
+
+def _content(job: Job) -> str:
+    """What tells files apart whose data is not incompressible."""
+    if job.incompressible:
+        return ""
+    compressed, equal = job.buffer_compress_percentage, job.dedupe_percentage
+    kind = f"-compressible{compressed or ''}" if compressed or not equal else ""
+    return kind + (f"-dedupe{equal}x{units.exact_size(job.bs)}" if equal else "")

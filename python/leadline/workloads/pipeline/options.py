@@ -1,0 +1,46 @@
+"""The options of a work that is a pipeline, as a study may write them; a stage's are in `job`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from leadline.study.fields import Duration, Resolution, Size, Whole
+from leadline.study.options import Options, RuntimeOption
+from leadline.workloads.application.options import CacheOption, InputOption, TraceOption
+from leadline.workloads.pipeline.job import STAGES_MAX, StageOptions
+
+
+class PipelineOptions(Options):
+    """Which stages over which source, and how many clients go through them."""
+
+    pipeline: list[StageOptions] | None = Field(
+        None, min_length=1, max_length=STAGES_MAX, description="instead of rw: stages over one source"
+    )
+    clients: Annotated[int, Whole(1, 128)] | None = Field(
+        None, description="with pipeline: how many go through it at once; 1"
+    )
+    buffer: Size | None = Field(
+        None, description="with pipeline: bytes of one read or write of its built-in steps; 1m"
+    )
+    variant: str | None = Field(
+        None, min_length=1, description="with pipeline: which of its stages with a variant are done"
+    )
+    expects: Literal["video"] | None = Field(
+        None, description="with pipeline: what its source must be; anything"
+    )
+    needs: dict[str, str] | None = Field(
+        None, description="with pipeline: program: the oldest version that will do"
+    )
+    resolution: Resolution | None = Field(
+        None, description="with pipeline and no input: a film of this picture is made, 3840x2160"
+    )
+    duration: Duration | None = Field(None, description="of the film that is made; 10s")
+    frame_rate: Annotated[int, Whole(1, 240)] | None = Field(
+        None, description="of the film that is made, pictures a second; 25"
+    )
+    input: InputOption = None
+    cache: CacheOption = None
+    trace: TraceOption = None
+    runtime: RuntimeOption = None
