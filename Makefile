@@ -37,18 +37,14 @@ setup: packages .venv/.built ## Install packages, Python environment and extensi
 demo: setup ## A lab, a small study on local, replicated and erasure-coded CephFS, and its report
 	@tools/demo.sh
 
-test: setup ## All tests: Rust, Python units, integration, browser, real Ceph
-	cargo test --workspace --quiet --locked
-	$(BIN)/pytest tests/unit
-	$(BIN)/pytest tests/integration tests/browser -n 4 --dist loadfile
-	$(BIN)/pytest tests/ceph
+test: setup ## All tests: Rust, Python units, integration, browser, real Ceph; says where their time went
+	$(BIN)/python tools/test_phases.py $(PHASES)
 
 test-guest: setup ## Guests with the kernel's own clients: emulated where KVM does not work, so minutes each
 	$(BIN)/pytest tests/guest --timeout=600
 
 test-quick: .venv/.built ## Rust and Python unit tests only
-	cargo test --workspace --quiet --locked
-	$(BIN)/pytest tests/unit
+	$(BIN)/python tools/test_phases.py rust unit
 
 fuzz: .venv/.built ## Readers of others' files against anything, each for a minute (FUZZ_SECONDS=60); x86-64
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement tests/fuzz/requirements.lock

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from built import PROGRAM, built
+
 SOURCE = Path(__file__).parent / "programs" / "slow_fuse.c"
 _MOUNT_DEADLINE_S = 10.0
 
@@ -48,16 +50,14 @@ def missing() -> str | None:
     return None
 
 
-def build(directory: Path) -> Path:
+def build() -> Path:
     """The program, compiled."""
-    program = directory / "slow_fuse"
     flags = subprocess.run(
         ["pkg-config", "--cflags", "--libs", "fuse3"], check=True, capture_output=True, text=True
     ).stdout.split()
-    subprocess.run(
-        ["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE, *flags, "-lpthread"], check=True
-    )
-    return program
+    warnings = ("-Wall", "-Wextra", "-Werror")
+    command = ["cc", "-O2", *warnings, "-o", PROGRAM, str(SOURCE), *flags, "-lpthread"]
+    return built("slow_fuse", [SOURCE], command)
 
 
 @contextmanager

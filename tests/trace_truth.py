@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from built import PROGRAM, built
 from leadline.tracing.sources.strace import read_strace
 from leadline.tracing.tables import TraceTables
 from support import command_line
@@ -171,34 +173,29 @@ def differences(truth: Counts, seen: Counts, *, fileless: bool = False) -> list[
     return found
 
 
-def compiled_c(directory: Path, *flags: str, subject: str = "calls") -> Path:
+def compiled_c(*flags: str, subject: str = "calls") -> Path:
     """The subject in C."""
-    program = directory / subject
+    source = PROGRAMS / f"{subject}.c"
     warnings = ("-Wall", "-Wextra", "-Werror")
-    subprocess.run(
-        ["gcc", "-O2", *warnings, *flags, "-o", program, PROGRAMS / f"{subject}.c", "-lpthread"], check=True
-    )
-    return program
+    command = ["gcc", "-O2", *warnings, *flags, "-o", PROGRAM, str(source), "-lpthread"]
+    return built(subject, [source], command)
 
 
-def compiled_rust(directory: Path) -> Path:
+def compiled_rust() -> Path:
     """The subject in Rust."""
-    program = directory / "subject_rust"
-    subprocess.run(["rustc", "-O", "-o", program, PROGRAMS / "subject.rs"], check=True, capture_output=True)
-    return program
+    source = PROGRAMS / "subject.rs"
+    return built("subject_rust", [source], ["rustc", "-O", "-o", PROGRAM, str(source)])
 
 
-def compiled_go(directory: Path) -> Path:
+def compiled_go() -> Path:
     """The subject in Go: static, so that no preloaded library can see it."""
-    program = directory / "subject_go"
-    environment = {
-        "PATH": str(Path(shutil.which("go") or "go").parent) + ":/usr/bin:/bin",
-        "HOME": str(directory),
-        "CGO_ENABLED": "0",
-        "GOFLAGS": "-mod=mod",
-        "GOPROXY": "off",
-    }
-    subprocess.run(
-        ["go", "build", "-o", str(program), str(PROGRAMS / "subject.go")], check=True, env=environment
-    )
-    return program
+    source = PROGRAMS / "subject.go"
+    with tempfile.TemporaryDirectory() as home:
+        environment = {
+            "PATH": str(Path(shutil.which("go") or "go").parent) + ":/usr/bin:/bin",
+            "HOME": home,
+            "CGO_ENABLED": "0",
+            "GOFLAGS": "-mod=mod",
+            "GOPROXY": "off",
+        }
+        return built("subject_go", [source], ["go", "build", "-o", PROGRAM, str(source)], environment)

@@ -10,11 +10,20 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from healthy import wait_until_healthy
 
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
 from leadline.lab import mounts, packages
 from support import Command, command_line
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts labs of its own and does not use the session's: it may run beside the others."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and "lab" not in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.own_lab)
 
 
 def run_leadline(
@@ -80,7 +89,10 @@ def lab(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def stopped_osds(lab: leadline_lab.Lab) -> Callable[[], AbstractContextManager[None]]:
-    """A context in which all OSDs of the session's lab stand still: a cluster that does not answer."""
+    """A context in which all OSDs of the session's lab stand still: a cluster that does not answer.
+
+    It is left once the cluster is well again: slow operations would stop the next test's study.
+    """
 
     @contextmanager
     def stopped() -> Iterator[None]:
@@ -92,6 +104,7 @@ def stopped_osds(lab: leadline_lab.Lab) -> Callable[[], AbstractContextManager[N
         finally:
             for pid in osds:
                 os.kill(pid, signal.SIGCONT)
+            wait_until_healthy(lab)
 
     return stopped
 

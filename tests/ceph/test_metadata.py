@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from healthy import wait_until_healthy
 
 from leadline import _core
 from leadline import lab as leadline_lab
@@ -114,3 +115,4 @@ def test_a_metadata_server_that_stops_answering_ends_the_trial_by_its_deadline(
         process.communicate(timeout=30)
         for pid in servers:
             os.kill(pid, signal.SIGCONT)
+        wait_until_healthy(lab)

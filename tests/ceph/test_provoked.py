@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from healthy import wait_until_healthy
 
 from leadline import lab as leadline_lab
 from leadline.lab import faults
@@ -103,7 +104,7 @@ def test_a_deep_scrub_that_runs_during_a_trial(lab: leadline_lab.Lab, run: Calla
         finally:
             for name in SLOW_SCRUB:
                 lab.ceph.run("config", "rm", "osd", name)
-            wait_until(lambda: is_clean(lab), 90)
+            wait_until(lambda: is_clean(lab), 90)  # no group is scrubbed any more
     assert found["scrub_or_recovery"][0] == "DOUBTFUL"
     assert "scrubbing" in found["scrub_or_recovery"][1]
     assert "cluster_not_clean" not in found
@@ -123,7 +124,7 @@ def test_an_osd_that_is_down(lab: leadline_lab.Lab, run: Callable[..., Codes]) -
         found = run()
     finally:
         faults.unset_flag(lab, "noup")
-        wait_until(lambda: lab.status().cluster.osds_up == 4 and is_clean(lab), 90)
+        wait_until_healthy(lab)
     assert found["cluster_not_clean"][0] == "INVALID"
 
 

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from healthy import wait_until_healthy
 
 from leadline import lab as leadline_lab
 from leadline.lab import faults
@@ -147,22 +148,12 @@ def test_a_cluster_that_loses_an_osd_makes_its_cells_invalid(
         assert _codes(leadline, tmp_path / "r") & {"cluster_not_clean", "scrub_or_recovery"}
     finally:
         faults.mark_in(lab, 3)
-        wait_until_clean(lab)
+        wait_until_healthy(lab)
 
 
 def _codes(leadline: Command, result: Path) -> set[str]:
     shown = json.loads(leadline("show", str(result), "--json").stdout)
     return {code["code"] for cell in shown["cells"] for code in cell["validity"]["codes"]}
-
-
-def wait_until_clean(lab: leadline_lab.Lab, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        states = lab.ceph.json("pg", "stat")["pg_summary"]["num_pg_by_state"]
-        if all(state["name"].startswith("active+clean") for state in states):
-            return
-        time.sleep(0.5)
-    raise AssertionError(f"the lab did not become clean within {seconds} s: {states}")
 
 
 def test_a_hung_mount_does_not_hang_the_run(
@@ -188,7 +179,6 @@ def test_a_hung_mount_does_not_hang_the_run(
         _, errors = process.communicate(timeout=150)
     assert process.returncode == 3, errors
     assert "did not end by its deadline: process" in errors, errors
-    wait_until_clean(lab)
     undone = leadline("undo", str(out))
     assert undone.returncode == 0, undone.stderr
     assert nothing_left(lab, "replicated")

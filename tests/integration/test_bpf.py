@@ -13,6 +13,7 @@ import pytest
 from bpf_support import calls, rows_of, trace
 from strace_counts import strace_counts
 
+from built import PROGRAM, built
 from leadline import _core
 from leadline.tracing.sources import bpf
 
@@ -80,10 +81,9 @@ def test_calls_are_those_that_strace_counts(program: str, files: Path, tmp_path:
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
 def test_a_static_go_program_is_seen(tmp_path: Path) -> None:
-    program, data = tmp_path / "writer", tmp_path / "data"
+    data, source = tmp_path / "data", PROGRAMS / "static_writer.go"
     environment = {**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "off", "GOFLAGS": ""}
-    source = PROGRAMS / "static_writer.go"
-    subprocess.run(["go", "build", "-o", str(program), str(source)], check=True, env=environment)
+    program = built("writer", [source], ["go", "build", "-o", PROGRAM, str(source)], environment)
     written, read = subprocess.run(
         [str(program), str(data)], check=True, capture_output=True, text=True
     ).stdout.split()
@@ -98,11 +98,9 @@ def test_a_static_go_program_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def raw_calls(tmp_path: Path) -> Path:
-    program = tmp_path / "raw_calls"
+def raw_calls() -> Path:
     source = PROGRAMS / "raw_calls.c"
-    subprocess.run(["gcc", "-O2", "-static", "-pthread", "-o", str(program), str(source)], check=True)
-    return program
+    return built("raw_calls", [source], ["gcc", "-O2", "-static", "-pthread", "-o", PROGRAM, str(source)])
 
 
 def test_threads_on_one_file_lose_no_count_to_each_other(raw_calls: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from dying import die
 from leadline.store.journal import read_journal
 from leadline.store.reader import open_result
 from support import Command, command_line, show
@@ -165,7 +166,29 @@ def test_ctrl_c_ends_all_jobs_and_resume_runs_the_slot_again(
     assert list(target.iterdir()) == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+# Of one block in the order of seed 1: what comes before the two slots of several jobs, and what each writes.
+BEFORE_GROUPS = ("self_measured", "run_started", "workspace_intended", "layout_finished")
+ALONE = ("trial_started", "trial_finished")
+GROUP = ("trial_started", "trial_started", "trials_finished")
+FIRST = len(BEFORE_GROUPS + ALONE) + 1
+
+
+@pytest.mark.parametrize("number", range(FIRST, FIRST + 2 * len(GROUP)))
+def test_a_group_is_stored_whole_or_not_at_all_at_whichever_event_the_run_is_killed(
+    leadline: Command, study: Path, target: Path, tmp_path: Path, number: int
+) -> None:
+    out = tmp_path / "r"
+    new = ("run", str(study), "--target", f"a={target}", "--out", str(out), "--blocks", "1", "--seed", "1")
+    assert die("after", number, *new) == -signal.SIGKILL
+    events = tuple(event.event for event in read_journal(out / "events.jsonl"))
+    assert events == (BEFORE_GROUPS + ALONE + GROUP + GROUP)[:number]
+    assert_groups_are_whole(out)
+    assert die("before", number, "run", "--resume", str(out)) in (-signal.SIGKILL, 0, 3)
+    assert_groups_are_whole(out)
+    assert_all_is_stored(leadline("run", "--resume", str(out)), out, target, trials=5)
+
+
+@pytest.mark.parametrize("seed", [3])
 def test_a_group_is_stored_whole_or_not_at_all_whenever_the_run_is_killed(
     leadline: Command, study: Path, target: Path, tmp_path: Path, seed: int
 ) -> None:
@@ -179,12 +202,22 @@ def test_a_group_is_stored_whole_or_not_at_all_whenever_the_run_is_killed(
         process.kill()
         process.wait()
         if out.exists():
-            counted = Counter((t.group, t.block) for t in open_result(out).trials() if t.group)
-            assert set(counted.values()) <= {2}
+            assert_groups_are_whole(out)
     last = leadline(*(("run", "--resume", str(out)) if out.exists() else new))
+    assert_all_is_stored(last, out, target, trials=10)
+
+
+def assert_groups_are_whole(out: Path) -> None:
+    counted = Counter((t.group, t.block) for t in open_result(out).trials() if t.group)
+    assert set(counted.values()) <= {2}
+
+
+def assert_all_is_stored(
+    last: subprocess.CompletedProcess[str], out: Path, target: Path, trials: int
+) -> None:
     assert last.returncode in (0, 3) or "is complete" in last.stderr, last.stderr
     result = open_result(out)
-    assert [t.trial for t in result.trials()] == [f"t{n:04d}" for n in range(1, 11)]
+    assert [t.trial for t in result.trials()] == [f"t{n:04d}" for n in range(1, trials + 1)]
     finished = Counter(t for e in result.events if e.event == "trials_finished" for t in e.details["trials"])
     finished.update(e.details["trial"] for e in result.events if e.event == "trial_finished")
     assert set(finished.values()) == {1}

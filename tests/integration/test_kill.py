@@ -1,8 +1,9 @@
-"""`kill -9` at random moments, over and over: nothing twice, nothing missing, nothing left."""
+"""`kill -9` at every event of the journal and at random moments: nothing twice, missing or left."""
 
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -10,22 +11,63 @@ from pathlib import Path
 
 import pytest
 
+from dying import die
 from leadline.store.journal import read_journal
 from leadline.store.reader import open_result
 from support import Command, command_line
 
 KILLS_EACH = 6
 LONGEST_S = 1.6  # about as long as the study takes with its start
+# What an undisturbed run of one block of the study writes, in this order.
+EVENTS = (
+    "self_measured",
+    "run_started",
+    "workspace_intended",
+    "layout_finished",
+    *("trial_started", "trial_finished") * 2,
+    "workspace_removed",
+    "study_finished",
+)
 
 
-@pytest.mark.parametrize("seed", range(9))
+def new_run(study: Path, target: Path, out: Path, blocks: int) -> tuple[str, ...]:
+    words = ("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet")
+    return (*words, "--blocks", str(blocks), "--seed", "1")
+
+
+def test_the_events_of_a_run_are_those_at_which_it_is_killed(
+    leadline: Command, study: Path, target: Path, tmp_path: Path
+) -> None:
+    done = leadline(*new_run(study, target, tmp_path / "r", 1))
+    assert done.returncode in (0, 3), done.stderr
+    events = [event.event for event in read_journal(tmp_path / "r" / "events.jsonl")]
+    assert events == list(EVENTS)
+
+
+@pytest.mark.parametrize("number", range(1, len(EVENTS) + 1))
+def test_a_result_is_whole_after_a_kill_at_this_event_and_one_of_the_resumed_run(
+    leadline: Command, study: Path, target: Path, tmp_path: Path, number: int
+) -> None:
+    """The event is on disk and nothing follows; then what it announces is done and no event follows."""
+    out = tmp_path / "r"
+    new, resume = new_run(study, target, out, 1), ("run", "--resume", str(out), "--quiet")
+    assert die("after", number, *new) == -signal.SIGKILL
+    wait_until_workers_are_gone(out)
+    assert len(read_journal(out / "events.jsonl")) == number
+    # Where there is little left to run, the resumed process ends before it has written as many.
+    assert die("before", number, *resume) in (-signal.SIGKILL, 0, 2, 3)
+    wait_until_workers_are_gone(out)
+    assert_whole(leadline(*resume), out, target, trials=2)
+
+
+@pytest.mark.parametrize("seed", [7])
 def test_a_result_is_whole_after_any_number_of_kills(
     leadline: Command, study: Path, target: Path, tmp_path: Path, seed: int
 ) -> None:
-    """Nine times six random moments; each resumed run is killed again, until the last may end."""
+    """Six random moments; each resumed run is killed again, until the last may end."""
     moment = random.Random(seed)  # noqa: S311 - moments, not secrets
     out = tmp_path / "r"
-    new = ("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet", "--blocks", "3")
+    new = new_run(study, target, out, 3)
     for _ in range(KILLS_EACH):
         words = ("run", "--resume", str(out), "--quiet") if out.exists() else new
         process = subprocess.Popen(command_line(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -35,14 +77,19 @@ def test_a_result_is_whole_after_any_number_of_kills(
         if out.exists():
             wait_until_workers_are_gone(out)
     last = leadline(*(("run", "--resume", str(out)) if out.exists() else new))
+    assert_whole(last, out, target, trials=6)
+
+
+def assert_whole(last: subprocess.CompletedProcess[str], out: Path, target: Path, trials: int) -> None:
+    """What the last run said, and what is there after it."""
     assert last.returncode in (0, 3) or "is complete" in last.stderr, last.stderr
     result = open_result(out)
     assert result.complete
-    assert [trial.trial for trial in result.trials()] == [f"t{number:04d}" for number in range(1, 7)]
+    assert [trial.trial for trial in result.trials()] == [f"t{number:04d}" for number in range(1, trials + 1)]
     finished = Counter(e.details["trial"] for e in result.events if e.event == "trial_finished")
     assert set(finished.values()) == {1}
     assert list(target.iterdir()) == []
-    assert {path.name for path in tmp_path.iterdir()} <= {"r", "target", "small.yaml"}
+    assert {path.name for path in out.parent.iterdir()} <= {"r", "target", "small.yaml"}
     assert not (out / "records").exists()
 
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(slow_fuse.missing() is not None, reason=str(slow
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return slow_fuse.build(tmp_path_factory.mktemp("programs"))
+    return slow_fuse.build()
 
 
 @pytest.fixture

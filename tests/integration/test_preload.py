@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from built import PROGRAM, built
 from leadline import _core
 from leadline.tracing.sources import preload
 from leadline.tracing.tables import ProcessRow, TraceTables
@@ -30,8 +32,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The subject programs, compiled."""
     directory = tmp_path_factory.mktemp("programs")
     for name in ("trace_calls", "trace_life"):
-        command = ["gcc", "-O1", "-Wall", "-U_FORTIFY_SOURCE", "-pthread", str(PROGRAMS / f"{name}.c")]
-        subprocess.run([*command, "-o", str(directory / name)], check=True)
+        source = PROGRAMS / f"{name}.c"
+        command = ["gcc", "-O1", "-Wall", "-U_FORTIFY_SOURCE", "-pthread", str(source), "-o", PROGRAM]
+        shutil.copy(built(name, [source], command), directory / name)
     return directory
 
 

@@ -37,7 +37,7 @@ def test_a_level_that_shifts_within_a_trial_is_said_and_marked_on_its_chart(
 ) -> None:
     (tmp_path / "s.yaml").write_text(STUDY)
     out = tmp_path / "r"
-    program = slow_fuse.build(tmp_path)
+    program = slow_fuse.build()
     with slow_fuse.mounted(program, tmp_path) as mount:
         mount.rules(read_ms=1)
         process = subprocess.Popen(

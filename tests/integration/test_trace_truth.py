@@ -38,10 +38,10 @@ VARIANTS = {
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
-def in_c(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def in_c(request: pytest.FixtureRequest) -> Path:
     if shutil.which("gcc") is None:
         pytest.skip("no gcc")
-    return compiled_c(tmp_path_factory.mktemp(request.param), *VARIANTS[request.param])
+    return compiled_c(*VARIANTS[request.param])
 
 
 @pytest.fixture
@@ -61,10 +61,8 @@ def test_every_call_and_byte_of_a_program_in_c_is_in_an_imported_log(
 
 
 @pytest.mark.parametrize("scenario", ["data", "descriptors", "copies", "libaio", "forks"])
-def test_bytes_are_the_same_from_a_log_without_paths_of_descriptors(
-    tmp_path: Path, scenario: str, place: Path
-) -> None:
-    program = compiled_c(tmp_path)
+def test_bytes_are_the_same_from_a_log_without_paths_of_descriptors(scenario: str, place: Path) -> None:
+    program = compiled_c()
     said, tables = under_strace([str(program), scenario], place, paths=False)
     truth = printed(said)
     own = [row for row in tables.files.to_pylist() if not row["path"].startswith(("/usr", "/lib", "/etc"))]
@@ -72,10 +70,8 @@ def test_bytes_are_the_same_from_a_log_without_paths_of_descriptors(
     assert sum(row["BYTES_WRITTEN"] for row in own) == truth.bytes_written
 
 
-def test_what_goes_through_a_ring_is_said_to_be_missing_and_counts_as_nothing_else(
-    tmp_path: Path, place: Path
-) -> None:
-    said, tables = under_strace([str(compiled_c(tmp_path)), "ring"], place)
+def test_what_goes_through_a_ring_is_said_to_be_missing_and_counts_as_nothing_else(place: Path) -> None:
+    said, tables = under_strace([str(compiled_c()), "ring"], place)
     truth, seen = printed(said), within(tables, place)
     assert truth.ring == (6000, 6000)
     assert differences(in_system_calls(truth), seen) == []
@@ -83,31 +79,31 @@ def test_what_goes_through_a_ring_is_said_to_be_missing_and_counts_as_nothing_el
     assert any("io_uring" in warning for warning in seen.warnings)
 
 
-def test_a_death_by_sigkill_is_told_apart_from_an_exit(tmp_path: Path, place: Path) -> None:
-    _, tables = under_strace([str(compiled_c(tmp_path)), "killed"], place)
+def test_a_death_by_sigkill_is_told_apart_from_an_exit(place: Path) -> None:
+    _, tables = under_strace([str(compiled_c()), "killed"], place)
     assert [(row.end, row.status) for row in tables.processes] == [("exit", 0), ("signal", 9)]
 
 
-def test_an_exec_ends_one_image_and_begins_the_next(tmp_path: Path, place: Path) -> None:
-    _, tables = under_strace([str(compiled_c(tmp_path)), "replaced"], place)
+def test_an_exec_ends_one_image_and_begins_the_next(place: Path) -> None:
+    _, tables = under_strace([str(compiled_c()), "replaced"], place)
     assert [(row.end, row.parent) for row in tables.processes] == [("exit", None), ("exec", 0), ("exit", 0)]
     assert tables.processes[1].pid == tables.processes[2].pid
     assert tables.processes[2].executable == "/proc/self/exe"
 
 
-def _subject(make: Callable[[Path], Path], compiler: str, tmp_path: Path) -> str:
+def _subject(make: Callable[[], Path], compiler: str) -> str:
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
-    return str(make(tmp_path))
+    return str(make())
 
 
-def test_a_program_in_rust_agrees(tmp_path: Path, place: Path) -> None:
-    said, tables = under_strace([_subject(compiled_rust, "rustc", tmp_path)], place)
+def test_a_program_in_rust_agrees(place: Path) -> None:
+    said, tables = under_strace([_subject(compiled_rust, "rustc")], place)
     assert differences(in_system_calls(printed(said)), within(tables, place)) == []
 
 
-def test_a_static_program_in_go_agrees(tmp_path: Path, place: Path) -> None:
-    said, tables = under_strace([_subject(compiled_go, "go", tmp_path)], place)
+def test_a_static_program_in_go_agrees(place: Path) -> None:
+    said, tables = under_strace([_subject(compiled_go, "go")], place)
     assert differences(in_system_calls(printed(said)), within(tables, place)) == []
 
 

@@ -101,6 +101,12 @@ def test_conf_bounds_the_memory_of_an_osd() -> None:
     assert osd["bluestore_rocksdb_options_annex"] == "write_buffer_size=16777216"
 
 
+def test_what_a_lab_says_of_itself_is_a_second_old() -> None:
+    conf = read_conf(LabSpec())
+    periods = conf["global"]["mgr_stats_period"], conf["global"]["mon_mgr_digest_period"]
+    assert (*periods, conf["mgr"]["mgr_tick_period"]) == ("1", "1", "1")
+
+
 def test_ordinary_user_owns_the_root_directory_and_does_without_allow_other() -> None:
     conf = read_conf(LabSpec(), uid=1000)
     assert conf["mds"]["mds_root_ino_uid"] == "1000"

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from leadline.errors import EngineError
 from leadline.observe.children import module_command, module_environment
@@ -61,6 +61,7 @@ class Worker:
         )
         self._pending = b""
         self._silent = False  # the worker has closed its standard output: it is ending
+        self._begun = True
         self.stuck = False
 
     @property
@@ -69,11 +70,24 @@ class Worker:
         return self._process.pid
 
     def __enter__(self) -> Worker:
-        first = self._next(time.monotonic() + patient_s(_START_DEADLINE_S), lambda _: None)
-        if first.outcome != "ready":
-            self.close()
-            raise EngineError(f"a worker process did not start: {first.message}", "run: leadline doctor")
+        """Wait until it obeys. One that was stopped before answers every command by `interrupted`."""
+        deadline_s = patient_s(_START_DEADLINE_S)
+        end = time.monotonic() + deadline_s
+        while not any(message.get("event") == "ready" for message in self._read_messages()):
+            if self._stopping():  # no interrupt: Python, still loading, would take it for a failure
+                self._signal(signal.SIGKILL)
+                self._begun = False
+                return self
+            if self._silent:
+                self._refuse(self._death().message)
+            if time.monotonic() > end:
+                self._refuse(f"process {self.pid} was not ready within {deadline_s:.0f} s")
         return self
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self._signal(signal.SIGKILL)
+        self.close()
+        raise EngineError(f"a worker process did not start: {reason}", "run: leadline doctor")
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -90,6 +104,8 @@ class Worker:
 
         `enough` is asked often: once it is true the worker is interrupted, as by a stop request.
         """
+        if not self._begun:
+            return self._stopped()
         line = json.dumps({"command": command, **arguments}) + "\n"
         try:
             assert self._process.stdin is not None  # noqa: S101 - PIPE was asked for
@@ -127,7 +143,7 @@ class Worker:
                     return answer
             now = time.monotonic()
             if self._silent:
-                return self._death()
+                return self._death() if late or interrupted_at is None else self._stopped()
             if interrupted_at is None and (self._stopping() or now > deadline or enough()):
                 late = now > deadline
                 interrupted_at = now
@@ -139,8 +155,6 @@ class Worker:
         self, message: dict[str, Any], interrupted: bool, progress: Callable[[dict[str, Any]], None]
     ) -> Answer | None:
         event = message.get("event")
-        if event == "ready":
-            return Answer("ready", pid=message.get("pid"))
         if event == "done":
             return Answer("done", value=message.get("answer") or {}, pid=self.pid)
         if event == "failed":
@@ -184,6 +198,9 @@ class Worker:
             remedy = "look at the server behind the mount"
         outcome = "hung" if late else "interrupted"
         return Answer(outcome, message=message, remedy=remedy, pid=self.pid, stuck=self.stuck)
+
+    def _stopped(self) -> Answer:
+        return Answer("interrupted", message="the worker was stopped before it could answer", pid=self.pid)
 
     def _death(self) -> Answer:
         if not self._ended(_KILL_GRACE_S):

@@ -136,7 +136,9 @@ class Executor:
             if problem is None:
                 pairs = zip(slot, cells, workers, strict=True)
                 self._measure_slot([self._member(*one, shown=one[0] is slot[0]) for one in pairs], halt)
-            elif problem.answer.outcome != "interrupted":
+            elif problem.answer.outcome == "interrupted":
+                self._stop_when_in_trouble(slot[0])
+            else:
                 self._skip(slot, problem.answer.message)
                 self._lose_when_gone(problem.target, problem.answer)
         for worker in workers:
@@ -352,12 +354,12 @@ class Executor:
         if not self._request.options.drop_caches:
             return False
         answer = worker.call("drop_caches", SMALL_DEADLINE_S)
-        if answer.outcome != "done":
+        if answer.outcome not in ("done", "interrupted"):  # after a stop the trial does not follow either
             raise StudyError(
                 f"the host's caches could not be dropped: {answer.message}",
                 "run as root, or without --drop-caches",
             )
-        return True
+        return answer.outcome == "done"
 
     def _stop_when_in_trouble(self, trial: Trial) -> None:
         if self._watch.trouble is not None:

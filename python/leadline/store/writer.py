@@ -125,6 +125,8 @@ def reopen_result(path: Path, now_ns: Callable[[], int]) -> ResultWriter:
     manifest = check_manifest(path)
     require_study(path, manifest)
     lock = _take_lock(path)
+    # Left by a run that died: of a trial that is stored already, or of one that is measured anew.
+    shutil.rmtree(path / RECORDS, ignore_errors=True)
     (path / RECORDS).mkdir(exist_ok=True)
     return ResultWriter(path, manifest, lock, now_ns)
 

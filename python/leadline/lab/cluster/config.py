@@ -37,7 +37,7 @@ def conf_text(spec: LabSpec, paths: LabPaths, *, fsid: str, mon_port: int, uid: 
     sections = [
         ("global", _global(spec, paths, fsid, mon_addresses(spec, mon_port))),
         ("mon", _daemon(paths, "mon") | _mon()),
-        ("mgr", _daemon(paths, "mgr")),
+        ("mgr", _daemon(paths, "mgr") | {"mgr_tick_period": "1"}),
         ("osd", _daemon(paths, "osd") | _osd(spec)),
         ("mds", _daemon(paths, "mds") | {"mds_root_ino_uid": str(uid), "mds_root_ino_gid": str(gid)}),
         ("client", _client(uid)),
@@ -71,6 +71,10 @@ def _global(spec: LabSpec, paths: LabPaths, fsid: str, mon_host: str) -> dict[st
         "osd_crush_chooseleaf_type": "0",  # all OSDs are on this host
         "osd_pool_default_pg_autoscale_mode": "off",
         "osd_pool_default_pg_num": "16",
+        # How old what the cluster says of itself may be; by default 5 s each. Everything that waits for it to
+        # be clean waits so much longer; the reports themselves are some kB a second here.
+        "mgr_stats_period": "1",
+        "mon_mgr_digest_period": "1",
     }
     return options | {f"debug_{name}": "0/0" for name in _QUIET.split()}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import leadline
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from leadline.tracing.tables import TraceTables
 
-LIBRARY = Path(__file__).resolve().parent.parent / "lib" / "libleadline_tracer.so"
+LIBRARY = Path(leadline.__file__).resolve().parent / "lib" / "libleadline_tracer.so"
 LOG_SUFFIX = ".lltrace"
 
 

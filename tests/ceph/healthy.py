@@ -1,0 +1,52 @@
+"""Waiting until a lab whose daemons were stopped, killed or marked is whole again, for who comes next."""
+
+from __future__ import annotations
+
+import time
+
+from leadline import lab as leadline_lab
+from leadline.errors import LabError
+from leadline.lab.cluster.command import ClusterState, parse_state
+
+# Checks that a run must not begin with. OSD_SLOW_PING_TIME is none of them: it is a mean over minutes.
+_IN_TROUBLE = ("SLOW_OPS", "MDS_SLOW", "DOWN", "DEGRADED", "AVAILABILITY")
+_LONG = "OSD_SLOW_PING_TIME"
+# What daemons saw while they were stopped reaches the monitor by their next report, the manager's next tick
+# of 2 s and its digest: until then the cluster looks as it did before.
+_REPORTED_S = 5.0
+
+
+def wait_until_healthy(lab: leadline_lab.Lab, seconds: float = 120) -> None:
+    """Until every daemon serves, all placement groups are active+clean and no operation is slow.
+
+    It must stay so for as long as reports may be under way.
+    """
+    begin = well_since = time.monotonic()
+    while time.monotonic() < well_since + _REPORTED_S:
+        if found := trouble(lab):
+            well_since = time.monotonic()
+            assert well_since < begin + seconds, f"the lab was not healthy within {seconds:.0f} s: {found}"
+        time.sleep(0.2)
+
+
+def trouble(lab: leadline_lab.Lab) -> str:
+    """What the cluster is not well of; "" where it is well."""
+    try:
+        state = parse_state(lab.ceph.json("status", deadline_s=20.0))
+    except LabError as error:
+        return error.message
+    return "; ".join(_troubles(state))
+
+
+def _troubles(state: ClusterState) -> list[str]:
+    found = []
+    if not state.osds_up == state.osds_in == state.osds:
+        found.append(f"{state.osds_up} of {state.osds} OSDs are up, {state.osds_in} are in")
+    if not state.clean:
+        found.append(f"placement groups: {state.pgs or 'none'}")
+    if not (state.mgr and state.mds_active):
+        found.append("the manager or the metadata server is not active")
+    if state.health == "HEALTH_ERR":
+        found.append("HEALTH_ERR")
+    checks = [text for text in state.checks if not text.startswith(_LONG)]
+    return found + [text for text in checks if any(word in text.partition(":")[0] for word in _IN_TROUBLE)]

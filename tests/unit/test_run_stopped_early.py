@@ -1,0 +1,131 @@
+"""A stop, or a cluster in trouble, that comes while a worker process starts: an end like any other."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import clock, facts, manifest
+
+from leadline.errors import EngineError
+from leadline.observe.model import Mark, Sample
+from leadline.plan.make import Host, make_plan
+from leadline.plan.model import Plan
+from leadline.run import child
+from leadline.run.child import Worker
+from leadline.run.executor import Executor
+from leadline.run.model import Outcome, RunOptions, RunRequest
+from leadline.store.journal import read_journal
+from leadline.store.writer import create_result
+from leadline.study.library import load_study
+from leadline.study.target import Target
+
+# A process that takes its time to load, as Python does on a busy host, and says when it was begun.
+SLOW = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
+SILENT = "import sys; print('no such module', file=sys.stderr); sys.exit(1)"
+
+
+class Stop:
+    """A request to end that comes once the worker's process is there, long before it could answer."""
+
+    def __init__(self, begun: Path) -> None:
+        self._begun = begun
+
+    def __call__(self) -> bool:
+        return self._begun.exists()
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Exists as soon as a slow worker was started."""
+    path = tmp_path / "begun"
+    monkeypatch.setattr(child, "module_command", lambda _: [sys.executable, "-S", "-c", SLOW, str(path)])
+    return path
+
+
+def test_a_worker_that_is_stopped_while_it_starts_answers_that_it_was_interrupted(begun: Path) -> None:
+    with Worker(Stop(begun)) as worker:
+        answer = worker.call("trial", 30.0)
+    assert answer.outcome == "interrupted"
+    assert "KeyboardInterrupt" not in answer.message
+    assert not worker.stuck
+
+
+def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "module_command", lambda _: [sys.executable, "-S", "-c", SILENT])
+    with pytest.raises(EngineError, match=r"did not start: .* exit code 1: no such module"), Worker():
+        pass
+
+
+def test_a_worker_that_does_not_start_in_time_is_ended_and_said_to_be_late(
+    begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "_START_DEADLINE_S", 0.3)
+    worker = Worker()
+    with pytest.raises(EngineError, match=f"process {worker.pid} was not ready within"), worker:
+        pass
+    assert not Path(f"/proc/{worker.pid}").exists()
+
+
+class Cluster:
+    """Stands for the observers: reports slow operations once a worker was begun, if it is to."""
+
+    def __init__(self, begun: Path, slow_ops: int) -> None:
+        self._begun, self._slow_ops = begun, slow_ops
+
+    def drain(self) -> list[Sample]:
+        if not self._begun.exists():
+            return []
+        return [Sample(0, "ceph", "cluster", "slow_ops", float(self._slow_ops), "")]
+
+    def mark(self, *_: object) -> Mark:
+        raise AssertionError("a trial began")
+
+
+class Display:
+    """Shows nothing."""
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_: None
+
+
+def plan_of(directory: Path) -> Plan:
+    study = load_study("quick", {}, ["blocks=1", "size=1M"])
+    return make_plan(study, {"a": Target("a", str(directory))}, {"a": facts()}, Host(1 << 30), 1)
+
+
+def run(tmp_path: Path, begun: Path, *, stop: bool, slow_ops: int = 0) -> tuple[Outcome, list[str]]:
+    """How a run of a study ends, and the events of its journal."""
+    plan = plan_of(tmp_path)
+    request = RunRequest("id", plan, {"a": facts()}, RunOptions())
+    writer = create_result(tmp_path / "r", manifest(plan=plan.as_json()), clock())
+    executor = Executor(
+        request,
+        writer,
+        Cluster(begun, slow_ops),  # type: ignore[arg-type]
+        Display(),
+        Stop(begun) if stop else lambda: False,
+        lambda *_: None,
+    )
+    try:
+        outcome = executor.run()
+    finally:
+        writer.close()
+    return outcome, [event.event for event in read_journal(tmp_path / "r" / "events.jsonl")]
+
+
+def test_a_run_that_is_stopped_while_a_worker_starts_ends_as_interrupted(tmp_path: Path, begun: Path) -> None:
+    outcome, events = run(tmp_path, begun, stop=True)
+    assert (outcome.interrupted, outcome.stopped, outcome.trials_run) == (True, None, 0)
+    assert events[-1] == "interrupted"
+
+
+def test_a_cluster_in_trouble_while_a_worker_starts_stops_the_study_with_its_own_reason(
+    tmp_path: Path, begun: Path
+) -> None:
+    outcome, events = run(tmp_path, begun, stop=False, slow_ops=3)
+    assert outcome.stopped == "the cluster reports 3 slow operations, at trial t0001"
+    assert (outcome.interrupted, outcome.trials_run) == (False, 0)
+    assert events[-1] == "stopped"

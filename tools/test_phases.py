@@ -1,0 +1,170 @@
+"""Runs the tests in phases, some beside each other, and says at the end where the time went.
+
+    tools/test_phases.py [PHASE...]     all of them without a name; PYTEST_ARGUMENTS are handed to pytest
+
+What a phase prints is in target/test-logs/PHASE.log; its failures and skipped tests are repeated at the end.
+The real Ceph mostly waits for its own rounds, so it has lanes of its own beside what needs the processors.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+LOGS = ROOT / "target" / "test-logs"
+SLOWEST = 5  # tests of a phase that the table names
+TOLD = ("SKIPPED", "FAILED", "ERROR", "XPASS")  # how lines of pytest's summary begin that are repeated
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One command, which ends with a code of its own. `words` follow `pytest`, or are the whole command."""
+
+    name: str
+    words: tuple[str, ...]
+    pytest: bool = True
+
+    @property
+    def log(self) -> Path:
+        """Where its output goes."""
+        return LOGS / f"{self.name}.log"
+
+    @property
+    def times(self) -> Path:
+        """Where pytest writes how long each test took."""
+        return LOGS / f"{self.name}.xml"
+
+    def command(self) -> list[str]:
+        """What is run."""
+        if not self.pytest:
+            return list(self.words)
+        more = shlex.split(os.environ.get("PYTEST_ARGUMENTS", ""))
+        return [sys.executable, "-m", "pytest", *self.words, f"--junitxml={self.times}", *more]
+
+
+@dataclass
+class Ran:
+    """How a phase went."""
+
+    phase: Phase
+    began_s: float
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+    code: int | None = None
+    slowest: list[tuple[float, str]] = field(default_factory=list)
+
+
+# A lane's phases follow each other; lanes run at the same time.
+LANES: tuple[tuple[Phase, ...], ...] = (
+    (
+        Phase("rust", ("cargo", "test", "--workspace", "--quiet", "--locked"), pytest=False),
+        Phase("unit", ("tests/unit", "-n", "2", "--dist", "worksteal")),
+        Phase("integration", ("tests/integration", "tests/browser", "-n", "3", "--dist", "worksteal")),
+    ),
+    # What shares the session's lab, and beside it what starts labs of its own.
+    (Phase("ceph", ("tests/ceph", "-m", "not own_lab")),),
+    (Phase("labs", ("tests/ceph", "-m", "own_lab")),),
+)
+
+
+def run(phase: Phase, zero_s: float) -> Ran:
+    """Run a phase to its end; its output goes to its log."""
+    began_s = time.monotonic()
+    ran = Ran(phase, began_s - zero_s)
+    phase.times.unlink(missing_ok=True)
+    with phase.log.open("wb") as log:
+        process = subprocess.Popen(phase.command(), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+    ran.code = process.returncode = os.waitstatus_to_exitcode(status)
+    ran.seconds = time.monotonic() - began_s
+    ran.cpu_s = usage.ru_utime + usage.ru_stime
+    ran.slowest = slowest_of(phase.times)
+    return ran
+
+
+def slowest_of(file: Path) -> list[tuple[float, str]]:
+    """The tests that took longest with their fixtures, in seconds; none where pytest wrote no times."""
+    if not file.exists():
+        return []
+    cases = [
+        (float(case.get("time", "0")), f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}")
+        for case in ElementTree.parse(file).iter("testcase")  # noqa: S314 - pytest of this run wrote it
+    ]
+    return sorted(cases, reverse=True)[:SLOWEST]
+
+
+def run_lane(lane: Sequence[Phase], zero_s: float, done: list[Ran], ending: threading.Event) -> None:
+    """One phase after the other, whatever became of those before, until all is to end."""
+    for phase in lane:
+        if ending.is_set():
+            return
+        print(f"{phase.name}: {shlex.join(phase.command()[:8])} ... > {phase.log}", flush=True)
+        ran = run(phase, zero_s)
+        done.append(ran)
+        print(f"{phase.name}: {'passed' if ran.code == 0 else 'FAILED'} in {ran.seconds:.0f} s", flush=True)
+
+
+def say_what_did_not_pass(done: Sequence[Ran]) -> None:
+    """Failures and skipped tests, and the end of the log of a phase that failed."""
+    for ran in done:
+        lines = ran.phase.log.read_text(errors="replace").splitlines()
+        if ran.code != 0:
+            print(f"\n--- {ran.phase.name} ended with code {ran.code}; all of it: {ran.phase.log}")
+            print("\n".join(lines[-60:]))
+            continue
+        for line in lines:
+            if line.startswith(TOLD):
+                print(f"{ran.phase.name}: {line}")
+
+
+def say_times(done: Sequence[Ran], seconds: float) -> None:
+    """The table: when each phase ran, how long, and its slowest tests."""
+    print(f"\n{'phase':14}{'began':>8}{'seconds':>9}{'CPU s':>8}  slowest tests, s")
+    for ran in sorted(done, key=lambda one: one.began_s):
+        first, *rest = [f"{value:6.1f} {name}" for value, name in ran.slowest] or [""]
+        print(f"{ran.phase.name:14}{ran.began_s:8.0f}{ran.seconds:9.0f}{ran.cpu_s:8.0f}  {first}")
+        for line in rest:
+            print(f"{'':41}{line}")
+    one, five, _ = os.getloadavg()
+    print(f"{'all':14}{0:8.0f}{seconds:9.0f}{sum(ran.cpu_s for ran in done):8.0f}  ", end="")
+    print(f"load {one:.1f} now, {five:.1f} over five minutes, on {os.cpu_count()} processors")
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the named phases; 0 where all passed, 1 where one did not, 130 where it was interrupted."""
+    known = [phase.name for lane in LANES for phase in lane]
+    if unknown := [name for name in names if name not in known]:
+        print(f"there is no phase {unknown[0]}; there are: {' '.join(known)}", file=sys.stderr)
+        return 2
+    LOGS.mkdir(parents=True, exist_ok=True)
+    zero_s = time.monotonic()
+    done: list[Ran] = []
+    ending = threading.Event()
+    lanes = [[phase for phase in lane if not names or phase.name in names] for lane in LANES]
+    threads = [threading.Thread(target=run_lane, args=(lane, zero_s, done, ending)) for lane in lanes if lane]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:  # the phases were interrupted by the same Ctrl-C, and tidy up
+            ending.set()
+    say_what_did_not_pass(done)
+    say_times(done, time.monotonic() - zero_s)
+    if ending.is_set():
+        return 130
+    return 0 if all(ran.code == 0 for ran in done) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
