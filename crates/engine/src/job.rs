@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
 use crate::geometry::Shared;
-use crate::location::Location;
 use crate::pattern::BLOCK_BYTES;
+use crate::schemes::{EngineName, Location};
 use crate::sizes::Split;
 
 /// The format of the JSON that `Job::parse` reads.
@@ -45,52 +45,6 @@ impl ReadWrite {
     }
     pub fn is_mixed(self) -> bool {
         matches!(self, Self::Rw | Self::Randrw)
-    }
-}
-
-/// The I/O engine of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineName {
-    IoUring,
-    Psync,
-    Mmap,
-    Null,
-    Rados,
-    Libcephfs,
-    Radosstriper,
-    Libsmbclient,
-    Xrootd,
-    Libnfs,
-    S3,
-}
-
-impl EngineName {
-    /// One call at a time, done when it returns.
-    pub fn is_blocking(self) -> bool {
-        matches!(self, Self::Psync | Self::Mmap)
-    }
-
-    /// The word for it in jobs and records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::IoUring => "io_uring",
-            Self::Psync => "psync",
-            Self::Mmap => "mmap",
-            Self::Null => "null",
-            Self::Rados => "rados",
-            Self::Libcephfs => "libcephfs",
-            Self::Radosstriper => "radosstriper",
-            Self::Libsmbclient => "libsmbclient",
-            Self::Xrootd => "xrootd",
-            Self::Libnfs => "libnfs",
-            Self::S3 => "s3",
-        }
-    }
-
-    /// True for engines that reach storage by a library, not by the kernel.
-    pub fn needs_location(self) -> bool {
-        !matches!(self, Self::IoUring | Self::Psync | Self::Mmap | Self::Null)
     }
 }
 
@@ -345,21 +299,18 @@ impl Job {
     }
 
     fn validate_engine(&self) -> Result<(), EngineError> {
-        require(!(self.engine.is_blocking() && self.iodepth > 1), || {
+        require(!(self.engine.blocking && self.iodepth > 1), || {
             format!(
                 "iodepth: {} with an engine that does one call at a time (psync, mmap); \
                  use engine io_uring, or numjobs instead of iodepth",
                 self.iodepth
             )
         })?;
-        require(
-            !self.sqthread_poll || self.engine == EngineName::IoUring,
-            || {
-                "sqthread_poll: only io_uring has a submission thread; use sqthread_poll: false"
-                    .to_owned()
-            },
-        )?;
-        require(!(self.engine == EngineName::Mmap && self.direct), || {
+        require(!self.sqthread_poll || self.engine.submission_thread, || {
+            "sqthread_poll: only io_uring has a submission thread; use sqthread_poll: false"
+                .to_owned()
+        })?;
+        require(self.engine.direct || !self.direct, || {
             "direct: mmap goes through the page cache; use direct: false, or engine psync or io_uring"
                 .to_owned()
         })?;
@@ -415,7 +366,7 @@ impl Job {
         require(!(self.verify && self.rw == ReadWrite::Rw), || {
             "verify: with rw=rw a block can be read while it is written; use rw=randrw".to_owned()
         })?;
-        require(!(self.verify && self.engine == EngineName::Null), || {
+        require(!self.verify || self.engine.moves_data, || {
             "verify: the null engine moves no data; use verify: false".to_owned()
         })
     }

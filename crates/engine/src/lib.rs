@@ -1,42 +1,34 @@
 //! The load engine: a job goes in, latencies and series come out. Python is never called from here.
 //!
 //! `runner` starts threads, `worker` is what each does in the measured interval, `collector` writes what
-//! they hand over. `io` has one file per I/O engine, `volume` the storage around them; all calls below the
-//! standard library are in `sys`.
+//! they hand over. `blocks` says what is moved, `schemes` has one folder for each kind of storage, `io` and `volume`
+//! the traits that they implement; all calls below the standard library are in `sys`.
 
+pub mod blocks;
 pub mod check;
 pub mod collector;
 pub mod context;
-pub mod distribution;
 pub mod error;
-pub mod geometry;
 pub mod histogram;
 pub mod interval;
 pub mod io;
 pub mod job;
 pub mod layout;
-pub mod location;
 pub mod metadata;
-pub mod offsets;
 mod opening;
 pub mod pacer;
 mod parts;
-pub mod pattern;
 pub mod progress;
-pub mod random;
 pub mod replay;
 pub mod runner;
-mod s3;
 pub mod schemes;
-pub mod sizes;
-pub mod source;
 pub mod summary;
 pub mod sys;
-pub mod varied;
 pub mod volume;
 pub mod watch;
 pub mod worker;
 
+pub use blocks::{distribution, geometry, offsets, pattern, random, sizes, source};
 pub use error::{EngineError, Failure, FailureKind};
 pub use job::Job;
 

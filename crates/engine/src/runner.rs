@@ -13,24 +13,13 @@ use crate::Interrupts;
 use crate::collector::Collector;
 use crate::context::{Context, ThreadEnd, lock};
 use crate::error::EngineError;
-use crate::io::io_uring::Ring;
-use crate::io::mmap::Mmap;
-use crate::io::nfs::Nfs;
-use crate::io::null::Null;
-use crate::io::pooled::Pooled;
-use crate::io::psync::Psync;
-use crate::io::rados::Rados;
-use crate::io::radosstriper::RadosStriper;
-use crate::io::s3::S3;
-use crate::io::xrootd::Xrootd;
-use crate::job::{EngineName, Job};
+use crate::job::Job;
 use crate::opening::{create_record, follow_parent, record_error};
 use crate::progress::Progress;
 use crate::summary::Ending;
 use crate::sys::clock::unix_ns;
 use crate::sys::process::{CpuTime, process_cpu};
 use crate::watch::{Cause, Watch, notes_on_stuck};
-use crate::worker::{self, Worker};
 
 /// What operations in flight get to end after a stop; then threads give up waiting for them.
 const DRAIN_AFTER_DEADLINE: Duration = Duration::from_millis(500);
@@ -69,36 +58,7 @@ pub fn run(job: Job, record_path: &Path, signal: Interrupts) -> Result<Value, En
 }
 
 fn spawn(context: &Arc<Context>) -> Result<(), EngineError> {
-    let body: fn(&Context, u32) = match context.job.engine {
-        EngineName::IoUring => {
-            |context, thread| worker::run::<Ring>(context, thread, Worker::run_queued)
-        }
-        EngineName::Psync => {
-            |context, thread| worker::run::<Psync>(context, thread, Worker::run_blocking)
-        }
-        EngineName::Mmap => {
-            |context, thread| worker::run::<Mmap>(context, thread, Worker::run_blocking)
-        }
-        EngineName::Null => {
-            |context, thread| worker::run::<Null>(context, thread, Worker::run_queued)
-        }
-        EngineName::Rados => {
-            |context, thread| worker::run::<Rados>(context, thread, Worker::run_queued)
-        }
-        EngineName::Xrootd => {
-            |context, thread| worker::run::<Xrootd>(context, thread, Worker::run_queued)
-        }
-        EngineName::Radosstriper => {
-            |context, thread| worker::run::<RadosStriper>(context, thread, Worker::run_queued)
-        }
-        EngineName::Libcephfs | EngineName::Libsmbclient => {
-            |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
-        }
-        EngineName::Libnfs => {
-            |context, thread| worker::run::<Nfs>(context, thread, Worker::run_queued)
-        }
-        EngineName::S3 => |context, thread| worker::run::<S3>(context, thread, Worker::run_queued),
-    };
+    let body = context.job.engine.run;
     for thread in 0..context.job.numjobs {
         let shared = Arc::clone(context);
         // The handle is dropped: a thread stuck in the kernel must not be joined.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use leadline_engine::metadata::{self, MetadataJob};
 use leadline_engine::replay::{self, ReplayJob};
-use leadline_engine::{Job, check, histogram, io, layout, runner};
+use leadline_engine::{Job, check, histogram, layout, runner, schemes};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::Value;
@@ -41,7 +41,7 @@ fn version() -> &'static str {
 #[pyfunction]
 fn engines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
-    for engine in io::capabilities() {
+    for engine in schemes::capabilities() {
         list.append(convert::json(py, &plain(&engine))?)?;
     }
     Ok(list)
