@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::{convert, errors, plain};
 
-/// The schemes of URLs: name, engine, example, words, package, choices, operations, and why one cannot be used.
+/// The table of schemes with their engines: what is always the same. `engines` says what this host can use.
 #[pyfunction]
 pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
@@ -22,7 +22,6 @@ pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         let value = convert::json(py, &plain(scheme))?;
         value.set_item("engines", convert::json(py, &plain(&scheme.engines))?)?;
         value.set_item("url", scheme.has_locations())?;
-        value.set_item("missing", scheme.missing())?;
         list.append(value)?;
     }
     Ok(list)

@@ -15,6 +15,7 @@ from typing import Any
 from leadline import units
 from leadline.errors import ResultError, SpecError, TargetError
 from leadline.plan.notes import notes_on_left_out, notes_on_works, unlike
+from leadline.study import schemes
 from leadline.study.left_out import LeftOut
 from leadline.study.problems import suggest
 from leadline.study.study import Study, Work, expand
@@ -322,7 +323,7 @@ def _with_files_of_their_own(cells: list[PlannedCell]) -> list[PlannedCell]:
 
 def layout_of(job: AnyJob) -> Layout | None:
     """The files that must be there before the job, None where it makes fresh ones or does no I/O."""
-    if job.engine == "null" or job.fresh_files:
+    if job.engine == schemes.storageless().name or job.fresh_files:
         return None
     if isinstance(job, MetadataJob):
         return layout_of(job.layout_job())
@@ -422,7 +423,7 @@ def _bytes_needed(cells: list[PlannedCell]) -> int:
     layouts = {cell.layout.key: cell.layout.total_bytes for cell in cells if cell.layout is not None}
     fresh: dict[str, int] = {}
     for cell in cells:
-        if cell.layout is None and cell.job.engine != "null":
+        if cell.layout is None and cell.job.engine != schemes.storageless().name:
             together = cell.group if cell.order == "together" and cell.group else cell.id
             fresh[together] = fresh.get(together, 0) + cell.job.data_set_bytes
     return sum(layouts.values()) + max(fresh.values(), default=0)
@@ -487,7 +488,7 @@ def _notes(plan: Plan, facts: dict[str, TargetFacts], study: Study) -> tuple[str
     if cached:
         notes.append(f"measures caches: {', '.join(cached)}")
     for work in dict.fromkeys(cell.work for cell in plan.cells):
-        note = unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].access != "null"])
+        note = unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].has_storage])
         if note:
             notes.append(note)
     notes += notes_on_works(plan.cells)

@@ -31,6 +31,7 @@ from leadline.run.rows import (
 from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.run.workspace import Place, workspace_of
 from leadline.store.writer import ResultWriter, StoredTrial
+from leadline.study import schemes
 from leadline.workloads.application.job import ApplicationJob
 from leadline.workloads.application.orders import deadline_s as application_deadline_s
 from leadline.workloads.application.orders import worker_job
@@ -176,7 +177,7 @@ class Executor:
 
     def _prepare(self, worker: Worker, cell: PlannedCell, trial: Trial) -> Answer | None:
         """Workspace and files for a cell; the answer that went wrong, or None."""
-        if cell.job.engine == "null":
+        if cell.job.engine == schemes.storageless().name:
             return None
         problem = self._ensure_workspace(worker, cell.target)
         if problem is None and isinstance(cell.job, CoherenceJob) and cell.job.reader != cell.target:

@@ -26,6 +26,7 @@ from leadline.run.model import (
 )
 from leadline.store.journal import Event
 from leadline.store.writer import ResultWriter, create_result, reopen_result
+from leadline.study import schemes
 from leadline.study.target import TargetFacts
 
 _SELF_TEST_NS = 200_000_000
@@ -146,7 +147,7 @@ def _measure_itself(writer: ResultWriter, stopping: Stopping) -> None:
         "nrfiles": 1,
         "numjobs": 1,
         "iodepth": 32,
-        "engine": "null",
+        "engine": schemes.storageless().name,
         "direct": False,
         "overwrite": False,
         "fsync": 0,

@@ -20,6 +20,7 @@ from typing import Any
 from leadline import _core
 from leadline.errors import LeadlineError
 from leadline.run import volume_workspace, workspace
+from leadline.study import schemes
 from leadline.workloads.application import trial as application
 from leadline.workloads.coherence.side import CoherenceSide
 from leadline.workloads.pipeline import trial as pipeline
@@ -41,7 +42,7 @@ def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
         return {}
     # Without an engine it is a job of metadata: opening its files here would warm them.
     # What a library reaches is in no page cache.
-    if not job["direct"] and job.get("engine", "null") != "null" and not job.get("location"):
+    if not job["direct"] and schemes.uses_storage(job.get("engine")) and not job.get("location"):
         workspace.forget_cached(Path(job["directory"]), job["prefix"])
     return {}
 

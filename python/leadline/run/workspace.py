@@ -13,6 +13,7 @@ from typing import NamedTuple
 from leadline import _core
 from leadline.errors import TargetError
 from leadline.run.removal import remove_entries
+from leadline.study import schemes
 from leadline.study.target import Target
 from leadline.workloads.io.job import Engine
 
@@ -30,7 +31,7 @@ class Place(NamedTuple):
     def engine(self) -> Engine:
         """What lays files out there."""
         if self.location is None:
-            return "psync"
+            return schemes.plain_engine()
         engine: Engine = _core.parse_location(self.location)["engine"]
         return engine
 

@@ -133,7 +133,7 @@ def _acknowledged(job: AnyJob, facts: TargetFacts, direct: bool) -> str:
     words: dict[str, str] = vocabulary()["acknowledged"]
     if facts.in_memory:
         return words["memory"]
-    behind = words["local"] if facts.access == "local" else words["ceph" if facts.ceph else "server"]
+    behind = words["local"] if facts.is_local else words["ceph" if facts.ceph else "server"]
     if direct:
         return behind
     return f"{words['synced']}: {behind}" if _syncs_each(job) else words["buffered"]

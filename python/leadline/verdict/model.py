@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from leadline.study import schemes
 from leadline.tracing.model import TraceView
 
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
@@ -211,6 +212,11 @@ class TargetView:
     access: str
     words: str
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_storage(self) -> bool:
+        """False where nothing is stored, and leadline measures itself."""
+        return schemes.access(self.access).storage != "none"
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def _short_phases(case: Case) -> Iterator[Code]:
 
 
 def _generator_saturated(case: Case) -> Iterator[Code]:
-    if case.facts.access == "null":
+    if not case.facts.has_storage:
         return  # there the generator is what is measured
     kind = catalogue()["generator_saturated"]
     busy, trial = worst_trial(case.good, lambda row: row.busy_share_max)
@@ -113,7 +113,7 @@ def _host_cpu_saturated(case: Case) -> Iterator[Code]:
     if isinstance(case.cell.job, ApplicationJob):
         return  # how long a program takes is the figure, whatever limits it: that is said in words
     busy, trial = worst_trial(case.good, lambda row: row.cpu_busy_share)
-    if busy >= kind.thresholds["busy_share"] and case.facts.access != "null":
+    if busy >= kind.thresholds["busy_share"] and case.facts.has_storage:
         yield kind.fire(f"the host's CPUs were busy {busy:.0%} of the time in {trial}")
 
 
@@ -140,7 +140,7 @@ def _unwritten_blocks(case: Case) -> Iterator[Code]:
 def _cached_reads(case: Case) -> Iterator[Code]:
     """Reads that no wire or device saw came from a cache of this host; on Ceph, OSDs have caches too."""
     job = case.cell.job
-    if not job.reads or not case.good or case.facts.access == "null" or case.facts.in_memory:
+    if not job.reads or not case.good or not case.facts.has_storage or case.facts.in_memory:
         return
     kind = catalogue()["cached_reads"]
     found = bytes_read(case.good)
@@ -229,7 +229,7 @@ def _buffered_writes(case: Case) -> Iterator[Code]:
     job = case.cell.job
     if isinstance(job, ReplayJob):
         return  # the program itself left them there
-    if not job.writes or job.direct or not case.good or case.facts.access == "null" or case.facts.in_memory:
+    if not job.writes or job.direct or not case.good or not case.facts.has_storage or case.facts.in_memory:
         return
     kind = catalogue()["buffered_writes"]
     found = bytes_written(case.good)
@@ -359,7 +359,7 @@ def _noisy_host(case: Case) -> Iterator[Code]:
 
 def _compressible(case: Case) -> Iterator[Code]:
     job = case.cell.job
-    if not isinstance(job, Job) or job.incompressible or case.facts.access == "null":
+    if not isinstance(job, Job) or job.incompressible or not case.facts.has_storage:
         return
     shares = (
         (job.buffer_compress_percentage, "of each block can be compressed"),

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leadline.study import schemes
 from leadline.study.fields import (
+    AUTO,
     Command,
     Duration,
     Iops,
@@ -26,21 +28,14 @@ from leadline.workloads.io.sizes import BlockSize, SizeSplit, Split
 from leadline.workloads.pipeline.job import STAGES_MAX, StageOptions
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
-Engine = Literal[
-    "io_uring",
-    "psync",
-    "mmap",
-    "null",
-    "rados",
-    "libcephfs",
-    "radosstriper",
-    "libsmbclient",
-    "xrootd",
-    "libnfs",
-    "s3",
-]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided"]
+if TYPE_CHECKING:
+    Engine = str
+    ChosenEngine = str
+else:  # the words are the table's; whatever is none of them is refused
+    Engine = Literal[schemes.engine_names()]
+    ChosenEngine = Literal[(AUTO, *schemes.chosen_names())]
 
 MetadataOperation = Literal[
     "create", "open", "stat", "readdir", "rename", "unlink", "mkdir", "rmdir", "first_byte"
@@ -174,9 +169,7 @@ class JobOptions(BaseModel):
     iodepth: Annotated[int, Whole(1, 4_096)] | None = Field(
         None, description="operations in flight per numjob; 1"
     )
-    engine: Literal["auto", "io_uring", "psync", "mmap", "null"] | None = Field(
-        None, description="how the system is called; auto chooses by target"
-    )
+    engine: ChosenEngine | None = Field(None, description="how the system is called; auto chooses by target")
     direct: TruthOrAuto | None = Field(
         None, description="past the page cache (O_DIRECT); auto: where the target can"
     )

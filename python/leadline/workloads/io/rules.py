@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from leadline import units
+from leadline.study import schemes
+from leadline.study.fields import AUTO
 from leadline.study.rule import Problem
 from leadline.workloads.application.rules import application_rules, without_command
 from leadline.workloads.coherence.rules import coherence_rules, without_questions
@@ -90,21 +92,24 @@ def _rate(options: JobOptions) -> Iterator[Problem]:
 
 def _engine(options: JobOptions) -> Iterator[Problem]:
     depth = options.iodepth or 1
-    if options.engine in ("psync", "mmap") and depth > 1:
+    chosen = None if options.engine in (None, AUTO) else schemes.engine(options.engine)
+    if chosen is not None and chosen.blocking and depth > 1:
         yield Problem(
             "iodepth",
             f"engine {options.engine} does one operation at a time, so iodepth {depth} cannot be kept",
             f"write engine: io_uring, or iodepth: 1 with numjobs: {depth}",
         )
-    if options.sqthread_poll and options.engine in ("psync", "mmap", "null"):
+    if options.sqthread_poll and chosen is not None and not chosen.submission_thread:
         yield Problem(
             "sqthread_poll",
             f"engine {options.engine} has no submission thread",
             "write engine: io_uring, or leave it out",
         )
-    if options.engine == "mmap" and options.direct is True:
+    if chosen is not None and not chosen.direct and options.direct is True:
         yield Problem(
-            "direct", "engine mmap works through the page cache", "write direct: false or engine: psync"
+            "direct",
+            f"engine {chosen.name} works through the page cache",
+            "write direct: false or engine: psync",
         )
 
 

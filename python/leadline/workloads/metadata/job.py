@@ -9,6 +9,7 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leadline.study.schemes import plain_engine
 from leadline.workloads.application.job import ApplicationJob
 from leadline.workloads.coherence.job import CoherenceJob
 from leadline.workloads.io.job import Engine, Job, MetadataOperation
@@ -89,7 +90,7 @@ class MetadataJob(BaseModel):
         items = self.files * self.numjobs
         return sum(self.directories * trees if name == "readdir" else items for name in self.operations)
 
-    def layout_job(self, engine: Engine = "psync") -> Job:
+    def layout_job(self, engine: Engine | None = None) -> Job:
         """The data job whose layout makes the files that `first_byte` reads; `engine` reaches the storage."""
         return Job(
             rw="read",
@@ -99,7 +100,7 @@ class MetadataJob(BaseModel):
             nrfiles=self.files,
             numjobs=self.numjobs,
             iodepth=1,
-            engine=engine,
+            engine=engine or plain_engine(),
             direct=False,
             overwrite=False,
             fsync=0,

@@ -12,7 +12,6 @@ pub static SCHEME: Scheme = Scheme {
 
 static ENGINES: &[Engine] = &[Engine {
     moves_data: false,
-    direct: false,
     ..Engine::new(
         "null",
         "no storage: measures leadline itself",
