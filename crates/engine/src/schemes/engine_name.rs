@@ -25,7 +25,7 @@ impl EngineName {
             let engines = scheme.engines.iter();
             engines.map(move |engine| Self { scheme, engine })
         };
-        SCHEMES.into_iter().flat_map(of)
+        SCHEMES.iter().copied().flat_map(of)
     }
 
     /// The word for it in jobs and records.

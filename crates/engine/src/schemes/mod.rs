@@ -30,7 +30,7 @@ pub use location::Location;
 pub use options::{Choice, Kind, Word, Wrong};
 
 /// All schemes, in the order in which they are listed.
-pub static SCHEMES: [&Scheme; 9] = [
+pub static SCHEMES: &[&Scheme] = &[
     &local::SCHEME,
     &null::SCHEME,
     &rados::SCHEME,
@@ -199,7 +199,10 @@ impl Scheme {
 
 /// The schemes of URLs that lead to storage.
 pub fn located() -> impl Iterator<Item = &'static Scheme> {
-    SCHEMES.into_iter().filter(|scheme| scheme.has_locations())
+    SCHEMES
+        .iter()
+        .copied()
+        .filter(|scheme| scheme.has_locations())
 }
 
 /// An engine as `leadline doctor` and the planner see it.
@@ -228,7 +231,7 @@ pub fn capabilities() -> Vec<Capability> {
             }
         })
     };
-    SCHEMES.into_iter().flat_map(of).collect()
+    SCHEMES.iter().copied().flat_map(of).collect()
 }
 
 #[cfg(test)]
