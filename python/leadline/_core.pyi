@@ -42,15 +42,19 @@ def engines() -> list[dict[str, Any]]:
     """The I/O engines: name, blocking, schemes, available, reason (why not, or None), words."""
 
 def schemes() -> list[dict[str, Any]]:
-    """The schemes of URLs: name, engine, example, words, package, missing (why it cannot be used, or None).
+    """The table of schemes, the same on every host.
 
-    `choices` are its options: name, kind, default, words; `operations` are those of metadata that it has.
+    name, example, words, package, storage (none, mount, server or cluster), keeps, syncs, whole_objects,
+    reaches, url (whether a library reaches what its URLs name). `choices` are its options: name, kind,
+    default, words; `operations` are those of metadata that it has; `engines` serve it: name, words, blocking,
+    moves_data, direct, submission_thread.
     """
 
 def parse_location(url: str) -> dict[str, Any]:
     """A URL, checked: url, scheme, engine, container, path, server, options, object_bytes.
 
-    ValueError says what is wrong.
+    `words` say what it leads to: texts, sizes in bytes, and None where the pool belongs. ValueError says what
+    is wrong.
     """
 
 @final

@@ -14,7 +14,7 @@ from leadline import _core
 from support import Command
 
 pytestmark = pytest.mark.skipif(
-    next(scheme["missing"] for scheme in _core.schemes() if scheme["name"] == "nfs") is not None,
+    not next(engine["available"] for engine in _core.engines() if "nfs" in engine["schemes"]),
     reason="libnfs is not installed",
 )
 

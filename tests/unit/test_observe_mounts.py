@@ -17,6 +17,7 @@ from leadline.observe.mounts.fuse_client import parse_arguments
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo
 from leadline.observe.mounts.words import words_of
 from leadline.observe.probe import parse_layout
+from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts
 
 
@@ -162,7 +163,7 @@ def _mount(file_system: str, source: str, *options: str) -> Mount:
     ],
 )
 def test_words_say_what_a_target_is(mount: Mount, ceph: CephAccess | None, words: str) -> None:
-    access = mounts._ACCESS.get(mount.file_system, "local")
+    access = schemes.OF_FILE_SYSTEM.get(mount.file_system, schemes.LOCAL).name
     facts = TargetFacts(access=access, file_system=mount.file_system, words="", ceph=ceph)
     assert words_of(facts, mount) == words
 
@@ -189,7 +190,7 @@ _KERNEL_MOUNTS = [
 @pytest.mark.parametrize(("line", "words"), _KERNEL_MOUNTS)
 def test_words_of_a_kernel_mount_give_the_options_in_force(line: str, words: str) -> None:
     (mount,) = parse_mountinfo(line)
-    access = mounts._ACCESS[mount.file_system]
+    access = schemes.OF_FILE_SYSTEM[mount.file_system].name
     ceph = CephAccess() if access == "ceph-kernel" else None
     facts = TargetFacts(access=access, file_system=mount.file_system, words="", ceph=ceph)
     assert words_of(facts, mount) == words

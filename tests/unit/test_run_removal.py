@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import TargetError
-from leadline.run.removal import remove_entries
-from leadline.run.workspace import Workspace, make_workspace, remove_files, remove_workspace
+from leadline.run.storage.removal import remove_entries
+from leadline.run.storage.workspace import Workspace, make_workspace, remove_files, remove_workspace
 
 
 def fill(directory: Path, files: int, depth: int = 2) -> None:

@@ -8,7 +8,7 @@ import pytest
 from test_spec_vocabulary import options_of, refusal
 
 from leadline.errors import SpecError
-from leadline.run.workspace import Workspace
+from leadline.run.storage.workspace import Workspace
 from leadline.study.kind.face import Surroundings
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.metadata.job import MetadataJob

@@ -8,6 +8,7 @@ mod think;
 
 use std::sync::atomic::Ordering;
 
+use crate::blocks::source::{PURPOSE_ARRIVALS, Source, sync_of};
 use crate::error::{Failure, FailureKind};
 use crate::io::{Completion, Engine, Operation, Setup};
 use crate::job::Arrival;
@@ -19,7 +20,6 @@ use crate::trial::context::{Context, Hand, ThreadEnd, lock};
 use crate::trial::interval::IntervalSet;
 use crate::trial::pacer::Pacer;
 use crate::trial::runner::guarded;
-use crate::trial::source::{PURPOSE_ARRIVALS, Source, sync_of};
 use think::Think;
 
 /// A wait shorter than this is spent looking at the clock: a sleep would oversleep it.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use leadline_engine::job::AnyJob;
 use leadline_engine::trial::{self, check};
-use leadline_engine::{Job, histogram, io};
+use leadline_engine::{Job, histogram, schemes};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::Value;
@@ -42,7 +42,7 @@ fn version() -> &'static str {
 #[pyfunction]
 fn engines(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
-    for engine in io::capabilities() {
+    for engine in schemes::capabilities() {
         list.append(convert::json(py, &plain(&engine))?)?;
     }
     Ok(list)

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use leadline_engine::location::Location;
-use leadline_engine::schemes::SCHEMES;
+use leadline_engine::schemes::{Location, SCHEMES};
 use leadline_engine::volume::names::Names;
 use leadline_engine::volume::{self, Outcome, VolumeError};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -15,14 +14,14 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::{convert, errors, plain};
 
-/// The schemes of URLs: name, engine, example, words, package, choices, operations, and why one cannot be used.
+/// The table of schemes with their engines: what is always the same. `engines` says what this host can use.
 #[pyfunction]
 pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for scheme in SCHEMES {
         let value = convert::json(py, &plain(scheme))?;
-        value.set_item("engine", scheme.engine.name())?;
-        value.set_item("missing", scheme.missing())?;
+        value.set_item("engines", convert::json(py, &plain(&scheme.engines))?)?;
+        value.set_item("url", scheme.has_locations())?;
         list.append(value)?;
     }
     Ok(list)
@@ -34,12 +33,14 @@ pub fn parse_location<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, Py
     let location = Location::parse(url).map_err(errors::engine)?;
     let found = PyDict::new(py);
     found.set_item("url", &location.url)?;
-    found.set_item("scheme", location.scheme)?;
+    found.set_item("scheme", location.scheme())?;
     found.set_item("engine", location.engine().name())?;
     found.set_item("container", &location.container)?;
     found.set_item("path", &location.path)?;
-    found.set_item("server", location.server_name())?;
+    found.set_item("server", (location.described().server)(&location))?;
     found.set_item("options", location.options())?;
+    let words = (location.described().describe)(&location);
+    found.set_item("words", convert::json(py, &plain(&words))?)?;
     found.set_item("object_bytes", location.size("object_size"))?;
     Ok(found)
 }

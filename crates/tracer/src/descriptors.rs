@@ -57,7 +57,7 @@ pub struct Cached {
 
 /// An open file, and the calling thread's record of it.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct RecordedFile {
     pub description: &'static Description,
     pub record: *mut FileRecord,
 }
@@ -81,9 +81,9 @@ fn checked(fd: i32) -> Option<usize> {
 
 /// What is behind `fd`, if it is a file; the thread's record of it.
 #[inline(always)]
-pub fn place(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
+pub fn place(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
     match known(thread, fd, module) {
-        Some(cached) if !cached.record.is_null() => Some(Place {
+        Some(cached) if !cached.record.is_null() => Some(RecordedFile {
             // SAFETY: set where the record is, and descriptions are never unmapped.
             description: unsafe { &*cached.description },
             record: cached.record,
@@ -127,7 +127,7 @@ pub unsafe fn side_of(record: *const FileRecord, direction: usize) -> *mut SideR
 }
 
 #[inline(never)]
-fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
+fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
     // Programs write to pipes and sockets, too, and wait for these.
     if known(thread, fd, module).is_some_and(|cached| cached.key != 0 && cached.record.is_null()) {
         return None;
@@ -137,7 +137,7 @@ fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
 
 #[cold]
 #[inline(never)]
-fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
+fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
     let process = thread.process();
     let Some(index) = checked(fd) else {
         if fd >= 0 {
@@ -173,7 +173,7 @@ fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<Place> {
         description,
         asks_position: description.flags.load(Relaxed) & ASK_POSITION != 0,
     };
-    (!record.is_null()).then_some(Place {
+    (!record.is_null()).then_some(RecordedFile {
         description,
         record,
     })

@@ -54,7 +54,7 @@ def travel_read(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool) ->
     """Where the bytes that were read came from; None where nothing was read or there is no storage."""
     own = sum(trial.total_read_bytes for trial in trials)
     shared = _sum(trials, "group_read_bytes", "")
-    application = own if facts.access == "local" or shared.amount is None else shared.amount
+    application = own if facts.is_local or shared.amount is None else shared.amount
     return _travel(trials, facts, application, _read_steps(trials, facts, direct))
 
 
@@ -70,10 +70,10 @@ def travel_written(
 def _travel(
     trials: Sequence[TrialRow], facts: TargetFacts, application: int, steps: list[_Step]
 ) -> Travel | None:
-    if not trials or application <= 0 or facts.access == "null":
+    if not trials or application <= 0 or not facts.has_storage:
         return None
     together = None
-    if facts.access != "local" and any(trial.group for trial in trials):
+    if not facts.is_local and any(trial.group for trial in trials):
         together = "counted for all jobs that ran together"
     return Travel(application, tuple(_places(application, steps)), together)
 
@@ -82,7 +82,7 @@ def _read_steps(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool) ->
     if facts.in_memory:
         return [_Step("memory", None)]
     page = _Step("page_cache", None)
-    if facts.access == "local":
+    if facts.is_local:
         return [page, _local_read(trials, facts)]
     if facts.ceph is None:
         return [page, _sum(trials, "wire_received_bytes", "server")]
@@ -103,7 +103,7 @@ def _write_steps(
     if facts.in_memory:
         return [_Step("memory", None)]
     page = _Step("page_cache", None)
-    if facts.access == "local":
+    if facts.is_local:
         return [page, _sum(trials, "device_written_bytes", "device")]
     if facts.ceph is None:
         return [page, _sum(trials, "wire_sent_bytes", "server")]

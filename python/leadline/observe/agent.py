@@ -87,12 +87,8 @@ class WireReader:
     def counters(self, request: Request) -> Counters:
         """Bytes of the interfaces towards the target's servers."""
         facts = self._targets[request.target]
-        if facts.access in ("local", "null"):
-            absent = (
-                "a file system of this host uses no network"
-                if facts.access == "local"
-                else "no storage is used"
-            )
+        if not facts.is_remote:
+            absent = "a file system of this host uses no network" if facts.is_local else "no storage is used"
             return missing((*WIRE, *INTERFACE, WIRE_LIMIT), absent)
         known = interfaces_of(facts)
         wire = interface_counters(known, "no client daemon's own count can be read")
@@ -159,10 +155,7 @@ class Agent:
 
     def _add_sockets(self, targets: Mapping[str, TargetFacts]) -> None:
         """What a library reaches is counted at the worker's own sockets, better than at any interface."""
-        by_kernel = ("local", "null")
-        reached = [
-            n for n, facts in targets.items() if not facts.mount_point and facts.access not in by_kernel
-        ]
+        reached = [n for n, facts in targets.items() if not facts.mount_point and facts.is_remote]
         if reached:
             self._threads.append(self._thread(SocketReader(), SOCKETS_PERIOD_S))
         for name in reached:

@@ -25,9 +25,7 @@ def redacted(findings: Findings) -> Findings:
 
     Targets keep the names that the user gave them: rename them before sharing where they tell something.
     """
-    secrets = {
-        target.url: f"<path of {target.name}>" for target in findings.targets if target.url != "null://"
-    }
+    secrets = {target.url: f"<path of {target.name}>" for target in findings.targets if target.has_storage}
     for target in findings.targets:
         for key in ("mount_point", "source"):
             value = target.facts.get(key)

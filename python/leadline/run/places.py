@@ -13,7 +13,7 @@ from leadline.observe.patience import patient_s
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
 from leadline.run.model import RunRequest
-from leadline.run.workspace import Workspace, workspace_of
+from leadline.run.storage.workspace import Workspace, workspace_of
 from leadline.store.writer import ResultWriter
 
 SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files

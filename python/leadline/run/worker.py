@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import LeadlineError
-from leadline.run import workspace
-from leadline.run.storage import open_storage
+from leadline.run.storage import workspace
+from leadline.run.storage.storage import open_storage
 from leadline.workloads.conducted import CONDUCTED, conducted_kind, handed
 
 _PR_SET_PDEATHSIG = 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from leadline.errors import SpecError
 from leadline.study.problems import suggest
+from leadline.study.schemes import storageless
 from leadline.study.study import KNOWN_KEYS
 from leadline.study.yaml_source import Document, Path, WrittenAt, read_yaml
 from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, is_list
@@ -84,7 +85,7 @@ def _parse(key: str, written: str, source: str, environment: Mapping[str, str]) 
     if key in _TEXTS:
         return written
     value = read_yaml(written, source, environment).value
-    return "null" if value is None and key.rpartition(".")[2] == "engine" else value
+    return storageless().name if value is None and key.rpartition(".")[2] == "engine" else value
 
 
 def _paths(key: str, study: dict[str, Any], source: str) -> list[Path]:

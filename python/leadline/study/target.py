@@ -6,23 +6,9 @@ Facts are found by `observe.mounts`; this file only says what there is to know.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
-Access = Literal[
-    "local",
-    "ceph-fuse",
-    "ceph-kernel",
-    "libcephfs",
-    "nfs",
-    "libnfs",
-    "smb",
-    "libsmbclient",
-    "xrootd",
-    "radosstriper",
-    "rados",
-    "s3",
-    "null",
-]
+from leadline.study import schemes
 
 
 @dataclass(frozen=True)
@@ -40,7 +26,7 @@ class Target:
     @property
     def location(self) -> str | None:
         """The URL where a library reaches the storage; None for a path and for no storage."""
-        return None if self.is_path or self.url == "null://" else self.url
+        return None if schemes.scheme_of(self.url) is None else self.url
 
 
 @dataclass(frozen=True)
@@ -83,7 +69,7 @@ class TargetFacts:
     `words` says it in one phrase: "ext4 on vda", "CephFS through ceph-fuse, pool data (3 replicas)".
     """
 
-    access: Access
+    access: str
     file_system: str
     words: str
     mount_point: str | None = None
@@ -96,6 +82,32 @@ class TargetFacts:
     total_bytes: int | None = None
     free_bytes: int | None = None
     ceph: CephAccess | None = None
+
+    @property
+    def has_storage(self) -> bool:
+        """False where nothing is stored, and leadline measures itself."""
+        return schemes.access(self.access).storage != "none"
+
+    @property
+    def is_local(self) -> bool:
+        """True for a file system of this host."""
+        return schemes.access(self.access).storage == "mount"
+
+    @property
+    def is_remote(self) -> bool:
+        """True where the data lie on other hosts, as far as this one knows."""
+        return self.has_storage and not self.is_local
+
+    @property
+    def on_cluster(self) -> bool:
+        """True where the data lie on a Ceph cluster, and its daemons serve them."""
+        return schemes.access(self.access).storage == "cluster"
+
+    @property
+    def own_engine(self) -> str | None:
+        """The engine that this target needs; None for a path, which several can use."""
+        scheme = schemes.access(self.access).scheme
+        return None if scheme is None else scheme.engines[0].name
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the manifest."""

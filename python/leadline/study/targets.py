@@ -7,15 +7,14 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from leadline import _core
 from leadline.errors import SpecError
+from leadline.study import schemes
 from leadline.study.target import Target
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-NULL_URL = "null://"
 # A password that does not belong there must not be repeated by the message that says so.
 _PASSWORD = re.compile(r"(://[^/:@]*):[^/]*@", re.DOTALL)
 _EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados://POOL, or NAME=null://"
@@ -58,14 +57,6 @@ def check_name(name: str) -> str:
     return name
 
 
-def scheme_of(target: Target) -> dict[str, Any] | None:
-    """What the engine says of the scheme of the target's URL; None where there is none."""
-    if target.location is None:
-        return None
-    name = target.location.partition("://")[0]
-    return next((scheme for scheme in _core.schemes() if scheme["name"] == name), None)
-
-
 def check_url(url: object) -> str:
     """An absolute path, or a URL that an engine knows. Raises SpecError for any other."""
     if not isinstance(url, str) or not url.strip() or "\0" in url:
@@ -74,19 +65,21 @@ def check_url(url: object) -> str:
     if match is None:
         return os.path.normpath(Path(url).expanduser().absolute())
     scheme, rest = match[1].lower(), match[2]
-    if scheme == "null":
+    nowhere = schemes.storageless()
+    if scheme == nowhere.name:
         if rest:
-            raise SpecError(f"null:// takes nothing after it, not {rest!r}", "write null://")
-        return NULL_URL
-    known = [found["name"] for found in _core.schemes()]
+            raise SpecError(f"{scheme}:// takes nothing after it, not {rest!r}", f"write {nowhere.example}")
+        return nowhere.example
+    known = [found.name for found in schemes.located()]
     if scheme in known:
         try:
             return str(_core.parse_location(f"{scheme}://{rest}")["url"])
         except ValueError as error:
             raise SpecError(str(error), f"its options: leadline engines {scheme}") from None
-    near = difflib.get_close_matches(scheme, ("null", *known), n=1)
+    near = difflib.get_close_matches(scheme, (nowhere.name, *known), n=1)
     hint = f"did you mean {near[0]}://? " if near else ""
+    names = ", ".join(f"{name}://" for name in (*known, nowhere.name))
     raise SpecError(
         f"{scheme}:// is no scheme that leadline knows",
-        f"{hint}give the path of a directory, or one of: {', '.join(f'{name}://' for name in known)}, null://",
+        f"{hint}give the path of a directory, or one of: {names}",
     )

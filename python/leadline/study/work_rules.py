@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from leadline import units
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.study.work import WorkOptions
 from leadline.workloads.planned import asked_kind, problem_of
 

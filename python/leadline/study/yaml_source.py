@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from leadline.errors import SpecError
+from leadline.study.schemes import storageless
 
 SOURCE_MAX_BYTES = 256 * 1024
 VALUES_MAX = 10_000  # aliases counted each time: an anchor bomb ends here
@@ -159,7 +160,7 @@ class _YamlReader:
         if expanded != text and node.style is None:
             tag = _resolve_plain(expanded)
         if tag == "null" and expanded:
-            return None if path[-1:] != ("engine",) else "null"
+            return None if path[-1:] != ("engine",) else storageless().name
         if tag in ("null", "str"):
             return expanded if tag == "str" else None
         if tag not in ("bool", "int", "float"):

@@ -115,7 +115,7 @@ def _acknowledged(facts: TargetFacts, direct: bool, syncs_each: bool) -> str:
     words: dict[str, str] = vocabulary()["acknowledged"]
     if facts.in_memory:
         return words["memory"]
-    behind = words["local"] if facts.access == "local" else words["ceph" if facts.ceph else "server"]
+    behind = words["local"] if facts.is_local else words["ceph" if facts.ceph else "server"]
     if direct:
         return behind
     return f"{words['synced']}: {behind}" if syncs_each else words["buffered"]

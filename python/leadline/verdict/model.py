@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from leadline.study import schemes
+
 if TYPE_CHECKING:
     from leadline.verdict.sections.section import Frame, Section
 
@@ -258,6 +260,11 @@ class TargetView:
     access: str
     words: str
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_storage(self) -> bool:
+        """False where nothing is stored, and leadline measures itself."""
+        return schemes.access(self.access).storage != "none"
 
 
 @dataclass(frozen=True)

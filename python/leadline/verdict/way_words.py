@@ -9,13 +9,13 @@ from typing import Any
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.study.left_out import LeftOut
+from leadline.study.schemes import access
 from leadline.study.yaml_source import read_yaml
 from leadline.units import format_number, format_quantity
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn
 from leadline.workloads.judged import metric_kind
 
-_NO_WAYS = ("local", "null")  # beside ways to a storage they are what to compare with, no choice
 _MANY = 6  # reasons below one sentence
 
 
@@ -51,7 +51,8 @@ def _choice(
     ways: Sequence[MeasuredWay], column: WayColumn, tables: Mapping[str, CellTable], alpha: float
 ) -> Statement | None:
     measured = [way for way in ways if way.usable(column)]
-    remote = [way for way in measured if way.access not in _NO_WAYS]
+    # Beside ways to a storage, this host's own and none are what to compare with, no choice.
+    remote = [way for way in measured if access(way.access).storage not in ("mount", "none")]
     usable = remote or measured
     if len(usable) < 2:
         return None

@@ -13,7 +13,7 @@ from leadline.errors import SpecError
 from leadline.study.kind.face import Planned, Resolved, Surroundings
 from leadline.study.kind.job import AnyJob
 from leadline.study.kind.options import Options
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.planned import ApplicationPlanned
 from leadline.workloads.coherence.planned import CoherencePlanned

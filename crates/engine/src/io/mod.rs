@@ -1,28 +1,19 @@
-//! The seam between the worker and what moves the data: one trait, one file per engine, one table of them.
+//! The seam between the worker and what moves the data: the traits that an engine implements, and what several
+//! engines are made of. The engines themselves are in `schemes`.
 //!
 //! An engine owns its files and its buffers. `queue`, `submit` and `reap` suit an asynchronous library with
 //! completions of its own; a blocking engine has `perform` instead.
 
-pub mod files;
-pub mod io_uring;
-pub mod mmap;
-pub mod nfs;
-pub mod null;
+pub mod pieces;
 pub mod pooled;
-pub mod psync;
-pub mod rados;
-pub mod radosstriper;
-pub mod s3;
-pub mod xrootd;
 
+use std::io;
 use std::path::PathBuf;
 
-use serde::Serialize;
-
 use crate::error::Failure;
-use crate::location::Location;
-use crate::schemes::SCHEMES;
+use crate::schemes::Location;
 use crate::sys::file::OpenHow;
+use crate::volume::VolumeError;
 
 /// What an operation does. The order is that of every array indexed by direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,65 +116,24 @@ pub trait Queueing: Engine {
     ) -> Result<(), i32>;
 }
 
-/// An engine as `leadline doctor` and the planner see it.
-#[derive(Debug, Clone, Serialize)]
-pub struct Capability {
-    pub name: &'static str,
-    pub blocking: bool,
-    pub schemes: &'static [&'static str],
-    pub available: bool,
-    pub reason: Option<String>,
-    pub words: &'static str,
+/// The location that an engine on URLs is started with.
+pub fn location_of(setup: &Setup) -> Result<&Location, Failure> {
+    setup.location.as_ref().ok_or_else(|| {
+        let what = "the engine without a location";
+        refused(VolumeError::new(libc::EINVAL, "start", what))
+    })
 }
 
-/// All engines, and whether this host can run them.
-pub fn capabilities() -> Vec<Capability> {
-    let file: &[&str] = &["file"];
-    let ring = io_uring::unavailable_because();
-    let mut all = vec![
-        Capability {
-            name: "io_uring",
-            blocking: false,
-            schemes: file,
-            available: ring.is_none(),
-            reason: ring,
-            words: "asynchronous I/O in batches through a ring shared with the kernel",
-        },
-        Capability {
-            name: "psync",
-            blocking: true,
-            schemes: file,
-            available: true,
-            reason: None,
-            words: "one pread or pwrite at a time per thread",
-        },
-        Capability {
-            name: "mmap",
-            blocking: true,
-            schemes: file,
-            available: true,
-            reason: None,
-            words: "copies to and from files mapped into memory",
-        },
-        Capability {
-            name: "null",
-            blocking: false,
-            schemes: &["null"],
-            available: true,
-            reason: None,
-            words: "no storage: measures leadline itself",
-        },
-    ];
-    all.extend(SCHEMES.iter().map(|scheme| {
-        let missing = scheme.missing();
-        Capability {
-            name: scheme.engine.name(),
-            blocking: false,
-            schemes: std::slice::from_ref(&scheme.name),
-            available: missing.is_none(),
-            reason: missing,
-            words: scheme.words,
-        }
-    }));
-    all
+/// A volume's error as the failure of a trial.
+pub fn refused(error: VolumeError) -> Failure {
+    let subject = error.subject.as_str();
+    let mut failure = Failure::system(error.errno, error.operation, subject.as_ref(), 0);
+    failure.message = error.words();
+    failure
+}
+
+/// Buffers that cannot be had.
+pub fn no_memory(error: &io::Error) -> Failure {
+    let errno = error.raw_os_error().unwrap_or(libc::ENOMEM);
+    Failure::system(errno, "allocation of buffers", "memory".as_ref(), 0)
 }

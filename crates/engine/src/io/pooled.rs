@@ -9,8 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::Failure;
-use crate::io::rados::{location_of, refused};
-use crate::io::{Completion, Direction, Engine, Operation, Queueing, Setup};
+use crate::io::{
+    Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
+};
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::OpenHow;
 use crate::volume::{self, Handle, Volume};
@@ -54,17 +55,15 @@ impl Engine for Pooled {
         let shared = Arc::new(Shared::default());
         let mut buffers = Vec::with_capacity(setup.depth as usize);
         for number in 0..setup.depth {
-            let buffer = AlignedBuffer::new(setup.block_bytes).map_err(|error| {
-                let errno = error.raw_os_error().unwrap_or(libc::ENOMEM);
-                Failure::system(errno, "allocation of buffers", "memory".as_ref(), 0)
-            })?;
+            let buffer =
+                AlignedBuffer::new(setup.block_bytes).map_err(|error| no_memory(&error))?;
             buffers.push(Some(buffer));
             match volume.lane().map_err(refused)? {
                 Some(own) => start_thread(number, &shared, &open_again(own.as_ref(), setup)?)?,
                 None => start_thread(number, &shared, &files)?,
             }
         }
-        let (name, depth) = (location.scheme, setup.depth);
+        let (name, depth) = (location.scheme(), setup.depth);
         let calls = format!(
             "{name}: its calls block, so {depth} thread(s) keep {depth} operation(s) in flight"
         );

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
 use crate::geometry::Shared;
-use crate::location::Location;
+use crate::schemes::{EngineName, Location};
 use crate::sizes::Split;
 
 pub use any::AnyJob;
@@ -47,52 +47,6 @@ impl ReadWrite {
     }
     pub fn is_mixed(self) -> bool {
         matches!(self, Self::Rw | Self::Randrw)
-    }
-}
-
-/// The I/O engine of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineName {
-    IoUring,
-    Psync,
-    Mmap,
-    Null,
-    Rados,
-    Libcephfs,
-    Radosstriper,
-    Libsmbclient,
-    Xrootd,
-    Libnfs,
-    S3,
-}
-
-impl EngineName {
-    /// One call at a time, done when it returns.
-    pub fn is_blocking(self) -> bool {
-        matches!(self, Self::Psync | Self::Mmap)
-    }
-
-    /// The word for it in jobs and records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::IoUring => "io_uring",
-            Self::Psync => "psync",
-            Self::Mmap => "mmap",
-            Self::Null => "null",
-            Self::Rados => "rados",
-            Self::Libcephfs => "libcephfs",
-            Self::Radosstriper => "radosstriper",
-            Self::Libsmbclient => "libsmbclient",
-            Self::Xrootd => "xrootd",
-            Self::Libnfs => "libnfs",
-            Self::S3 => "s3",
-        }
-    }
-
-    /// True for engines that reach storage by a library, not by the kernel.
-    pub fn needs_location(self) -> bool {
-        !matches!(self, Self::IoUring | Self::Psync | Self::Mmap | Self::Null)
     }
 }
 

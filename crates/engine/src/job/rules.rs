@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{EngineName, FORMAT, Job, ReadWrite};
+use super::{FORMAT, Job, ReadWrite};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
 use crate::pattern::BLOCK_BYTES;
@@ -150,21 +150,18 @@ impl Job {
     }
 
     fn validate_engine(&self) -> Result<(), EngineError> {
-        require(!(self.engine.is_blocking() && self.iodepth > 1), || {
+        require(!(self.engine.blocking && self.iodepth > 1), || {
             format!(
                 "iodepth: {} with an engine that does one call at a time (psync, mmap); \
                  use engine io_uring, or numjobs instead of iodepth",
                 self.iodepth
             )
         })?;
-        require(
-            !self.sqthread_poll || self.engine == EngineName::IoUring,
-            || {
-                "sqthread_poll: only io_uring has a submission thread; use sqthread_poll: false"
-                    .to_owned()
-            },
-        )?;
-        require(!(self.engine == EngineName::Mmap && self.direct), || {
+        require(!self.sqthread_poll || self.engine.submission_thread, || {
+            "sqthread_poll: only io_uring has a submission thread; use sqthread_poll: false"
+                .to_owned()
+        })?;
+        require(self.engine.direct || !self.direct, || {
             "direct: mmap goes through the page cache; use direct: false, or engine psync or io_uring"
                 .to_owned()
         })?;
@@ -220,7 +217,7 @@ impl Job {
         require(!(self.verify && self.rw == ReadWrite::Rw), || {
             "verify: with rw=rw a block can be read while it is written; use rw=randrw".to_owned()
         })?;
-        require(!(self.verify && self.engine == EngineName::Null), || {
+        require(!self.verify || self.engine.moves_data, || {
             "verify: the null engine moves no data; use verify: false".to_owned()
         })
     }

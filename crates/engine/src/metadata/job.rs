@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::EngineError;
 use crate::job::{self, located, require, require_common};
-use crate::location::Location;
+use crate::schemes::Location;
 
 /// The format of the JSON that `MetadataJob::parse` reads.
 pub const FORMAT: &str = "leadline.metadata/1";

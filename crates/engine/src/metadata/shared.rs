@@ -5,11 +5,11 @@ use std::sync::{Condvar, Mutex};
 
 use super::job::{MetadataJob, Operation};
 use super::steps::Step;
-use crate::parts::Parts;
 use crate::pattern::Pattern;
 use crate::sys::clock::Clock;
 use crate::sys::process::CpuTime;
 use crate::trial::context::lock;
+use crate::trial::parts::Parts;
 use crate::trial::watch::Alarm;
 
 /// How a thread fared in a step. Times are ns since the trial's start.

@@ -7,10 +7,10 @@ use super::files::OpenFiles;
 use super::job::ReplayJob;
 use super::script::{Class, Script};
 use super::thread::Lap;
-use crate::parts::Parts;
 use crate::pattern::Pattern;
 use crate::sys::clock::Clock;
 use crate::trial::context::lock;
+use crate::trial::parts::Parts;
 use crate::trial::watch::{Alarm, LOOK};
 
 /// One thread as others see it.

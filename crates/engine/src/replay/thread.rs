@@ -14,12 +14,12 @@ use super::script::{Call, Class, Kind, ThreadEntry};
 use super::shared::Shared;
 use crate::error::Failure;
 use crate::histogram::Counts;
-use crate::parts::Part;
 use crate::pattern::Stamp;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::{read_at, sync, sync_data, write_at};
 use crate::sys::process::{CpuTime, thread_cpu, thread_id};
 use crate::trial::context::lock;
+use crate::trial::parts::Part;
 use crate::trial::runner::{fail_engine, guarded};
 
 /// A call of more is made in pieces of this.

@@ -1,20 +1,16 @@
 //! All calls below the standard library, behind safe functions. Nothing here knows jobs or trials.
 
 pub mod buffer;
+pub mod ceph;
 pub mod clock;
 pub mod file;
+pub mod in_flight;
 pub mod lanes;
-pub mod libcephfs;
 pub mod libnfs;
-pub mod librados;
-pub mod libradosstriper;
 pub mod library;
-pub mod libsmbclient;
 pub mod map;
 pub mod metadata;
 pub mod process;
-pub mod rados_queue;
-pub mod samba_threads;
 pub mod signal;
+pub mod smb;
 pub mod xrootd;
-pub mod xrootd_queue;

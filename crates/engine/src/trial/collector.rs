@@ -269,7 +269,7 @@ impl Merged {
             late_max_ns: 0,
             threads: vec![0; context.hands.len()],
             submission: histogram::empty(),
-            completion: (!job.engine.is_blocking()).then(histogram::empty),
+            completion: (!job.engine.blocking).then(histogram::empty),
             total: histogram::empty(),
             intended: job.is_open_loop().then(histogram::empty),
         }

@@ -17,20 +17,9 @@ use super::summary::Summary;
 use super::watch::Alarm;
 use crate::Interrupts;
 use crate::error::EngineError;
-use crate::io::io_uring::Ring;
-use crate::io::mmap::Mmap;
-use crate::io::nfs::Nfs;
-use crate::io::null::Null;
-use crate::io::pooled::Pooled;
-use crate::io::psync::Psync;
-use crate::io::rados::Rados;
-use crate::io::radosstriper::RadosStriper;
-use crate::io::s3::S3;
-use crate::io::xrootd::Xrootd;
-use crate::job::{EngineName, Job};
+use crate::job::Job;
 use crate::sys::clock::Clock;
 use crate::sys::process::{CpuTime, process_cpu};
-use crate::worker::{self, Worker};
 
 /// What a thread gets to notice that it should give up.
 const GIVE_UP: Duration = Duration::from_millis(500);
@@ -64,7 +53,7 @@ impl Crew for Context {
         format!("numjobs={}", self.job.numjobs)
     }
     fn work(&self, thread: usize) {
-        life_of(self.job.engine)(self, thread as u32);
+        (self.job.engine.run)(self, thread as u32);
     }
     fn thread_id(&self, thread: usize) -> i32 {
         self.hands[thread].thread_id.load(Ordering::Relaxed)
@@ -80,40 +69,6 @@ impl Crew for Context {
             ended_ns: 0,
             cpu: CpuTime::default(),
         }
-    }
-}
-
-/// What each thread of an engine does, from its beginning to its end: the loop is compiled for each anew.
-fn life_of(engine: EngineName) -> fn(&Context, u32) {
-    match engine {
-        EngineName::IoUring => {
-            |context, thread| worker::run::<Ring>(context, thread, Worker::run_queued)
-        }
-        EngineName::Psync => {
-            |context, thread| worker::run::<Psync>(context, thread, Worker::run_blocking)
-        }
-        EngineName::Mmap => {
-            |context, thread| worker::run::<Mmap>(context, thread, Worker::run_blocking)
-        }
-        EngineName::Null => {
-            |context, thread| worker::run::<Null>(context, thread, Worker::run_queued)
-        }
-        EngineName::Rados => {
-            |context, thread| worker::run::<Rados>(context, thread, Worker::run_queued)
-        }
-        EngineName::Xrootd => {
-            |context, thread| worker::run::<Xrootd>(context, thread, Worker::run_queued)
-        }
-        EngineName::Radosstriper => {
-            |context, thread| worker::run::<RadosStriper>(context, thread, Worker::run_queued)
-        }
-        EngineName::Libcephfs | EngineName::Libsmbclient => {
-            |context, thread| worker::run::<Pooled>(context, thread, Worker::run_queued)
-        }
-        EngineName::Libnfs => {
-            |context, thread| worker::run::<Nfs>(context, thread, Worker::run_queued)
-        }
-        EngineName::S3 => |context, thread| worker::run::<S3>(context, thread, Worker::run_queued),
     }
 }
 

@@ -11,10 +11,12 @@ mod data;
 mod ending;
 pub mod interval;
 pub mod layout;
+mod opening;
 pub mod pacer;
+pub(crate) mod parts;
 pub mod progress;
 pub mod runner;
-pub mod source;
+
 pub mod summary;
 pub mod watch;
 

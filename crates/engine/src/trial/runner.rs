@@ -10,11 +10,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ending::Ending;
+use super::opening::{create_record, follow_parent, record_error};
 use super::progress::Progress;
 use super::watch::{Alarm, Cause, Watch};
 use crate::Interrupts;
 use crate::error::{EngineError, Failure, FailureKind};
-use crate::opening::{create_record, follow_parent, record_error};
 use crate::sys::clock::{Clock, unix_ns};
 
 /// What a trial keeps to: whoever asked for it lives, and it ends in time.

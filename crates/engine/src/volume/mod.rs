@@ -1,21 +1,7 @@
 //! Storage as everything outside the measured interval sees it: directories, marks, whole files. One trait for
 //! what the kernel mounts and for what a library reaches.
 
-mod cephfs;
-mod cephfs_names;
-mod local;
-mod local_names;
 pub mod names;
-mod nfs;
-mod nfs_names;
-mod rados;
-mod rados_names;
-mod radosstriper;
-mod s3;
-mod s3_names;
-mod smb;
-mod smb_names;
-mod xrootd;
 
 use std::collections::HashMap;
 use std::io;
@@ -25,19 +11,11 @@ use std::time::Instant;
 
 use crate::error::{EngineError, errno_words};
 use crate::io::Setup;
-use crate::job::{EngineName, Job};
-use crate::location::Location;
+use crate::job::Job;
+use crate::schemes::Location;
+pub use crate::schemes::{Local, LocalNames};
 use crate::sys::file::OpenHow;
-pub use cephfs::Mount;
-pub use local::Local;
-pub use local_names::LocalNames;
 use names::Names;
-pub use nfs::{Export, open_in as nfs_open, session as nfs_session};
-pub use rados::{Pool, object_name};
-pub use radosstriper::{StripedPool, striped_name};
-pub use s3::{Bucket, store as s3_store};
-pub use smb::Share;
-pub use xrootd::Server;
 
 /// What failed, of what, and why; `errno` is the system's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,8 +108,27 @@ pub trait Volume: Send + Sync {
     /// Writes a small file whole.
     fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()>;
 
+    /// A path as errors name it.
+    fn shown(&self, path: &str) -> String {
+        path.to_owned()
+    }
+
     /// A small file, its first `limit` bytes; `None` where there is none.
-    fn get(&self, path: &str, limit: usize) -> Outcome<Option<Vec<u8>>>;
+    fn get(&self, path: &str, limit: usize) -> Outcome<Option<Vec<u8>>> {
+        let file = match self.open(path, OpenHow::default(), 0) {
+            Ok(file) => file,
+            Err(error) if error.errno == libc::ENOENT => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let done = |result: i64| {
+            let failed = |_| VolumeError::new(-result as i32, "read", &self.shown(path));
+            usize::try_from(result).map_err(failed)
+        };
+        let mut bytes = vec![0; limit.min(done(file.size())?)];
+        let found = done(file.read_at(&mut bytes, 0))?;
+        bytes.truncate(found);
+        Ok(Some(bytes))
+    }
 
     /// Opens a file that is to have `file_bytes`.
     fn open(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<Arc<dyn Handle>>;
@@ -175,20 +172,11 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
     if let Some(volume) = table.get(&location.url).and_then(Weak::upgrade) {
         return Ok(volume);
     }
-    let volume: Arc<dyn Volume> = match location.engine() {
-        EngineName::Rados => Arc::new(Pool::connect(location)?),
-        EngineName::Libcephfs => Arc::new(Mount::connect(location)?),
-        EngineName::Radosstriper => Arc::new(StripedPool::connect(location)?),
-        EngineName::Libsmbclient => Arc::new(Share::connect(location)?),
-        EngineName::Xrootd => Arc::new(Server::connect(location)?),
-        EngineName::Libnfs => Arc::new(Export::connect(location)?),
-        EngineName::S3 => Arc::new(Bucket::connect(location)?),
-        engine => {
-            let name = engine.name();
-            return Err(VolumeError::new(libc::EINVAL, "connect", &location.url)
-                .with_remedy(&format!("engine {name} needs no connection")));
-        }
+    let Some(connect) = location.described().connect else {
+        let remedy = format!("engine {} needs no connection", location.engine().name());
+        return Err(VolumeError::new(libc::EINVAL, "connect", &location.url).with_remedy(&remedy));
     };
+    let volume = connect(location)?;
     table.insert(location.url.clone(), Arc::downgrade(&volume));
     Ok(volume)
 }
@@ -232,7 +220,7 @@ pub fn name_of(path: &Path) -> Outcome<&str> {
         .ok_or_else(|| VolumeError::new(libc::EILSEQ, "open", &path.display().to_string()))
 }
 
-fn system(error: &io::Error, operation: &'static str, subject: &str) -> VolumeError {
+pub fn system(error: &io::Error, operation: &'static str, subject: &str) -> VolumeError {
     VolumeError::new(
         error.raw_os_error().unwrap_or(libc::EIO),
         operation,

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from leadline.study.schemes import Scheme
 
 
 @click.command(name="engines")
@@ -15,9 +19,10 @@ def command(name: str | None, as_json: bool) -> None:
     """List the I/O engines, or describe the one called NAME (or the scheme of a URL) with its options."""
     from leadline import _core
     from leadline.errors import UsageError
+    from leadline.study import schemes
 
-    schemes = {scheme["engine"]: scheme for scheme in _core.schemes()}
-    engines = [_described(engine, schemes.get(engine["name"])) for engine in _core.engines()]
+    table = {engine.name: scheme for scheme in schemes.table() for engine in scheme.engines}
+    engines = [_described(engine, table[engine["name"]]) for engine in _core.engines()]
     if name is not None:
         known = [engine for engine in engines if name in (engine["name"], *engine["schemes"])]
         if not known or name == "file":
@@ -32,17 +37,14 @@ def command(name: str | None, as_json: bool) -> None:
         _describe(engines[0])
 
 
-def _described(engine: dict[str, Any], scheme: dict[str, Any] | None) -> dict[str, Any]:
+def _described(engine: dict[str, Any], scheme: Scheme) -> dict[str, Any]:
     """One engine as JSON prints it; `target` is an example of what it is given to."""
-    if scheme is None:
-        example = "null://" if engine["name"] == "null" else "/mnt/directory"
-        return {**engine, "target": example, "package": None, "options": [], "operations": None}
     return {
         **engine,
-        "target": scheme["example"],
-        "package": scheme["package"],
-        "options": scheme["choices"],
-        "operations": scheme["operations"],
+        "target": scheme.example,
+        "package": scheme.package if scheme.url else None,
+        "options": [asdict(choice) for choice in scheme.choices],
+        "operations": list(scheme.operations) if scheme.url else None,
     }
 
 

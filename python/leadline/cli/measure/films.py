@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def make_films(plan: Plan, stop: StopRequest, quiet: bool) -> bool:
     """Make what is not there yet; True where something was made."""
     from leadline.cli.console import make_console
-    from leadline.workloads.pipeline.film import make_film
     from leadline.workloads.pipeline.job import FilmToMake
+    from leadline.workloads.pipeline.source.film import make_film
     from leadline.workloads.planned import planned
 
     made = False

@@ -26,7 +26,6 @@ BUSIEST = "busiest_other"
 # On a cluster whose daemons run on this host, what they use is the target's own work.
 _CEPH_DAEMONS = frozenset({"ceph-osd", "ceph-mon", "ceph-mgr", "ceph-mds", "ceph-fuse"})
 _SERVED_DEVICES = ("nbd", "ublk")  # a process of this host serves these block devices
-_KINDS = {"ceph-fuse", "ceph-kernel", "libcephfs", "rados", "radosstriper"}
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class ProcessTable:
         )
 
     def _cpu(self, facts: TargetFacts, table: ProcessSnapshot) -> Counters:
-        clustered = facts.access in _KINDS
+        clustered = facts.on_cluster
         daemons = _CEPH_DAEMONS if clustered else frozenset()
         account = self._accounts[clustered]
         ticks = account.add(table, daemons)
@@ -155,7 +154,7 @@ class ProcessTable:
             return "the run's own processes are not to be seen in /proc"
         if not any(stat.is_kernel for stat in table.stats.values()):
             return "this container does not see the kernel's threads, which work for the target too"
-        if facts.access == "local" and facts.file_system.startswith("fuse"):
+        if facts.is_local and facts.file_system.startswith("fuse"):
             return "the daemon of this FUSE file system works for the target, and is not known"
         if (facts.device or "").startswith(_SERVED_DEVICES):
             return f"the daemon behind {facts.device} works for the target, and is not known"

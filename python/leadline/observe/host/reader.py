@@ -22,26 +22,13 @@ from leadline.observe.host.proc_parse import (
 )
 from leadline.observe.mounts.limits import device_limits
 from leadline.observe.reading import Counters, Request, Row, joined, missing, sum_of
+from leadline.study.schemes import access
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _MEMORY = {"available": "MemAvailable", "cached": "Cached", "dirty": "Dirty", "writeback": "Writeback"}
-_NO_DEVICE: Mapping[str, str] = {
-    "null": "no storage is used",
-    "ceph-fuse": "the files lie on a cluster: see the OSDs' bytes",
-    "ceph-kernel": "the files lie on a cluster: see the OSDs' bytes",
-    "rados": "the objects lie on a cluster: see the OSDs' bytes",
-    "libcephfs": "the files lie on a cluster: see the OSDs' bytes",
-    "radosstriper": "the objects lie on a cluster: see the OSDs' bytes",
-    "nfs": "the device belongs to the server",
-    "libnfs": "the device belongs to the server",
-    "s3": "the device belongs to the server",
-    "smb": "the device belongs to the server",
-    "libsmbclient": "the device belongs to the server",
-    "xrootd": "the device belongs to the server",
-}
 
 
 def _text(path: Path) -> str:
@@ -147,11 +134,21 @@ class HostReader:
         )
 
 
+def _where_data_lie(facts: TargetFacts) -> str:
+    if not facts.has_storage:
+        return "no storage is used"
+    if facts.is_local:
+        return f"{facts.file_system} has no single block device on this host"
+    if facts.on_cluster:
+        return f"the {access(facts.access).keeps} lie on a cluster: see the OSDs' bytes"
+    return "the device belongs to the server"
+
+
 def _why_no_device(facts: TargetFacts) -> str:
     if facts.in_memory:
         return "the files lie in memory"
     if facts.device is None:
-        return _NO_DEVICE.get(facts.access, f"{facts.file_system} has no single block device on this host")
+        return _where_data_lie(facts)
     return f"/proc/diskstats has no {facts.device}"
 
 

@@ -9,22 +9,13 @@ from leadline import _core, units
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
 from leadline.observe.patience import patient_s
-from leadline.study.target import Access, CephAccess, TargetFacts
+from leadline.study import schemes
+from leadline.study.target import CephAccess, TargetFacts
 
 _CLUSTER_DEADLINE_S = 2.0
 _CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
-_ACCESS: dict[str, Access] = {
-    "rados": "rados",
-    "libcephfs": "libcephfs",
-    "radosstriper": "radosstriper",
-    "libsmbclient": "libsmbclient",
-    "xrootd": "xrootd",
-    "libnfs": "libnfs",
-    "s3": "s3",
-}
 _CLUSTER = "See whether the cluster is up, and whether conf= names its monitors."
 _SERVER = "See whether the server is up, and whether its name and port are right."
-_NO_ANSWER = {"rados": _CLUSTER, "libcephfs": _CLUSTER, "radosstriper": _CLUSTER}
 _ALIGNMENT_BYTES = 512
 
 
@@ -49,7 +40,7 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
     address = answer.get("address")
     ceph = _ceph(found)
     return TargetFacts(
-        access=_ACCESS[found["engine"]],
+        access=found["engine"],
         file_system=found["scheme"],
         words=_words(found, ceph),
         source=url,
@@ -81,9 +72,9 @@ def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
     url = found["url"]
     answer = ask_child("leadline.observe.probe", ["volume", url], deadline_s)
     if answer.stuck_pid is not None:
-        raise TargetError(
-            f"{printable(url)}: no answer within {deadline_s:g} s", _NO_ANSWER.get(found["engine"], _SERVER)
-        )
+        clustered = schemes.access(found["engine"]).storage == "cluster"
+        remedy = _CLUSTER if clustered else _SERVER
+        raise TargetError(f"{printable(url)}: no answer within {deadline_s:g} s", remedy)
     facts = answer.lines[-1] if answer.lines else {}
     if "space" in facts:
         return facts
@@ -126,28 +117,9 @@ def pool_words(ceph: CephAccess) -> str:
 
 
 def _words(found: dict[str, Any], ceph: CephAccess | None) -> str:
-    options, scheme = found["options"], found["scheme"]
+    """The scheme's own words: texts, sizes in bytes, and None where the pool belongs."""
     pool = "" if ceph is None else pool_words(ceph)
-    space = f", namespace {printable(found['path'])}" if found["path"] else ""
-    if scheme == "rados":
-        return f"RADOS through librados{pool}{space}, objects of {units.format_size(found['object_bytes'])}"
-    if scheme == "radosstriper":
-        layout = ", ".join(
-            f"{name} {options[name]}" for name in ("stripe_unit", "stripe_count", "object_size")
-        )
-        return f"RADOS through libradosstriper{pool}{space}, {layout}"
-    if scheme == "smb":
-        user, _, server = printable(found["container"]).rpartition("@")
-        who = user or ("its credentials" if options["credentials"] else "guest")
-        return f"SMB through libsmbclient, {server} as {who}"
-    if scheme == "root":
-        vectors = f", vector reads of up to {options['readv']}" if options["readv"] != "1" else ""
-        return f"XRootD through its client, {printable(found['container'])}{vectors}"
-    if scheme == "s3":
-        size = units.format_size(int(found["object_bytes"]))
-        endpoint, bucket = printable(options["endpoint"]), printable(found["container"])
-        return f"S3 bucket {bucket} of {endpoint}, objects of {size}"
-    if scheme == "nfs":
-        return f"NFS version {options['version']} of {printable(found['container'])} through libnfs"
-    name = options["fs"]
-    return "CephFS through libcephfs" + (f", file system {printable(name)}" if name else "")
+    return "".join(
+        pool if word is None else printable(word) if isinstance(word, str) else units.format_size(word)
+        for word in found["words"]
+    )

@@ -17,20 +17,11 @@ from leadline.observe.mounts.locations import inspect_location, printable, prote
 from leadline.observe.mounts.mountinfo import Mount, mount_by_id, mount_of, read_mounts
 from leadline.observe.mounts.words import words_of
 from leadline.observe.patience import patient_s
-from leadline.study.target import Access, CephAccess, TargetFacts
+from leadline.study import schemes
+from leadline.study.target import CephAccess, TargetFacts
 
 _DEADLINE_S = 10.0
-_ACCESS: dict[str, Access] = {
-    "ceph": "ceph-kernel",
-    "fuse.ceph": "ceph-fuse",
-    "fuse.ceph-fuse": "ceph-fuse",
-    "nfs": "nfs",
-    "nfs4": "nfs",
-    "cifs": "smb",
-    "smb3": "smb",
-}
 _IN_MEMORY = ("tmpfs", "ramfs")
-_NULL = TargetFacts(access="null", file_system="null", words="no storage: measures leadline itself")
 
 
 def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -> TargetFacts:
@@ -40,8 +31,9 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -
     within `deadline_s`, and for a scheme that cannot be measured. Leaves nothing on the target; without
     `writes` it does not try direct I/O either.
     """
-    if url == "null://":
-        return _NULL
+    nowhere = schemes.storageless()
+    if url == nowhere.example:
+        return TargetFacts(access=nowhere.name, file_system=nowhere.name, words=nowhere.words)
     if "://" in url:
         return inspect_location(url, deadline_s)
     if not url or "\0" in url:
@@ -121,10 +113,10 @@ def _refuse(path: str, facts: dict[str, Any], mount: Mount) -> None:
 
 
 def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> TargetFacts:
-    access = _ACCESS.get(mount.file_system, "local")
+    access = schemes.OF_FILE_SYSTEM.get(mount.file_system, schemes.LOCAL)
     device = device_of_mount(mount, mounts)
     facts = TargetFacts(
-        access=access,
+        access=access.name,
         file_system=mount.file_system,
         words="",
         mount_point=mount.mount_point,
@@ -137,7 +129,7 @@ def _facts(mount: Mount, mounts: Sequence[Mount], found: dict[str, Any]) -> Targ
         total_bytes=found["total_bytes"] or None,
         free_bytes=found["free_bytes"] if found["total_bytes"] else None,
     )
-    if access in ("ceph-fuse", "ceph-kernel"):
+    if access.storage == "cluster":
         facts = replace(facts, ceph=_ceph_access(mount, found))
     return replace(facts, words=words_of(facts, mount))
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from leadline import _core, units
+from leadline import units
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
 from leadline.observe.mounts.locations import printable
 from leadline.observe.mounts.mountinfo import Mount
 from leadline.observe.mounts.mounts import inspect
+from leadline.study import schemes
+from leadline.study.schemes import Reaches
 from leadline.study.target import TargetFacts
 
 # Kernel interfaces that look like file systems and keep nobody's files.
@@ -129,25 +131,28 @@ def reachable_in_cluster(access: ClusterAccess) -> tuple[Reachable, ...]:
             f"the cluster cannot be asked: {printable(str(found.get('reason') or last))}",
             "See whether its monitors run; --conf, --user and --keyring say how it is reached.",
         )
-    schemes = {str(scheme["name"]) for scheme in _core.schemes()}
-    return _with_names([*_file_systems(found, access, schemes), *_pools(found, access, schemes)])
+    return _with_names([*_file_systems(found, access), *_pools(found, access)])
 
 
-def _file_systems(found: Mapping[str, Any], access: ClusterAccess, schemes: set[str]) -> list[Reachable]:
-    if "cephfs" not in schemes:
-        return []
+def _that_reach(what: str) -> list[tuple[str, Reaches]]:
+    found = [(scheme.name, scheme.reaches) for scheme in schemes.located()]
+    return [(name, reaches) for name, reaches in found if reaches is not None and reaches.what == what]
+
+
+def _file_systems(found: Mapping[str, Any], access: ClusterAccess) -> list[Reachable]:
     return [
         Reachable(
-            _short(f"cephfs-{one['name']}"),
-            _url("cephfs:///", access, fs=one["name"]),
+            _short(f"{scheme}-{one['name']}"),
+            _url(f"{scheme}:///", access, fs=one["name"]),
             f"CephFS {printable(one['name'])} through libcephfs,"
             f" pools {', '.join(map(printable, one['pools']))}",
         )
+        for scheme, _ in _that_reach("file_system")
         for one in found["file_systems"]
     ]
 
 
-def _pools(found: Mapping[str, Any], access: ClusterAccess, schemes: set[str]) -> list[Reachable]:
+def _pools(found: Mapping[str, Any], access: ClusterAccess) -> list[Reachable]:
     places = []
     names = {one["metadata_pool"] for one in found["file_systems"]}
     for pool in found["pools"]:
@@ -155,14 +160,15 @@ def _pools(found: Mapping[str, Any], access: ClusterAccess, schemes: set[str]) -
         if own & _MANAGERS or pool["name"] in names:  # nobody's place to write to
             continue
         kept = f", used by {', '.join(sorted(own))}: in a namespace of its own" if own else ""
-        for scheme in ("rados", "radosstriper"):
-            if scheme in schemes and (scheme == "rados" or not pool["erasure"]):
-                path = f"{scheme}://{quote(pool['name'], safe='')}"
-                inside = f"/{_NAMESPACE}" if own and scheme == "rados" else ""
-                words = f"pool {printable(pool['name'])} ({pool['protection']}){kept if inside else ''}"
-                places.append(
-                    Reachable(_short(f"{scheme}-{pool['name']}"), _url(f"{path}{inside}", access), words)
-                )
+        for scheme, reaches in _that_reach("pool"):
+            if pool["erasure"] and not reaches.erasure:
+                continue
+            path = f"{scheme}://{quote(pool['name'], safe='')}"
+            inside = f"/{_NAMESPACE}" if own and reaches.namespaces else ""
+            words = f"pool {printable(pool['name'])} ({pool['protection']}){kept if inside else ''}"
+            places.append(
+                Reachable(_short(f"{scheme}-{pool['name']}"), _url(f"{path}{inside}", access), words)
+            )
     return places
 
 

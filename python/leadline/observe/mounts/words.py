@@ -8,6 +8,7 @@ from leadline import units
 from leadline.observe.host.devices import backing_file
 from leadline.observe.mounts.locations import pool_words, printable
 from leadline.observe.mounts.mountinfo import Mount
+from leadline.study.schemes import MOUNTED_NFS, MOUNTED_SMB
 from leadline.study.target import CephAccess, TargetFacts
 
 # Options that decide what a client may keep to itself and how much it moves at a time, in this order.
@@ -34,9 +35,9 @@ def words_of(facts: TargetFacts, mount: Mount) -> str:
     """The phrase for a mounted target."""
     if facts.ceph is not None:
         return _ceph_words(facts.ceph, facts.access == "ceph-fuse", mount)
-    if facts.access == "nfs":
+    if facts.access == MOUNTED_NFS.name:
         return _nfs_words(mount)
-    if facts.access == "smb":
+    if facts.access == MOUNTED_SMB.name:
         version = mount.option("vers")
         name = f"SMB {version}" if version else "SMB"
         return f"{name} from {printable(mount.source)}{_options(mount, _SMB_OPTIONS, _SMB_FLAGS)}"

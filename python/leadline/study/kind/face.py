@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from leadline import units
 from leadline.study.kind.job import AnyJob
 from leadline.study.kind.options import Options
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 
 # What the time estimate assumes where a job ends with its size, and for laying files out. Nominal on purpose:

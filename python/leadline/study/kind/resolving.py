@@ -24,7 +24,7 @@ def choose_direct(
 ) -> bool:
     """Whether operations of these sizes and places go past the caches; `notes` hear why."""
     aligned = all(place % max(1, facts.direct_alignment_bytes) == 0 for place in places)
-    if facts.access == "null":
+    if not facts.has_storage:
         return False
     if wanted is True:
         if not facts.direct_io:

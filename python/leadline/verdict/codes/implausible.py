@@ -24,7 +24,7 @@ _DEVICE = {"read": "device_read_limit_bytes_per_s", "write": "device_write_limit
 
 def implausible(case: Case) -> Iterator[Code]:
     """Fires on the trial whose figure is furthest above its limit."""
-    if case.facts.access == "null" or case.facts.in_memory:
+    if not case.facts.has_storage or case.facts.in_memory:
         return
     kind = catalogue()["implausible"]
     found = [

@@ -124,7 +124,7 @@ def _own_wire(case: Case, trial: TrialRow) -> tuple[float, float] | None:
         if trial.wire_sent_bytes is None or trial.wire_received_bytes is None:
             return None
         return float(trial.wire_sent_bytes), float(trial.wire_received_bytes)
-    if case.facts.access in ("local", "null") or case.work.unbounded_writes or not case.cell.job.direct:
+    if not case.facts.is_remote or case.work.unbounded_writes or not case.cell.job.direct:
         return None
     if trial.group_read_bytes is not None:
         return None  # the job beside it may be buffered

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from leadline.study.fields import Command, Whole
 from leadline.study.kind.options import Options, RuntimeOption
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.workloads.application.job import INPUT
 
 AskedTracer = Literal["auto", "preload", "bpf", "off"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from leadline import units
 from leadline.study.kind.face import NOMINAL_BYTES_PER_S, Layout, Planned, Resolved, Surroundings
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import ApplicationJob
 from leadline.workloads.application.options import ApplicationOptions, application_rules

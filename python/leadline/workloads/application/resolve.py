@@ -26,7 +26,7 @@ def resolve_application(
     if not command:
         remedy = f"write: leadline run STUDY --target {target.name}={target.url} -- PROGRAM WORDS"
         fail(work, target, "command", "names no program", remedy)
-    if facts.access == "null":
+    if not facts.has_storage:
         fail(work, target, "command", "null:// has no files", "leave this target out")
     if not target.is_path:
         remedy = "mount it, or leave this target out"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.observe.children import user_environment
-from leadline.run.removal import remove_entries
+from leadline.run.storage.removal import remove_entries
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies
 from leadline.workloads.application.job import COPY, INPUT, OUTPUT

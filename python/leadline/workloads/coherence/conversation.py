@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.run.child import Answer, Worker
-from leadline.run.workspace import Workspace
+from leadline.run.storage.workspace import Workspace
 from leadline.workloads.coherence.job import LAGS, LOCKS, CoherenceJob
 
 _STEP_S = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leadline.study.kind.face import Planned, Resolved, Surroundings
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.coherence.job import CoherenceJob
 from leadline.workloads.coherence.options import CoherenceOptions

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from leadline import _core, units
+from leadline import units
 from leadline.study.kind.face import Resolved
 from leadline.study.kind.resolving import fail
+from leadline.study.schemes import scheme_of
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.coherence.job import (
     FILE_BYTES,
@@ -21,11 +22,8 @@ _OF_FILES = {"create", "rename", "unlink"}  # what a scheme of a file system can
 
 
 def _has_files(target: Target) -> bool:
-    if target.location is None:
-        return False
-    scheme = _core.parse_location(target.url)["scheme"]
-    operations: list[str] = next((one["operations"] for one in _core.schemes() if one["name"] == scheme), [])
-    return set(operations) >= _OF_FILES
+    scheme = scheme_of(target.url)
+    return scheme is not None and set(scheme.operations) >= _OF_FILES
 
 
 def resolve_coherence(work: str, options: CoherenceOptions, target: Target, facts: TargetFacts) -> Resolved:

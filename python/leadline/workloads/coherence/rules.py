@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.workloads.coherence.options import CoherenceOptions
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.run.face import SLOWEST_BYTES_PER_S, Assignment, Conducted
-from leadline.run.workspace import forget_cached
+from leadline.run.storage.workspace import forget_cached
 
 if TYPE_CHECKING:
     from leadline.workloads.io.job import Job

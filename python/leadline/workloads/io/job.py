@@ -5,29 +5,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leadline.study import schemes
+from leadline.study.fields import AUTO
 from leadline.study.kind.sizes import SizeSplit
 from leadline.workloads.io.distribution import MAP
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
-Engine = Literal[
-    "io_uring",
-    "psync",
-    "mmap",
-    "null",
-    "rados",
-    "libcephfs",
-    "radosstriper",
-    "libsmbclient",
-    "xrootd",
-    "libnfs",
-    "s3",
-]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided"]
+if TYPE_CHECKING:
+    Engine = str
+    ChosenEngine = str
+else:  # the words are the table's; whatever is none of them is refused
+    Engine = Literal[schemes.engine_names()]
+    ChosenEngine = Literal[(AUTO, *schemes.chosen_names())]
 
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")
 READ_ONLY: tuple[Pattern, ...] = ("read", "randread")

@@ -16,7 +16,7 @@ from leadline.study.kind.face import (
     Surroundings,
     files_layout,
 )
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.job import Job
 from leadline.workloads.io.options import IoOptions

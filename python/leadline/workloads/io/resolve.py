@@ -5,9 +5,8 @@ Each choice that the user left to leadline comes with its reason, in words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from leadline import _core, units
+from leadline.study import schemes
 from leadline.study.fields import AUTO
 from leadline.study.kind.face import Resolved, Surroundings
 from leadline.study.kind.resolving import choose_direct, fail
@@ -19,19 +18,6 @@ from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import sizes_of
 
 RWMIXREAD_DEFAULT = 50  # fio's default
-# The engine of each way that needs no mount.
-ENGINE_OF: Mapping[str, Engine] = {
-    "null": "null",
-    "rados": "rados",
-    "libcephfs": "libcephfs",
-    "radosstriper": "radosstriper",
-    "libsmbclient": "libsmbclient",
-    "xrootd": "xrootd",
-    "libnfs": "libnfs",
-    "s3": "s3",
-}
-# Engines whose library has no call that syncs a file.
-WITHOUT_SYNC = ("libsmbclient",)
 
 
 def resolve_io(
@@ -40,7 +26,7 @@ def resolve_io(
     """The job of one work on one target. Raises SpecError for what this target cannot do."""
     if options.rw is None:
         fail(work, target, "rw", "the work does not say what it does", "add rw")
-    if options.verify and facts.access == "null":
+    if options.verify and not facts.has_storage:
         fail(work, target, "verify", "null:// keeps nothing that could be verified", "leave it out")
     notes: list[str] = []
     sizes = sizes_of(options)
@@ -51,7 +37,7 @@ def resolve_io(
     writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
     end_fsync = options.end_fsync
     if end_fsync is None:
-        cached = not direct and not facts.in_memory and facts.access not in ("null", *WITHOUT_SYNC)
+        cached = not direct and not facts.in_memory and facts.has_storage and _syncs(facts)
         end_fsync = writes and cached
         if end_fsync:
             notes.append("end_fsync true: buffered writes are not done before they are on storage")
@@ -94,13 +80,16 @@ def resolve_io(
     job = job.model_copy(update={"rate_bytes_per_s": rate})
     _check_memory(work, target, job, around)
     _check_offset(work, target, job)
-    if engine == "s3" and writes:
+    if writes:
         _check_objects(work, target, sizes)
     return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
 
 
 def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
-    """Objects of S3 never change: what is written is one or more of them, whole."""
+    """Objects that never change: what is written is one or more of them, whole."""
+    scheme = schemes.scheme_of(target.url)
+    if scheme is None or not scheme.whole_objects:
+        return
     object_bytes = int(_core.parse_location(target.url)["object_bytes"])
     small = next((size for size in sizes if size % object_bytes), None)
     if small is not None:
@@ -110,14 +99,18 @@ def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
             target,
             "bs",
             f"a write of {wanted} would change a part of an object of {units.exact_size(object_bytes)},"
-            " which S3 cannot",
+            f" which {scheme.name.upper()} cannot",
             f"write object_size={wanted} in the target's URL, or a bs of its multiples",
         )
 
 
+def _syncs(facts: TargetFacts) -> bool:
+    return schemes.access(facts.access).syncs
+
+
 def _check_sync(work: str, options: IoOptions, target: Target, facts: TargetFacts) -> None:
     asked = next((key for key in ("fsync", "fdatasync", "end_fsync") if getattr(options, key)), None)
-    if asked is not None and facts.access in WITHOUT_SYNC:
+    if asked is not None and not _syncs(facts):
         words = f"{facts.access} has no call that syncs a file"
         fail(work, target, asked, words, "leave it out, or mount the share and give the path")
 
@@ -175,9 +168,10 @@ def _direct(
     sizes: tuple[int, ...],
     notes: list[str],
 ) -> bool:
+    chosen = None if options.engine in (None, AUTO) else schemes.engine(options.engine)
     undecided = options.direct not in (True, False)
-    if options.engine == "mmap" and undecided and facts.access != "null":
-        notes.append("direct false: engine mmap works through the page cache")
+    if chosen is not None and not chosen.direct and undecided and facts.has_storage:
+        notes.append(f"direct false: engine {chosen.name} works through the page cache")
         return False
     places = (*sizes, options.offset or 0, options.offset_increment or 0)
     return choose_direct(work, options.direct, places, target, facts, notes)
@@ -193,13 +187,13 @@ def _engine(
     notes: list[str],
 ) -> Engine:
     wanted, depth = options.engine or AUTO, options.iodepth or 1
-    own = ENGINE_OF.get(facts.access)
+    own = facts.own_engine
     if own is not None:
         if wanted not in (AUTO, own):
-            place = "null:// has no storage" if own == "null" else f"{facts.words}: there is no mount"
+            place = "null:// has no storage" if not facts.has_storage else f"{facts.words}: there is no mount"
             fail(work, target, "engine", f"{place} for engine {wanted}", "write engine: auto")
         return own
-    if wanted == "null":
+    if wanted == schemes.storageless().name:
         fail(
             work,
             target,
@@ -209,9 +203,9 @@ def _engine(
         )
     chosen, reason = _choose(depth, direct, facts) if wanted == AUTO else (wanted, "")
     if options.sqthread_poll and wanted == AUTO:
-        chosen, reason = "io_uring", "sqthread_poll needs it"
+        chosen, reason = schemes.ring_engine(), "sqthread_poll needs it"
     if chosen in around.unavailable and wanted == AUTO and depth == 1 and not options.sqthread_poll:
-        chosen, reason = "psync", f"io_uring does not work here ({around.unavailable[chosen]})"
+        chosen, reason = schemes.plain_engine(), f"io_uring does not work here ({around.unavailable[chosen]})"
     if chosen in around.unavailable:
         remedy = (
             f"write iodepth: 1, engine: psync and numjobs: {depth}" if depth > 1 else "write engine: auto"
@@ -220,31 +214,32 @@ def _engine(
         fail(work, target, "engine", f"{chosen} does not work on this host: {why}", remedy)
     if reason:
         notes.append(f"engine {chosen}: {reason}")
-    if chosen == "io_uring" and facts.in_memory:
+    if chosen == schemes.ring_engine() and facts.in_memory:
         notes.append(
             "io_uring on a file system in memory: the kernel hands each operation to a worker thread"
         )
-    elif chosen == "io_uring" and not direct and options.rw not in READ_ONLY:
+    elif chosen == schemes.ring_engine() and not direct and options.rw not in READ_ONLY:
         notes.append("buffered writes through io_uring: the kernel may hand them to worker threads")
-    return chosen  # type: ignore[return-value]
+    return chosen
 
 
 def _choose(depth: int, direct: bool, facts: TargetFacts) -> tuple[str, str]:
+    ring, plain = schemes.ring_engine(), schemes.plain_engine()
     if depth > 1:
-        return "io_uring", f"keeps {depth} operations in flight in each numjob"
+        return ring, f"keeps {depth} operations in flight in each numjob"
     if facts.in_memory:
-        return "psync", "plain calls are quickest on a file system in memory"
+        return plain, "plain calls are quickest on a file system in memory"
     if facts.access == "ceph-fuse" or facts.file_system.startswith("fuse"):
-        return "psync", "one operation at a time through FUSE gains nothing from io_uring"
+        return plain, "one operation at a time through FUSE gains nothing from io_uring"
     if not direct:
-        return "psync", "one buffered operation at a time is quickest with plain calls"
-    return "io_uring", "direct I/O at the least cost per operation"
+        return plain, "one buffered operation at a time is quickest with plain calls"
+    return ring, "direct I/O at the least cost per operation"
 
 
 def _sqthread_poll(options: IoOptions, engine: Engine, notes: list[str]) -> bool:
     if not options.sqthread_poll:
         return False
-    if engine != "io_uring":
+    if not schemes.engine(engine).submission_thread:
         notes.append(f"sqthread_poll false: engine {engine} has no submission thread")
         return False
     notes.append("sqthread_poll true: the kernel's thread keeps a processor of this host busy")
@@ -284,7 +279,7 @@ def _check_memory(work: str, target: Target, job: Job, around: Surroundings) -> 
 
 
 def _measures_caches(job: Job, facts: TargetFacts, around: Surroundings, notes: list[str]) -> bool:
-    if facts.access == "null":
+    if not facts.has_storage:
         return False
     if facts.in_memory:
         notes.append(f"measures memory: {facts.file_system} keeps its files there")

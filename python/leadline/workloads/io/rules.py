@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from leadline import units
+from leadline.study import schemes
+from leadline.study.fields import AUTO
+from leadline.study.kind.rule import Problem
 from leadline.study.kind.sizes import common_step
-from leadline.study.rule import Problem
 from leadline.workloads.io.job import MIXED, READ_ONLY
 from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import (
@@ -77,21 +79,24 @@ def _rate(options: IoOptions) -> Iterator[Problem]:
 
 def _engine(options: IoOptions) -> Iterator[Problem]:
     depth = options.iodepth or 1
-    if options.engine in ("psync", "mmap") and depth > 1:
+    chosen = None if options.engine in (None, AUTO) else schemes.engine(options.engine)
+    if chosen is not None and chosen.blocking and depth > 1:
         yield Problem(
             "iodepth",
             f"engine {options.engine} does one operation at a time, so iodepth {depth} cannot be kept",
             f"write engine: io_uring, or iodepth: 1 with numjobs: {depth}",
         )
-    if options.sqthread_poll and options.engine in ("psync", "mmap", "null"):
+    if options.sqthread_poll and chosen is not None and not chosen.submission_thread:
         yield Problem(
             "sqthread_poll",
             f"engine {options.engine} has no submission thread",
             "write engine: io_uring, or leave it out",
         )
-    if options.engine == "mmap" and options.direct is True:
+    if chosen is not None and not chosen.direct and options.direct is True:
         yield Problem(
-            "direct", "engine mmap works through the page cache", "write direct: false or engine: psync"
+            "direct",
+            f"engine {chosen.name} works through the page cache",
+            "write direct: false or engine: psync",
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leadline import units
+from leadline.study.kind.rule import BS_DEFAULT_BYTES, BS_MAX_BYTES, BS_MIN_BYTES, Problem
 from leadline.study.kind.sizes import block_sizes
-from leadline.study.rule import BS_DEFAULT_BYTES, BS_MAX_BYTES, BS_MIN_BYTES, Problem
 from leadline.workloads.io.distribution import MAP
 from leadline.workloads.io.job import MIXED, READ_ONLY
 from leadline.workloads.io.options import IoOptions

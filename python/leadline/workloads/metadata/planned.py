@@ -12,7 +12,7 @@ from leadline.study.kind.face import (
     Surroundings,
     files_layout,
 )
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.metadata.job import MetadataJob
 from leadline.workloads.metadata.options import MetadataOptions

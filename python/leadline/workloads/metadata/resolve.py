@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from leadline.study.kind.face import Resolved
 from leadline.study.kind.resolving import choose_direct, fail
-from leadline.study.rule import BS_DEFAULT_BYTES
+from leadline.study.kind.rule import BS_DEFAULT_BYTES
+from leadline.study.schemes import Scheme, scheme_of
 from leadline.study.target import Target, TargetFacts
-from leadline.study.targets import scheme_of
 from leadline.workloads.metadata.job import FIRST_BYTE, NEEDS_FILES, MetadataJob
 from leadline.workloads.metadata.options import MetadataOptions
 
@@ -18,9 +15,9 @@ FILES_DEFAULT = 1000
 
 def resolve_metadata(work: str, options: MetadataOptions, target: Target, facts: TargetFacts) -> Resolved:
     """The job of one work on one target. Raises SpecError for what this target cannot do."""
-    if facts.access == "null":
+    if not facts.has_storage:
         fail(work, target, "operations", "null:// has no files", "leave this target out")
-    scheme = scheme_of(target)
+    scheme = scheme_of(target.url)
     if scheme is not None:
         _check_operations(work, options, target, scheme)
     notes: list[str] = []
@@ -54,17 +51,17 @@ def resolve_metadata(work: str, options: MetadataOptions, target: Target, facts:
     return Resolved(job, False, tuple(notes))
 
 
-def _check_operations(work: str, options: MetadataOptions, target: Target, scheme: Mapping[str, Any]) -> None:
+def _check_operations(work: str, options: MetadataOptions, target: Target, scheme: Scheme) -> None:
     """What a trial makes beforehand and removes afterwards must be there too."""
     asked = options.operations or []
     needed: list[str] = list(asked)
     for making, removing, others in (("create", "unlink", NEEDS_FILES), ("mkdir", "rmdir", ())):
         if {making, removing, *others} & set(asked):
             needed += [making, removing]
-    has = scheme["operations"]
+    has = scheme.operations
     lacking = next((name for name in needed if name not in has), None)
     if lacking is None:
         return
     names = f"it has {', '.join(has)}" if has else "it has no metadata operations"
     remedy = "leave it out, or leave this target out"
-    fail(work, target, "operations", f"{scheme['name']}:// has no {lacking}; {names}", remedy)
+    fail(work, target, "operations", f"{scheme.name}:// has no {lacking}; {names}", remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leadline import units
-from leadline.study.rule import BS_DEFAULT_BYTES, Problem
+from leadline.study.kind.rule import BS_DEFAULT_BYTES, Problem
 from leadline.workloads.metadata.job import (
     DIRECTORIES_MAX,
     FIRST_BYTE,

@@ -85,7 +85,7 @@ def film_bytes(film: Film) -> int:
 
 
 def _check_target(work: str, target: Target, facts: TargetFacts, around: Surroundings) -> None:
-    if facts.access == "null":
+    if not facts.has_storage:
         fail(work, target, "pipeline", "null:// has no files", "leave this target out")
     if not target.is_path:
         remedy = "mount it, or leave this target out"

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
-from leadline.study.rule import Problem
+from leadline.study.kind.rule import Problem
 from leadline.workloads.pipeline.job import SOURCE, STEPS_OF_ONE_FILE, ActionOptions, StageOptions
 from leadline.workloads.pipeline.options import PipelineOptions
 

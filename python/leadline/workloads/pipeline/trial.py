@@ -19,7 +19,7 @@ from leadline.workloads.application.copies import run_copies
 from leadline.workloads.application.staging import input_place, staged_path
 from leadline.workloads.application.traced import follower
 from leadline.workloads.pipeline.client import PRELOAD
-from leadline.workloads.pipeline.source_server import source_server
+from leadline.workloads.pipeline.source.server import source_server
 from leadline.workloads.pipeline.traced import StageTrace, stage_traces
 
 

@@ -1,0 +1,184 @@
+//! Operations of several sizes: where each begins, and that no size disturbs another's shares.
+//!
+//! Sequential ones follow each other without a gap, the last of a file cut to what is left. Random ones are
+//! aligned to their own size, and each size has an order of its own over all its blocks; so the shares of sizes are
+//! exactly those asked for. (fio cuts operations short where its one map has no room for them.)
+
+use crate::io::{Direction, Operation};
+use crate::job::Job;
+use crate::offsets::Order;
+use crate::random::Random;
+use crate::sizes::{SizeDraw, Split};
+
+/// Blocks of one size.
+struct Class {
+    bytes: u64,
+    per_file: u64,
+    order: Order,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Cursor {
+    file: u32,
+    done_bytes: u64,
+}
+
+/// One thread's stream of places and sizes.
+pub struct Varied {
+    first_byte: u64,
+    own_bytes: u64,
+    files: u32,
+    draws: [SizeDraw; 2],
+    /// Empty for sequential jobs.
+    classes: Vec<Class>,
+    cursors: [Cursor; 2],
+}
+
+impl Varied {
+    /// `random` gives the stream of each purpose, counted from 0.
+    pub fn new(job: &Job, split: &Split, thread: u32, random: impl Fn(u64) -> Random) -> Self {
+        let own_bytes = job.own_bytes(thread);
+        let mut sizes: Vec<u64> = split.sizes().collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let class = |(index, bytes): (usize, u64)| {
+            let per_file = own_bytes / bytes;
+            let blocks = per_file * u64::from(job.nrfiles);
+            let random = random(2 + index as u64);
+            Class {
+                bytes,
+                per_file,
+                order: Order::random(job.random_distribution, blocks, random),
+            }
+        };
+        let classes = match job.rw.is_random() {
+            true => sizes.into_iter().enumerate().map(class).collect(),
+            false => Vec::new(),
+        };
+        Self {
+            first_byte: job.first_byte(thread),
+            own_bytes,
+            files: job.nrfiles,
+            draws: [Direction::Read, Direction::Write]
+                .map(|direction| SizeDraw::new(split, direction, random(direction as u64))),
+            classes,
+            cursors: [Cursor::default(); 2],
+        }
+    }
+
+    /// The next operation; `stream` is the cursor to advance where the job is sequential.
+    pub fn next_operation(&mut self, direction: Direction, stream: usize) -> Operation {
+        let bytes = self.draws[direction as usize].next_bytes();
+        let (file, within, length) = match self.classes.iter_mut().find(|c| c.bytes == bytes) {
+            Some(class) => {
+                let block = class.order.next_block();
+                let (file, block) = (block / class.per_file, block % class.per_file);
+                (file as u32, block * bytes, bytes)
+            }
+            None => self.advance(stream, bytes),
+        };
+        Operation {
+            direction,
+            file,
+            offset: self.first_byte + within,
+            start: 0,
+            length: length as u32,
+            data_only: false,
+        }
+    }
+
+    fn advance(&mut self, stream: usize, bytes: u64) -> (u32, u64, u64) {
+        let cursor = &mut self.cursors[stream];
+        let (file, within) = (cursor.file, cursor.done_bytes);
+        let length = bytes.min(self.own_bytes - within);
+        cursor.done_bytes += length;
+        if cursor.done_bytes == self.own_bytes {
+            *cursor = Cursor {
+                file: (file + 1) % self.files,
+                done_bytes: 0,
+            };
+        }
+        (file, within, length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::source::Source;
+    use crate::job::tests::example;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use std::collections::{HashMap, HashSet};
+
+    fn operations(changes: Value, count: usize) -> Vec<Operation> {
+        let mut job = example();
+        for (key, value) in changes.as_object().unwrap() {
+            job[key] = value.clone();
+        }
+        let mut source = Source::new(&Job::parse(&job.to_string()).unwrap(), 0);
+        std::iter::from_fn(|| source.next_operation())
+            .take(count)
+            .collect()
+    }
+
+    fn split(read: Value, write: Value) -> Value {
+        json!({"read": read, "write": write})
+    }
+
+    proptest! {
+        #[test]
+        fn shares_of_sizes_are_those_asked_for(percent in 1_u32..99, seed: u64, random: bool) {
+            let parts = json!([[4096, percent], [65536, 100 - percent]]);
+            let found = operations(json!({
+                "rw": if random { "randread" } else { "read" }, "size": 1 << 30, "seed": seed,
+                "time_based": true, "runtime_ns": 1, "bssplit": split(parts.clone(), parts),
+            }), 20_000);
+            let small = found.iter().filter(|o| o.length == 4096).count() as f64 / 20_000.0;
+            // Five standard errors of a share of 20,000 draws.
+            prop_assert!((small - f64::from(percent) / 100.0).abs() < 0.018, "{}", small);
+        }
+
+        #[test]
+        fn sequential_operations_leave_no_gap(percent in 1_u32..99, files in 1_u32..5, seed: u64) {
+            let parts = json!([[4096, percent], [12288, 100 - percent]]);
+            let found = operations(json!({
+                "rw": "write", "size": 1 << 20, "nrfiles": files, "seed": seed, "bssplit": split(parts.clone(), parts),
+            }), usize::MAX);
+            let mut ends: HashMap<u32, u64> = HashMap::new();
+            for operation in &found {
+                prop_assert_eq!(*ends.entry(operation.file).or_default(), operation.offset);
+                *ends.entry(operation.file).or_default() += u64::from(operation.length);
+            }
+            let file_bytes = (1 << 20) / u64::from(files) / 4096 * 4096;
+            prop_assert!(ends.len() == files as usize && ends.values().all(|end| *end == file_bytes));
+        }
+    }
+
+    #[test]
+    fn each_direction_has_its_own_size() {
+        let changes =
+            json!({"rw": "randrw", "bssplit": split(json!([[4096, 100]]), json!([[16384, 100]]))});
+        for operation in operations(changes, 100) {
+            let expected = [4096, 16384][operation.direction as usize];
+            assert_eq!(operation.length, expected);
+            assert!(operation.offset.is_multiple_of(u64::from(expected)));
+        }
+    }
+
+    #[test]
+    fn no_block_of_a_size_comes_again_within_its_pass() {
+        let parts = json!([[4096, 90], [65536, 10]]);
+        let changes = json!({"rw": "randread", "bssplit": split(parts.clone(), parts)});
+        let found = operations(changes, usize::MAX);
+        let small: Vec<u64> = found
+            .iter()
+            .filter(|o| o.length == 4096)
+            .map(|o| o.offset)
+            .collect();
+        assert!(!small.is_empty());
+        assert_eq!(small.iter().collect::<HashSet<_>>().len(), small.len());
+        let bytes: u64 = found.iter().map(|o| u64::from(o.length)).sum();
+        assert!(((1 << 20)..(1 << 20) + 65536).contains(&bytes), "{bytes}");
+    }
+}

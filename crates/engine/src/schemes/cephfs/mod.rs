@@ -1,0 +1,59 @@
+//! `cephfs://`: CephFS without the kernel.
+
+mod names;
+mod volume;
+
+use std::sync::Arc;
+
+use super::options::{CONF, KEYRING, USER, first, wrong_climb};
+use super::{Choice, Engine, Reaches, Scheme, Storage, Wrong, queued};
+use crate::io::pooled::Pooled;
+use crate::metadata::Operation;
+use crate::sys::ceph::libcephfs::Libcephfs;
+
+const WORDS: &str =
+    "CephFS through libcephfs, without the kernel: as many threads as operations in flight";
+
+pub static SCHEME: Scheme = Scheme {
+    example: "cephfs:///projects?user=bench&fs=cephfs",
+    package: "libcephfs2",
+    choices: &[
+        CONF,
+        USER,
+        KEYRING,
+        Choice::text(
+            "fs",
+            "",
+            "the file system's name; empty: the cluster's default",
+        ),
+    ],
+    operations: Operation::ALL,
+    storage: Storage::Cluster,
+    reaches: Some(Reaches {
+        what: "file_system",
+        erasure: true,
+        namespaces: false,
+    }),
+    check: |location| {
+        let three = "a path of the file system follows, with three slashes";
+        first([
+            (!location.container.is_empty()).then_some(Wrong::Form(three)),
+            wrong_climb(location),
+        ])
+    },
+    describe: |location| {
+        let name = location.text("fs");
+        let mut words = vec!["CephFS through libcephfs".into()];
+        if !name.is_empty() {
+            words.push(format!(", file system {name}").into());
+        }
+        words
+    },
+    missing: || Libcephfs::get().err(),
+    connect: Some(|location| Ok(Arc::new(volume::Mount::connect(location)?))),
+    ..Scheme::new(
+        "cephfs",
+        WORDS,
+        &[Engine::new("libcephfs", WORDS, queued::<Pooled>)],
+    )
+};

@@ -1,0 +1,219 @@
+//! CephFS through libcephfs: `Volume` by its blocking calls.
+
+use std::ffi::CString;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::names::CephNames;
+use crate::schemes::Location;
+use crate::sys::ceph::libcephfs::{Access, Mounted, Refusal};
+use crate::sys::file::OpenHow;
+use crate::volume::names::{Names, below};
+use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
+
+const CONNECT_S: &str = "10";
+
+/// A mounted client. Paths are below the location's directory.
+pub struct Mount {
+    mounted: Arc<Mounted>,
+    base: String,
+}
+
+struct Open {
+    mounted: Arc<Mounted>,
+    descriptor: i32,
+}
+
+impl Mount {
+    /// Connects and mounts.
+    pub fn connect(location: &Location) -> Outcome<Self> {
+        let access = Access {
+            id: location.text("user").to_owned(),
+            conf: location.text("conf").to_owned(),
+            keyring: location.text("keyring").to_owned(),
+            file_system: location.text("fs").to_owned(),
+            settings: vec![("client_mount_timeout", CONNECT_S.to_owned())],
+        };
+        let mounted = Mounted::mount(&access).map_err(|refusal| refused(refusal, location))?;
+        let this = Self {
+            mounted: Arc::new(mounted),
+            base: location.path.clone(),
+        };
+        let result = this.mounted.look_into(&this.full(""));
+        this.done(result, "look into", "")?;
+        Ok(this)
+    }
+
+    fn full(&self, path: &str) -> CString {
+        below(&self.base, path)
+    }
+
+    /// True when more is left.
+    fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
+        if self.remove_files(directory, "", until)? {
+            return Ok(true);
+        }
+        let result = self.mounted.remove_directory(&self.full(directory));
+        self.done(result, "remove", directory)?;
+        Ok(false)
+    }
+
+    fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
+        if result < 0 {
+            let whole = self.shown(path);
+            Err(VolumeError::new(-result as i32, operation, &whole))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn refused(refusal: Refusal, location: &Location) -> VolumeError {
+    match refusal {
+        Refusal::Library(missing) => {
+            VolumeError::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
+        }
+        Refusal::Step(operation, errno) => {
+            let user = location.text("user");
+            let remedy = match errno {
+                libc::ENOENT => {
+                    "check conf=, keyring= and fs=: one of them names nothing".to_owned()
+                }
+                libc::EACCES | libc::EPERM => {
+                    format!("the cluster refuses client.{user}: check user= and keyring=")
+                }
+                libc::ETIMEDOUT => format!(
+                    "no monitor or metadata server answered within {CONNECT_S} s: check conf=, and that they run"
+                ),
+                _ => String::new(),
+            };
+            VolumeError::new(errno, operation, &location.url).with_remedy(&remedy)
+        }
+    }
+}
+
+/// What the library answers when a directory is to be unlinked.
+fn is_directory(result: i64) -> bool {
+    [libc::EISDIR, libc::EPERM]
+        .map(|errno| -i64::from(errno))
+        .contains(&result)
+}
+
+impl Volume for Mount {
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        let mounted = Arc::clone(&self.mounted);
+        Ok(Box::new(CephNames::new(mounted, self.base.clone())))
+    }
+
+    fn make_directory(&self, path: &str) -> Outcome<()> {
+        let result = self.mounted.make_directory(&self.full(path));
+        self.done(result, "make the directory", path)
+    }
+
+    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
+        let how = OpenHow {
+            write: true,
+            fresh: true,
+            direct: false,
+        };
+        let file = self.open(path, how, bytes.len() as u64)?;
+        let mut written = 0;
+        while written < bytes.len() {
+            let result = file.write_at(&bytes[written..], written as u64);
+            self.done(result, "write", path)?;
+            written += result as usize;
+        }
+        self.done(file.sync(false), "sync", path)
+    }
+
+    fn shown(&self, path: &str) -> String {
+        self.full(path).to_string_lossy().into_owned()
+    }
+
+    fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
+        let access = if how.write {
+            libc::O_RDWR
+        } else {
+            libc::O_RDONLY
+        };
+        let fresh = if how.fresh {
+            libc::O_CREAT | libc::O_TRUNC
+        } else {
+            0
+        };
+        let direct = if how.direct { libc::O_DIRECT } else { 0 };
+        let flags = access | fresh | direct | libc::O_NOFOLLOW;
+        let descriptor = self.mounted.open(&self.full(path), flags);
+        self.done(descriptor, if how.fresh { "create" } else { "open" }, path)?;
+        Ok(Arc::new(Open {
+            mounted: Arc::clone(&self.mounted),
+            descriptor: descriptor as i32,
+        }))
+    }
+
+    fn space(&self) -> Outcome<Space> {
+        let (total_bytes, free_bytes) = self
+            .mounted
+            .space(&self.full(""))
+            .map_err(|errno| VolumeError::new(errno, "ask for the space of", &self.base))?;
+        Ok(Space {
+            total_bytes,
+            free_bytes,
+        })
+    }
+
+    fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
+        let names = self.mounted.names(&self.full(directory));
+        let names = names.map_err(|errno| VolumeError::new(errno, "list", directory))?;
+        let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
+        for name in names.iter().filter(chosen) {
+            let path = format!("{directory}/{name}");
+            match self.mounted.unlink(&self.full(&path)) {
+                directory if is_directory(directory) => {
+                    if self.remove_tree(&path, until)? {
+                        return Ok(true);
+                    }
+                }
+                result => self.done(result, "remove", &path)?,
+            }
+            if Instant::now() > until {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
+        let path = format!("{directory}/{mark}");
+        match self.mounted.unlink(&self.full(&path)) {
+            missing if missing == -i64::from(libc::ENOENT) => {}
+            result => self.done(result, "remove", &path)?,
+        }
+        let result = self.mounted.remove_directory(&self.full(directory));
+        self.done(result, "remove", directory)
+    }
+}
+
+impl Handle for Open {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> i64 {
+        self.mounted.read(self.descriptor, buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> i64 {
+        self.mounted.write(self.descriptor, buffer, offset)
+    }
+
+    fn sync(&self, data_only: bool) -> i64 {
+        self.mounted.sync(self.descriptor, data_only)
+    }
+
+    fn size(&self) -> i64 {
+        self.mounted.size(self.descriptor)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.mounted.close(self.descriptor);
+    }
+}

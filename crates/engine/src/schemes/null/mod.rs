@@ -1,0 +1,20 @@
+//! No storage: what a trial costs here is leadline's own cost.
+
+mod engine;
+
+use super::{Engine, Scheme, Storage, queued};
+
+pub static SCHEME: Scheme = Scheme {
+    example: "null://",
+    storage: Storage::None,
+    ..Scheme::new("null", ENGINES[0].words, ENGINES)
+};
+
+static ENGINES: &[Engine] = &[Engine {
+    moves_data: false,
+    ..Engine::new(
+        "null",
+        "no storage: measures leadline itself",
+        queued::<engine::Null>,
+    )
+}];

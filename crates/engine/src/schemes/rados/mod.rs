@@ -1,0 +1,80 @@
+//! `rados://`: objects of a Ceph pool.
+
+mod engine;
+mod names;
+mod volume;
+
+use std::sync::Arc;
+
+use super::options::{CONF, KEYRING, USER, first, wrong_object_size};
+use super::{Choice, Engine, Location, Reaches, Scheme, Storage, Word, Wrong, queued};
+use crate::metadata::Operation;
+use crate::sys::ceph::librados::Librados;
+pub use volume::Pool;
+
+const WORDS: &str =
+    "objects of a Ceph pool through librados, asynchronous: no file system, no cache";
+
+pub static SCHEME: Scheme = Scheme {
+    example: "rados://pool/namespace?object_size=4M&user=bench",
+    package: "librados2",
+    choices: &[
+        CONF,
+        USER,
+        KEYRING,
+        Choice::size(
+            "object_size",
+            "4M",
+            "a file of the job is cut into objects of this size",
+        ),
+    ],
+    operations: &[Operation::FirstByte],
+    storage: Storage::Cluster,
+    keeps: "objects",
+    reaches: Some(Reaches {
+        what: "pool",
+        erasure: true,
+        namespaces: true,
+    }),
+    check: |location| {
+        first([
+            wrong_pool(location),
+            wrong_object_size(location.size("object_size")),
+        ])
+    },
+    describe: |location| {
+        let mut words = pool_words("RADOS through librados", location);
+        words.extend([
+            ", objects of ".into(),
+            Word::Bytes(location.size("object_size")),
+        ]);
+        words
+    },
+    missing: || Librados::get().err(),
+    connect: Some(|location| Ok(Arc::new(Pool::connect(location)?))),
+    ..Scheme::new(
+        "rados",
+        WORDS,
+        &[Engine::new("rados", WORDS, queued::<engine::Rados>)],
+    )
+};
+
+/// What is wrong with the pool and the namespace of a URL.
+pub fn wrong_pool(location: &Location) -> Option<Wrong> {
+    if location.container.is_empty() {
+        Some(Wrong::Form("the pool is missing"))
+    } else if location.path.contains('/') {
+        Some(Wrong::Form("a namespace has no `/` in it"))
+    } else {
+        None
+    }
+}
+
+/// The library, the pool and the namespace.
+pub fn pool_words(library: &str, location: &Location) -> Vec<Word> {
+    let mut words = vec![library.into(), Word::Pool];
+    if !location.path.is_empty() {
+        words.push(format!(", namespace {}", location.path).into());
+    }
+    words
+}

@@ -1,0 +1,340 @@
+//! Files cut into the objects of a pool. A list of what was made lies beside the mark, so that removing needs no
+//! listing of a pool that may hold billions of objects of others, and never meets one of them.
+
+use std::ffi::CString;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::names::ObjectNames;
+use crate::schemes::Location;
+use crate::sys::ceph::librados::{Access, Cluster, Context, Refusal};
+use crate::sys::ceph::queue::{Action, Queue};
+use crate::sys::file::OpenHow;
+use crate::volume::names::Names;
+use crate::volume::{Handle, Outcome, Space, Volume, VolumeError};
+
+/// The object with a line for every file: size of its objects, of the file, and its name.
+const LIST: &str = ".leadline-files";
+const LIST_BYTES_MAX: usize = 64 << 20;
+/// How long a client looks for monitors.
+const CONNECT_S: &str = "10";
+/// Removals in flight.
+const REMOVALS: u32 = 64;
+
+/// A pool, and a namespace in it.
+pub struct Pool {
+    context: Arc<Context>,
+    object_bytes: u64,
+    shown: String,
+    /// In front of the names of marks and lists: striped files keep theirs apart from those of plain objects.
+    lead: &'static str,
+}
+
+/// The object that holds `offset`: the file's name, and the number of the piece in hexadecimal digits.
+pub fn object_name(file: &str, offset: u64, object_bytes: u64) -> CString {
+    let number = offset / object_bytes;
+    CString::new(format!("{}.{number:012x}", file.trim_start_matches('/'))).unwrap_or_default()
+}
+
+/// How a location's user reaches the cluster.
+pub fn access(location: &Location) -> Access {
+    Access {
+        name: format!("client.{}", location.text("user")),
+        conf: location.text("conf").to_owned(),
+        keyring: location.text("keyring").to_owned(),
+        settings: vec![
+            ("client_mount_timeout", CONNECT_S.to_owned()),
+            ("rados_mon_op_timeout", CONNECT_S.to_owned()),
+        ],
+    }
+}
+
+/// What a refusal means to whoever wrote the URL.
+pub fn refused(refusal: Refusal, location: &Location) -> VolumeError {
+    let user = location.text("user");
+    let (operation, errno, remedy) = match refusal {
+        Refusal::Library(missing) => {
+            let error = VolumeError::new(libc::ENOPKG, "use", &missing.words);
+            return error.with_remedy(&missing.remedy);
+        }
+        Refusal::Step(operation, errno) => (operation, errno, remedy_for(errno, user)),
+    };
+    VolumeError::new(errno, operation, &location.url).with_remedy(&remedy)
+}
+
+fn remedy_for(errno: i32, user: &str) -> String {
+    match errno {
+        libc::ENOENT => "check conf= and keyring=: a file is not there".to_owned(),
+        libc::EACCES | libc::EPERM => {
+            format!("the cluster refuses client.{user}: check user= and keyring=")
+        }
+        libc::ETIMEDOUT => {
+            format!("no monitor answered within {CONNECT_S} s: check conf=, and that they run")
+        }
+        libc::EINVAL => format!("check that client.{user} is a Ceph user, and its keyring"),
+        _ => String::new(),
+    }
+}
+
+impl Pool {
+    /// Connects, and opens the pool.
+    pub fn connect(location: &Location) -> Outcome<Self> {
+        Self::connect_with(location, "")
+    }
+
+    /// The same with `lead` in front of the names of marks and lists.
+    pub fn connect_with(location: &Location, lead: &'static str) -> Outcome<Self> {
+        let cluster = Cluster::connect(&access(location)).map_err(|why| refused(why, location))?;
+        let pool = &location.container;
+        let context = Context::open(&Arc::new(cluster), pool, &location.path).map_err(|errno| {
+            let remedy = match errno {
+                libc::ENOENT => format!("there is no pool {pool}: `ceph osd pool ls` lists them"),
+                _ => remedy_for(errno, location.text("user")),
+            };
+            VolumeError::new(errno, "open the pool", pool).with_remedy(&remedy)
+        })?;
+        Ok(Self {
+            context: Arc::new(context),
+            object_bytes: location.size("object_size"),
+            shown: format!("{}://{pool}", location.scheme()),
+            lead,
+        })
+    }
+
+    /// For asynchronous I/O.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    fn plain(&self, path: &str) -> CString {
+        let name = format!("{}{}", self.lead, path.trim_start_matches('/'));
+        CString::new(name).unwrap_or_default()
+    }
+
+    pub fn failed(&self, result: i64, operation: &'static str, path: &str) -> VolumeError {
+        VolumeError::new(-result as i32, operation, &format!("{}{path}", self.shown))
+    }
+
+    pub fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
+        if result < 0 {
+            Err(self.failed(result, operation, path))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Enters a file in the list of its directory, before it is made.
+    pub fn note(&self, path: &str, file_bytes: u64) -> Outcome<()> {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let line = format!("{} {file_bytes} {path}\n", self.object_bytes);
+        let list = self.plain(&format!("{directory}/{LIST}"));
+        let result = self.context.append(&list, line.as_bytes());
+        self.done(result, "note a file in", directory)
+    }
+
+    /// Replaces the list of a directory by what is left.
+    pub fn relist(&self, directory: &str, kept: &[(String, u64)]) -> Outcome<()> {
+        let list = format!("{directory}/{LIST}");
+        self.put(&list, &lines(self.object_bytes, kept))
+    }
+
+    /// The files that were made in `directory`: name and number of objects, each once.
+    pub fn listed(&self, directory: &str) -> Outcome<Vec<(String, u64)>> {
+        let list = format!("{directory}/{LIST}");
+        let bytes = self.get(&list, LIST_BYTES_MAX)?.unwrap_or_default();
+        let mut files: Vec<(String, u64)> = Vec::new();
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            let mut words = line.splitn(3, ' ');
+            let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
+            // A line that a full cluster cut short names a file that was never opened.
+            let (Some(object_bytes), Some(file_bytes)) = (number(), number()) else {
+                continue;
+            };
+            let Some(name) = words.next() else { continue };
+            let objects = file_bytes.div_ceil(object_bytes.max(1));
+            match files.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known = objects.max(*known),
+                None => files.push((name.to_owned(), objects)),
+            }
+        }
+        Ok(files)
+    }
+
+    /// Removes the first `objects` objects of a file, the last of them first; true when time is over before.
+    fn remove_objects(&self, name: &str, objects: u64, until: Instant) -> Outcome<bool> {
+        let failed = |errno: i32| self.failed(-i64::from(errno), "remove", name);
+        let mut queue = Queue::new(Arc::<Context>::clone(&self.context), REMOVALS, 1, 1)
+            .map_err(|error| failed(error.raw_os_error().unwrap_or(libc::ENOMEM)))?;
+        let mut free: Vec<u32> = (0..REMOVALS).collect();
+        let mut left = objects;
+        let mut worst = 0;
+        while left > 0 || free.len() < REMOVALS as usize {
+            while let Some(slot) = free.pop_if(|_| left > 0) {
+                left -= 1;
+                let object = object_name(name, left, 1);
+                let result = queue.start((slot, 0), Action::Remove, &object, (0, 0, 0));
+                self.done(result, "remove", name)?;
+            }
+            queue.reap(Duration::from_millis(100), |slot, _, result| {
+                free.push(slot);
+                if result < 0 && result != -i64::from(libc::ENOENT) {
+                    worst = result;
+                }
+            });
+            self.done(worst, "remove", name)?;
+            if Instant::now() > until {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Volume for Pool {
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        Ok(Box::new(ObjectNames::new(Arc::clone(&self.context))))
+    }
+
+    fn make_directory(&self, path: &str) -> Outcome<()> {
+        // Objects have no directories; the list stands for it.
+        let list = format!("{path}/{LIST}");
+        if self.context.size(&self.plain(&list)) >= 0 {
+            return Err(VolumeError::new(libc::EEXIST, "make the directory", path));
+        }
+        self.put(&list, b"")
+    }
+
+    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
+        let result = self.context.write_full(&self.plain(path), bytes);
+        self.done(result, "write", path)
+    }
+
+    fn get(&self, path: &str, limit: usize) -> Outcome<Option<Vec<u8>>> {
+        let object = self.plain(path);
+        let size = match self.context.size(&object) {
+            missing if missing == -i64::from(libc::ENOENT) => return Ok(None),
+            size => {
+                self.done(size, "read", path)?;
+                size as usize
+            }
+        };
+        let mut bytes = vec![0; size.min(limit)];
+        let found = self.context.read(&object, &mut bytes, 0);
+        self.done(found, "read", path)?;
+        bytes.truncate(found as usize);
+        Ok(Some(bytes))
+    }
+
+    fn open(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
+        if how.write {
+            self.note(path, file_bytes)?;
+        }
+        if how.fresh {
+            let objects = file_bytes.div_ceil(self.object_bytes);
+            let until = Instant::now() + Duration::from_secs(600);
+            self.remove_objects(path, objects, until)?;
+        }
+        Ok(Arc::new(Pieces {
+            context: Arc::clone(&self.context),
+            name: path.to_owned(),
+            object_bytes: self.object_bytes,
+            file_bytes,
+        }))
+    }
+
+    fn space(&self) -> Outcome<Space> {
+        let found = self.context.cluster().stat();
+        let found = found.map_err(|errno| {
+            VolumeError::new(errno, "ask for the space of the cluster of", &self.shown)
+        })?;
+        Ok(Space {
+            total_bytes: found.total_kib << 10,
+            free_bytes: found.free_kib << 10,
+        })
+    }
+
+    fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
+        let begin = format!("{directory}/{prefix}");
+        let (gone, kept): (Vec<_>, Vec<_>) = self
+            .listed(directory)?
+            .into_iter()
+            .partition(|(name, _)| name.starts_with(&begin));
+        for (name, objects) in &gone {
+            if self.remove_objects(name, *objects, until)? {
+                return Ok(true);
+            }
+        }
+        if !gone.is_empty() {
+            self.relist(directory, &kept)?;
+        }
+        Ok(false)
+    }
+
+    fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
+        for name in [LIST, mark] {
+            let path = format!("{directory}/{name}");
+            match self.context.remove(&self.plain(&path)) {
+                missing if missing == -i64::from(libc::ENOENT) => {}
+                result => self.done(result, "remove", &path)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The list's text for files that are left.
+fn lines(object_bytes: u64, files: &[(String, u64)]) -> Vec<u8> {
+    let line = |(name, objects): &(String, u64)| {
+        let file_bytes = objects * object_bytes;
+        format!("{object_bytes} {file_bytes} {name}\n")
+    };
+    files.iter().map(line).collect::<String>().into_bytes()
+}
+
+/// A file in objects, by synchronous calls.
+struct Pieces {
+    context: Arc<Context>,
+    name: String,
+    object_bytes: u64,
+    file_bytes: u64,
+}
+
+impl Pieces {
+    /// The object of `offset`, the offset in it, and how many of `length` bytes lie in it.
+    fn piece(&self, offset: u64, length: usize) -> (CString, u64, usize) {
+        let within = offset % self.object_bytes;
+        let room = usize::try_from(self.object_bytes - within).unwrap_or(usize::MAX);
+        let object = object_name(&self.name, offset, self.object_bytes);
+        (object, within, length.min(room))
+    }
+}
+
+impl Handle for Pieces {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> i64 {
+        let (object, within, length) = self.piece(offset, buffer.len());
+        self.context.read(&object, &mut buffer[..length], within)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> i64 {
+        let (object, within, length) = self.piece(offset, buffer.len());
+        match self.context.write(&object, &buffer[..length], within) {
+            0 => length as i64,
+            result => result,
+        }
+    }
+
+    /// A write is acknowledged when all OSDs of its placement group have it on their stores.
+    fn sync(&self, _data_only: bool) -> i64 {
+        0
+    }
+
+    fn size(&self) -> i64 {
+        let last = self.file_bytes.saturating_sub(1);
+        let object = object_name(&self.name, last, self.object_bytes);
+        match self.context.size(&object) {
+            missing if missing == -i64::from(libc::ENOENT) => 0,
+            bytes if bytes < 0 => bytes,
+            bytes => (last / self.object_bytes * self.object_bytes) as i64 + bytes,
+        }
+    }
+}

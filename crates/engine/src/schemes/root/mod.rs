@@ -1,0 +1,79 @@
+//! `root://`: files of an XRootD server.
+
+mod engine;
+mod names;
+mod volume;
+
+use std::sync::Arc;
+
+use super::options::{first, wrong_climb, wrong_timeout};
+use super::{Choice, Engine, Scheme, Wrong, queued};
+use crate::metadata::Operation;
+use crate::sys::xrootd::Xrootd;
+
+const WORDS: &str =
+    "files of an XRootD server through its own client, asynchronous, with vector reads";
+
+pub static SCHEME: Scheme = Scheme {
+    example: "root://host:1094//directory?timeout=60",
+    package: "libxrdcl3",
+    choices: CHOICES,
+    operations: Operation::ALL,
+    check: |location| {
+        let host = location.user_and_host().1;
+        let within = |name: &str, most| {
+            let number = location.number(name);
+            number.is_some_and(|number| (1..=most).contains(&number))
+        };
+        first([
+            host.is_empty()
+                .then_some(Wrong::Form("the host is missing")),
+            location
+                .path
+                .contains(['?', '&'])
+                .then_some(Wrong::Form("the path must not hold `?` or `&`")),
+            wrong_climb(location),
+            (!within("streams", 16)).then_some(Wrong::Value("streams is from 1 to 16")),
+            (!within("readv", 1024)).then_some(Wrong::Value("readv is from 1 to 1024")),
+            wrong_timeout(location.number("timeout")),
+            wrong_timeout(location.number("connect_timeout")),
+        ])
+    },
+    describe: |location| {
+        let vectors = match location.text("readv") {
+            "1" => String::new(),
+            most => format!(", vector reads of up to {most}"),
+        };
+        vec![format!("XRootD through its client, {}{vectors}", location.container).into()]
+    },
+    missing: || Xrootd::get().err(),
+    connect: Some(|location| Ok(Arc::new(volume::Server::connect(location)?))),
+    ..Scheme::new(
+        "root",
+        WORDS,
+        &[Engine::new("xrootd", WORDS, queued::<engine::Xrootd>)],
+    )
+};
+
+const CHOICES: &[Choice] = &[
+    Choice::number(
+        "timeout",
+        "60",
+        "seconds that a request waits for its answer",
+    ),
+    Choice::number(
+        "connect_timeout",
+        "10",
+        "seconds that a connection may take",
+    ),
+    Choice::number(
+        "streams",
+        "1",
+        "TCP connections to the server, from 1 to 16",
+    ),
+    Choice::number(
+        "readv",
+        "1",
+        "reads handed over together that go as one vector read; 1: none do, 1024 at most",
+    ),
+];

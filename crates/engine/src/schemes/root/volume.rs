@@ -1,0 +1,341 @@
+//! A directory of an XRootD server through its client: `Volume` by calls that wait.
+
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::names::ServerNames;
+use crate::io::Setup;
+use crate::schemes::Location;
+use crate::sys::file::OpenHow;
+use crate::sys::xrootd::{File, How, Manner, System, text};
+use crate::volume::names::{Names, below};
+use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
+
+/// A server and a directory on it.
+pub struct Server {
+    system: Arc<System>,
+    location: Location,
+    timeout_s: u16,
+    list: Mutex<List>,
+}
+
+/// Storage without directories (XRootD's Ceph plug-in) lists nothing: there a file of ours has a line for each file
+/// that was made, of this client alone, because several may write at once.
+#[derive(Default)]
+enum List {
+    #[default]
+    Unknown,
+    NotNeeded,
+    Kept {
+        file: File,
+        bytes: u64,
+    },
+}
+
+const LIST: &str = ".leadline-files";
+const LISTS_MAX: u32 = 4096;
+const LIST_BYTES_MAX: usize = 64 << 20;
+
+fn is_flat(errno: i64) -> bool {
+    [libc::ENOENT, libc::EINVAL, libc::ENOTSUP]
+        .iter()
+        .any(|known| errno == -i64::from(*known))
+}
+
+fn seconds(location: &Location, name: &str) -> u16 {
+    let found = location.number(name).unwrap_or_default();
+    u16::try_from(found).unwrap_or(u16::MAX)
+}
+
+impl Server {
+    /// Connects, and looks into the directory.
+    pub fn connect(location: &Location) -> Outcome<Self> {
+        let manner = Manner {
+            timeout_s: seconds(location, "timeout"),
+            connect_s: seconds(location, "connect_timeout"),
+            streams: seconds(location, "streams"),
+        };
+        let url = text(&format!("root://{}", location.container));
+        let system = System::new(&url, manner).map_err(|missing| {
+            VolumeError::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
+        })?;
+        let this = Self {
+            system: Arc::new(system),
+            location: location.clone(),
+            timeout_s: manner.timeout_s,
+            list: Mutex::default(),
+        };
+        match this.system.is_directory(&this.full("")) {
+            Ok(true) => Ok(this),
+            Ok(false) => Err(this.unreachable(libc::ENOTDIR)),
+            // Storage without directories, such as XRootD's Ceph plug-in, answers so for the root.
+            Err(errno) if location.path.is_empty() && errno == -i64::from(libc::ENOENT) => Ok(this),
+            Err(errno) => Err(this.unreachable(-errno as i32)),
+        }
+    }
+
+    fn unreachable(&self, errno: i32) -> VolumeError {
+        let server = &self.location.container;
+        let remedy = match errno {
+            libc::EACCES | libc::EPERM => {
+                format!("{server} refuses this user: check the credentials and the export's rights")
+            }
+            libc::ENOENT | libc::ENOTDIR => "check the directory: it is not there".to_owned(),
+            libc::ETIMEDOUT
+            | libc::ECONNREFUSED
+            | libc::ECONNRESET
+            | libc::EHOSTUNREACH
+            | libc::ENETUNREACH => {
+                format!(
+                    "{server} does not answer: check the host and the port, and that xrootd runs there"
+                )
+            }
+            _ => format!("check that {server} is an XRootD server, and that it exports this path"),
+        };
+        VolumeError::new(errno, "look into", &self.location.url).with_remedy(&remedy)
+    }
+
+    /// The client's version.
+    pub fn version(&self) -> String {
+        self.system.version()
+    }
+
+    fn full(&self, path: &str) -> CString {
+        below(&self.location.path, path)
+    }
+
+    fn url(&self, path: &str) -> CString {
+        let path = self.full(path);
+        text(&format!(
+            "root://{}/{}",
+            self.location.container,
+            path.to_string_lossy()
+        ))
+    }
+
+    fn failed(&self, errno: i64, operation: &'static str, path: &str) -> VolumeError {
+        let whole = self.shown(path);
+        VolumeError::new(-errno as i32, operation, &whole)
+    }
+
+    fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
+        if result < 0 {
+            Err(self.failed(result, operation, path))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn open_file(&self, path: &str, how: OpenHow) -> Outcome<File> {
+        let (how, operation) = match (how.fresh, how.write) {
+            (true, _) => (How::Fresh, "create"),
+            (false, true) => (How::Write, "open"),
+            (false, false) => (How::Read, "open"),
+        };
+        File::open(&self.url(path), how, self.timeout_s).map_err(|errno| {
+            let failed = self.failed(errno, operation, path);
+            if how == How::Write && errno == -i64::from(libc::EEXIST) {
+                // XRootD's Ceph plug-in answers so.
+                return failed.with_remedy(
+                    "this server's storage writes new files only: use rw: write without overwrite, or read",
+                );
+            }
+            failed
+        })
+    }
+
+    /// One of a job's files; one that is not fresh must have its full size.
+    pub fn open_checked(&self, path: &str, setup: &Setup) -> Outcome<File> {
+        if setup.how.write {
+            self.note(path)?;
+        }
+        let file = self.open_file(path, setup.how)?;
+        let found = file.size();
+        self.done(found, "look at", path)?;
+        if !setup.how.fresh && (found as u64) < setup.file_bytes {
+            let remedy = format!(
+                "the file has {found} bytes and the job needs {}: lay it out first",
+                setup.file_bytes
+            );
+            return Err(self
+                .failed(-i64::from(libc::ENODATA), "open", path)
+                .with_remedy(&remedy));
+        }
+        Ok(file)
+    }
+
+    /// Enters a file where nobody else could list it, before it is made.
+    fn note(&self, path: &str) -> Outcome<()> {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*list, List::Unknown) {
+            *list = match self.system.names(&self.full(directory)) {
+                Err(errno) if is_flat(errno) => self.new_list(directory)?,
+                _ => List::NotNeeded,
+            };
+        }
+        if let List::Kept { file, bytes } = &mut *list {
+            let line = format!("{path}\n");
+            self.done(
+                file.write(line.as_bytes(), *bytes),
+                "note a file in",
+                directory,
+            )?;
+            *bytes += line.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn new_list(&self, directory: &str) -> Outcome<List> {
+        for number in 0..LISTS_MAX {
+            let path = format!("{directory}/{LIST}.{number}");
+            match File::open(&self.url(&path), How::New, self.timeout_s) {
+                Ok(file) => return Ok(List::Kept { file, bytes: 0 }),
+                Err(errno) if errno == -i64::from(libc::EEXIST) => {}
+                Err(errno) => return Err(self.failed(errno, "make a list in", directory)),
+            }
+        }
+        Err(self.failed(-i64::from(libc::EMFILE), "make a list in", directory))
+    }
+
+    /// Removes what the lists of a directory name.
+    fn remove_listed(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
+        let begin = format!("{directory}/{prefix}");
+        for number in 0..LISTS_MAX {
+            let Some(bytes) = self.get(&format!("{directory}/{LIST}.{number}"), LIST_BYTES_MAX)?
+            else {
+                break;
+            };
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            for path in text.lines().filter(|path| path.starts_with(&begin)) {
+                match self.system.remove(&self.full(path)) {
+                    missing if missing == -i64::from(libc::ENOENT) => {}
+                    result => self.done(result, "remove", path)?,
+                }
+                if Instant::now() > until {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn remove_lists(&self, directory: &str) -> Outcome<()> {
+        for number in 0..LISTS_MAX {
+            let path = format!("{directory}/{LIST}.{number}");
+            match self.system.remove(&self.full(&path)) {
+                missing if missing == -i64::from(libc::ENOENT) => break,
+                result => self.done(result, "remove", &path)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
+        if self.remove_files(directory, "", until)? {
+            return Ok(true);
+        }
+        let result = self.system.remove_directory(&self.full(directory));
+        self.done(result, "remove", directory)?;
+        Ok(false)
+    }
+}
+
+impl Volume for Server {
+    fn make_directory(&self, path: &str) -> Outcome<()> {
+        let result = self.system.make_directory(&self.full(path));
+        self.done(result, "make the directory", path)
+    }
+
+    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
+        let how = OpenHow {
+            write: true,
+            fresh: true,
+            direct: false,
+        };
+        let file = self.open_file(path, how)?;
+        self.done(file.write(bytes, 0), "write", path)?;
+        self.done(file.sync(), "sync", path)
+    }
+
+    fn shown(&self, path: &str) -> String {
+        self.full(path).to_string_lossy().into_owned()
+    }
+
+    fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
+        if how.write {
+            self.note(path)?;
+        }
+        Ok(Arc::new(self.open_file(path, how)?))
+    }
+
+    fn space(&self) -> Outcome<Space> {
+        let found = self.system.space(&self.full(""));
+        let (total_bytes, free_bytes) =
+            found.map_err(|errno| self.failed(errno, "ask for the space of", ""))?;
+        Ok(Space {
+            total_bytes,
+            free_bytes,
+        })
+    }
+
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        let system = Arc::clone(&self.system);
+        let names = ServerNames::new(system, &self.location, self.timeout_s);
+        Ok(Box::new(names))
+    }
+
+    fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
+        let names = match self.system.names(&self.full(directory)) {
+            Ok(names) => names,
+            Err(errno) if is_flat(errno) => return self.remove_listed(directory, prefix, until),
+            Err(errno) => return Err(self.failed(errno, "list", directory)),
+        };
+        let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
+        for name in names.iter().filter(chosen) {
+            let path = format!("{directory}/{name}");
+            match self.system.is_directory(&self.full(&path)) {
+                Ok(true) => {
+                    if self.remove_tree(&path, until)? {
+                        return Ok(true);
+                    }
+                }
+                _ => self.done(self.system.remove(&self.full(&path)), "remove", &path)?,
+            }
+            if Instant::now() > until {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
+        self.remove_lists(directory)?;
+        let path = format!("{directory}/{mark}");
+        match self.system.remove(&self.full(&path)) {
+            missing if missing == -i64::from(libc::ENOENT) => {}
+            result => self.done(result, "remove", &path)?,
+        }
+        let result = self.system.remove_directory(&self.full(directory));
+        self.done(result, "remove", directory)
+    }
+}
+
+impl Handle for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> i64 {
+        self.read(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> i64 {
+        self.write(buffer, offset)
+    }
+
+    fn sync(&self, _data_only: bool) -> i64 {
+        Self::sync(self)
+    }
+
+    fn size(&self) -> i64 {
+        Self::size(self)
+    }
+}

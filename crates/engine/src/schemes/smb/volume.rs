@@ -1,0 +1,332 @@
+//! A share of an SMB server through libsmbclient: `Volume` by its blocking calls.
+
+use std::ffi::CString;
+use std::fs;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::names::SmbNames;
+use crate::schemes::Location;
+use crate::sys::file::OpenHow;
+use crate::sys::smb::{Client, Login, Manner, Opened, Refusal};
+use crate::volume::names::Names;
+use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
+
+/// The password, where no file of credentials is named. It is never part of a URL.
+pub const PASSWORD_VARIABLE: &str = "LEADLINE_SMB_PASSWORD";
+const CREDENTIALS_BYTES_MAX: u64 = 64 << 10;
+
+/// A directory of a share, by one connection.
+pub struct Share {
+    client: Arc<Mutex<Client>>,
+    location: Location,
+    base: String,
+}
+
+struct Open {
+    client: Arc<Mutex<Client>>,
+    file: Opened,
+}
+
+pub(super) fn lock(client: &Mutex<Client>) -> MutexGuard<'_, Client> {
+    client.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A path as it stands in a URL (RFC 3986, 2.1).
+pub(super) fn encoded(path: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(byte);
+    path.bytes()
+        .map(|byte| match byte {
+            byte if plain(&byte) => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+/// Who logs in: the URL's user, or a file of lines like mount.cifs's `username=`, `password=` and `domain=`.
+fn login(location: &Location) -> Outcome<Login> {
+    let file = location.text("credentials");
+    let mut found = Login {
+        domain: location.text("domain").to_owned(),
+        ..Login::default()
+    };
+    if file.is_empty() {
+        found.password = std::env::var(PASSWORD_VARIABLE).unwrap_or_default();
+    } else {
+        let refused = |errno: i32| {
+            VolumeError::new(errno, "read the credentials in", file)
+                .with_remedy("credentials= names a file with the lines username= and password=")
+        };
+        let size = fs::metadata(file)
+            .map_err(|error| refused(error.raw_os_error().unwrap_or(libc::EIO)))?;
+        if size.len() > CREDENTIALS_BYTES_MAX {
+            return Err(refused(libc::EFBIG));
+        }
+        let text = fs::read_to_string(file)
+            .map_err(|error| refused(error.raw_os_error().unwrap_or(libc::EILSEQ)))?;
+        for line in text.lines() {
+            match line.trim_start().split_once('=') {
+                Some(("username" | "user", value)) => value.clone_into(&mut found.user),
+                Some(("password" | "pass", value)) => value.clone_into(&mut found.password),
+                Some(("domain" | "dom", value)) => value.clone_into(&mut found.domain),
+                _ => {}
+            }
+        }
+    }
+    let (user, _) = location.user_and_host();
+    if !user.is_empty() {
+        user.clone_into(&mut found.user);
+    }
+    if found.user.is_empty() {
+        found.password.clear();
+    }
+    Ok(found)
+}
+
+impl Share {
+    /// Connects and looks into the directory.
+    pub fn connect(location: &Location) -> Outcome<Self> {
+        let manner = Manner {
+            timeout_ms: location
+                .number("timeout")
+                .map_or(0, |seconds| seconds as i32 * 1000),
+            protocol: location.text("protocol").to_owned(),
+            encrypt: location.text("encrypt") == "yes",
+            conf: location.text("smb_conf").to_owned(),
+        };
+        let client = Client::new(login(location)?, &manner).map_err(|why| match why {
+            Refusal::Library(missing) => {
+                VolumeError::new(libc::ENOPKG, "use", &missing.words).with_remedy(&missing.remedy)
+            }
+            Refusal::Step(what, errno) => VolumeError::new(errno, what, &location.url)
+                .with_remedy("check smb_conf= and protocol="),
+        })?;
+        let this = Self {
+            client: Arc::new(Mutex::new(client)),
+            location: location.clone(),
+            base: format!(
+                "smb://{}/{}",
+                location.user_and_host().1,
+                encoded(&location.path)
+            ),
+        };
+        let found = lock(&this.client).stat(&this.full(""));
+        match found {
+            Ok((mode, _)) if mode & libc::S_IFMT == libc::S_IFDIR => Ok(this),
+            Ok(_) => Err(this.unreachable(libc::ENOTDIR)),
+            Err(errno) => Err(this.unreachable(-errno as i32)),
+        }
+    }
+
+    fn unreachable(&self, errno: i32) -> VolumeError {
+        let (user, server) = self.location.user_and_host();
+        let who = if user.is_empty() { "a guest" } else { user };
+        let share = self.location.path.split('/').next().unwrap_or_default();
+        let remedy = match errno {
+            libc::EACCES | libc::EPERM => format!(
+                "{server} refuses {who}: check the user, the password ({PASSWORD_VARIABLE} or credentials=) and the \
+                 share's rights"
+            ),
+            libc::ENOENT => {
+                "check the share and the directory: one of them is not there".to_owned()
+            }
+            // The library has EINVAL for a login that failed, and for much else.
+            libc::EINVAL => format!(
+                "{server} refuses the login of {who}, or has no share {share} of this kind: check the user and the \
+                 password ({PASSWORD_VARIABLE} or credentials=)"
+            ),
+            libc::ENODEV => format!("{server} has no share {share}"),
+            libc::ETIMEDOUT | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH => {
+                format!(
+                    "{server} does not answer: check the host and the port, and that the server runs"
+                )
+            }
+            _ => format!("check that {server} serves SMB"),
+        };
+        VolumeError::new(errno, "look into", &self.location.url).with_remedy(&remedy)
+    }
+
+    fn full(&self, path: &str) -> CString {
+        let path = path.trim_start_matches('/');
+        let url = if path.is_empty() {
+            self.base.clone()
+        } else {
+            format!("{}/{}", self.base, encoded(path))
+        };
+        CString::new(url).unwrap_or_default()
+    }
+
+    fn done(&self, result: i64, operation: &'static str, path: &str) -> Outcome<()> {
+        if result < 0 {
+            let whole = self.shown(path);
+            Err(VolumeError::new(-result as i32, operation, &whole))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Volume for Share {
+    fn make_directory(&self, path: &str) -> Outcome<()> {
+        let result = lock(&self.client).make_directory(&self.full(path));
+        self.done(result, "make the directory", path)
+    }
+
+    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
+        let how = OpenHow {
+            write: true,
+            fresh: true,
+            direct: false,
+        };
+        let file = self.open(path, how, bytes.len() as u64)?;
+        let mut written = 0;
+        while written < bytes.len() {
+            let result = file.write_at(&bytes[written..], written as u64);
+            self.done(result, "write", path)?;
+            written += result as usize;
+        }
+        Ok(())
+    }
+
+    fn shown(&self, path: &str) -> String {
+        self.full(path).to_string_lossy().into_owned()
+    }
+
+    fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
+        let access = if how.write {
+            libc::O_RDWR
+        } else {
+            libc::O_RDONLY
+        };
+        let fresh = if how.fresh {
+            libc::O_CREAT | libc::O_TRUNC
+        } else {
+            0
+        };
+        let opened = lock(&self.client).open(&self.full(path), access | fresh);
+        let operation = if how.fresh { "create" } else { "open" };
+        match opened {
+            Ok(file) => Ok(Arc::new(Open {
+                client: Arc::clone(&self.client),
+                file,
+            })),
+            Err(errno) => Err(VolumeError::new(
+                -errno as i32,
+                operation,
+                &self.full(path).to_string_lossy(),
+            )),
+        }
+    }
+
+    fn space(&self) -> Outcome<Space> {
+        let found = lock(&self.client).space(&self.full(""));
+        let (total_bytes, free_bytes) = found.map_err(|errno| {
+            VolumeError::new(-errno as i32, "ask for the space of", &self.location.url)
+        })?;
+        Ok(Space {
+            total_bytes,
+            free_bytes,
+        })
+    }
+
+    fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
+        let names = lock(&self.client).names(&self.full(directory));
+        let names = names.map_err(|errno| VolumeError::new(-errno as i32, "list", directory))?;
+        let chosen =
+            |(name, _): &&(String, bool)| name.starts_with(prefix) && !name.starts_with(KEPT);
+        for (name, is_directory) in names.iter().filter(chosen) {
+            let path = format!("{directory}/{name}");
+            let result = if *is_directory {
+                if self.remove_files(&path, "", until)? {
+                    return Ok(true);
+                }
+                lock(&self.client).remove_directory(&self.full(&path))
+            } else {
+                lock(&self.client).unlink(&self.full(&path))
+            };
+            self.done(result, "remove", &path)?;
+            if Instant::now() > until {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
+        let path = format!("{directory}/{mark}");
+        match lock(&self.client).unlink(&self.full(&path)) {
+            missing if missing == -i64::from(libc::ENOENT) => {}
+            result => self.done(result, "remove", &path)?,
+        }
+        let result = lock(&self.client).remove_directory(&self.full(directory));
+        self.done(result, "remove", directory)
+    }
+
+    fn names(&self) -> Outcome<Box<dyn Names>> {
+        let own = Self::connect(&self.location)?;
+        Ok(Box::new(SmbNames::new(own.client, self.base.clone())))
+    }
+
+    /// A connection serves one call at a time.
+    fn lane(&self) -> Outcome<Option<Arc<dyn Volume>>> {
+        Ok(Some(Arc::new(Self::connect(&self.location)?)))
+    }
+
+    fn notes(&self) -> Option<String> {
+        Some(format!(
+            "smb: Samba {}; a connection of its own for each operation in flight; libsmbclient has no call that syncs \
+             a file",
+            lock(&self.client).version()
+        ))
+    }
+}
+
+impl Handle for Open {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> i64 {
+        lock(&self.client).read(self.file, buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> i64 {
+        lock(&self.client).write(self.file, buffer, offset)
+    }
+
+    /// The library has no such call; jobs that need one are refused before they start.
+    fn sync(&self, _data_only: bool) -> i64 {
+        -i64::from(libc::ENOTSUP)
+    }
+
+    fn size(&self) -> i64 {
+        lock(&self.client).size(self.file)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        lock(&self.client).close(self.file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_encoded_for_its_url() {
+        assert_eq!(encoded("a b/c#%.é"), "a%20b/c%23%25.%C3%A9");
+    }
+
+    #[test]
+    fn credentials_come_from_their_file_and_a_guest_has_none() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("credentials");
+        fs::write(&file, "username=ann\npassword=a=b\ndomain=LAB\n").unwrap();
+        let url = format!("smb://host/share?credentials={}", file.display());
+        let found = login(&Location::parse(&url).unwrap()).unwrap();
+        assert_eq!(
+            (&*found.user, &*found.password, &*found.domain),
+            ("ann", "a=b", "LAB")
+        );
+        let guest = login(&Location::parse("smb://host/share").unwrap()).unwrap();
+        assert!(guest.user.is_empty() && guest.password.is_empty());
+    }
+}

@@ -1,0 +1,9 @@
+//! SMB through libsmbclient.
+
+mod calls;
+mod client;
+mod home;
+mod threads;
+
+pub use calls::Libsmbclient;
+pub use client::{Client, Login, Manner, Opened, Refusal};

@@ -1,0 +1,297 @@
+//! XRootD's client through leadline's own shim (`crates/engine/xrootd/shim.cc`), opened at run time: files and names
+//! of a server by calls that wait. Requests in flight: `queue`.
+
+mod queue;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::Once;
+
+pub use queue::{Part, Queue};
+
+use crate::sys::library::{Missing, functions};
+
+pub type Ended = extern "C" fn(argument: *mut c_void, result: i64);
+type Pointer = *mut c_void;
+type Each = extern "C" fn(argument: *mut c_void, name: *const c_char);
+type OfPath = unsafe extern "C" fn(Pointer, *const c_char, u16) -> i64;
+type Move = unsafe extern "C" fn(Pointer, u64, u32, Pointer, Ended, Pointer, u16) -> i64;
+
+functions! {
+    /// The shim's functions.
+    Xrootd from &["@libleadline_xrootd.so"], "libxrootd-client-dev and build leadline again, or libxrdcl3 where it is built";
+    leadline_xrd_version: unsafe extern "C" fn() -> *const c_char,
+    leadline_xrd_set: unsafe extern "C" fn(*const c_char, c_int),
+    leadline_xrd_open: unsafe extern "C" fn(*const c_char, c_int, u16, *mut Pointer) -> i64,
+    leadline_xrd_close: unsafe extern "C" fn(Pointer, u16) -> i64,
+    leadline_xrd_size: unsafe extern "C" fn(Pointer, u16) -> i64,
+    leadline_xrd_read: Move,
+    leadline_xrd_read_vector: unsafe extern "C" fn(
+        Pointer, u32, *const u64, *const u32, *const Pointer, Ended, Pointer, u16,
+    ) -> i64,
+    leadline_xrd_write: Move,
+    leadline_xrd_sync: unsafe extern "C" fn(Pointer, Ended, Pointer, u16) -> i64,
+    leadline_xrd_read_now: unsafe extern "C" fn(Pointer, u64, u32, Pointer, u16) -> i64,
+    leadline_xrd_write_now: unsafe extern "C" fn(Pointer, u64, u32, *const c_void, u16) -> i64,
+    leadline_xrd_sync_now: unsafe extern "C" fn(Pointer, u16) -> i64,
+    leadline_xrd_system: unsafe extern "C" fn(*const c_char) -> Pointer,
+    leadline_xrd_system_free: unsafe extern "C" fn(Pointer),
+    leadline_xrd_make_directory: OfPath,
+    leadline_xrd_remove_directory: OfPath,
+    leadline_xrd_remove: OfPath,
+    leadline_xrd_rename: unsafe extern "C" fn(Pointer, *const c_char, *const c_char, u16) -> i64,
+    leadline_xrd_stat: unsafe extern "C" fn(Pointer, *const c_char, *mut c_int, u16) -> i64,
+    leadline_xrd_list: unsafe extern "C" fn(Pointer, *const c_char, Each, Pointer, u16) -> i64,
+    leadline_xrd_space: unsafe extern "C" fn(Pointer, *const c_char, *mut u64, *mut u64) -> i64,
+}
+
+/// How a client behaves. The connection's settings are the process's: those of its first client count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    /// Seconds that a request waits for its answer.
+    pub timeout_s: u16,
+    /// Seconds that a connection may take.
+    pub connect_s: u16,
+    /// TCP connections to a server.
+    pub streams: u16,
+}
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    Read = 0,
+    Write = 1,
+    Fresh = 2,
+    New = 3,
+}
+
+/// A server's files by their names.
+pub struct System {
+    library: &'static Xrootd,
+    system: Pointer,
+    timeout_s: u16,
+}
+
+// SAFETY: a FileSystem of XRootD's client may be used by several threads at once (its methods lock its state).
+unsafe impl Send for System {}
+// SAFETY: as above.
+unsafe impl Sync for System {}
+
+fn configure(library: &Xrootd, manner: Manner) {
+    static SET: Once = Once::new();
+    SET.call_once(|| {
+        let settings = [
+            (c"ConnectionWindow", manner.connect_s),
+            (c"ConnectionRetry", 1),
+            (c"StreamErrorWindow", 1),
+            (c"TimeoutResolution", 1),
+            (c"StreamTimeout", manner.timeout_s),
+            (c"RequestTimeout", manner.timeout_s),
+            (c"SubStreamsPerChannel", manner.streams),
+        ];
+        for (name, value) in settings {
+            // SAFETY: the text lives for ever.
+            unsafe { (library.leadline_xrd_set)(name.as_ptr(), c_int::from(value)) };
+        }
+    });
+}
+
+/// Adds a name to the list that `argument` is.
+extern "C" fn add_name(argument: *mut c_void, name: *const c_char) {
+    // SAFETY: `names` gives its own list, and the shim a text that lives for the call.
+    let (list, name) = unsafe { (&mut *argument.cast::<Vec<String>>(), CStr::from_ptr(name)) };
+    list.push(name.to_string_lossy().into_owned());
+}
+
+impl System {
+    /// Of the server in `url`. Nothing is sent yet.
+    pub fn new(url: &CStr, manner: Manner) -> Result<Self, Missing> {
+        let library = Xrootd::get()?;
+        configure(library, manner);
+        Ok(Self {
+            library,
+            // SAFETY: the text lives for the call.
+            system: unsafe { (library.leadline_xrd_system)(url.as_ptr()) },
+            timeout_s: manner.timeout_s,
+        })
+    }
+
+    /// The client's version.
+    pub fn version(&self) -> String {
+        // SAFETY: the shim returns a constant text.
+        unsafe { CStr::from_ptr((self.library.leadline_xrd_version)()) }
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    fn on(&self, call: OfPath, path: &CStr) -> i64 {
+        // SAFETY: the call is one of the table's; the text lives for it.
+        unsafe { call(self.system, path.as_ptr(), self.timeout_s) }
+    }
+
+    /// 0, or minus errno.
+    pub fn make_directory(&self, path: &CStr) -> i64 {
+        self.on(self.library.leadline_xrd_make_directory, path)
+    }
+
+    /// 0, or minus errno.
+    pub fn remove_directory(&self, path: &CStr) -> i64 {
+        self.on(self.library.leadline_xrd_remove_directory, path)
+    }
+
+    /// 0, or minus errno.
+    pub fn remove(&self, path: &CStr) -> i64 {
+        self.on(self.library.leadline_xrd_remove, path)
+    }
+
+    /// 0, or minus errno.
+    pub fn rename(&self, from: &CStr, to: &CStr) -> i64 {
+        let (from, to) = (from.as_ptr(), to.as_ptr());
+        // SAFETY: both texts live for the call.
+        unsafe { (self.library.leadline_xrd_rename)(self.system, from, to, self.timeout_s) }
+    }
+
+    /// True for a directory, or minus errno.
+    pub fn is_directory(&self, path: &CStr) -> Result<bool, i64> {
+        let mut found = 0;
+        // SAFETY: the text and the out-pointer live for the call.
+        let result = unsafe {
+            (self.library.leadline_xrd_stat)(
+                self.system,
+                path.as_ptr(),
+                &raw mut found,
+                self.timeout_s,
+            )
+        };
+        if result < 0 {
+            Err(result)
+        } else {
+            Ok(found != 0)
+        }
+    }
+
+    /// A directory's names, or minus errno.
+    pub fn names(&self, path: &CStr) -> Result<Vec<String>, i64> {
+        let mut names: Vec<String> = Vec::new();
+        let list = (&raw mut names).cast();
+        // SAFETY: the text lives for the call, and the list is used within it only.
+        let result = unsafe {
+            (self.library.leadline_xrd_list)(
+                self.system,
+                path.as_ptr(),
+                add_name,
+                list,
+                self.timeout_s,
+            )
+        };
+        if result < 0 { Err(result) } else { Ok(names) }
+    }
+
+    /// (total, free) bytes, or minus errno.
+    pub fn space(&self, path: &CStr) -> Result<(u64, u64), i64> {
+        let (mut total, mut free) = (0, 0);
+        // SAFETY: the text and both out-pointers live for the call.
+        let result = unsafe {
+            (self.library.leadline_xrd_space)(
+                self.system,
+                path.as_ptr(),
+                &raw mut total,
+                &raw mut free,
+            )
+        };
+        if result < 0 {
+            Err(result)
+        } else {
+            Ok((total, free))
+        }
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        // SAFETY: the handle is ours alone.
+        unsafe { (self.library.leadline_xrd_system_free)(self.system) };
+    }
+}
+
+/// An open file.
+pub struct File {
+    pub(super) library: &'static Xrootd,
+    pub(super) file: Pointer,
+    pub(super) timeout_s: u16,
+}
+
+// SAFETY: a File of XRootD's client may be used by several threads at once (its state machine locks itself).
+unsafe impl Send for File {}
+// SAFETY: as above.
+unsafe impl Sync for File {}
+
+impl File {
+    /// Opens `url`, or minus errno.
+    pub fn open(url: &CStr, how: How, timeout_s: u16) -> Result<Self, i64> {
+        let library = Xrootd::get().map_err(|_| -i64::from(libc::ENOPKG))?;
+        let mut file: Pointer = std::ptr::null_mut();
+        // SAFETY: the text and the out-pointer live for the call.
+        let result = unsafe {
+            (library.leadline_xrd_open)(url.as_ptr(), how as c_int, timeout_s, &raw mut file)
+        };
+        if result < 0 {
+            return Err(result);
+        }
+        Ok(Self {
+            library,
+            file,
+            timeout_s,
+        })
+    }
+
+    /// Bytes in the file, or minus errno.
+    pub fn size(&self) -> i64 {
+        // SAFETY: the file is open.
+        unsafe { (self.library.leadline_xrd_size)(self.file, self.timeout_s) }
+    }
+
+    /// Bytes read, or minus errno.
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> i64 {
+        let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
+        let memory = buffer.as_mut_ptr().cast();
+        // SAFETY: pointer and length are those of `buffer`, which outlives the call.
+        unsafe {
+            (self.library.leadline_xrd_read_now)(self.file, offset, length, memory, self.timeout_s)
+        }
+    }
+
+    /// Bytes written, or minus errno.
+    pub fn write(&self, buffer: &[u8], offset: u64) -> i64 {
+        let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
+        let memory = buffer.as_ptr().cast();
+        // SAFETY: pointer and length are those of `buffer`, which outlives the call.
+        unsafe {
+            (self.library.leadline_xrd_write_now)(self.file, offset, length, memory, self.timeout_s)
+        }
+    }
+
+    /// 0, or minus errno.
+    pub fn sync(&self) -> i64 {
+        // SAFETY: the file is open.
+        unsafe { (self.library.leadline_xrd_sync_now)(self.file, self.timeout_s) }
+    }
+
+    /// Closes it: 0, or minus errno.
+    pub fn close(self) -> i64 {
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the file is open, and closed once.
+        unsafe { (this.library.leadline_xrd_close)(this.file, this.timeout_s) }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses the file any more: a queue with requests in flight leaks it.
+        unsafe { (self.library.leadline_xrd_close)(self.file, self.timeout_s) };
+    }
+}
+
+/// A text of the client's.
+pub fn text(value: &str) -> CString {
+    CString::new(value).unwrap_or_default()
+}

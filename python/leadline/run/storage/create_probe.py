@@ -1,0 +1,67 @@
+"""`python -m leadline.run.storage.create_probe PATH ID`: makes files on a mount, reads them, removes them.
+
+It exercises what asynchronous creation breaks where it is broken (tracker 54013): the first file in a new
+directory is made synchronously, those after it need not be. One JSON line says what was seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+
+from leadline.errors import TargetError
+from leadline.run.storage.workspace import Workspace, make_workspace, remove_workspace
+
+FILES = 16
+_BYTES = 4096
+
+
+def main(arguments: list[str]) -> int:
+    """Two arguments: the directory to work below, and the name of the workspace."""
+    path, study_id = arguments
+    place = Path(path) / f"leadline-{study_id}"
+    found: dict[str, object] = {"files": 0}
+    try:
+        make_workspace(Workspace(str(place)), study_id)
+    except TargetError as error:
+        found["why"] = error.message
+    else:
+        try:
+            _try_files(place, found)
+        finally:
+            with contextlib.suppress(OSError):
+                found["left"] = remove_workspace(Workspace(str(place)), study_id)
+    sys.stdout.write(json.dumps(found) + "\n")
+    return 0
+
+
+def _try_files(place: Path, found: dict[str, object]) -> None:
+    for number in range(FILES):
+        file = place / f"created.{number}"
+        data = os.urandom(_BYTES)
+        doing = "create"
+        try:
+            descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            try:
+                doing = "write"
+                os.pwrite(descriptor, data, 0)
+                doing = "sync"
+                os.fsync(descriptor)
+                doing = "read"
+                if os.pread(descriptor, _BYTES, 0) != data:
+                    found["why"] = f"file {number + 1} holds other bytes than were written"
+                    return
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            found |= {"errno": error.errno, "doing": doing}
+            found["why"] = f"{doing} of file {number + 1}: {os.strerror(error.errno or 0)}"
+            return
+        found["files"] = number + 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
