@@ -51,14 +51,15 @@ fuzz: .venv/.built ## Readers of others' files against anything, each for a minu
 	for reader in strace log darshan; do \
 	  $(BIN)/python tests/fuzz/readers.py $$reader $(or $(FUZZ_SECONDS),60); done
 
-check: setup ## Formatting, lints, types, stubs, layers
+check: setup ## Formatting, lints, types, stubs, layers, the rules of the house
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
-	$(BIN)/ruff format --check python tests bench
-	$(BIN)/ruff check python tests bench
+	$(BIN)/ruff format --check python tests bench tools
+	$(BIN)/ruff check python tests bench tools
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest leadline._core --allowlist tools/stubtest-allowed.txt
 	$(BIN)/lint-imports
+	for rule in kinds names schemes sizes; do $(BIN)/python tools/house/$$rule.py; done
 
 bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writes bench/results.md (QUICK=1: two minutes)
 	cargo build --release --locked --quiet --package leadline-engine --examples
@@ -73,8 +74,8 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 
 format: .venv/.built ## Format Rust and Python
 	cargo fmt --all
-	$(BIN)/ruff format python tests bench
-	$(BIN)/ruff check --fix python tests bench
+	$(BIN)/ruff format python tests bench tools
+	$(BIN)/ruff check --fix python tests bench tools
 
 lock: .venv/.installed ## Resolve the Python dependencies anew into requirements.lock
 	$(BIN)/pip-compile --quiet --extra dev --generate-hashes --strip-extras --allow-unsafe --no-header \

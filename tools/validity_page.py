@@ -9,8 +9,8 @@ from leadline.verdict.codes.catalogue import CodeKind, catalogue
 PAGE = Path(__file__).parent.parent / "docs" / "validity.md"
 _HEAD = """# Validity codes
 
-Made from `python/leadline/verdict/codes/codes.yaml` by `tools/validity_page.py`. A cell is as bad as its worst
-code. Codes marked *reserved* have their name and meaning but no trigger in this version.
+Made from `python/leadline/verdict/codes/codes.yaml` by `tools/validity_page.py`. A cell is as bad as its
+worst code. Codes marked *reserved* have their name and meaning but no trigger in this version.
 """
 
 

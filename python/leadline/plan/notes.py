@@ -27,7 +27,7 @@ def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) ->
     if cached:
         notes.append(f"measures caches: {', '.join(cached)}")
     for work in dict.fromkeys(cell.work for cell in plan.cells):
-        note = unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].access != "null"])
+        note = unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].has_storage])
         if note:
             notes.append(note)
     notes += notes_on_works(plan.cells)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from leadline import units
 from leadline.errors import TargetError
 from leadline.plan.model import Plan, PlannedCell
+from leadline.study.schemes import uses_storage
 from leadline.study.study import Study
 from leadline.study.target import TargetFacts
 
@@ -48,7 +49,7 @@ def bytes_needed(cells: Sequence[PlannedCell]) -> int:
     layouts = {cell.layout.key: cell.layout.total_bytes for cell in cells if cell.layout is not None}
     fresh: dict[str, int] = {}
     for cell in cells:
-        if cell.layout is None and cell.job.engine != "null":
+        if cell.layout is None and uses_storage(cell.job.engine):
             together = cell.group if cell.order == "together" and cell.group else cell.id
             fresh[together] = fresh.get(together, 0) + cell.job.data_set_bytes
     return sum(layouts.values()) + max(fresh.values(), default=0)

@@ -34,6 +34,7 @@ from leadline.run.rows import (
 from leadline.run.steady import SteadyWatch, measure_steady
 from leadline.store.writer import ResultWriter, StoredTrial
 from leadline.study.kind.face import Layout
+from leadline.study.schemes import uses_storage
 from leadline.workloads.conducted import conducted
 
 _MARK_DEADLINE_S = 4.0
@@ -176,7 +177,7 @@ class Executor:
 
     def _prepare(self, worker: Worker, cell: PlannedCell, trial: Trial) -> _Trouble | None:
         """Workspace and files for a cell; what went wrong and on which target, or None."""
-        if cell.job.engine == "null":
+        if not uses_storage(cell.job.engine):
             return None
         blamed = cell.target
 

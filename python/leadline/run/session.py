@@ -29,6 +29,7 @@ from leadline.run.model import (
 from leadline.run.places import left_workspaces, remove_workspaces
 from leadline.store.journal import Event
 from leadline.store.writer import ResultWriter, create_result, reopen_result
+from leadline.study.schemes import storageless
 from leadline.study.target import TargetFacts
 
 _SELF_TEST_NS = 200_000_000
@@ -137,7 +138,7 @@ def _execute(
 
 def _measure_itself(writer: ResultWriter, stopping: Stopping) -> None:
     """What the engine costs without storage: `null`, 4 KiB reads, 32 in flight, one thread."""
-    job = plain_transfer(iodepth=32, engine="null", time_based=True, runtime_ns=_SELF_TEST_NS) | {
+    job = plain_transfer(iodepth=32, engine=storageless().name, time_based=True, runtime_ns=_SELF_TEST_NS) | {
         "format": "leadline.job/1",
         "trial": "self",
         "directory": "/",

@@ -11,7 +11,7 @@ from leadline.verdict.model import Code
 
 def _compressible(case: Case) -> Iterator[Code]:
     words = case.work.compressible(case.cell.job)
-    if words is not None and case.facts.access != "null":
+    if words is not None and case.facts.has_storage:
         yield catalogue()["compressible_data"].fire(f"the study asked for it: {words}")
 
 

@@ -19,7 +19,7 @@ def _memory_target(case: Case) -> Iterator[Code]:
 
 
 def _generator_saturated(case: Case) -> Iterator[Code]:
-    if case.facts.access == "null":
+    if not case.facts.has_storage:
         return  # there the generator is what is measured
     kind = catalogue()["generator_saturated"]
     busy, trial = worst_trial(case.good, lambda row: row.busy_share_max)
@@ -41,7 +41,7 @@ def _own_late_ms(trial: TrialRow) -> float | None:
 def _host_cpu_saturated(case: Case) -> Iterator[Code]:
     kind = catalogue()["host_cpu_saturated"]
     busy, trial = worst_trial(case.good, lambda row: row.cpu_busy_share)
-    if busy >= kind.thresholds["busy_share"] and case.facts.access != "null":
+    if busy >= kind.thresholds["busy_share"] and case.facts.has_storage:
         yield kind.fire(f"the host's CPUs were busy {busy:.0%} of the time in {trial}")
 
 

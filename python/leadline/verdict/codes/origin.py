@@ -16,7 +16,7 @@ _COUNTED = ("wire", "osd", "device")
 def _cached_reads(case: Case) -> Iterator[Code]:
     """Reads that no wire or device saw came from a cache of this host; on Ceph, OSDs have caches too."""
     job = case.cell.job
-    if not job.reads or not case.good or case.facts.access == "null" or case.facts.in_memory:
+    if not job.reads or not case.good or not case.facts.has_storage or case.facts.in_memory:
         return
     kind = catalogue()["cached_reads"]
     found = case.work.read_cold(job, bytes_read(case.good), len(case.good))
@@ -98,7 +98,7 @@ def _missing_share(seen: int, wanted: int) -> float:
 
 def _buffered_writes(case: Case) -> Iterator[Code]:
     job = case.cell.job
-    if not job.writes or job.direct or not case.good or case.facts.access == "null" or case.facts.in_memory:
+    if not job.writes or job.direct or not case.good or not case.facts.has_storage or case.facts.in_memory:
         return
     kind = catalogue()["buffered_writes"]
     found = bytes_written(case.good)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.run.face import SLOWEST_BYTES_PER_S, Assignment, Conducted
 from leadline.run.storage.workspace import forget_cached
+from leadline.study.schemes import uses_storage
 
 if TYPE_CHECKING:
     from leadline.workloads.io.job import Job
@@ -33,5 +34,5 @@ class IoConducted(Conducted["Job"]):
 
     def forget(self, job: dict[str, Any]) -> None:
         """Pages of the job's files; what a library reaches is in no page cache."""
-        if not job["direct"] and job["engine"] != "null" and not job.get("location"):
+        if not job["direct"] and uses_storage(job["engine"]) and not job.get("location"):
             forget_cached(Path(job["directory"]), job["prefix"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from leadline.study.kind.options import (
 )
 from leadline.study.kind.sizes import Split
 from leadline.workloads.io.distribution import Distribution
-from leadline.workloads.io.job import Arrival, Pattern, Shared
+from leadline.workloads.io.job import Arrival, ChosenEngine, Pattern, Shared
 
 
 class IoOptions(Options):
@@ -39,9 +39,7 @@ class IoOptions(Options):
     iodepth: Annotated[int, Whole(1, 4_096)] | None = Field(
         None, description="operations in flight per numjob; 1"
     )
-    engine: Literal["auto", "io_uring", "psync", "mmap", "null"] | None = Field(
-        None, description="how the system is called; auto chooses by target"
-    )
+    engine: ChosenEngine | None = Field(None, description="how the system is called; auto chooses by target")
     direct: DirectOption = None
     overwrite: Truth | None = Field(
         None, description="sequential writes go over files laid out beforehand; false: to fresh files"

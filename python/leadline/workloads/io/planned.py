@@ -17,6 +17,7 @@ from leadline.study.kind.face import (
     files_layout,
 )
 from leadline.study.kind.rule import Problem
+from leadline.study.schemes import uses_storage
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.job import Job
 from leadline.workloads.io.options import IoOptions
@@ -60,7 +61,7 @@ class IoPlanned(Planned[IoOptions, Job]):
 
     def layout(self, job: Job) -> Layout | None:
         """Files in full, one for each of a numjob's or the one that all share."""
-        if job.engine == "null" or job.fresh_files:
+        if not uses_storage(job.engine) or job.fresh_files:
             return None
         shared = job.shared != "none"
         owners, file_bytes = (1, job.data_set_bytes) if shared else (job.numjobs, job.size // job.nrfiles)
