@@ -1,7 +1,7 @@
 """The house stays small enough to be read: lines of a file and of a function, and modules of a folder.
 
-`python tools/house/sizes.py [ROOT]` prints every breach and exits with 1 where there is one. Functions of Rust
-are held by clippy (`clippy.toml`).
+`python tools/house/sizes.py [ROOT]` prints every breach and exits with 1 where there is one. Functions of
+Rust are held by clippy (`clippy.toml`).
 """
 
 from __future__ import annotations
