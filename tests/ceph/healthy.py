@@ -6,7 +6,7 @@ import time
 
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
-from leadline.lab.cluster.command import ClusterState, parse_state
+from leadline.lab.cluster.command import LabClusterState, parse_state
 
 # Checks that a run must not begin with. OSD_SLOW_PING_TIME is none of them: it is a mean over minutes.
 _IN_TROUBLE = ("SLOW_OPS", "MDS_SLOW", "DOWN", "DEGRADED", "AVAILABILITY")
@@ -38,7 +38,7 @@ def trouble(lab: leadline_lab.Lab) -> str:
     return "; ".join(_troubles(state))
 
 
-def _troubles(state: ClusterState) -> list[str]:
+def _troubles(state: LabClusterState) -> list[str]:
     found = []
     if not state.osds_up == state.osds_in == state.osds:
         found.append(f"{state.osds_up} of {state.osds} OSDs are up, {state.osds_in} are in")

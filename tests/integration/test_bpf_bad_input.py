@@ -61,7 +61,7 @@ def test_a_damaged_description_is_an_error_and_not_a_crash(tmp_path: Path) -> No
 
 
 def test_without_privileges_the_words_say_which_are_needed() -> None:
-    ask = "from leadline.tracing import bpf; print(bpf.unavailable())"
+    ask = "from leadline.tracing.sources import bpf; print(bpf.unavailable())"
     dropped = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534", "--clear-groups"]
     # The interpreter's own directories may be closed to others: the capability to read them stays.
     kept = [part.replace("-all", "-all,+dac_override") for part in dropped]
