@@ -145,8 +145,12 @@ def test_configuration_that_is_no_configuration_is_an_error() -> None:
     assert b"Traceback" not in done.stderr
 
 
-def test_agent_that_cannot_start_is_an_observer_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leadline.observe.client.module_command", lambda _module: ["false"])
+@pytest.mark.parametrize("words", [["false"], ["sh", "-c", "exec >&-; sleep 2"]])
+def test_agent_that_cannot_start_is_an_observer_error(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it has closed its output and has not ended yet."""
+    monkeypatch.setattr("leadline.observe.client.module_command", lambda _module: words)
     with pytest.raises(ObserverError, match="did not start"):
         Observer({}).start(deadline_s=5)
 

@@ -52,7 +52,8 @@ class Observer:
         self._process: subprocess.Popen[bytes] | None = None
         self._marks: queue.Queue[dict[str, Any]] = queue.Queue()
         self._samples: deque[Sample] = deque(maxlen=_SAMPLES_MAX)
-        self._ready = threading.Event()
+        self._ready = threading.Event()  # it samples, or has closed its output
+        self._sampling = False
         self._errors = bytearray()
         self._cpu_ns: int | None = None
         self._dropped = 0
@@ -87,7 +88,8 @@ class Observer:
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
         threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True).start()
         self._send(self._config)
-        if not self._ready.wait(patient_s(deadline_s)) or self._process.poll() is not None:
+        self._ready.wait(patient_s(deadline_s))
+        if not self._sampling or self._process.poll() is not None:
             self.stop(deadline_s=0.5)
             last = self._last_error() or f"no sign of life within {deadline_s:g} s"
             raise ObserverError(f"the observers did not start: {last}", "Run `leadline doctor`.")
@@ -157,6 +159,7 @@ class Observer:
                 continue
             self._cpu_ns = found.get("cpu_ns", self._cpu_ns)
             if found["kind"] == "ready":
+                self._sampling = True
                 self._ready.set()
             elif found["kind"] == "mark":
                 lost = found["counters"].get("samples_missed")
