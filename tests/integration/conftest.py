@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forking import Forks
 from support import Command, command_line
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """A process that has loaded leadline, for commands to be forked from."""
+    found = Forks()
+    yield found
+    found.close()
+
+
 @pytest.fixture
-def leadline() -> Command:
+def leadline(forks: Forks) -> Command:
     """Runs one command line to its end."""
 
     def run(*arguments: str, timeout: float = 120, **options: Any) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "NO_COLOR": "", **options.pop("env", {})}
+        if forks.can_run(environment, options):
+            return forks.run(arguments, environment, timeout, **options)
         return subprocess.run(
             command_line(*arguments),
             capture_output=True,

@@ -17,7 +17,7 @@ from leadline.store.stages import StageRow
 from leadline.store.tables import TrialRow
 from leadline.tracing.tables import TraceTables, files_schema
 from leadline.verdict.compared.comparisons import compare_targets
-from leadline.verdict.model import ApplicationTable, Cell, Comparison, Quantity, Validity
+from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, Validity
 from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.judged import measure_of, metric_kind
@@ -77,7 +77,7 @@ def stages(made: Made) -> StageBars:
     return found
 
 
-def table(made: Made, name: str) -> ApplicationTable:
+def table(made: Made, name: str) -> FigureTable:
     return next(one for one in section(made).tables if one.name.startswith(name))
 
 

@@ -14,18 +14,18 @@ from findings_examples import HOSTILE, typical
 from leadline.report import render
 from leadline.report.redact import redacted
 from leadline.report.renderers.terminal import show
-from leadline.verdict.model import ApplicationRow, ApplicationTable, Findings, Quantity
+from leadline.verdict.model import FigureRow, FigureTable, Findings, Quantity
 from leadline.verdict.sections.charts import CountBars
 from leadline.verdict.sections.section import Facts, Item, Panels, Part, Section, TextTable, Words
 
-FIGURES = ApplicationTable(
+FIGURES = FigureTable(
     "berths",
     "Berths counted",
     ("Ship",),
     ("Berths",),
     (
-        ApplicationRow(("Argo",), (Quantity(50.0, "", blocks=1),), "VALID"),
-        ApplicationRow(("Mermaid",), (Quantity(7.0, "", blocks=1),), "INVALID"),
+        FigureRow(("Argo",), (Quantity(50.0, "", blocks=1),), "VALID"),
+        FigureRow(("Mermaid",), (Quantity(7.0, "", blocks=1),), "INVALID"),
     ),
 )
 PARTS: tuple[Part, ...] = (
@@ -81,7 +81,7 @@ def test_an_invalid_figure_of_a_section_has_the_word() -> None:
 
 
 def test_a_section_with_tables_of_no_number_is_not_shown() -> None:
-    empty = replace(FIGURES, rows=(ApplicationRow(("Argo",), (Quantity(None, "", reason="fog"),), "VALID"),))
+    empty = replace(FIGURES, rows=(FigureRow(("Argo",), (Quantity(None, "", reason="fog"),), "VALID"),))
     assert "Berths" not in printed(with_section(empty))
     assert 'id="ships"' not in render(with_section(empty), "html")
 

@@ -69,6 +69,27 @@ def test_a_worker_that_does_not_start_in_time_is_ended_and_said_to_be_late(
     assert not Path(f"/proc/{worker.pid}").exists()
 
 
+LATE = """
+import json, sys, time
+print(json.dumps({"event": "ready"}), flush=True)
+sys.stdin.readline()
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    print(json.dumps({"event": "failed", "message": "interrupted", "interrupted": True}), flush=True)
+"""
+
+
+def test_a_worker_that_is_interrupted_at_its_deadline_is_late_and_not_stopped_by_anybody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child, "module_command", lambda _: [sys.executable, "-S", "-c", LATE])
+    with Worker() as worker:
+        answer = worker.call("trial", 0.3)
+    assert answer.outcome == "failed"
+    assert "did not end by its deadline" in answer.message
+
+
 class Cluster:
     """Stands for the observers: reports slow operations once a worker was begun, if it is to."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from leadline.errors import SpecError
 from leadline.store.reader import open_result
-from leadline.verdict.model import ApplicationTable, Findings
+from leadline.verdict.model import FigureTable, Findings
 from leadline.workflows.findings import workflow_findings
 from leadline.workflows.reading import Operation, Workflow, parse_moment, read_workflows
 from leadline.workflows.store import write_workflows
@@ -34,7 +34,7 @@ def findings(tmp_path: Path, *workflows: Workflow, change_ns: int | None = None)
     return workflow_findings(open_result(tmp_path / "r"))
 
 
-def table(found: Findings, name: str) -> ApplicationTable:
+def table(found: Findings, name: str) -> FigureTable:
     (section,) = found.sections
     return next(one for one in section.tables if one.name == name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.report import format as fmt
@@ -81,11 +81,17 @@ def key_table(findings: Findings, cells: tuple[Cell, ...]) -> KeyTable:
     """
     every = by_operation(findings).cells
     present = [name for name in metrics.KEY_METRICS if _is_shown(name, every)]
-    names = present or metrics.all_metrics(every)[:4]
+    names = [*present, *_asked_besides(present, every)] or metrics.all_metrics(every)[:4]
     columns = tuple(_column(name, every, si=findings.published_units) for name in names)
     shown = (part for cell in cells for part in parts(cell))
     rows = tuple(KeyRow(cell, tuple(measure(cell, column) for column in columns)) for cell in shown)
     return KeyTable(columns, rows)
+
+
+def _asked_besides(present: Sequence[str], cells: Sequence[Cell]) -> Iterator[str]:
+    """What kinds of work are asked for that have none of the metrics that everybody reads."""
+    rest = (cell for cell in cells if not any(metrics.find(cell, name) for name in present))
+    yield from dict.fromkeys(name for cell in rest for _, name in cell.shown.asked if name in cell.metrics)
 
 
 def _is_shown(name: str, cells: Sequence[Cell]) -> bool:

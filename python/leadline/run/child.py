@@ -138,7 +138,7 @@ class Worker:
         late = False
         while True:
             for message in self._read_messages():
-                answer = self._as_answer(message, late or interrupted_at is not None, progress)
+                answer = self._as_answer(message, interrupted_at is not None, late, progress)
                 if answer is not None:
                     return answer
             now = time.monotonic()
@@ -152,12 +152,19 @@ class Worker:
                 return self._give_up(late)
 
     def _as_answer(
-        self, message: dict[str, Any], interrupted: bool, progress: Callable[[dict[str, Any]], None]
+        self,
+        message: dict[str, Any],
+        interrupted: bool,
+        late: bool,
+        progress: Callable[[dict[str, Any]], None],
     ) -> Answer | None:
         event = message.get("event")
         if event == "done":
             return Answer("done", value=message.get("answer") or {}, pid=self.pid)
         if event == "failed":
+            if late:  # it was interrupted for that, and by nobody else
+                words = f"I/O did not end by its deadline: process {self.pid} was interrupted"
+                return Answer("failed", message=words, remedy="look at the server behind it", pid=self.pid)
             outcome = "interrupted" if message.get("interrupted") or interrupted else "failed"
             return Answer(
                 outcome,

@@ -110,6 +110,9 @@ def _obey(line: str) -> None:
         _say(event="failed", message="interrupted", remedy="", errno=None, interrupted=True)
     except (ValueError, RuntimeError) as error:
         _say(event="failed", message=str(error), remedy="", errno=None)
+    except Exception as error:  # of a kind's own doing: the trial fails, and the target is well
+        words = f"internal error: {type(error).__name__}: {error}"
+        _say(event="failed", message=words, remedy="report this as a defect", errno=None)
     else:
         _say(event="done", answer=answer)
 

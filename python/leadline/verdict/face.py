@@ -16,7 +16,7 @@ from leadline.analysis.origin import Bytes
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.study.left_out import LeftOut
-from leadline.verdict.model import ApplicationTable, Cell, CellShown, Comparison, Statement
+from leadline.verdict.model import Cell, CellShown, Comparison, FigureTable, Statement
 from leadline.verdict.sections.section import Section
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class JudgedWork(Generic[JobT]):
 
     def shown(self, job: JobT) -> CellShown:
         """How a cell is laid out."""
-        return CellShown(asked=tuple(("", name) for name in self.default_metrics(job)[:1]))
+        own = self.default_metrics(job)[:1]
+        return CellShown(leading=own or CellShown().leading, asked=tuple(("", name) for name in own))
 
     # Validity codes: which apply, and what they ask.
 
@@ -167,7 +168,7 @@ class JudgedWork(Generic[JobT]):
         """Tables and figures of its own."""
         return None
 
-    def pair_tables(self, own: OwnCells) -> tuple[ApplicationTable, ...]:
+    def pair_tables(self, own: OwnCells) -> tuple[FigureTable, ...]:
         """Tables that stand where a study has that of all its targets."""
         return ()
 

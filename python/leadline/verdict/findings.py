@@ -26,7 +26,7 @@ from leadline.verdict.compared.comparisons import compare_beside, compare_target
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
 from leadline.verdict.material import Material, read_material
-from leadline.verdict.model import ApplicationTable, Cell, Comparison, Findings, Statement, TargetView, worst
+from leadline.verdict.model import Cell, Comparison, FigureTable, Findings, Statement, TargetView, worst
 from leadline.verdict.sections.section import Section
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import (
@@ -250,12 +250,12 @@ def _ways(found: _Judgement) -> tuple[tuple[MeasuredWay, ...], tuple[WayColumn, 
     return ways, columns_of(ways)
 
 
-def _pair_tables(found: _Judgement) -> tuple[ApplicationTable, ...]:
+def _pair_tables(found: _Judgement) -> tuple[FigureTable, ...]:
     """Tables of what is between two targets: they stand where that of all targets would."""
     return tuple(table for kind in KINDS for table in kind.pair_tables(found.own[kind.kind]))
 
 
-def _way_tables(found: _Judgement) -> tuple[ApplicationTable, ...]:
+def _way_tables(found: _Judgement) -> tuple[FigureTable, ...]:
     of_pairs = _pair_tables(found)
     if of_pairs:
         of_guest = _tables_of_guest(found.guest)
@@ -266,7 +266,7 @@ def _way_tables(found: _Judgement) -> tuple[ApplicationTable, ...]:
     return (table,) if table else ()
 
 
-def _tables_of_guest(guest: Findings | None) -> Iterator[ApplicationTable]:
+def _tables_of_guest(guest: Findings | None) -> Iterator[FigureTable]:
     for section in guest.sections if guest else ():
         if section.name == "ways":
             yield from section.tables

@@ -268,7 +268,7 @@ class TargetView:
 
 
 @dataclass(frozen=True)
-class ApplicationRow:
+class FigureRow:
     """A row of figures; `keys` name what they are of, `state` is the worst of the cells behind them.
 
     `states` are those of each figure, where they rest on cells of their own.
@@ -281,7 +281,7 @@ class ApplicationRow:
 
 
 @dataclass(frozen=True)
-class ApplicationTable:
+class FigureTable:
     """Figures of an application or of ways to a storage.
 
     `keys` head the columns that name a row, `columns` those of figures.
@@ -291,7 +291,7 @@ class ApplicationTable:
     title: str
     keys: tuple[str, ...]
     columns: tuple[str, ...]
-    rows: tuple[ApplicationRow, ...]
+    rows: tuple[FigureRow, ...]
     note: str = ""
 
 

@@ -12,9 +12,9 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.study.left_out import LeftOut
 from leadline.verdict.model import (
     UNUSABLE,
-    ApplicationRow,
-    ApplicationTable,
     Cell,
+    FigureRow,
+    FigureTable,
     Quantity,
     State,
     TargetView,
@@ -126,7 +126,7 @@ def columns_of(ways: Sequence[MeasuredWay]) -> tuple[WayColumn, ...]:
 
 def ways_table(
     ways: Sequence[MeasuredWay], columns: Sequence[WayColumn], tables: Mapping[str, CellTable], alpha: float
-) -> ApplicationTable | None:
+) -> FigureTable | None:
     """The table, figure by figure, a row for each way; None where nothing was measured."""
     if not columns:
         return None
@@ -138,7 +138,7 @@ def ways_table(
         ("wire per byte or operation", _wire),
     )
     rows = [
-        ApplicationRow(
+        FigureRow(
             (name, way.heading),
             tuple(figure(way, column) for column in columns),
             _row_state([way.state(column) for column in columns]),
@@ -147,7 +147,7 @@ def ways_table(
         for name, figure in groups
         for way in ways
     ]
-    return ApplicationTable(
+    return FigureTable(
         "ways",
         "Every way, every work",
         ("Figure", "Way"),
@@ -160,7 +160,7 @@ def ways_table(
     )
 
 
-def ways_section(tables: Sequence[ApplicationTable]) -> Section | None:
+def ways_section(tables: Sequence[FigureTable]) -> Section | None:
     """The tables of ways as a section; None without any."""
     if not tables:
         return None

@@ -16,8 +16,8 @@ from leadline.analysis.statistics.multiplicity import ALPHA
 from leadline.store.reader import Result
 from leadline.verdict.compared.comparisons import outcome_of
 from leadline.verdict.model import (
-    ApplicationRow,
-    ApplicationTable,
+    FigureRow,
+    FigureTable,
     Findings,
     Quantity,
     Statement,
@@ -120,7 +120,7 @@ def _headline(workflows: Sequence[Workflow], runs: Sequence[Run]) -> Statement:
     return Statement("headline", f"{text}.")
 
 
-def _operations(workflows: Sequence[Workflow]) -> ApplicationTable:
+def _operations(workflows: Sequence[Workflow]) -> FigureTable:
     rows = []
     for workflow in workflows[:_SHOWN_MAX]:
         for operation in workflow.operations:
@@ -137,11 +137,11 @@ def _operations(workflows: Sequence[Workflow]) -> ApplicationTable:
                 Quantity(None, "s", reason="not known") if queue is None else Quantity(queue / 1e9, "s"),
                 Quantity(None, "s", reason="not known") if seconds is None else Quantity(seconds, "s"),
             )
-            rows.append(ApplicationRow(keys, values, "VALID"))
+            rows.append(FigureRow(keys, values, "VALID"))
     note = "In the queue: as the platform counts it, taken as milliseconds."
     if len(workflows) > _SHOWN_MAX:
         note += f" The first {_SHOWN_MAX} of {len(workflows)} workflows."
-    return ApplicationTable(
+    return FigureTable(
         "operations",
         "Operations, with their times",
         ("Workflow", "Operation", "State", "Host", "Started (UTC)", "Finished (UTC)"),
@@ -161,12 +161,12 @@ def _queue_s(run: Run) -> float | None:
     return None if run.operation.queue_ns is None else run.operation.queue_ns / 1e9
 
 
-def _by_operation(runs: Sequence[Run]) -> ApplicationTable:
+def _by_operation(runs: Sequence[Run]) -> FigureTable:
     rows = []
     for name in _names(runs):
         own = [run for run in runs if run.operation.name == name]
-        rows.append(ApplicationRow((name, str(len(own))), _figures(own), "VALID"))
-    return ApplicationTable(
+        rows.append(FigureRow((name, str(len(own))), _figures(own), "VALID"))
+    return FigureTable(
         "by_operation",
         "By operation",
         ("Operation", "Times done"),
@@ -185,14 +185,14 @@ def _figures(own: Sequence[Run]) -> tuple[Quantity, ...]:
     )
 
 
-def _by_host(runs: Sequence[Run]) -> ApplicationTable:
+def _by_host(runs: Sequence[Run]) -> FigureTable:
     rows = []
     places = dict.fromkeys((run.operation.host or "-", run.operation.name) for run in runs)
     for host, name in sorted(places):
         own = [run for run in runs if (run.operation.host or "-", run.operation.name) == (host, name)]
-        rows.append(ApplicationRow((host, name, str(len(own))), _figures(own), "VALID"))
+        rows.append(FigureRow((host, name, str(len(own))), _figures(own), "VALID"))
     several = len({host for host, _ in places}) > 1
-    return ApplicationTable(
+    return FigureTable(
         "by_host",
         "By host",
         ("Host", "Operation", "Times done"),
@@ -201,7 +201,7 @@ def _by_host(runs: Sequence[Run]) -> ApplicationTable:
     )
 
 
-def _change(runs: Sequence[Run], change_ns: int) -> tuple[ApplicationTable, list[Statement]]:
+def _change(runs: Sequence[Run], change_ns: int) -> tuple[FigureTable, list[Statement]]:
     """Operations that began before and after a moment, such as that of a new mount."""
     rows, parts, evidence = [], [], []
     sized = all(run.workflow.bytes for run in runs)
@@ -226,9 +226,9 @@ def _change(runs: Sequence[Run], change_ns: int) -> tuple[ApplicationTable, list
                 f"{name}: {units.format_number(found.value)} times, {len(before)} before, {len(after)} after"
             )
         keys = (name, str(len(before)), str(len(after)), verdict if found else "-")
-        rows.append(ApplicationRow(keys, (_mean(before, unit), _mean(after, unit), times), "VALID"))
+        rows.append(FigureRow(keys, (_mean(before, unit), _mean(after, unit), times), "VALID"))
     day = _clock(change_ns)
-    table = ApplicationTable(
+    table = FigureTable(
         "since_change",
         f"Before and after {day} UTC",
         ("Operation", "Done before", "Done after", "Verdict"),

@@ -11,7 +11,7 @@ from leadline.report import format as fmt
 from leadline.report import markup
 from leadline.report.console import new_table
 from leadline.report.tables import Measure, printed
-from leadline.verdict.model import ApplicationRow, ApplicationTable, Quantity, State
+from leadline.verdict.model import FigureRow, FigureTable, Quantity, State
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,12 +49,12 @@ class PrintedTable:
     reasons: tuple[str, ...]
 
 
-def has_numbers(table: ApplicationTable) -> bool:
+def has_numbers(table: FigureTable) -> bool:
     """A number, or a word in the place of one."""
     return any(item.value is not None or item.text for row in table.rows for item in row.values)
 
 
-def printed_figures(table: ApplicationTable) -> PrintedTable:
+def printed_figures(table: FigureTable) -> PrintedTable:
     """The table as printed text."""
     scales = [_scale([row.values[place] for row in table.rows]) for place in range(len(table.columns))]
     if len({item.unit for row in table.rows for item in row.values if item.unit}) == 1:
@@ -74,18 +74,18 @@ def printed_figures(table: ApplicationTable) -> PrintedTable:
     )
 
 
-def _row(row: ApplicationRow, measures: tuple[Measure, ...], before: tuple[str, ...]) -> PrintedRow:
+def _row(row: FigureRow, measures: tuple[Measure, ...], before: tuple[str, ...]) -> PrintedRow:
     states = row.states or (row.state,) * len(measures)
     return PrintedRow(row.keys, measures, row.state, row.keys[:-1] != before, states)
 
 
-def _mixed(table: ApplicationTable) -> bool:
+def _mixed(table: FigureTable) -> bool:
     """True where a column has several units: then each group of rows has its own, behind each figure."""
     columns = range(len(table.columns))
     return any(len({row.values[place].unit for row in table.rows} - {""}) > 1 for place in columns)
 
 
-def _printed_by_group(table: ApplicationTable) -> PrintedTable:
+def _printed_by_group(table: FigureTable) -> PrintedTable:
     rows: list[PrintedRow] = []
     for key, found in itertools.groupby(table.rows, key=lambda row: row.keys[:-1]):
         group = list(found)
@@ -113,7 +113,7 @@ def _scale(items: Sequence[Quantity]) -> fmt.Scale:
     return fmt.scale_for(unit, [item.value for item in items])
 
 
-def show_figures(table: ApplicationTable, console: Console) -> None:
+def show_figures(table: FigureTable, console: Console) -> None:
     """Print the table on a terminal; one that is too wide for it in parts."""
     from rich.text import Text
 
@@ -186,7 +186,7 @@ def _flagged(row: PrintedRow) -> list[str]:
     return [f"{'INVALID ' if bad else ''}{item.text} {item.spread}".rstrip() for item, bad in row.flagged]
 
 
-def figures_markdown(table: ApplicationTable) -> str:
+def figures_markdown(table: FigureTable) -> str:
     """The table below its title."""
     item = printed_figures(table)
     headings = [*item.keys]

@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.report.sections.figures import has_numbers, printed_figures
 from leadline.report.sections.texts import note_of
-from leadline.verdict.model import ApplicationTable, Findings
+from leadline.verdict.model import FigureTable, Findings
 from leadline.verdict.sections.section import Facts, Marked, Panels, Part, Section, TextTable, Words
 
 _KINDS: dict[type, str] = {TextTable: "texts", Words: "words", Facts: "facts", Panels: "panels"}
@@ -36,7 +36,7 @@ def section_context(findings: Findings) -> dict[str, Any]:
 
 
 def _kind_of(part: Part) -> str:
-    if isinstance(part, ApplicationTable):
+    if isinstance(part, FigureTable):
         return "figures" if has_numbers(part) else ""
     return _KINDS[type(part)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from leadline.verdict.model import ApplicationTable, Quantity
+from leadline.verdict.model import FigureTable, Quantity
 from leadline.verdict.sections.section import Facts, Marked, Section, TextTable, Words
 
 
@@ -20,7 +20,7 @@ def section_json(section: Section) -> dict[str, Any]:
 
 def value_json(value: Any) -> Any:
     """A value of a section as JSON has it."""
-    if isinstance(value, ApplicationTable):
+    if isinstance(value, FigureTable):
         return _table(value)
     if isinstance(value, Quantity):
         return _quantity(value)
@@ -33,7 +33,7 @@ def value_json(value: Any) -> Any:
     return [value_json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _table(table: ApplicationTable) -> dict[str, Any]:
+def _table(table: FigureTable) -> dict[str, Any]:
     return {
         "name": table.name,
         "title": table.title,
@@ -63,7 +63,7 @@ _Row = tuple[str, Mapping[str, Any], str, Quantity, str]
 def section_rows(section: Section) -> Iterator[_Row]:
     """(what of, factors, metric, quantity, state) of every figure; a word that is none is its reason."""
     for part in section.parts if section.in_csv else ():
-        if isinstance(part, ApplicationTable):
+        if isinstance(part, FigureTable):
             yield from _figure_rows(f"{section.name}.{part.name}", part)
         elif isinstance(part, TextTable):
             yield from _text_rows(f"{section.name}.{part.title}", part)
@@ -75,7 +75,7 @@ def section_rows(section: Section) -> Iterator[_Row]:
                 yield f"{section.name}.{part.title}", {}, str(name), _fact(value), ""
 
 
-def _figure_rows(name: str, table: ApplicationTable) -> Iterator[_Row]:
+def _figure_rows(name: str, table: FigureTable) -> Iterator[_Row]:
     for row in table.rows:
         keys = dict(zip(table.keys, row.keys, strict=True))
         states = row.states or (row.state,) * len(row.values)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from leadline.report.sections.figures import figures_markdown, has_numbers, show_figures
 from leadline.report.sections.texts import show_texts, texts_markdown
 from leadline.report.sections.words import facts_markdown, show_facts, show_words, words_markdown
-from leadline.verdict.model import ApplicationTable, Findings
+from leadline.verdict.model import FigureTable, Findings
 from leadline.verdict.sections.section import Facts, Part, Section, TextTable, Words
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _parts(findings: Findings) -> Iterator[tuple[Section, Part]]:
 def show_sections(findings: Findings, console: Console) -> None:
     """Print all sections on a terminal, which has no charts."""
     for section, part in _parts(findings):
-        if isinstance(part, ApplicationTable):
+        if isinstance(part, FigureTable):
             if has_numbers(part):
                 show_figures(part, console)
         elif isinstance(part, TextTable):
@@ -43,7 +43,7 @@ def sections_markdown(findings: Findings) -> str:
 
 
 def _markdown(section: Section, part: Part) -> str:
-    if isinstance(part, ApplicationTable):
+    if isinstance(part, FigureTable):
         return figures_markdown(part) if has_numbers(part) else ""
     if isinstance(part, TextTable):
         return texts_markdown(part)

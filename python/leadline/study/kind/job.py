@@ -69,10 +69,6 @@ class AnyJob(Protocol):
         """True where nothing is changed."""
 
     @property
-    def fresh_files(self) -> bool:
-        """True where nothing has to be there before the trial."""
-
-    @property
     def data_set_bytes(self) -> int:
         """The most that its files take."""
 

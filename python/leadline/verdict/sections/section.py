@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from leadline.verdict.model import ApplicationTable
+from leadline.verdict.model import FigureTable
 from leadline.verdict.sections.charts import Chart
 
 Clean = Callable[[Any], Any]
@@ -92,7 +92,7 @@ class Panels:
     still: bool = False
 
 
-Part = Words | ApplicationTable | TextTable | Facts | Panels
+Part = Words | FigureTable | TextTable | Facts | Panels
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ class Section:
         return self.title if self.short is None else self.short
 
     @property
-    def tables(self) -> tuple[ApplicationTable, ...]:
+    def tables(self) -> tuple[FigureTable, ...]:
         """Its tables of figures."""
-        return tuple(part for part in self.parts if isinstance(part, ApplicationTable))
+        return tuple(part for part in self.parts if isinstance(part, FigureTable))
 
 
 @dataclass(frozen=True)

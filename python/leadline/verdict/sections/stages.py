@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from leadline.verdict.model import ApplicationTable
+from leadline.verdict.model import FigureTable
 from leadline.verdict.sections.charts import StageBars, StageSpan
 from leadline.verdict.sections.section import Panels, Section
 
 _NOTE = "One trial of each target on one scale of time: a bar for each operation, from its start to its end."
 
 
-def stages_section(tables: tuple[ApplicationTable, ...], spans: tuple[StageSpan, ...]) -> Section:
+def stages_section(tables: tuple[FigureTable, ...], spans: tuple[StageSpan, ...]) -> Section:
     """Its tables below the chart, where any stage took a time."""
     drawn = any(span.end_s > 0 for span in spans)
     chart = (Panels(((StageBars("stages", spans),),), note=_NOTE, legend=True, still=True),) if drawn else ()

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from leadline.errors import StudyError
+from leadline.run.face import plain_summary
 from leadline.workloads.application.barrier import Barrier, Start
 from leadline.workloads.application.capture import Capture
 
@@ -182,29 +183,24 @@ class _Crew:
         moved = {"read": read, "write": written}
         for copy in copies:
             copy["started_ns"] -= first
-        return {
-            "state": "deadline" if stuck else "error" if late or self._failed else "complete",
-            "error": self._error(late, stuck),
-            "started_unix_ns": self._started_unix_ns,
-            "ramp_ns": 0,
-            "measured_ns": max(done, default=0),
-            "first_done_ns": min(done, default=0),
-            "last_done_ns": max(done, default=0),
-            "start_skew_ns": max(begun, default=0) - first if copies else None,
-            "cpu_user_ns": sum(copy["cpu_user_ns"] for copy in copies),
-            "cpu_system_ns": sum(copy["cpu_system_ns"] for copy in copies),
-            "cpus": len(os.sched_getaffinity(0)),
-            "directions": moved,
-            "total": moved,
-            "process_read_bytes": _total(copies, "storage_read_bytes"),
-            "process_written_bytes": _total(copies, "storage_write_bytes"),
-            "unwritten_blocks_read": 0,
-            "verified_blocks": 0,
-            "threads": [],
-            "stuck_threads": stuck,
-            "left_running": len(self._left),
-            "copies": copies,
-        }
+        return plain_summary(
+            self._started_unix_ns,
+            max(done, default=0),
+            state="deadline" if stuck else "error" if late or self._failed else "complete",
+            error=self._error(late, stuck),
+            first_done_ns=min(done, default=0),
+            start_skew_ns=max(begun, default=0) - first if copies else None,
+            cpu_user_ns=sum(copy["cpu_user_ns"] for copy in copies),
+            cpu_system_ns=sum(copy["cpu_system_ns"] for copy in copies),
+            cpus=len(os.sched_getaffinity(0)),
+            directions=moved,
+            total=moved,
+            process_read_bytes=_total(copies, "storage_read_bytes"),
+            process_written_bytes=_total(copies, "storage_write_bytes"),
+            stuck_threads=stuck,
+            left_running=len(self._left),
+            copies=copies,
+        )
 
     def _error(self, late: bool, stuck: list[int]) -> dict[str, str] | None:
         if stuck or not (late or self._failed):

@@ -93,11 +93,6 @@ class ApplicationJob(BaseModel):
     reads_only: ClassVar[bool] = False
 
     @property
-    def fresh_files(self) -> bool:
-        """True where nothing is staged before the trial."""
-        return self.input is None
-
-    @property
     def data_set_bytes(self) -> int:
         """The input, which all copies share."""
         return self.input_bytes

@@ -16,7 +16,7 @@ from leadline.analysis.models import copies_time_s, fit_copies
 from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
-from leadline.verdict.model import ApplicationRow, ApplicationTable, Cell, Quantity, State, worst
+from leadline.verdict.model import Cell, FigureRow, FigureTable, Quantity, State, worst
 from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint, ShareBar, ShareBars
 from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.application.figures import (
@@ -280,7 +280,7 @@ def _of_copy(
     return Quantity(mean.value, kind.unit, mean.low, mean.high, mean.count)
 
 
-def _run_times(places: Sequence[CopiesCell]) -> ApplicationTable:
+def _run_times(places: Sequence[CopiesCell]) -> FigureTable:
     names = series_of(places)
     rows = []
     for copies in _levels(places):
@@ -288,10 +288,10 @@ def _run_times(places: Sequence[CopiesCell]) -> ApplicationTable:
         state = _state(here)
         for copy in range(1, copies + 1):
             values = [_of_copy(place, copy, "run_time", lambda one: one.run_time_s) for place in here]
-            rows.append(ApplicationRow((str(copies), str(copy)), tuple(values), state))
+            rows.append(FigureRow((str(copies), str(copy)), tuple(values), state))
         means = tuple(place.metric("run_time") if place else _ABSENT for place in here)
-        rows.append(ApplicationRow((str(copies), _MEAN), means, state))
-    return ApplicationTable(
+        rows.append(FigureRow((str(copies), _MEAN), means, state))
+    return FigureTable(
         "run_times",
         "Run times compared",
         ("Copies at once", "Copy"),
@@ -302,7 +302,7 @@ def _run_times(places: Sequence[CopiesCell]) -> ApplicationTable:
     )
 
 
-def _speeds(places: Sequence[CopiesCell]) -> ApplicationTable:
+def _speeds(places: Sequence[CopiesCell]) -> FigureTable:
     rows = []
     for place in _in_series(places):
         state = place.cell.validity.state
@@ -313,11 +313,11 @@ def _speeds(places: Sequence[CopiesCell]) -> ApplicationTable:
                 _of_copy(place, copy, "agg_perf_by_slowest", _perf),
                 _of_copy(place, copy, "wall_throughput", _wall_speed),
             )
-            rows.append(ApplicationRow((place.series, str(place.copies), str(copy)), values, state))
+            rows.append(FigureRow((place.series, str(place.copies), str(copy)), values, state))
         names = ("bytes_read", "bytes_written", "agg_perf_by_slowest", "wall_throughput")
         means = tuple(place.metric(name) for name in names)
-        rows.append(ApplicationRow((place.series, str(place.copies), _MEAN), means, state))
-    return ApplicationTable(
+        rows.append(FigureRow((place.series, str(place.copies), _MEAN), means, state))
+    return FigureTable(
         "speeds",
         "Transferred, and speed",
         ("Target", "Copies at once", "Copy"),
@@ -336,7 +336,7 @@ def _wall_speed(one: CopyFigures) -> float | None:
     return None if one.transferred is None or not one.run_time_s else one.transferred / one.run_time_s
 
 
-def _reading_and_writing(places: Sequence[CopiesCell]) -> ApplicationTable:
+def _reading_and_writing(places: Sequence[CopiesCell]) -> FigureTable:
     rows = []
     for place in _in_series(places):
         read, write = place.metric("read_share"), place.metric("write_share")
@@ -344,8 +344,8 @@ def _reading_and_writing(places: Sequence[CopiesCell]) -> ApplicationTable:
         if read.value is not None and write.value is not None:
             share = _together(place)
         values = (place.metric("run_time"), share, place.metric("read_write_time"))
-        rows.append(ApplicationRow((place.series, str(place.copies)), values, place.cell.validity.state))
-    return ApplicationTable(
+        rows.append(FigureRow((place.series, str(place.copies)), values, place.cell.validity.state))
+    return FigureTable(
         "reading_and_writing",
         "Reading and writing together",
         ("Target", "Copies at once"),
@@ -367,16 +367,16 @@ def _together(place: CopiesCell) -> Quantity:
     return Quantity(mean.value, "1", mean.low, mean.high, mean.count) if mean else _ABSENT
 
 
-def _shares(places: Sequence[CopiesCell]) -> ApplicationTable:
+def _shares(places: Sequence[CopiesCell]) -> FigureTable:
     rows = tuple(
-        ApplicationRow(
+        FigureRow(
             (place.series, str(place.copies)),
             tuple(place.metric(name) for name in SHARES),
             place.cell.validity.state,
         )
         for place in _in_series(places)
     )
-    return ApplicationTable(
+    return FigureTable(
         "shares",
         "Where the run time went",
         ("Target", "Copies at once"),
@@ -386,14 +386,14 @@ def _shares(places: Sequence[CopiesCell]) -> ApplicationTable:
     )
 
 
-def _by_copies(places: Sequence[CopiesCell]) -> ApplicationTable:
+def _by_copies(places: Sequence[CopiesCell]) -> FigureTable:
     names = series_of(places)
     rows = []
     for copies in _levels(places):
         here = [_at(places, name, copies) for name in names]
         values = tuple(place.metric("run_time") if place else _ABSENT for place in here)
-        rows.append(ApplicationRow((str(copies),), values, _state(here)))
-    return ApplicationTable(
+        rows.append(FigureRow((str(copies),), values, _state(here)))
+    return FigureTable(
         "by_copies", "Run time by number of runs", ("Copies at once",), names, tuple(rows), "A mean copy."
     )
 

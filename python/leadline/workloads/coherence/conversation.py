@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.run.child import Answer, Worker
+from leadline.run.face import plain_summary
 from leadline.run.storage.workspace import Workspace
 from leadline.workloads.coherence.job import LAGS, LOCKS, CoherenceJob
 
@@ -271,20 +272,4 @@ class Conversation:
     @staticmethod
     def _summary(found: dict[str, Any], started_unix_ns: int, elapsed_ns: int) -> dict[str, Any]:
         """In the shape of an engine's summary; no byte of it counts as throughput."""
-        return {
-            "state": "complete",
-            "error": None,
-            "directions": {},
-            "total": {},
-            "threads": [],
-            "started_unix_ns": started_unix_ns,
-            "ramp_ns": 0,
-            "measured_ns": elapsed_ns,
-            "first_done_ns": elapsed_ns,
-            "last_done_ns": elapsed_ns,
-            "cpu_user_ns": 0,
-            "cpu_system_ns": 0,
-            "unwritten_blocks_read": 0,
-            "verified_blocks": 0,
-            "coherence": found,
-        }
+        return plain_summary(started_unix_ns, elapsed_ns, coherence=found)

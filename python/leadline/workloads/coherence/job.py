@@ -85,7 +85,6 @@ class CoherenceJob(BaseModel):
     reads: ClassVar[bool] = False
     writes: ClassVar[bool] = False
     reads_only: ClassVar[bool] = False
-    fresh_files: ClassVar[bool] = True
 
     @property
     def data_set_bytes(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from leadline.analysis.metrics import Measured, MetricKind
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.face import JudgedWork, OwnCells
-from leadline.verdict.model import ApplicationTable, CellShown, Statement
+from leadline.verdict.model import CellShown, FigureTable, Statement
 from leadline.workloads.coherence.figures import coherence_metrics
 from leadline.workloads.coherence.job import LAGS, WORDS, CoherenceJob
 from leadline.workloads.coherence.words import coherence_statements, coherence_tables, pairs_of
@@ -53,7 +53,7 @@ class JudgedCoherence(JudgedWork[CoherenceJob]):
         """What a reader may rely on."""
         return coherence_statements(_pairs(own), own.left_out)
 
-    def pair_tables(self, own: OwnCells) -> tuple[ApplicationTable, ...]:
+    def pair_tables(self, own: OwnCells) -> tuple[FigureTable, ...]:
         """Medians, locks and shared files; the worst times."""
         return coherence_tables(_pairs(own))
 

@@ -16,9 +16,9 @@ from leadline.study.yaml_source import read_yaml
 from leadline.units import format_latency
 from leadline.verdict.model import (
     UNUSABLE,
-    ApplicationRow,
-    ApplicationTable,
     Cell,
+    FigureRow,
+    FigureTable,
     Quantity,
     State,
     Statement,
@@ -69,7 +69,7 @@ def pairs_of(
     )
 
 
-def coherence_tables(pairs: Sequence[WriterReader]) -> tuple[ApplicationTable, ...]:
+def coherence_tables(pairs: Sequence[WriterReader]) -> tuple[FigureTable, ...]:
     """The table of medians, locks and shared files, and the one of the worst times."""
     if not pairs:
         return ()
@@ -85,10 +85,10 @@ def coherence_tables(pairs: Sequence[WriterReader]) -> tuple[ApplicationTable, .
     worst = [row for question in LAGS for row in _rows(pairs, question, _worst)]
     heads = ("What", "Writer")
     return (
-        ApplicationTable(
+        FigureTable(
             "coherence", "How soon the other sees it: the median", heads, columns, tuple(medians), note
         ),
-        ApplicationTable("coherence_worst", "The worst time of all", heads, columns, tuple(worst), ""),
+        FigureTable("coherence_worst", "The worst time of all", heads, columns, tuple(worst), ""),
     )
 
 
@@ -101,7 +101,7 @@ def _readers(pairs: Sequence[WriterReader]) -> tuple[str, ...]:
 
 def _rows(
     pairs: Sequence[WriterReader], question: str, figure: _Figure, more: str = ""
-) -> Iterator[ApplicationRow]:
+) -> Iterator[FigureRow]:
     """A row for each writer, where any pair was asked this."""
     asked = [pair for pair in pairs if question in pair.job.questions]
     words = f"{_words(question)}{', ' if more else ''}{more}"
@@ -110,7 +110,7 @@ def _rows(
         found = [own.get(reader) for reader in _readers(pairs)]
         values = tuple(_figure(pair, question, figure) for pair in found)
         states: tuple[State, ...] = tuple(pair.cell.validity.state if pair else "VALID" for pair in found)
-        yield ApplicationRow((words, writer), values, "VALID", states)
+        yield FigureRow((words, writer), values, "VALID", states)
 
 
 def _words(question: str) -> str:

@@ -16,10 +16,10 @@ from leadline.analysis.statistics.means import arithmetic_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.stages import StageRow
 from leadline.verdict.model import (
-    ApplicationRow,
-    ApplicationTable,
     Cell,
     Comparison,
+    FigureRow,
+    FigureTable,
     Quantity,
     State,
     worst,
@@ -128,7 +128,7 @@ def several_works(lines: Sequence[PipelineSeries]) -> bool:
 
 def _compared(
     work: str, lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison], several: bool
-) -> ApplicationTable:
+) -> FigureTable:
     """Times by target, and the ratio of each other target to the first."""
     against = {(c.other, c.metric): c for c in comparisons if c.work == work}
     others = list(dict.fromkeys(other for other, _ in against))
@@ -137,9 +137,9 @@ def _compared(
         metric = "run_time" if stage == WHOLE else f"{STAGE_TIME}{stage}"
         times = [line.cell.metrics.get(metric, Quantity(None, "s", reason="not measured")) for line in lines]
         ratios = [_ratio(against.get((other, metric))) for other in others]
-        rows.append(ApplicationRow((_marked(lines, stage),), (*times, *ratios), _worst(lines)))
+        rows.append(FigureRow((_marked(lines, stage),), (*times, *ratios), _worst(lines)))
     base = next((c.base for c in comparisons if c.work == work), "")
-    return ApplicationTable(
+    return FigureTable(
         f"comparison_{work}",
         f"Operations compared: {work}" if several else "Operations compared",
         ("Operation",),
@@ -164,7 +164,7 @@ def _worst(lines: Sequence[PipelineSeries]) -> State:
     return worst([line.cell.validity.state for line in lines])
 
 
-def _operations(lines: Sequence[PipelineSeries]) -> ApplicationTable:
+def _operations(lines: Sequence[PipelineSeries]) -> FigureTable:
     """One trial of each target with its times of day: the first complete one, or else what there is."""
     rows = []
     for line in lines:
@@ -173,8 +173,8 @@ def _operations(lines: Sequence[PipelineSeries]) -> ApplicationTable:
             start, end = (_clock(row.started_unix_ns + add) for add in (0, row.ended_ns - row.started_ns))
             keys = (series_name(line, several_works(lines)), row.trial, str(row.client), state, start, end)
             value = Quantity(row.seconds, "s", blocks=1)
-            rows.append(ApplicationRow(keys, (value,), line.cell.validity.state))
-    return ApplicationTable(
+            rows.append(FigureRow(keys, (value,), line.cell.validity.state))
+    return FigureTable(
         "operations",
         "Operations, with their times",
         ("Target", "Trial", "Client", "Operation", "Started (UTC)", "Finished (UTC)"),
@@ -207,7 +207,7 @@ def cpu_s(row: StageRow) -> float:
     return (row.cpu_user_ns + row.cpu_system_ns) / 1e9
 
 
-def _time_spent(lines: Sequence[PipelineSeries]) -> ApplicationTable:
+def _time_spent(lines: Sequence[PipelineSeries]) -> FigureTable:
     rows = []
     for line, stage, keys in _each(lines):
         values = (
@@ -218,8 +218,8 @@ def _time_spent(lines: Sequence[PipelineSeries]) -> ApplicationTable:
             line.mean(stage, compute_s, "s"),
             line.mean(stage, cpu_s, "s"),
         )
-        rows.append(ApplicationRow(keys, values, line.cell.validity.state))
-    return ApplicationTable(
+        rows.append(FigureRow(keys, values, line.cell.validity.state))
+    return FigureTable(
         "time",
         "Where the time of each operation went",
         ("Target", "Operation"),
@@ -230,7 +230,7 @@ def _time_spent(lines: Sequence[PipelineSeries]) -> ApplicationTable:
     )
 
 
-def _bytes(lines: Sequence[PipelineSeries]) -> ApplicationTable:
+def _bytes(lines: Sequence[PipelineSeries]) -> FigureTable:
     rows = []
     for line, stage, keys in _each(lines):
         values = (
@@ -240,8 +240,8 @@ def _bytes(lines: Sequence[PipelineSeries]) -> ApplicationTable:
             line.mean(stage, lambda row: row.target_written_bytes, "B"),
             line.mean(stage, lambda row: row.output_bytes, "B"),
         )
-        rows.append(ApplicationRow(keys, values, line.cell.validity.state))
-    return ApplicationTable(
+        rows.append(FigureRow(keys, values, line.cell.validity.state))
+    return FigureTable(
         "bytes",
         "Where the bytes went",
         ("Target", "Operation"),
@@ -258,15 +258,15 @@ def copying_stages(job: PipelineJob) -> tuple[str, ...]:
     )
 
 
-def _copying(lines: Sequence[PipelineSeries]) -> ApplicationTable:
+def _copying(lines: Sequence[PipelineSeries]) -> FigureTable:
     """The rate at which files were moved: what arrived over how long it took."""
     rows = []
     for line, stage, keys in _each(lines):
         if stage in copying_stages(line.job):
             rate = line.mean(stage, _rate, "B/s")
             bits = line.mean(stage, lambda row: _BITS * (_rate(row) or 0.0), "b/s")
-            rows.append(ApplicationRow(keys, (rate, bits), line.cell.validity.state))
-    return ApplicationTable(
+            rows.append(FigureRow(keys, (rate, bits), line.cell.validity.state))
+    return FigureTable(
         "file_copy", "File copy rates", ("Target", "Operation"), ("Rate", "In bits"), tuple(rows)
     )
 
@@ -275,7 +275,7 @@ def _rate(row: StageRow) -> float | None:
     return row.output_bytes / row.seconds if row.seconds > 0 else None
 
 
-def _network(lines: Sequence[PipelineSeries]) -> ApplicationTable:
+def _network(lines: Sequence[PipelineSeries]) -> FigureTable:
     """What went over each interface while a stage ran, everybody's traffic."""
     rows = []
     for line, stage, keys in _each(lines):
@@ -290,8 +290,8 @@ def _network(lines: Sequence[PipelineSeries]) -> ApplicationTable:
                     ("sent_packets", "1/s"),
                 )
             )
-            rows.append(ApplicationRow((*keys, name), values, line.cell.validity.state))
-    return ApplicationTable(
+            rows.append(FigureRow((*keys, name), values, line.cell.validity.state))
+    return FigureTable(
         "network",
         "Network rates",
         ("Target", "Operation", "Interface"),

@@ -47,7 +47,6 @@ class ReplayJob(BaseModel):
     rate_bytes_per_s: ClassVar[int | None] = None
     rate_iops: ClassVar[float | None] = None
     reads_only: ClassVar[bool] = False
-    fresh_files: ClassVar[bool] = True
 
     @property
     def reads(self) -> bool:
