@@ -11,10 +11,13 @@ import selectors
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from support import command_line
 
 # What the interpreter or the loader reads as it starts: with one of these a command is started anew.
 _AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC", "OMP_", "OPENBLAS")
@@ -27,6 +30,7 @@ class Forks:
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._environment = dict(os.environ)
+        self._free = threading.Lock()
         words = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())]
         self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()])
         theirs.close()
@@ -42,10 +46,29 @@ class Forks:
         changed = {name for name in {*environment, *before} if environment.get(name) != before.get(name)}
         return not options.keys() - {"cwd"} and not any(name.startswith(_AT_START) for name in changed)
 
-    def run(
+    def command(
+        self, words: Sequence[str], environment: Mapping[str, str], timeout: float, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """`leadline WORDS` to its end: in a fork, or started anew where it needs that or a fork is busy."""
+        if self.can_run(environment, options) and self._free.acquire(blocking=False):
+            try:
+                return self._run(words, environment, timeout, **options)
+            finally:
+                self._free.release()
+        return subprocess.run(
+            command_line(*words),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env=environment,
+            **options,
+        )
+
+    def _run(
         self, words: Sequence[str], environment: Mapping[str, str], timeout: float, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """`leadline WORDS` to its end, like `subprocess.run` with its output captured."""
+        """Like `subprocess.run` with its output captured."""
         request = {"words": list(words), "environment": dict(environment), "cwd": str(cwd or Path.cwd())}
         ends = [os.pipe(), os.pipe()]
         socket.send_fds(self._socket, [json.dumps(request).encode()], [write for _, write in ends])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 from healthy import wait_until_healthy
 
+from forking import Forks
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
 from leadline.lab import mounts, packages
-from support import Command, command_line
+from support import Command
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
@@ -29,15 +31,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def run_leadline(
     *words: str, deadline_s: float = 200.0, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """`leadline WORDS` in a process of its own, as a shell would start it."""
-    return subprocess.run(
-        command_line(*words),
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=deadline_s,
-        check=False,
-    )
+    """`leadline WORDS` in a process of its own."""
+    return forks().command(words, os.environ | variables, deadline_s)
+
+
+@functools.cache
+def forks() -> Forks:
+    """A process that has loaded leadline, for commands to be forked from; it ends with this one."""
+    return Forks()
 
 
 def why_no_lab() -> str:

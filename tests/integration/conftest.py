@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forking import Forks
-from support import Command, command_line
+from support import Command
 
 
 @pytest.fixture(scope="session")
@@ -28,17 +28,7 @@ def leadline(forks: Forks) -> Command:
 
     def run(*arguments: str, timeout: float = 120, **options: Any) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "NO_COLOR": "", **options.pop("env", {})}
-        if forks.can_run(environment, options):
-            return forks.run(arguments, environment, timeout, **options)
-        return subprocess.run(
-            command_line(*arguments),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-            env=environment,
-            **options,
-        )
+        return forks.command(arguments, environment, timeout, **options)
 
     return run
 

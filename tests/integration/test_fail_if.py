@@ -16,9 +16,9 @@ def test_a_gate_decides_the_exit_code(leadline: Command, study: Path, target: Pa
     assert not out.exists()
     done = leadline(*run, "--fail-if", "a.seqwrite_64k.iops < 1e9")
     assert done.returncode == 2  # a plain number has no exponent
-    done = leadline(*run, "--fail-if", "a.seqwrite_64k.iops < 1000000000")
+    done = leadline(*run, "--fail-if", "a.seqwrite_64k.iops < 1000000000000000000")
     assert done.returncode == 4, done.stderr
-    assert "gate FAILED: a.seqwrite_64k.iops < 1000000000" in done.stderr
+    assert "gate FAILED: a.seqwrite_64k.iops < 1000000000000000000" in done.stderr
     holds = leadline("show", str(out), "--fail-if", "a.seqwrite_64k.iops < 1")
     assert holds.returncode in (0, 3)
     assert "gate holds" in holds.stderr
