@@ -19,7 +19,10 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 .venv/.installed: requirements.lock
 	@tools/toolchain.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	@# What the extension is made of needs no Python: it is built while packages come.
+	cargo build --release --locked --quiet --package leadline-engine --package leadline-bpf & rust=$$!; code=0; \
+	  $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock || code=$$?; \
+	  wait $$rust; exit $$code
 	@touch $@
 
 .venv/.built: .venv/.installed $(RUST_SOURCES)

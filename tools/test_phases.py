@@ -68,7 +68,7 @@ LANES: tuple[tuple[Phase, ...], ...] = (
     (
         Phase("rust", ("cargo", "test", "--workspace", "--quiet", "--locked"), pytest=False),
         Phase("unit", ("tests/unit", "-n", "2", "--dist", "worksteal")),
-        Phase("integration", ("tests/integration", "tests/browser", "-n", "4", "--dist", "worksteal")),
+        Phase("integration", ("tests/integration", "tests/browser", "-n", "3", "--dist", "worksteal")),
     ),
     # What shares the session's lab, and beside it what starts labs of its own.
     (Phase("ceph", ("tests/ceph", "-m", "not own_lab")),),
