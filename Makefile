@@ -19,10 +19,7 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 .venv/.installed: requirements.lock
 	@tools/toolchain.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
-	@# What the extension is made of needs no Python: it is built while packages come.
-	cargo build --release --locked --quiet --package leadline-engine --package leadline-bpf & rust=$$!; code=0; \
-	  $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock || code=$$?; \
-	  wait $$rust; exit $$code
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@touch $@
 
 .venv/.built: .venv/.installed $(RUST_SOURCES)
