@@ -6,6 +6,7 @@ What is said here holds for most kinds; what one does otherwise is in `workloads
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -51,7 +52,7 @@ class ColdInput:
     readers: int
 
 
-class JudgedWork(Generic[JobT]):
+class JudgedWork(ABC, Generic[JobT]):
     """One kind of work, judged. `kind` is the name of its folder."""
 
     kind: ClassVar[str]
@@ -75,15 +76,15 @@ class JudgedWork(Generic[JobT]):
         """What a result holds of this kind besides trials, latencies and series."""
         return None
 
+    @abstractmethod
     def metrics(
         self, trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool, extra: Any
     ) -> Measured:
         """Every metric of one complete trial. `latency` are its rows, `extra` is what `read` gave."""
-        raise NotImplementedError
 
+    @abstractmethod
     def default_metrics(self, job: JobT) -> tuple[str, ...]:
         """What cells are compared in where the study does not say; the first is what a work is asked for."""
-        raise NotImplementedError
 
     def expected_metrics(self, job: JobT) -> tuple[str, ...]:
         """What a cell that nothing was measured of says that it lacks."""
