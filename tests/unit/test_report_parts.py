@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from findings_examples import HOSTILE, compare, hostile, judged, large, typical
+from findings_examples import HOSTILE, compare, hostile, judged, large, small, typical
 from leadline.report import format as fmt
 from leadline.report import tables
 from leadline.report.charts import draw as charts
 from leadline.report.charts.lines import log_ticks, nines, points_per_line, series, thin
 from leadline.report.charts.parts import linear_ticks
 from leadline.report.renderers.page import embedded_json, to_html, vega_runtime
-from leadline.verdict.model import Comparison, Line, Quantity
+from leadline.verdict.model import CellShown, Comparison, Line, Quantity
 
 MIB = 2**20
 
@@ -204,3 +204,17 @@ def _rows(spec: Any) -> list[dict[str, Any]]:
         return []
     own = spec["values"] if isinstance(spec.get("values"), list) else []
     return [*own, *(row for item in spec.values() for row in _rows(item))]
+
+
+def test_what_a_kind_is_asked_for_has_a_column_beside_what_everybody_reads() -> None:
+    findings = small()
+    slept = replace(
+        findings.cells[0],
+        work="nap",
+        metrics={"slept_time": Quantity(0.2, "s", 0.19, 0.21, 3), "naps": Quantity(5, "1", 4, 6, 3)},
+        shown=CellShown(asked=(("", "slept_time"),)),
+    )
+    mixed = replace(findings, cells=(*findings.cells, slept))
+    table = tables.key_table(mixed, mixed.cells)
+    assert [column.metric for column in table.columns][-1] == "slept_time"
+    assert table.rows[-1].measures[-1].value == 0.2
