@@ -1,4 +1,4 @@
-"""A proxy in front of an XRootD server that counts requests without an answer, by the protocol's headers.
+"""A proxy before a server that counts connections, and XRootD requests without an answer by their headers.
 
 A request has 24 bytes, the last four of which say how much data follows; an answer has 8, likewise.
 The first 20 bytes of a connection are its handshake, which has an answer too (XRootD protocol, version 5).
@@ -42,12 +42,15 @@ class Frames:
 
 @dataclass
 class CountingProxy:
-    """`most` is the largest number of requests that were open at a time."""
+    """`most` is the largest number of requests open at a time, `most_connections` of connections."""
 
     server_port: int
     hold_for: int
     listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
     most: int = 0
+    connections: int = 0
+    most_connections: int = 0
+    _counting: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def port(self) -> int:
@@ -58,6 +61,7 @@ class CountingProxy:
             while True:
                 client, _ = self.listener.accept()
                 server = socket.create_connection(("127.0.0.1", self.server_port))
+                self._count(1)
                 requests, answers = Frames(_REQUEST_BYTES, skip=_HANDSHAKE_BYTES), Frames(_ANSWER_BYTES)
                 for work in (
                     lambda c=client, s=server, r=requests: self._ask(c, s, r),
@@ -65,11 +69,17 @@ class CountingProxy:
                 ):
                     threading.Thread(target=work, daemon=True).start()
 
+    def _count(self, change: int) -> None:
+        with self._counting:
+            self.connections += change
+            self.most_connections = max(self.most_connections, self.connections)
+
     def _ask(self, client: socket.socket, server: socket.socket, requests: Frames) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(1 << 20):
                 requests.feed(data)
                 server.sendall(data)
+        self._count(-1)
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_WR)
 
@@ -93,7 +103,7 @@ class CountingProxy:
 
 @contextlib.contextmanager
 def counting_proxy(server_port: int, hold_for: int) -> Iterator[CountingProxy]:
-    """A proxy that holds answers back until `hold_for` requests are open."""
+    """A proxy that holds answers back until `hold_for` requests are open; of a server other than XRootD 0."""
     proxy = CountingProxy(server_port, hold_for)
     threading.Thread(target=proxy.serve, daemon=True).start()
     try:
