@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from dying import die
 from leadline.store.journal import read_journal
 from leadline.store.reader import open_result
 from support import Command, command_line
+from whole import assert_complete, wait_until_workers_are_gone
 
 KILLS_EACH = 6
 LONGEST_S = 1.6  # about as long as the study takes with its start
@@ -81,31 +81,10 @@ def test_a_result_is_whole_after_any_number_of_kills(
 
 
 def assert_whole(last: subprocess.CompletedProcess[str], out: Path, target: Path, trials: int) -> None:
-    """What the last run said, and what is there after it."""
-    assert last.returncode in (0, 3) or "is complete" in last.stderr, last.stderr
-    result = open_result(out)
-    assert result.complete
-    assert [trial.trial for trial in result.trials()] == [f"t{number:04d}" for number in range(1, trials + 1)]
-    finished = Counter(e.details["trial"] for e in result.events if e.event == "trial_finished")
-    assert set(finished.values()) == {1}
+    """The result, the target and what lies beside them."""
+    assert_complete(last, out)
+    assert [trial.trial for trial in open_result(out).trials()] == [
+        f"t{number:04d}" for number in range(1, trials + 1)
+    ]
     assert list(target.iterdir()) == []
     assert {path.name for path in out.parent.iterdir()} <= {"r", "target", "small.yaml"}
-    assert not (out / "records").exists()
-
-
-def wait_until_workers_are_gone(out: Path, seconds: float = 10) -> None:
-    """A worker must not outlive its parent: it would write into a directory that nobody watches."""
-    pids = {e.details["worker"] for e in read_journal(out / "events.jsonl") if e.event == "trial_started"}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not any(is_worker(pid) for pid in pids):
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"workers outlived the run: {pids}")
-
-
-def is_worker(pid: int) -> bool:
-    try:
-        return b"leadline.run.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False

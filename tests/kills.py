@@ -1,0 +1,258 @@
+"""`make kills`: kills at random moments, on every way that a lab has and on a local directory.
+
+A study is begun, killed, resumed, killed again, and ended at last by `run --resume` or by `undo`. Then its
+result is whole, no process of it runs, and nothing of it is left on the storage, as a second reader of that
+storage sees it. `--seed` makes the moments again; what failed stays to be looked into.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support import command_line
+from whole import assert_complete, wait_until_workers_are_gone
+
+STUDY = """
+format: leadline.study/1
+where_possible: true
+blocks: 2
+limits: {reserve: 1M}
+works:
+  data: {rw: randrw, bs: 64k, size: 1M, iodepth: 2, verify: true}
+  names: {operations: [create, stat, unlink], files: 10}
+"""
+MOST_KILLS_OF_A_STUDY = 12
+DEADLINE_S = 180
+Listing = Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A target, what its commands need in their environment, and how another program lists its storage."""
+
+    name: str
+    where: str
+    variables: dict[str, str]
+    listing: Listing
+
+
+@dataclass
+class Tally:
+    """What all lanes share."""
+
+    wanted: int
+    kills: Counter[str] = field(default_factory=Counter)
+    studies: Counter[str] = field(default_factory=Counter)
+    ended_before: int = 0
+    failures: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def over(self) -> bool:
+        """True when there were enough."""
+        return self.kills.total() >= self.wanted
+
+
+def output(*words: str, **variables: str) -> str:
+    """What a command prints; its failure is an error with its last words."""
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env=os.environ | variables
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}: {done.stderr[-500:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def lab(place: Path) -> Iterator[Path]:
+    """A lab of its own with every gateway, gone afterwards."""
+    os.environ["XDG_STATE_HOME"] = str(place / "state")
+    directory = place / "lab"
+    try:
+        output(*command_line("lab", "up", "--dir", str(directory), "--name", "kills", "--gateways", "all"))
+        yield directory
+    finally:
+        output(*command_line("lab", "down", str(directory)))
+
+
+def ways_of(directory: Path) -> list[Way]:
+    """Every way that needs no guest, each with a reader of its storage that is not leadline."""
+    found = json.loads(output(*command_line("lab", "targets", "--dir", str(directory), "--json")))["targets"]
+    here = [one for one in found if not one["reason"]]
+    for one in found:
+        if one["reason"]:
+            sys.stderr.write(f"kills: not tried: {one['name']}: {one['reason']}\n")
+    mount = next(Path(one["where"]) for one in here if one["name"] == "ceph-fuse")
+
+    def listing(one: dict[str, str], variables: dict[str, str]) -> Listing:
+        if one["same_bytes"] == "cephfs":
+            return lambda: names_in(mount)
+        if one["same_bytes"] == "s3":
+            return lambda: keys_of(one["where"], Path(variables["AWS_SHARED_CREDENTIALS_FILE"]))
+        pool = "objects" if one["same_bytes"] == "rados" else "striped"
+        conf = str(directory / "ceph.conf")
+        return lambda: output("rados", "--conf", conf, "--pool", pool, "ls")
+
+    return [Way(one["name"], one["where"], one["variables"], listing(one, one["variables"])) for one in here]
+
+
+def names_in(directory: Path) -> str:
+    """The entries of a directory."""
+    return "\n".join(path.name for path in directory.iterdir())
+
+
+def keys_of(url: str, credentials: Path) -> str:
+    """The keys of a bucket, by s3cmd."""
+    endpoint = url.partition("endpoint=http://")[2].partition("&")[0]
+    lines = credentials.read_text().replace(" ", "").splitlines()
+    known = dict(line.split("=", 1) for line in lines if "=" in line)
+    words = ("-c", "/dev/null", "--no-ssl", f"--host={endpoint}", f"--host-bucket={endpoint}")
+    bucket = url.partition("?")[0]
+    variables = {name.upper(): known[name] for name in ("aws_access_key_id", "aws_secret_access_key")}
+    return output("s3cmd", *words, "ls", "--recursive", bucket, **variables)
+
+
+def start(way: Way, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    """In a session of its own, so that all of it can be killed at once."""
+    return subprocess.Popen(
+        command_line(*words),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | way.variables,
+        start_new_session=True,
+    )
+
+
+def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, tally: Tally) -> None:
+    """A study on one way from its first kill to its end."""
+    study, out = place / "study.yaml", place / "r"
+    study.write_text(STUDY)
+    new = ("run", str(study), "--target", f"a={way.where}", "--out", str(out), "--quiet", "--seed", "1")
+    resume = ("run", "--resume", str(out), "--quiet")
+    for _ in range(moment.randint(1, MOST_KILLS_OF_A_STUDY)):
+        process = start(way, resume if (out / "manifest.json").exists() else new)
+        # The random moment itself; the wait ends with a process that was done sooner.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(moment.uniform(0, 0.8 * longest_s))
+        killed = process.poll() is None
+        with contextlib.suppress(ProcessLookupError):
+            (os.killpg if moment.random() < 0.25 else os.kill)(process.pid, signal.SIGKILL)
+        process.wait()
+        with tally.lock:
+            tally.kills[way.name] += killed
+            tally.ended_before += not killed
+        if (out / "events.jsonl").exists():
+            wait_until_workers_are_gone(out)
+        elif out.exists():
+            shutil.rmtree(out)  # killed before it was a result: a new run refuses what is there
+    end(way, out, new, resume, undone=moment.random() < 0.25)
+    with tally.lock:
+        tally.studies[way.name] += 1
+
+
+def end(way: Way, out: Path, new: tuple[str, ...], resume: tuple[str, ...], undone: bool) -> None:
+    """By a last run, or by `undo` of what the kills left; then nothing is on the storage."""
+    began = (out / "manifest.json").exists()
+    words = ("undo", str(out)) if undone and began else resume if began else new
+    last = subprocess.run(
+        command_line(*words),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        env=os.environ | way.variables,
+    )
+    study_id = json.loads((out / "manifest.json").read_text())["id"]
+    if words[0] == "undo":
+        assert last.returncode == 0, last.stderr
+    else:
+        assert_complete(last, out)
+    assert study_id not in way.listing(), f"leadline-{study_id} is left on {way.where}"
+
+
+def lane(ways: list[Way], place: Path, seed: str, tally: Tally) -> None:
+    """Study after study, on the ways in turn, each kill within the time that its way needs undisturbed."""
+    moment = random.Random(seed)  # noqa: S311 - moments, not secrets
+    longest: dict[str, float] = {}
+    while not tally.over():
+        for way in ways:
+            if tally.over():
+                return
+            own = Path(tempfile.mkdtemp(dir=place))
+            try:
+                if way.name not in longest:
+                    longest[way.name] = undisturbed(way, own)
+                one_study(way, own, moment, longest[way.name], tally)
+            except Exception as error:  # one failure must not hide the next
+                tally.failures.append(f"{way.name}: {error!r}\n  look into {own}")
+                continue
+            shutil.rmtree(own)
+
+
+def undisturbed(way: Way, place: Path) -> float:
+    """Seconds that the study takes on this way when nobody kills it."""
+    study, began = place / "study.yaml", time.monotonic()
+    study.write_text(STUDY)
+    process = start(
+        way, ("run", str(study), "--target", f"a={way.where}", "--out", str(place / "u"), "--quiet")
+    )
+    assert process.wait(DEADLINE_S) in (0, 3), f"the study does not run on {way.where}"
+    return time.monotonic() - began
+
+
+def main() -> int:
+    """1 where a kill lost or left something."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**6)))
+    parser.add_argument("--lanes", type=int, default=2)
+    options = parser.parse_args()
+    place = Path(tempfile.mkdtemp(prefix="leadline-kills-", dir="/var/tmp"))
+    tally = Tally(options.kills)
+    sys.stderr.write(f"kills: {options.kills} kills, --seed {options.seed}, in {place}\n")
+    with lab(place) as directory:
+        local = place / "local"
+        local.mkdir()
+        ways = [Way("local", str(local), {}, lambda: names_in(local)), *ways_of(directory)]
+        lanes = [
+            threading.Thread(
+                target=lane, args=(ways[number:] + ways[:number], place, f"{options.seed}.{number}", tally)
+            )
+            for number in range(options.lanes)
+        ]
+        for one in lanes:
+            one.start()
+        for one in lanes:
+            one.join()
+        left = [way.name for way in ways if "leadline-" in way.listing()]
+    for way in ways:
+        sys.stdout.write(
+            f"{way.name:14} {tally.kills[way.name]:5} kills {tally.studies[way.name]:5} studies\n"
+        )
+    sys.stdout.write(f"{'all':14} {tally.kills.total():5} kills {tally.studies.total():5} studies\n")
+    sys.stdout.write(
+        f"ended before their kill: {tally.ended_before}; something left on: {', '.join(left) or 'none'}\n"
+    )
+    for failure in tally.failures:
+        sys.stdout.write(f"FAILED {failure}\n")
+    if not tally.failures and not left:
+        shutil.rmtree(place)
+    return 1 if tally.failures or left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
