@@ -130,6 +130,11 @@ impl Volume for Mount {
         self.full(path).to_string_lossy().into_owned()
     }
 
+    fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
+        let names = self.mounted.names(&self.full(directory));
+        names.map_err(|errno| VolumeError::new(errno, "list", directory))
+    }
+
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         let access = if how.write {
             libc::O_RDWR
@@ -163,8 +168,7 @@ impl Volume for Mount {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let names = self.mounted.names(&self.full(directory));
-        let names = names.map_err(|errno| VolumeError::new(errno, "list", directory))?;
+        let names = self.names_in(directory, usize::MAX)?;
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");

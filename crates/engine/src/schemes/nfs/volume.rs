@@ -219,6 +219,15 @@ impl Volume for Export {
         Ok(Some(bytes))
     }
 
+    fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
+        let mut names = Vec::new();
+        self.with("list", directory, |session| {
+            let each = |name: &CStr| names.push(name.to_string_lossy().into_owned());
+            session.list(&path_of(directory), each)
+        })?;
+        Ok(names)
+    }
+
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         Ok(Arc::new(self.open_file(path, how)?))
     }
@@ -243,11 +252,7 @@ impl Volume for Export {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let mut names = Vec::new();
-        self.with("list", directory, |session| {
-            let each = |name: &CStr| names.push(name.to_string_lossy().into_owned());
-            session.list(&path_of(directory), each)
-        })?;
+        let names = self.names_in(directory, usize::MAX)?;
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");

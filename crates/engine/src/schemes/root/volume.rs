@@ -10,7 +10,7 @@ use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::xrootd::{File, How, Manner, System, text};
 use crate::volume::names::{Names, below};
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
+use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, lies_in};
 
 /// A server and a directory on it.
 pub struct Server {
@@ -208,7 +208,8 @@ impl Server {
                 break;
             };
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            for path in text.lines().filter(|path| path.starts_with(&begin)) {
+            let ours = |path: &&str| path.starts_with(&begin) && lies_in(directory, path);
+            for path in text.lines().filter(ours) {
                 match self.system.remove(&self.full(path)) {
                     missing if missing == -i64::from(libc::ENOENT) => {}
                     result => self.done(result, "remove", path)?,
@@ -261,6 +262,20 @@ impl Volume for Server {
 
     fn shown(&self, path: &str) -> String {
         self.full(path).to_string_lossy().into_owned()
+    }
+
+    fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
+        match self.system.names(&self.full(directory)) {
+            Err(errno) if is_flat(errno) => {
+                // Nothing is listed there: the first list of ours tells.
+                let list = format!("{LIST}.0");
+                let found = self.get(&format!("{directory}/{list}"), 1)?;
+                found
+                    .map(|_| vec![list])
+                    .ok_or_else(|| is_absent(directory))
+            }
+            other => other.map_err(|errno| self.failed(errno, "list", directory)),
+        }
     }
 
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {

@@ -146,6 +146,12 @@ impl Share {
         VolumeError::new(errno, "look into", &self.location.url).with_remedy(&remedy)
     }
 
+    /// Names, with true for a directory.
+    fn list(&self, directory: &str) -> Outcome<Vec<(String, bool)>> {
+        let names = lock(&self.client).names(&self.full(directory));
+        names.map_err(|errno| VolumeError::new(-errno as i32, "list", directory))
+    }
+
     fn full(&self, path: &str) -> CString {
         let path = path.trim_start_matches('/');
         let url = if path.is_empty() {
@@ -192,6 +198,11 @@ impl Volume for Share {
         self.full(path).to_string_lossy().into_owned()
     }
 
+    fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
+        let names = self.list(directory)?;
+        Ok(names.into_iter().map(|(name, _)| name).collect())
+    }
+
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         let access = if how.write {
             libc::O_RDWR
@@ -230,8 +241,7 @@ impl Volume for Share {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let names = lock(&self.client).names(&self.full(directory));
-        let names = names.map_err(|errno| VolumeError::new(-errno as i32, "list", directory))?;
+        let names = self.list(directory)?;
         let chosen =
             |(name, _): &&(String, bool)| name.starts_with(prefix) && !name.starts_with(KEPT);
         for (name, is_directory) in names.iter().filter(chosen) {
