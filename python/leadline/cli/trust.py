@@ -12,7 +12,7 @@ import click
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
-    from leadline.store.acting import Seen
+    from leadline.store.acting import SeenManifest
 
 _SHOWN = 20  # commands; who wants to see more of them opens the manifest
 
@@ -27,7 +27,7 @@ def trust_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def require_trust(path: Path, deed: str, *, trusted: bool) -> Seen:
+def require_trust(path: Path, deed: str, *, trusted: bool) -> SeenManifest:
     """What the result at `path` says, once it is certain that the caller wants `deed` done by its words.
 
     A result is trusted where nobody but the caller, or root, could write it. For any other a person is

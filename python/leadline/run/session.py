@@ -27,7 +27,7 @@ from leadline.run.model import (
     no_growth,
 )
 from leadline.run.places import left_workspaces, remove_workspaces
-from leadline.store.acting import Seen
+from leadline.store.acting import SeenManifest
 from leadline.store.journal import Event
 from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter, create_result, reopen_result
@@ -67,7 +67,7 @@ def new_run(
 
 
 def resume_run(
-    path: Path, seen: Seen, display: Display, stopping: Stopping, pilot: Pilot, growth: Growth = no_growth
+    path: Path, seen: SeenManifest, display: Display, stopping: Stopping, pilot: Pilot, growth: Growth = no_growth
 ) -> Outcome:
     """Go on with an interrupted run: what a crash left below the targets is removed first."""
     writer = reopen_result(path, time.time_ns)
@@ -91,7 +91,7 @@ def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
     return plan
 
 
-def undo_run(path: Path, seen: Seen) -> tuple[list[str], list[str]]:
+def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], list[str]]:
     """Remove what a run left below its targets; returns what was removed and what could not be."""
     writer = reopen_result(path, time.time_ns)
     try:

@@ -22,7 +22,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenManifest:
     """A manifest as it was when its owner was looked at, and why others may have written the result."""
 
     manifest: dict[str, Any]
@@ -34,7 +34,7 @@ class Seen:
             raise ResultError("the manifest was changed while leadline looked at it", "nothing was done")
 
 
-def look_at(path: Path) -> Seen:
+def look_at(path: Path) -> SeenManifest:
     """Read the manifest from the very file whose owner is looked at: names may lead elsewhere soon."""
     whole = check_manifest(path)
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -46,7 +46,7 @@ def look_at(path: Path) -> Seen:
         manifest = os.open(MANIFEST, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
         with open(manifest, encoding="utf-8") as file:  # noqa: PTH123 - of a descriptor
             doubts += _doubts(path / MANIFEST, os.fstat(manifest))
-            seen = Seen(json.load(file), tuple(doubts))
+            seen = SeenManifest(json.load(file), tuple(doubts))
     except (OSError, ValueError) as error:
         raise ResultError(
             f"{path / MANIFEST} cannot be read: {error}", "it has to be a file of the result's directory"

@@ -33,7 +33,7 @@ from leadline.errors import UsageError
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.run.model import Outcome, RunOptions
-    from leadline.store.acting import Seen
+    from leadline.store.acting import SeenManifest
     from leadline.study.study import Study
     from leadline.study.target import TargetFacts
     from leadline.verdict.gates import Gate
@@ -242,7 +242,7 @@ def _check_budget(plan: Plan, budget_s: float | None) -> None:
         )
 
 
-def _resume(path: Path, seen: Seen, stop: StopRequest, quiet: bool) -> Outcome:
+def _resume(path: Path, seen: SeenManifest, stop: StopRequest, quiet: bool) -> Outcome:
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
     from leadline.run.session import resume_run
