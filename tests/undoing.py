@@ -91,6 +91,35 @@ def is_gone(volume: _core.Volume) -> bool:
     return False
 
 
+def links_are_not_followed(leadline: Command, tmp_path: Path, url: str, shared: Path) -> None:
+    """`shared` is the top of what the URL leads to, as its server sees it.
+
+    A client can only remove a link where it can see one; else it stays and is named.
+    """
+    (shared / "projects").mkdir(mode=0o777)
+    (shared / "projects" / "thesis").write_bytes(PRECIOUS)
+    (shared / "single").write_bytes(PRECIOUS)
+    volume = _core.Volume(url)
+    for name in (OURS, f"{OURS}/data.0"):
+        volume.make_directory(name)
+        volume.put(f"{name}/data.0.0", b"ours")
+    volume.put(f"{OURS}/.leadline", MARK)
+    (shared / OURS[1:] / "data.0" / "t0").symlink_to("../../projects")
+    (shared / OURS[1:] / "data.0" / "t1").symlink_to("../../single")
+    done = leadline("undo", str(crafted(tmp_path / "links", {"s": url}, intended({"s": url}))))
+    assert (shared / "projects" / "thesis").read_bytes() == PRECIOUS
+    assert (shared / "single").read_bytes() == PRECIOUS
+    link = shared / OURS[1:] / "data.0" / "t0"
+    assert done.returncode == int(link.is_symlink()), done.stderr
+    if link.is_symlink():
+        assert (shared / OURS[1:] / ".leadline").exists()
+        assert f"{OURS}/data.0/t0" in done.stderr, done.stderr
+        link.unlink()
+        again = leadline("undo", str(tmp_path / "links"))
+        assert again.returncode == 0, again.stderr
+    assert not (shared / OURS[1:]).exists()
+
+
 def other_directories_are_refused(leadline: Command, tmp_path: Path, url: str) -> None:
     """An id, or a place, that leads to a directory of somebody else's on the same storage."""
     volume = _core.Volume(url)

@@ -22,7 +22,7 @@ from servers import PASSWORD, smb_server, user_name, wait_for_port, xrootd_conf,
 from leadline import _core
 from leadline.store.reader import open_result
 from support import Command, command_line
-from undoing import only_what_is_marked_goes, other_directories_are_refused
+from undoing import links_are_not_followed, only_what_is_marked_goes, other_directories_are_refused
 
 STUDY = """
 format: leadline.study/1
@@ -341,7 +341,17 @@ def test_a_result_leads_undo_to_no_other_directory(served: Served, leadline: Com
         empty(served.shared)
 
 
+def test_links_in_a_workspace_are_not_followed(served: Served, leadline: Command, tmp_path: Path) -> None:
+    try:
+        links_are_not_followed(leadline, tmp_path, served.url, served.shared)
+    finally:
+        empty(served.shared)
+
+
 def empty(directory: Path) -> None:
     """Tests of this module share what is served."""
     for path in directory.iterdir():
-        shutil.rmtree(path)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -67,7 +67,12 @@ def new_run(
 
 
 def resume_run(
-    path: Path, seen: SeenManifest, display: Display, stopping: Stopping, pilot: Pilot, growth: Growth = no_growth
+    path: Path,
+    seen: SeenManifest,
+    display: Display,
+    stopping: Stopping,
+    pilot: Pilot,
+    growth: Growth = no_growth,
 ) -> Outcome:
     """Go on with an interrupted run: what a crash left below the targets is removed first."""
     writer = reopen_result(path, time.time_ns)
@@ -91,8 +96,8 @@ def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
     return plan
 
 
-def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], list[str]]:
-    """Remove what a run left below its targets; returns what was removed and what could not be."""
+def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str]]:
+    """Remove what a run left below its targets; returns what was removed, and what could not be with why."""
     writer = reopen_result(path, time.time_ns)
     try:
         seen.require_same(writer.manifest)

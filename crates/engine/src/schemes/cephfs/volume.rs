@@ -93,7 +93,7 @@ fn refused(refusal: Refusal, location: &Location) -> VolumeError {
 }
 
 /// What the library answers when a directory is to be unlinked.
-fn is_directory(result: i64) -> bool {
+fn may_be_directory(result: i64) -> bool {
     [libc::EISDIR, libc::EPERM]
         .map(|errno| -i64::from(errno))
         .contains(&result)
@@ -172,8 +172,12 @@ impl Volume for Mount {
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
-            match self.mounted.unlink(&self.full(&path)) {
-                directory if is_directory(directory) => {
+            let full = self.full(&path);
+            match self.mounted.unlink(&full) {
+                refused
+                    if may_be_directory(refused)
+                        && self.mounted.is_directory(&full) == Ok(true) =>
+                {
                     if self.remove_tree(&path, until)? {
                         return Ok(true);
                     }

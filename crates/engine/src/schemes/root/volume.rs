@@ -34,6 +34,7 @@ enum List {
 }
 
 const LIST: &str = ".leadline-files";
+const LINK: &str = "no directory of leadline's, but perhaps a link: look into it on the server";
 const LISTS_MAX: u32 = 4096;
 const LIST_BYTES_MAX: usize = 64 << 20;
 
@@ -233,7 +234,17 @@ impl Server {
         Ok(())
     }
 
+    /// True when more is left. Servers tell of what a link leads to, as if it were there: only the removal of a
+    /// directory is of the name itself, and says that a link is none.
     fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
+        let result = self.system.remove_directory(&self.full(directory));
+        if result != -i64::from(libc::ENOTEMPTY) && result != -i64::from(libc::EEXIST) {
+            let link = |failed: VolumeError| failed.with_remedy(LINK);
+            return self
+                .done(result, "remove", directory)
+                .map_err(link)
+                .map(|()| false);
+        }
         if self.remove_files(directory, "", until)? {
             return Ok(true);
         }
@@ -310,15 +321,15 @@ impl Volume for Server {
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
-            match self.system.is_directory(&self.full(&path)) {
-                Ok(true) => {
-                    if self.remove_tree(&path, until)? {
-                        return Ok(true);
-                    }
+            let more = match self.system.is_directory(&self.full(&path)) {
+                Ok(true) => self.remove_tree(&path, until)?,
+                _ => {
+                    let result = self.system.remove(&self.full(&path));
+                    self.done(result, "remove", &path)?;
+                    false
                 }
-                _ => self.done(self.system.remove(&self.full(&path)), "remove", &path)?,
-            }
-            if Instant::now() > until {
+            };
+            if more || Instant::now() > until {
                 return Ok(true);
             }
         }
