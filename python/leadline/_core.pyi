@@ -71,6 +71,8 @@ class Volume:
         """Writes a small file whole."""
     def get(self, path: str, limit: int) -> bytes | None:
         """A small file, its first `limit` bytes; None where there is none."""
+    def names_in(self, directory: str, limit: int) -> list[str]:
+        """Names in a directory, at most about `limit`; FileNotFoundError where it is not there."""
     def space(self) -> tuple[int, int]:
         """Bytes in all, and free."""
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:

@@ -109,6 +109,7 @@ def test_a_bad_option_is_refused(
         ("run", "quick"),
         ("run", "quick", "--target", "a=/tmp", "--target", "a=/var/tmp"),
         ("run", "quick", "--resume", "r", "--target", "a=/tmp"),
+        ("run", "quick", "--target", "a=/tmp", "--trust-result"),
         ("run", "--resume", "nowhere"),
         ("show", "nowhere"),
         ("report", "nowhere"),

@@ -15,6 +15,7 @@ import pytest
 from leadline.store.reader import open_result
 from s3_server import BUCKET, Service, error, serving
 from support import Command, command_line
+from undoing import only_what_is_marked_goes, other_directories_are_refused
 
 SECRET = "do-not-print-this-secret"  # noqa: S105 - of no service
 # What the journal has when a trial did not end well.
@@ -291,3 +292,18 @@ def test_a_service_that_stops_answering_ends_the_trial_by_its_deadline(
     assert process.returncode not in (0, None), errors
     assert "deadline" in errors or "no answer" in errors, errors
     assert "Traceback" not in errors
+
+
+def test_undo_removes_only_what_carries_the_mark(
+    leadline: Command, service: tuple[Service, str], tmp_path: Path
+) -> None:
+    def at(name: str) -> str:
+        return f"s3://{BUCKET}/{name}?endpoint={service[1]}"
+
+    only_what_is_marked_goes(leadline, tmp_path, at, makes_directories=False)
+
+
+def test_a_result_leads_undo_to_no_other_keys(
+    leadline: Command, service: tuple[Service, str], tmp_path: Path
+) -> None:
+    other_directories_are_refused(leadline, tmp_path, f"s3://{BUCKET}/top?endpoint={service[1]}")

@@ -22,6 +22,7 @@ from servers import PASSWORD, smb_server, user_name, wait_for_port, xrootd_conf,
 from leadline import _core
 from leadline.store.reader import open_result
 from support import Command, command_line
+from undoing import links_are_not_followed, only_what_is_marked_goes, other_directories_are_refused
 
 STUDY = """
 format: leadline.study/1
@@ -320,3 +321,37 @@ def test_a_server_that_stops_answering_ends_the_trial_by_its_deadline(
     undone = leadline("undo", str(out))
     assert undone.returncode == 0, undone.stderr
     assert list(served.shared.iterdir()) == []
+
+
+def test_undo_removes_only_what_carries_the_mark(served: Served, leadline: Command, tmp_path: Path) -> None:
+    def at(name: str) -> str:
+        directory(served.shared, name)
+        return served.url.rstrip("/") + ("//" if served.scheme == "root" else "/") + name
+
+    try:
+        only_what_is_marked_goes(leadline, tmp_path, at, makes_directories=True)
+    finally:
+        empty(served.shared)
+
+
+def test_a_result_leads_undo_to_no_other_directory(served: Served, leadline: Command, tmp_path: Path) -> None:
+    try:
+        other_directories_are_refused(leadline, tmp_path, served.url)
+    finally:
+        empty(served.shared)
+
+
+def test_links_in_a_workspace_are_not_followed(served: Served, leadline: Command, tmp_path: Path) -> None:
+    try:
+        links_are_not_followed(leadline, tmp_path, served.url, served.shared)
+    finally:
+        empty(served.shared)
+
+
+def empty(directory: Path) -> None:
+    """Tests of this module share what is served."""
+    for path in directory.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

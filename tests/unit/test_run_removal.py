@@ -46,24 +46,26 @@ def test_a_link_is_removed_and_not_followed(tmp_path: Path) -> None:
 
 
 def test_files_of_a_trial_go_with_their_trees_and_others_stay(tmp_path: Path) -> None:
-    fill(tmp_path / "fresh-t0001.0", 3)
-    (tmp_path / "fresh-t0001.1").touch()
-    (tmp_path / "data.0").touch()
-    assert not remove_files(Workspace(str(tmp_path)), "fresh-t0001")
-    assert [path.name for path in tmp_path.iterdir()] == ["data.0"]
+    place = tmp_path / "leadline-0abcdef1"
+    place.mkdir()
+    fill(place / "fresh-t0001.0", 3)
+    (place / "fresh-t0001.1").touch()
+    (place / "data.0").touch()
+    assert not remove_files(Workspace(str(place)), "fresh-t0001")
+    assert [path.name for path in place.iterdir()] == ["data.0"]
 
 
 def test_a_workspace_keeps_its_mark_until_all_else_is_gone(tmp_path: Path) -> None:
-    place = tmp_path / "leadline-abc"
-    make_workspace(Workspace(str(place)), "abc")
+    place = tmp_path / "leadline-0abcdef1"
+    make_workspace(Workspace(str(place)), "0abcdef1")
     fill(place / "tree.0", 1500)
-    assert remove_workspace(Workspace(str(place)), "abc", slice_s=0.0)
+    assert remove_workspace(Workspace(str(place)), "0abcdef1", slice_s=0.0)
     assert (place / ".leadline").exists()
-    assert not remove_workspace(Workspace(str(place)), "abc")
+    assert not remove_workspace(Workspace(str(place)), "0abcdef1")
     assert not place.exists()
 
 
 def test_a_directory_without_the_mark_is_never_removed(tmp_path: Path) -> None:
-    fill(tmp_path / "leadline-abc", 1)
+    fill(tmp_path / "leadline-0abcdef1", 1)
     with pytest.raises(TargetError, match="mark"):
-        remove_workspace(Workspace(str(tmp_path / "leadline-abc")), "abc")
+        remove_workspace(Workspace(str(tmp_path / "leadline-0abcdef1")), "0abcdef1")

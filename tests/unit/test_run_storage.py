@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from leadline import _core
-from leadline.errors import TargetError
+from leadline.errors import TargetError, UsageError
 from leadline.run.storage.workspace import MARK, Workspace, make_workspace, remove_files, remove_workspace
 
-ID = "abc"
+ID = "0abcdef1"
 
 
 class FakeVolume:
@@ -37,6 +37,9 @@ class FakeVolume:
         except FileNotFoundError:
             return None
 
+    def names_in(self, directory: str, limit: int) -> list[str]:
+        return [path.name for path in self._at(directory).iterdir()][:limit]
+
     def remove_files(self, directory: str, prefix: str, _slice_s: float) -> bool:
         for path in self._at(directory).iterdir():
             if path.name.startswith(prefix) and path.name != MARK:
@@ -44,7 +47,7 @@ class FakeVolume:
         return False
 
     def remove_directory(self, directory: str, mark: str) -> None:
-        self._at(f"{directory}/{mark}").unlink()
+        self._at(f"{directory}/{mark}").unlink(missing_ok=True)
         self._at(directory).rmdir()
 
 
@@ -95,20 +98,51 @@ def test_what_others_marked_is_neither_used_nor_removed(place: Workspace, seen: 
     assert (seen / MARK).exists()
 
 
-@pytest.mark.parametrize("mark", [None, ""])
-def test_one_that_died_before_its_mark_was_whole_is_taken(
+@pytest.mark.parametrize("mark", [None, "", '{"format": "lead'])
+def test_one_whose_maker_died_before_its_mark_was_whole_goes_while_nothing_else_is_in_it(
     place: Workspace, seen: Path, mark: str | None
 ) -> None:
     seen.mkdir()
     if mark is not None:
         (seen / MARK).write_text(mark)
+    (seen / "notes").touch()
+    with pytest.raises(TargetError, match="was not removed"):
+        remove_workspace(place, ID, 60.0)
+    (seen / "notes").unlink()
+    with pytest.raises(TargetError, match="exists and leadline did not make it"):
+        make_workspace(place, ID)
+    assert not remove_workspace(place, ID, 60.0)
+    assert not seen.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["x/../projects", "0abcdef", "0ABCDEF1", "0abcdef1\n", "0abcdef1/..", "", "a" * 65]
+)
+def test_no_workspace_has_the_name_of_any_other_directory(name: str) -> None:
+    for directory, location in ((f"/mnt/leadline-{name}", None), (f"/leadline-{name}", "cephfs:///")):
+        with pytest.raises(UsageError):
+            Workspace(directory, location)
+
+
+@pytest.mark.parametrize(
+    "directory", ["/projects", "/a/leadline-0abcdef1", "/leadline-x/../leadline-0abcdef1"]
+)
+def test_a_workspace_of_a_url_lies_at_its_top(directory: str) -> None:
+    with pytest.raises(UsageError):
+        Workspace(directory, "cephfs:///")
+
+
+@pytest.mark.parametrize("prefix", ["", "..", "../x", "a/b", "a\0"])
+def test_no_files_are_removed_by_a_prefix_that_leads_elsewhere(place: Workspace, prefix: str) -> None:
     make_workspace(place, ID)
+    with pytest.raises(UsageError):
+        remove_files(place, prefix, 60.0)
 
 
 def test_the_name_of_another_study_is_refused(place: Workspace, seen: Path) -> None:
     make_workspace(place, ID)
     with pytest.raises(TargetError, match="was not removed"):
-        remove_workspace(place, "other", 60.0)
+        remove_workspace(place, "1abcdef0", 60.0)
     assert seen.exists()
 
 

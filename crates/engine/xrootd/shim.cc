@@ -19,10 +19,24 @@ namespace {
 
 using XrdCl::XRootDStatus;
 
+bool ends_with(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Servers have one number for what their file systems refuse, and say the reason at the end of their words.
+int64_t answer_of(const XRootDStatus &status) {
+  if (status.errNo == kXR_FSError) {
+    const std::string words = status.GetErrorMessage().c_str();  // to its first NUL
+    if (ends_with(words, "irectory not empty")) return -ENOTEMPTY;
+    if (ends_with(words, "ot a directory")) return -ENOTDIR;
+  }
+  return -XProtocol::toErrno(static_cast<int>(status.errNo));
+}
+
 int64_t failure_of(const XRootDStatus &status) {
   switch (status.code) {
     case XrdCl::errErrorResponse:
-      return -XProtocol::toErrno(static_cast<int>(status.errNo));
+      return answer_of(status);
     case XrdCl::errSocketTimeout:
     case XrdCl::errOperationExpired:
       return -ETIMEDOUT;

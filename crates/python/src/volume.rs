@@ -123,6 +123,11 @@ impl Volume {
         Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
+    /// At most about `limit` of them.
+    fn names_in(&self, py: Python<'_>, directory: &str, limit: usize) -> PyResult<Vec<String>> {
+        detached(py, || self.inner.names_in(directory, limit))
+    }
+
     /// (total, free) bytes.
     fn space(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let found = detached(py, || self.inner.space())?;

@@ -5,21 +5,23 @@ Everything here is done by a worker with a deadline; what is made is journalled 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from leadline import units
+from leadline.errors import ResultError
 from leadline.observe.patience import patient_s
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
 from leadline.run.model import RunRequest
-from leadline.run.storage.workspace import Workspace, workspace_of
+from leadline.run.storage.workspace import Place, Workspace, workspace_of
 from leadline.store.writer import ResultWriter
+from leadline.study.target import Target
 
 SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
 _REMOVE_SLICE_S = 10.0
 _REMOVE_DEADLINE_S = _REMOVE_SLICE_S + SMALL_DEADLINE_S
-_NOWHERE = Workspace("/")
+_NOWHERE = Place("/")
 
 
 class Places:
@@ -36,7 +38,7 @@ class Places:
         """Every workspace that was made."""
         return self._made
 
-    def of(self, target: str) -> Workspace:
+    def of(self, target: str) -> Place:
         """Where a job of that target works; the root for one without files."""
         return self._made.get(target, _NOWHERE)
 
@@ -121,9 +123,9 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
             return answer
 
 
-def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> list[str]:
-    """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
-    left = []
+def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> dict[str, str]:
+    """Remove a study's directories below its targets, each in a worker of its own; what is left, and why."""
+    left = {}
     for target, place in places.items():
         with Worker() as worker:
             answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
@@ -131,17 +133,27 @@ def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: Re
             writer.journal("workspace_removed", target=target, **place._asdict())
         else:
             writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
-            left.append(place.words)
+            left[place.words] = "; ".join(filter(None, (answer.message, answer.remedy)))
     return left
 
 
-def left_workspaces(writer: ResultWriter) -> dict[str, Workspace]:
-    """Directories that the journal says may still exist below the targets, by target."""
-    open_places: dict[str, Workspace] = {}
+def left_workspaces(study_id: str, targets: Iterable[Target], writer: ResultWriter) -> dict[str, Workspace]:
+    """Directories that the journal says may still exist below the targets, by target.
+
+    They are where the plan has them; a journal that names any other place is refused.
+    """
+    planned = {target.name: workspace_of(target, study_id) for target in targets}
+    left: dict[str, Workspace] = {}
     for event in writer.events():
+        target = event.details.get("target")
         if event.event == "workspace_intended":
-            found = event.details
-            open_places[found["target"]] = Workspace(found["directory"], found.get("location"))
+            found = (event.details.get("directory"), event.details.get("location"))
+            if not isinstance(target, str) or planned.get(target) != found:
+                raise ResultError(
+                    f"the journal of {writer.path} names {found!r}, no directory of the plan's targets",
+                    "nothing was removed; the journal was changed: restore it from a copy of the result",
+                )
+            left[target] = planned[target]
         elif event.event == "workspace_removed":
-            open_places.pop(event.details["target"], None)
-    return open_places
+            left.pop(str(target), None)
+    return left

@@ -27,10 +27,12 @@ from leadline.run.model import (
     no_growth,
 )
 from leadline.run.places import left_workspaces, remove_workspaces
+from leadline.store.acting import SeenManifest
 from leadline.store.journal import Event
+from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 from leadline.study.schemes import storageless
-from leadline.study.target import TargetFacts
+from leadline.study.target import Target, TargetFacts
 
 _SELF_TEST_NS = 200_000_000
 
@@ -65,10 +67,16 @@ def new_run(
 
 
 def resume_run(
-    path: Path, display: Display, stopping: Stopping, pilot: Pilot, growth: Growth = no_growth
+    path: Path,
+    seen: SeenManifest,
+    display: Display,
+    stopping: Stopping,
+    pilot: Pilot,
+    growth: Growth = no_growth,
 ) -> Outcome:
     """Go on with an interrupted run: what a crash left below the targets is removed first."""
     writer = reopen_result(path, time.time_ns)
+    seen.require_same(writer.manifest)
     request = request_of(writer.manifest)
     request = replace(request, plan=grown_plan(request.plan, writer.events()))
     if _is_finished(writer, request.plan):
@@ -76,7 +84,7 @@ def resume_run(
         raise ResultError(
             f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
         )
-    remove_workspaces(request.id, left_workspaces(writer), writer)
+    remove_workspaces(request.id, left_workspaces(request.id, request.plan.targets, writer), writer)
     return _execute(request, writer, display, stopping, pilot, growth)
 
 
@@ -88,24 +96,43 @@ def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
     return plan
 
 
-def undo_run(path: Path) -> tuple[list[str], list[str]]:
-    """Remove what a run left below its targets; returns what was removed and what could not be."""
+def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str]]:
+    """Remove what a run left below its targets; returns what was removed, and what could not be with why."""
     writer = reopen_result(path, time.time_ns)
     try:
-        places = left_workspaces(writer)
-        left = remove_workspaces(str(writer.manifest["id"]), places, writer)
+        seen.require_same(writer.manifest)
+        study_id = str(writer.manifest["id"])
+        places = left_workspaces(study_id, _targets_of(writer.manifest), writer)
+        left = remove_workspaces(study_id, places, writer)
     finally:
         writer.close()
     return [place.words for place in places.values() if place.words not in left], left
 
 
+def _targets_of(manifest: Mapping[str, Any]) -> list[Target]:
+    """The targets alone: the rest of a plan may be of kinds of work that this version does not know."""
+    try:
+        return [Target(**target) for target in manifest["plan"]["targets"]]
+    except (KeyError, TypeError) as error:
+        raise ResultError(
+            f"the plan is damaged: {type(error).__name__}: {error}", "restore the manifest from a copy"
+        ) from None
+
+
 def request_of(manifest: Mapping[str, Any]) -> RunRequest:
-    """The request that a manifest was written from."""
+    """The request that a manifest was written from; its names are safe to make paths of."""
     try:
         known = {field.name for field in fields(RunOptions)}
+        plan = Plan.from_json(manifest["plan"])
+        names = [target.name for target in plan.targets]
+        names += [name for trial in plan.trials for name in (trial.id, trial.target)]
+        names += [cell.target for cell in plan.cells]
+        names += [cell.layout.key for cell in plan.cells if cell.layout is not None]
+        for name in names:
+            checked_name(name)
         return RunRequest(
             id=str(manifest["id"]),
-            plan=Plan.from_json(manifest["plan"]),
+            plan=plan,
             facts={name: TargetFacts.from_json(value) for name, value in manifest["targets"].items()},
             options=RunOptions(**{k: v for k, v in manifest["options"].items() if k in known}),
         )

@@ -22,6 +22,7 @@ from leadline.store.files import (
     write_whole,
 )
 from leadline.store.journal import Event, Journal, read_journal
+from leadline.store.names import checked_id
 from leadline.store.reader import check_manifest, finished_trials, require_study
 from leadline.store.tables import TABLES, LatencyRow, Row, SeriesRow, TrialRow, to_arrow
 
@@ -107,7 +108,7 @@ def create_result(path: Path, manifest: dict[str, Any], now_ns: Callable[[], int
     partial = path.with_name(f".{path.name}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)  # of a run that died within these few lines
-        partial.mkdir(parents=True)
+        partial.mkdir(0o755, parents=True)  # what it says is acted on: nobody else may write it
         lock = _take_lock(partial)
         (partial / RECORDS).mkdir()
         write_whole(partial / MANIFEST, json.dumps(whole, indent=1).encode())
@@ -124,6 +125,7 @@ def reopen_result(path: Path, now_ns: Callable[[], int]) -> ResultWriter:
     """Open an interrupted result to go on with it."""
     manifest = check_manifest(path)
     require_study(path, manifest)
+    checked_id(manifest.get("id"))
     lock = _take_lock(path)
     # Left by a run that died: of a trial that is stored already, or of one that is measured anew.
     shutil.rmtree(path / RECORDS, ignore_errors=True)

@@ -130,6 +130,10 @@ pub trait Volume: Send + Sync {
         Ok(Some(bytes))
     }
 
+    /// Names in a directory, at most about `limit` of them; ENOENT where it is not there. Where directories are only
+    /// names, it is there when something begins so.
+    fn names_in(&self, directory: &str, limit: usize) -> Outcome<Vec<String>>;
+
     /// Opens a file that is to have `file_bytes`.
     fn open(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<Arc<dyn Handle>>;
 
@@ -179,6 +183,24 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
     let volume = connect(location)?;
     table.insert(location.url.clone(), Arc::downgrade(&volume));
     Ok(volume)
+}
+
+/// Whether a name that was read from storage lies in `directory`, and leads nowhere else by the way: what removes
+/// files asks it of every name that is not an entry of a directory.
+pub fn lies_in(directory: &str, path: &str) -> bool {
+    let inner = path
+        .strip_prefix(directory)
+        .and_then(|rest| rest.strip_prefix('/'));
+    inner.is_some_and(|inner| !inner.contains('\0') && inner.split('/').all(is_plain))
+}
+
+/// Whether a part of a path is a name, and not a way to some other place.
+pub fn is_plain(part: &str) -> bool {
+    !["", ".", ".."].contains(&part)
+}
+
+pub fn is_absent(directory: &str) -> VolumeError {
+    VolumeError::new(libc::ENOENT, "list", directory)
 }
 
 /// What a job's files lie on.

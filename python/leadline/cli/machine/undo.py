@@ -7,22 +7,25 @@ from pathlib import Path
 import click
 
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+from leadline.cli.trust import require_trust, trust_option
 
 
 @click.command(short_help="Remove what an interrupted run left below its targets")
 @click.argument("directory", type=click.Path(path_type=Path))
-def command(directory: Path) -> int:
+@trust_option
+def command(directory: Path, trusted: bool) -> int:
     """Undo the changes that the journal of the result in DIRECTORY says are still in place.
 
     Only directories that carry the mark of this very result are removed.
     """
     from leadline.run.session import undo_run
 
-    removed, left = undo_run(directory)
+    seen = require_trust(directory, "remove what it says it left", trusted=trusted)
+    removed, left = undo_run(directory, seen)
     for place in removed:
         click.echo(f"removed: {place}")
-    for place in left:
-        click.echo(f"could not be removed: {place}", err=True)
+    for place, why in left.items():
+        click.echo(f"could not be removed: {place}: {why}", err=True)
     if not removed and not left:
         click.echo("nothing to undo")
     return EXIT_FAILED if left else EXIT_GOOD

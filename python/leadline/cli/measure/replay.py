@@ -15,6 +15,7 @@ from leadline.cli.console import make_console
 from leadline.cli.main import EXIT_GOOD
 from leadline.cli.measure.run import make_options, run_and_conclude
 from leadline.cli.signals import StopRequest
+from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import TargetError, UsageError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the order and of the data."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist.")
+@trust_option
 @click.option("--dry-run", is_flag=True, help="Say what would be replayed and what not, and do nothing.")
 @click.option("--drop-caches", is_flag=True, help="Drop this host's caches before each trial: needs root.")
 @click.option(
@@ -62,6 +64,7 @@ def command(
     blocks: int,
     seed: int,
     out: Path | None,
+    trusted: bool,
     dry_run: bool,
     drop_caches: bool,
     grace: str,
@@ -81,6 +84,8 @@ def command(
     """
     if not targets and not dry_run:
         raise UsageError("no target was named", "add --target NAME=PATH, for example --target local=/var/tmp")
+    if not dry_run:
+        require_trust(trace, "repeat its calls", trusted=trusted)
     title, script = _script(trace, trial, only)
     if dry_run:
         _say(title, script)

@@ -27,11 +27,13 @@ from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.guest_rows import check_guest, with_guest
 from leadline.cli.measure.study_options import application_options, load_plan, study_options
 from leadline.cli.signals import StopRequest
+from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.run.model import Outcome, RunOptions
+    from leadline.store.acting import SeenManifest
     from leadline.study.study import Study
     from leadline.study.target import TargetFacts
     from leadline.verdict.gates import Gate
@@ -47,6 +49,7 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
 @application_options
 @click.option("--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this result.")
+@trust_option
 @click.option(
     "--drop-caches",
     is_flag=True,
@@ -93,6 +96,7 @@ def command(
     program: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
+    trusted: bool,
     drop_caches: bool,
     clients: int | None,
     max_rate: str | None,
@@ -120,7 +124,10 @@ def command(
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
         _refuse_beside_resume(resume, (*others, input_path, clients))
-        return run_and_conclude(resume, gates, lambda stop: _resume(resume, stop, quiet))
+        seen = require_trust(resume, "go on with it", trusted=trusted)
+        return run_and_conclude(resume, gates, lambda stop: _resume(resume, seen, stop, quiet))
+    if trusted:
+        raise UsageError("--trust-result is for --resume: a new run acts by no result", "leave it out")
     if not study:
         raise UsageError(
             "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
@@ -235,13 +242,13 @@ def _check_budget(plan: Plan, budget_s: float | None) -> None:
         )
 
 
-def _resume(path: Path, stop: StopRequest, quiet: bool) -> Outcome:
+def _resume(path: Path, seen: SeenManifest, stop: StopRequest, quiet: bool) -> Outcome:
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
     from leadline.run.session import resume_run
 
     with make_display(quiet) as display:
-        return resume_run(path, display, stop, next_rate, make_growth(path))
+        return resume_run(path, seen, display, stop, next_rate, make_growth(path))
 
 
 def make_options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:

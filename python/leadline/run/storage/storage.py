@@ -6,6 +6,7 @@ Called in a worker process only: any of these calls can hang with the storage be
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +16,7 @@ from leadline.errors import TargetError
 from leadline.run.storage.removal import remove_entries
 
 _UNREADABLE = b"?"
+_NAMES_MAX = 64  # enough to tell a directory that holds a mark alone
 
 
 class Storage(Protocol):
@@ -38,8 +40,11 @@ class Storage(Protocol):
     def may_be_named(self, directory: str, name: str) -> bool:
         """Whether the directory of a study of that name could be this one, and no link to another."""
 
-    def may_lack_mark(self, directory: str) -> bool:
-        """Whether a directory without a mark can be one whose maker died before it was marked."""
+    def holds(self, directory: str) -> set[str]:
+        """Names in a directory, of very many the first; FileNotFoundError where it is certainly not there."""
+
+    def remove_empty(self, directory: str, mark: str) -> None:
+        """Remove the mark and the directory, which fails where anything else is in it."""
 
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Remove what begins with `prefix`, with all below it; True when more is left after the time."""
@@ -99,9 +104,15 @@ class MountedStorage:
         """A link is none, wherever it leads."""
         return not Path(directory).is_symlink() and Path(directory).name == name
 
-    def may_lack_mark(self, directory: str) -> bool:
-        """An empty one only: the mark is the first thing that is made in it."""
-        return Path(directory).is_dir() and not any(Path(directory).iterdir())
+    def holds(self, directory: str) -> set[str]:
+        """FileNotFoundError where it is not there."""
+        with os.scandir(directory) as found:
+            return {entry.name for entry in itertools.islice(found, _NAMES_MAX)}
+
+    def remove_empty(self, directory: str, mark: str) -> None:
+        """The mark first; a directory that is not empty stays, with an OSError."""
+        (Path(directory) / mark).unlink(missing_ok=True)
+        Path(directory).rmdir()
 
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Following no link."""
@@ -111,8 +122,7 @@ class MountedStorage:
         """Following no link; the mark goes last."""
         if remove_entries(Path(directory), slice_s, lambda name: name != mark):
             return True
-        (Path(directory) / mark).unlink(missing_ok=True)
-        Path(directory).rmdir()
+        self.remove_empty(directory, mark)
         return False
 
     def space(self, directory: str) -> tuple[int, int] | None:
@@ -149,9 +159,13 @@ class LibraryStorage:
         """At the top of what the URL leads to."""
         return directory == f"/{name}"
 
-    def may_lack_mark(self, directory: str) -> bool:  # noqa: ARG002 - see `is_absent`
-        """Always: the name alone is ours."""
-        return True
+    def holds(self, directory: str) -> set[str]:
+        """Where directories are only names, what begins so; FileNotFoundError where nothing does."""
+        return set(self._volume.names_in(directory, _NAMES_MAX))
+
+    def remove_empty(self, directory: str, mark: str) -> None:
+        """The mark first; a directory that is not empty stays, with an OSError."""
+        self._volume.remove_directory(directory, mark)
 
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Remove what begins with `prefix`; True when time was over before all was gone."""

@@ -8,20 +8,23 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from leadline import _core
 from leadline.errors import TargetError
 from leadline.run.storage.storage import Storage, open_storage
+from leadline.store.names import checked_id, checked_name
 from leadline.study.target import Target
 
 MARK = ".leadline"
+_PREFIX = "leadline-"
+_FOREIGN = b"?"
 _MARK_BYTES_MAX = 4096
 _SLICE_S = 600.0
 
 
-class Workspace(NamedTuple):
-    """Where a study works: a directory of a mounted file system, or of what the URL `location` leads to."""
+class Place(NamedTuple):
+    """A directory of a mounted file system, or of what the URL `location` leads to."""
 
     directory: str
     location: str | None = None
@@ -40,10 +43,35 @@ class Workspace(NamedTuple):
         return self.directory if self.location is None else f"{self.directory} of {self.location}"
 
 
+class Workspace(Place):
+    """Where a study works and what is removed after it: `leadline-<id>`, never any other directory.
+
+    Below a path, or at the top of what a URL leads to.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, directory: str, location: str | None = None) -> Self:
+        """Refuses any other directory, wherever its name comes from."""
+        top, _, name = directory.rpartition("/")
+        if not directory.startswith("/") or not name.startswith(_PREFIX) or (location and top):
+            raise TargetError(
+                f"{directory!r} is no directory that a study works in",
+                "nothing was done; the result was changed: restore it from a copy",
+            )
+        checked_id(name.removeprefix(_PREFIX))
+        return super().__new__(cls, directory, location)
+
+    @property
+    def study_id(self) -> str:
+        """Whose it is."""
+        return Path(self.directory).name.removeprefix(_PREFIX)
+
+
 def workspace_of(target: Target, study_id: str) -> Workspace:
-    """Where a study works on a target: below a path, or at the top of what a URL leads to."""
+    """Where a study works on a target."""
     top = Path(target.url) if target.is_path else Path("/")
-    return Workspace(str(top / f"leadline-{study_id}"), target.location)
+    return Workspace(str(top / f"{_PREFIX}{checked_id(study_id)}"), target.location)
 
 
 def make_workspace(place: Workspace, study_id: str) -> None:
@@ -52,33 +80,31 @@ def make_workspace(place: Workspace, study_id: str) -> None:
     try:
         storage.make_directory(place.directory)
     except FileExistsError:
-        if not _is_ours(storage, place.directory, study_id):
+        if not _may_be(storage, place, study_id) or _mark_in(storage, place) != _mark(study_id):
             raise TargetError(
                 f"{place.words} exists and leadline did not make it", storage.foreign_remedy
             ) from None
         return
-    mark = json.dumps({"format": "leadline.workspace/1", "id": study_id})
-    storage.put(f"{place.directory}/{MARK}", mark.encode())
+    storage.put(f"{place.directory}/{MARK}", _mark(study_id))
 
 
-def _is_ours(storage: Storage, directory: str, study_id: str) -> bool:
-    """True for a marked directory of this study, or one whose maker died before its mark was whole."""
-    if not storage.may_be_named(directory, f"leadline-{study_id}"):
-        return False
-    mark = storage.get(f"{directory}/{MARK}", _MARK_BYTES_MAX)
-    if mark is None:
-        return storage.may_lack_mark(directory)
-    if not mark:
-        return True
-    try:
-        return bool(json.loads(mark).get("id") == study_id)
-    except (ValueError, AttributeError):
-        return False
+def _mark(study_id: str) -> bytes:
+    """What stands in the mark, to the byte: as every version wrote it."""
+    return json.dumps({"format": "leadline.workspace/1", "id": study_id}).encode()
+
+
+def _mark_in(storage: Storage, place: Workspace) -> bytes | None:
+    return storage.get(f"{place.directory}/{MARK}", _MARK_BYTES_MAX)
+
+
+def _may_be(storage: Storage, place: Workspace, study_id: str) -> bool:
+    return place.study_id == study_id and storage.may_be_named(place.directory, f"{_PREFIX}{study_id}")
 
 
 def remove_files(place: Workspace, prefix: str, slice_s: float = _SLICE_S) -> bool:
     """Remove what begins with `prefix` and a dot, for `slice_s` seconds at most; True when more is left."""
-    return open_storage(place.location).remove_files(place.directory, f"{prefix}.", slice_s)
+    begin = f"{checked_name(prefix)}."
+    return open_storage(place.location).remove_files(place.directory, begin, slice_s)
 
 
 def forget_cached(directory: Path, prefix: str) -> None:
@@ -94,17 +120,22 @@ def forget_cached(directory: Path, prefix: str) -> None:
 def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S) -> bool:
     """Remove the directory with all in it, for `slice_s` seconds at most; True when more is left.
 
-    The mark goes last, so that what is left at any moment can be removed later.
+    Only where its mark is this study's, to the byte. The mark goes last, so that what is left at any moment
+    can be removed later. A maker may have died before its mark was whole, and a remover after it was gone:
+    such a directory holds nothing else, and is removed only then.
     """
     storage = open_storage(place.location)
     if storage.is_absent(place.directory):
         return False
     try:
-        ours = _is_ours(storage, place.directory, study_id)
+        mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
+        if mark == _mark(study_id):
+            return storage.remove_directory(place.directory, MARK, slice_s)
+        if _mark(study_id).startswith(mark or b"") and storage.holds(place.directory) <= {MARK}:
+            storage.remove_empty(place.directory, MARK)
+            return False
     except FileNotFoundError:
         return False  # removed through another way to the same directory, which this one still shows
-    if not ours:
-        raise TargetError(
-            f"{place.words} does not carry this study's mark and was not removed", "look into it by hand"
-        )
-    return storage.remove_directory(place.directory, MARK, slice_s)
+    raise TargetError(
+        f"{place.words} does not carry this study's mark and was not removed", "look into it by hand"
+    )

@@ -93,7 +93,7 @@ fn refused(refusal: Refusal, location: &Location) -> VolumeError {
 }
 
 /// What the library answers when a directory is to be unlinked.
-fn is_directory(result: i64) -> bool {
+fn may_be_directory(result: i64) -> bool {
     [libc::EISDIR, libc::EPERM]
         .map(|errno| -i64::from(errno))
         .contains(&result)
@@ -130,6 +130,11 @@ impl Volume for Mount {
         self.full(path).to_string_lossy().into_owned()
     }
 
+    fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
+        let names = self.mounted.names(&self.full(directory));
+        names.map_err(|errno| VolumeError::new(errno, "list", directory))
+    }
+
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         let access = if how.write {
             libc::O_RDWR
@@ -163,13 +168,16 @@ impl Volume for Mount {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let names = self.mounted.names(&self.full(directory));
-        let names = names.map_err(|errno| VolumeError::new(errno, "list", directory))?;
+        let names = self.names_in(directory, usize::MAX)?;
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
-            match self.mounted.unlink(&self.full(&path)) {
-                directory if is_directory(directory) => {
+            let full = self.full(&path);
+            match self.mounted.unlink(&full) {
+                refused
+                    if may_be_directory(refused)
+                        && self.mounted.is_directory(&full) == Ok(true) =>
+                {
                     if self.remove_tree(&path, until)? {
                         return Ok(true);
                     }

@@ -64,6 +64,15 @@ impl Volume for Local {
         }
     }
 
+    fn names_in(&self, directory: &str, limit: usize) -> Outcome<Vec<String>> {
+        let refused = |error: std::io::Error| system(&error, "list", directory);
+        let entries = fs::read_dir(directory).map_err(refused)?.take(limit);
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        entries
+            .map(|entry| entry.map(name).map_err(refused))
+            .collect()
+    }
+
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         let operation = if how.fresh { "create" } else { "open" };
         match file::open(Path::new(path), how) {

@@ -11,7 +11,7 @@ use super::names::NfsNames;
 use super::server;
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
-use crate::sys::libnfs::{Access, Action, CONNECT_S, OpenFile, Queue, Refusal, Session};
+use crate::sys::libnfs::{Access, Action, CONNECT_S, Facts, OpenFile, Queue, Refusal, Session};
 use crate::volume::names::Names;
 use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, system};
 
@@ -172,12 +172,27 @@ impl Export {
         Ok(false)
     }
 
-    /// A file, or a directory with all in it; true when more is left.
-    fn remove(&self, path: &str, until: Instant) -> Outcome<bool> {
-        match self.with("remove", path, |session| session.unlink(&path_of(path))) {
-            Err(error) if IS_DIRECTORY.contains(&error.errno) => self.remove_tree(path, until),
-            other => other.map(|()| false),
+    /// What is at a path, not what a link there leads to.
+    fn look(&self, path: &str) -> Outcome<Facts> {
+        self.with("look at", path, |session| session.look(&path_of(path)))
+    }
+
+    /// A file, a link, or a directory of that file system with all in it; true when more is left.
+    fn remove(&self, path: &str, device: u64, until: Instant) -> Outcome<bool> {
+        let unlinked = self.with("remove", path, |session| session.unlink(&path_of(path)));
+        let refused = match unlinked {
+            Err(error) if IS_DIRECTORY.contains(&error.errno) => error,
+            other => return other.map(|()| false),
+        };
+        let facts = self.look(path)?;
+        if facts.mode & u64::from(libc::S_IFMT) != u64::from(libc::S_IFDIR) {
+            return Err(refused);
         }
+        if facts.device != device {
+            let remedy = "another file system of the server begins there: take it away first";
+            return Err(VolumeError::new(libc::EXDEV, "remove", path).with_remedy(remedy));
+        }
+        self.remove_tree(path, until)
     }
 }
 
@@ -219,6 +234,15 @@ impl Volume for Export {
         Ok(Some(bytes))
     }
 
+    fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
+        let mut names = Vec::new();
+        self.with("list", directory, |session| {
+            let each = |name: &CStr| names.push(name.to_string_lossy().into_owned());
+            session.list(&path_of(directory), each)
+        })?;
+        Ok(names)
+    }
+
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         Ok(Arc::new(self.open_file(path, how)?))
     }
@@ -243,15 +267,12 @@ impl Volume for Export {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let mut names = Vec::new();
-        self.with("list", directory, |session| {
-            let each = |name: &CStr| names.push(name.to_string_lossy().into_owned());
-            session.list(&path_of(directory), each)
-        })?;
+        let names = self.names_in(directory, usize::MAX)?;
+        let device = self.look(directory)?.device;
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
-            if self.remove(&path, until)? || Instant::now() > until {
+            if self.remove(&path, device, until)? || Instant::now() > until {
                 return Ok(true);
             }
         }

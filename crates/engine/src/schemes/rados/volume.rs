@@ -11,7 +11,7 @@ use crate::sys::ceph::librados::{Access, Cluster, Context, Refusal};
 use crate::sys::ceph::queue::{Action, Queue};
 use crate::sys::file::OpenHow;
 use crate::volume::names::Names;
-use crate::volume::{Handle, Outcome, Space, Volume, VolumeError};
+use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, lies_in};
 
 /// The object with a line for every file: size of its objects, of the file, and its name.
 const LIST: &str = ".leadline-files";
@@ -150,7 +150,9 @@ impl Pool {
             let (Some(object_bytes), Some(file_bytes)) = (number(), number()) else {
                 continue;
             };
-            let Some(name) = words.next() else { continue };
+            let Some(name) = words.next().filter(|name| lies_in(directory, name)) else {
+                continue;
+            };
             let objects = file_bytes.div_ceil(object_bytes.max(1));
             match files.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known)) => *known = objects.max(*known),
@@ -223,6 +225,18 @@ impl Volume for Pool {
         self.done(found, "read", path)?;
         bytes.truncate(found as usize);
         Ok(Some(bytes))
+    }
+
+    fn names_in(&self, directory: &str, limit: usize) -> Outcome<Vec<String>> {
+        let mark = format!("{directory}/{KEPT}");
+        let marked = self.get(&mark, 1)?.map(|_| KEPT.to_owned());
+        let files = self.listed(directory)?.into_iter().map(|(name, _)| name);
+        let names: Vec<_> = marked.into_iter().chain(files).take(limit).collect();
+        let list = self.plain(&format!("{directory}/{LIST}"));
+        if names.is_empty() && self.context.size(&list) == -i64::from(libc::ENOENT) {
+            return Err(is_absent(directory));
+        }
+        Ok(names)
     }
 
     fn open(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<Arc<dyn Handle>> {

@@ -105,6 +105,10 @@ impl Volume for StripedPool {
         self.pool.get(path, limit)
     }
 
+    fn names_in(&self, directory: &str, limit: usize) -> Outcome<Vec<String>> {
+        self.pool.names_in(directory, limit)
+    }
+
     fn open(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         if how.write {
             self.pool.note(path, file_bytes)?;

@@ -10,7 +10,7 @@ use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::xrootd::{File, How, Manner, System, text};
 use crate::volume::names::{Names, below};
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
+use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, lies_in};
 
 /// A server and a directory on it.
 pub struct Server {
@@ -34,6 +34,7 @@ enum List {
 }
 
 const LIST: &str = ".leadline-files";
+const LINK: &str = "no directory of leadline's, but perhaps a link: look into it on the server";
 const LISTS_MAX: u32 = 4096;
 const LIST_BYTES_MAX: usize = 64 << 20;
 
@@ -208,7 +209,8 @@ impl Server {
                 break;
             };
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            for path in text.lines().filter(|path| path.starts_with(&begin)) {
+            let ours = |path: &&str| path.starts_with(&begin) && lies_in(directory, path);
+            for path in text.lines().filter(ours) {
                 match self.system.remove(&self.full(path)) {
                     missing if missing == -i64::from(libc::ENOENT) => {}
                     result => self.done(result, "remove", path)?,
@@ -232,7 +234,17 @@ impl Server {
         Ok(())
     }
 
+    /// True when more is left. Servers tell of what a link leads to, as if it were there: only the removal of a
+    /// directory is of the name itself, and says that a link is none.
     fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
+        let result = self.system.remove_directory(&self.full(directory));
+        if result != -i64::from(libc::ENOTEMPTY) && result != -i64::from(libc::EEXIST) {
+            let link = |failed: VolumeError| failed.with_remedy(LINK);
+            return self
+                .done(result, "remove", directory)
+                .map_err(link)
+                .map(|()| false);
+        }
         if self.remove_files(directory, "", until)? {
             return Ok(true);
         }
@@ -261,6 +273,20 @@ impl Volume for Server {
 
     fn shown(&self, path: &str) -> String {
         self.full(path).to_string_lossy().into_owned()
+    }
+
+    fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
+        match self.system.names(&self.full(directory)) {
+            Err(errno) if is_flat(errno) => {
+                // Nothing is listed there: the first list of ours tells.
+                let list = format!("{LIST}.0");
+                let found = self.get(&format!("{directory}/{list}"), 1)?;
+                found
+                    .map(|_| vec![list])
+                    .ok_or_else(|| is_absent(directory))
+            }
+            other => other.map_err(|errno| self.failed(errno, "list", directory)),
+        }
     }
 
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
@@ -295,15 +321,15 @@ impl Volume for Server {
         let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
         for name in names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
-            match self.system.is_directory(&self.full(&path)) {
-                Ok(true) => {
-                    if self.remove_tree(&path, until)? {
-                        return Ok(true);
-                    }
+            let more = match self.system.is_directory(&self.full(&path)) {
+                Ok(true) => self.remove_tree(&path, until)?,
+                _ => {
+                    let result = self.system.remove(&self.full(&path));
+                    self.done(result, "remove", &path)?;
+                    false
                 }
-                _ => self.done(self.system.remove(&self.full(&path)), "remove", &path)?,
-            }
-            if Instant::now() > until {
+            };
+            if more || Instant::now() > until {
                 return Ok(true);
             }
         }

@@ -141,9 +141,14 @@ pub async fn list(
         ));
     }
     let contents = xml::elements(&answer.words, "Contents");
-    let keys = contents
+    let keys: Vec<String> = contents
         .filter_map(|found| xml::first(found, "Key"))
         .collect();
+    // What is listed here may be removed.
+    if let Some(other) = keys.iter().find(|key| !key.starts_with(prefix)) {
+        let words = format!("asked for what begins with {prefix:?}, the endpoint lists {other:?}");
+        return Err(Problem::new(libc::EPROTO, words));
+    }
     let more = xml::first(&answer.words, "IsTruncated").is_some_and(|word| word == "true");
     Ok((keys, more))
 }

@@ -80,6 +80,11 @@ impl Store {
 
     /// The path and query of a request, signed; `query` is sorted by name. The payload is not part of the signature.
     pub fn signed(&self, method: Method, key: &str, query: &[(&str, &str)]) -> Outcome<String> {
+        // A URL's `..` leads to another key.
+        if key.split('/').any(|part| [".", ".."].contains(&part)) {
+            let words = format!("the key {key:?} cannot be written as a URL");
+            return Err(Problem::new(libc::EINVAL, words));
+        }
         let url = self
             .bucket
             .object_url(key)

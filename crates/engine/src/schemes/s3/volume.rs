@@ -16,7 +16,7 @@ use super::store::{Problem, Store};
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::volume::names::Names;
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, system};
+use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, system};
 
 /// Removals in flight.
 const REMOVALS: usize = 16;
@@ -122,7 +122,7 @@ impl Bucket {
             let Some(last) = keys.last().cloned() else {
                 break;
             };
-            if self.remove_all(keys, until)? {
+            if self.remove_all(keys, until)? || Instant::now() > until {
                 return Ok(true);
             }
             after = last;
@@ -191,14 +191,10 @@ const CONNECT: std::time::Duration = std::time::Duration::from_secs(10);
 impl Volume for Bucket {
     /// Keys have no directories; the first object below stands for one.
     fn make_directory(&self, path: &str) -> Outcome<()> {
-        let prefix = format!("{}/", self.store.key(path));
-        let (keys, _) = self.call("look into", path, async |store, connection| {
-            objects::list(store, connection, &prefix, ("", 1)).await
-        })?;
-        if keys.is_empty() {
-            Ok(())
-        } else {
-            Err(VolumeError::new(libc::EEXIST, "make the directory", path))
+        match self.names_in(path, 1) {
+            Ok(_) => Err(VolumeError::new(libc::EEXIST, "make the directory", path)),
+            Err(error) if error.errno == libc::ENOENT => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -227,6 +223,21 @@ impl Volume for Bucket {
             bytes.truncate(count);
             bytes
         }))
+    }
+
+    fn names_in(&self, directory: &str, limit: usize) -> Outcome<Vec<String>> {
+        let prefix = format!("{}/", self.store.key(directory));
+        let count = u32::try_from(limit).unwrap_or(u32::MAX).min(LISTED_MAX);
+        let (keys, _) = self.call("list", directory, async |store, connection| {
+            objects::list(store, connection, &prefix, ("", count)).await
+        })?;
+        if keys.is_empty() {
+            return Err(is_absent(directory));
+        }
+        Ok(keys
+            .iter()
+            .map(|key| key[prefix.len()..].to_owned())
+            .collect())
     }
 
     fn open(&self, path: &str, how: OpenHow, file_bytes: u64) -> Outcome<Arc<dyn Handle>> {

@@ -8,12 +8,13 @@ use std::time::Instant;
 use super::names::SmbNames;
 use crate::schemes::Location;
 use crate::sys::file::OpenHow;
-use crate::sys::smb::{Client, Login, Manner, Opened, Refusal};
+use crate::sys::smb::{Client, Listing, Login, Manner, Opened, Refusal};
 use crate::volume::names::Names;
 use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
 
 /// The password, where no file of credentials is named. It is never part of a URL.
 pub const PASSWORD_VARIABLE: &str = "LEADLINE_SMB_PASSWORD";
+const LINK: &str = "the server says that it lies in another directory, as what a link leads to does: look into it there";
 const CREDENTIALS_BYTES_MAX: u64 = 64 << 10;
 
 /// A directory of a share, by one connection.
@@ -146,6 +147,43 @@ impl Share {
         VolumeError::new(errno, "look into", &self.location.url).with_remedy(&remedy)
     }
 
+    fn list(&self, directory: &str) -> Outcome<Listing> {
+        let listing = lock(&self.client).list(&self.full(directory));
+        listing.map_err(|errno| VolumeError::new(-errno as i32, "list", directory))
+    }
+
+    /// Removes what was listed; true when more is left.
+    fn remove_listed(
+        &self,
+        directory: &str,
+        listing: &Listing,
+        prefix: &str,
+        until: Instant,
+    ) -> Outcome<bool> {
+        let chosen =
+            |(name, _): &&(String, bool)| name.starts_with(prefix) && !name.starts_with(KEPT);
+        for (name, is_directory) in listing.names.iter().filter(chosen) {
+            let path = format!("{directory}/{name}");
+            let result = if *is_directory {
+                let inner = self.list(&path)?;
+                if inner.parent != listing.number {
+                    return Err(VolumeError::new(libc::ELOOP, "remove", &path).with_remedy(LINK));
+                }
+                if self.remove_listed(&path, &inner, "", until)? {
+                    return Ok(true);
+                }
+                lock(&self.client).remove_directory(&self.full(&path))
+            } else {
+                lock(&self.client).unlink(&self.full(&path))
+            };
+            self.done(result, "remove", &path)?;
+            if Instant::now() > until {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn full(&self, path: &str) -> CString {
         let path = path.trim_start_matches('/');
         let url = if path.is_empty() {
@@ -192,6 +230,11 @@ impl Volume for Share {
         self.full(path).to_string_lossy().into_owned()
     }
 
+    fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
+        let listing = self.list(directory)?;
+        Ok(listing.names.into_iter().map(|(name, _)| name).collect())
+    }
+
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         let access = if how.write {
             libc::O_RDWR
@@ -230,26 +273,7 @@ impl Volume for Share {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let names = lock(&self.client).names(&self.full(directory));
-        let names = names.map_err(|errno| VolumeError::new(-errno as i32, "list", directory))?;
-        let chosen =
-            |(name, _): &&(String, bool)| name.starts_with(prefix) && !name.starts_with(KEPT);
-        for (name, is_directory) in names.iter().filter(chosen) {
-            let path = format!("{directory}/{name}");
-            let result = if *is_directory {
-                if self.remove_files(&path, "", until)? {
-                    return Ok(true);
-                }
-                lock(&self.client).remove_directory(&self.full(&path))
-            } else {
-                lock(&self.client).unlink(&self.full(&path))
-            };
-            self.done(result, "remove", &path)?;
-            if Instant::now() > until {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        self.remove_listed(directory, &self.list(directory)?, prefix, until)
     }
 
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {

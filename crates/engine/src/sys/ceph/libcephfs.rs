@@ -169,6 +169,20 @@ impl Mounted {
         })
     }
 
+    /// Whether a path is a directory itself, and no link to one; or the errno.
+    pub fn is_directory(&self, path: &CStr) -> Result<bool, i32> {
+        let mut facts = std::mem::MaybeUninit::<libc::stat64>::uninit();
+        // SAFETY: the text lives for the call, and `facts` is writable.
+        let result =
+            unsafe { (self.library.ceph_lstat)(self.client, path.as_ptr(), facts.as_mut_ptr()) };
+        if result < 0 {
+            return Err(-result);
+        }
+        // SAFETY: the call succeeded and filled it.
+        let mode = unsafe { facts.assume_init() }.st_mode;
+        Ok(mode & libc::S_IFMT == libc::S_IFDIR)
+    }
+
     /// 0 where a directory can be listed, or minus errno.
     pub fn look_into(&self, path: &CStr) -> i64 {
         let mut listing: Listing = std::ptr::null_mut();

@@ -29,6 +29,7 @@ pub type MakePath = unsafe extern "C" fn(Context, *const c_char, libc::mode_t) -
 pub type Space = unsafe extern "C" fn(Context, *mut c_char, *mut libc::statvfs) -> c_int;
 pub type OpenDirectory = unsafe extern "C" fn(Context, *const c_char) -> File;
 pub type ReadDirectory = unsafe extern "C" fn(Context, File) -> *const Entry;
+pub type ReadEntry = unsafe extern "C" fn(Context, File, *mut libc::stat) -> *const Found;
 pub type Rename = unsafe extern "C" fn(Context, *const c_char, Context, *const c_char) -> c_int;
 pub type Of<T> = unsafe extern "C" fn(Context) -> T;
 pub type SetNumber = unsafe extern "C" fn(Context, c_int);
@@ -44,6 +45,20 @@ pub struct Entry {
     pub name: [c_char; 1],
 }
 
+/// `struct libsmb_file_info`.
+#[repr(C)]
+pub struct Found {
+    size: u64,
+    pub attributes: u16,
+    user: libc::uid_t,
+    group: libc::gid_t,
+    times: [libc::timespec; 4],
+    pub name: *const c_char,
+    short_name: *const c_char,
+}
+
+/// `FILE_ATTRIBUTE_DIRECTORY` of SMB (MS-FSCC, 2.6).
+pub const ATTRIBUTE_DIRECTORY: u16 = 0x10;
 /// `SMBC_DIR` and `SMBC_FILE`.
 pub const KIND_DIRECTORY: u32 = 7;
 pub const KIND_FILE: u32 = 8;
@@ -82,5 +97,6 @@ functions! {
     smbc_getFunctionStatVFS: Of<Space>,
     smbc_getFunctionOpendir: Of<OpenDirectory>,
     smbc_getFunctionReaddir: Of<ReadDirectory>,
+    smbc_getFunctionReaddirPlus2: Of<ReadEntry>,
     smbc_getFunctionClosedir: Of<OfFile>,
 }

@@ -7,7 +7,9 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::calls::{Context, ENCRYPT_REQUIRE, File, KIND_DIRECTORY, KIND_FILE, Libsmbclient};
+use super::calls::{
+    ATTRIBUTE_DIRECTORY, Context, ENCRYPT_REQUIRE, File, KIND_DIRECTORY, KIND_FILE, Libsmbclient,
+};
 use super::home::Home;
 use super::threads;
 use crate::sys::library::Missing;
@@ -49,6 +51,14 @@ pub struct Client {
 
 // SAFETY: a context is bound to no thread; it only serves one call at a time, which `&mut self` sees to.
 unsafe impl Send for Client {}
+
+/// Names with true for a directory, and the server's numbers of the directory itself and of where it lies.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub names: Vec<(String, bool)>,
+    pub number: u64,
+    pub parent: u64,
+}
 
 /// A file of the client that opened it.
 #[derive(Debug, Clone, Copy)]
@@ -372,6 +382,41 @@ impl Client {
         // Without SMB's POSIX extensions, `f_bsize` is a sector's bytes and `f_frsize` the sectors of a block.
         let block_bytes = found.f_bsize * found.f_frsize.max(1);
         Ok((found.f_blocks * block_bytes, found.f_bfree * block_bytes))
+    }
+
+    /// A directory with its number and its parent's: those that the server has for `.` and `..` in it. They tell
+    /// where it really is, which its path does not: servers follow links, and show none.
+    pub fn list(&mut self, url: &CStr) -> Result<Listing, i64> {
+        let (library, context) = (self.library, self.context);
+        // SAFETY: the text lives for the call.
+        let opened = unsafe { (library.smbc_getFunctionOpendir)(context)(context, url.as_ptr()) };
+        if opened.is_null() {
+            return Err(-i64::from(errno()));
+        }
+        let mut listing = Listing::default();
+        loop {
+            // SAFETY: an all-zero stat is one.
+            let mut facts: libc::stat = unsafe { std::mem::zeroed() };
+            // SAFETY: the directory is open; the entry lives until the next call on it.
+            let entry = unsafe {
+                (library.smbc_getFunctionReaddirPlus2)(context)(context, opened, &raw mut facts)
+                    .as_ref()
+            };
+            let Some(entry) = entry else { break };
+            // SAFETY: the library ends the name with a zero.
+            let name = unsafe { CStr::from_ptr(entry.name) };
+            match name.to_bytes() {
+                b"." => listing.number = facts.st_ino,
+                b".." => listing.parent = facts.st_ino,
+                _ => listing.names.push((
+                    name.to_string_lossy().into_owned(),
+                    entry.attributes & ATTRIBUTE_DIRECTORY != 0,
+                )),
+            }
+        }
+        // SAFETY: the directory is open, and closed once.
+        unsafe { (library.smbc_getFunctionClosedir)(context)(context, opened) };
+        Ok(listing)
     }
 
     /// Names of a directory's files and directories, with true for a directory; or minus errno.
