@@ -121,9 +121,9 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
             return answer
 
 
-def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> list[str]:
-    """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
-    left = []
+def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> dict[str, str]:
+    """Remove a study's directories below its targets, each in a worker of its own; what is left, and why."""
+    left = {}
     for target, place in places.items():
         with Worker() as worker:
             answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
@@ -131,7 +131,7 @@ def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: Re
             writer.journal("workspace_removed", target=target, **place._asdict())
         else:
             writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
-            left.append(place.words)
+            left[place.words] = "; ".join(filter(None, (answer.message, answer.remedy)))
     return left
 
 

@@ -88,8 +88,8 @@ def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
     return plan
 
 
-def undo_run(path: Path) -> tuple[list[str], list[str]]:
-    """Remove what a run left below its targets; returns what was removed and what could not be."""
+def undo_run(path: Path) -> tuple[list[str], dict[str, str]]:
+    """Remove what a run left below its targets; returns what was removed, and what could not be with why."""
     writer = reopen_result(path, time.time_ns)
     try:
         places = left_workspaces(writer)

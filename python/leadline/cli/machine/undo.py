@@ -21,8 +21,8 @@ def command(directory: Path) -> int:
     removed, left = undo_run(directory)
     for place in removed:
         click.echo(f"removed: {place}")
-    for place in left:
-        click.echo(f"could not be removed: {place}", err=True)
+    for place, why in left.items():
+        click.echo(f"could not be removed: {place}: {why}", err=True)
     if not removed and not left:
         click.echo("nothing to undo")
     return EXIT_FAILED if left else EXIT_GOOD

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from leadline import _core
 from leadline.errors import TargetError
+from leadline.run.storage.own import own_directory
 from leadline.run.storage.storage import Storage, open_storage
 from leadline.study.target import Target
 
@@ -56,7 +57,9 @@ def make_workspace(place: Workspace, study_id: str) -> None:
             raise TargetError(
                 f"{place.words} exists and leadline did not make it", storage.foreign_remedy
             ) from None
-        return
+        storage.require_own(place.directory)
+        if storage.get(f"{place.directory}/{MARK}", _MARK_BYTES_MAX):
+            return
     mark = json.dumps({"format": "leadline.workspace/1", "id": study_id})
     storage.put(f"{place.directory}/{MARK}", mark.encode())
 
@@ -83,12 +86,14 @@ def remove_files(place: Workspace, prefix: str, slice_s: float = _SLICE_S) -> bo
 
 def forget_cached(directory: Path, prefix: str) -> None:
     """Ask the kernel to drop these files' clean pages from its cache: ours alone, not the host's."""
-    for path in directory.glob(f"{prefix}.*"):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
+    with own_directory(directory) as own:
+        for name in os.listdir(own):  # noqa: PTH208 - of a descriptor
+            if name.startswith(f"{prefix}."):
+                descriptor = _core.open_beneath(own, name, os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)
 
 
 def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S) -> bool:
@@ -107,4 +112,5 @@ def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S)
         raise TargetError(
             f"{place.words} does not carry this study's mark and was not removed", "look into it by hand"
         )
+    storage.require_own(place.directory)
     return storage.remove_directory(place.directory, MARK, slice_s)
