@@ -61,15 +61,18 @@ def build() -> Path:
 
 
 @contextmanager
-def mounted(program: Path, directory: Path, believed_s: int = 1) -> Iterator[SlowMount]:
+def mounted(
+    program: Path, directory: Path, believed_s: int = 1, owner: int | None = None
+) -> Iterator[SlowMount]:
     """Mounts below `directory`; unmounted and ended at the end.
 
-    The kernel believes names and attributes for `believed_s`.
+    The kernel believes names and attributes for `believed_s`, and shows all files as those of `owner`.
     """
     mount = SlowMount(directory / "slow", directory / "backing")
     mount.path.mkdir()
     mount.backing.mkdir()
-    process = subprocess.Popen([program, mount.backing, mount.path, str(believed_s)])
+    options = str(believed_s) if owner is None else f"{believed_s},uid={owner}"
+    process = subprocess.Popen([program, mount.backing, mount.path, options])
     try:
         end = time.monotonic() + _MOUNT_DEADLINE_S
         while not mount.path.is_mount():

@@ -25,6 +25,7 @@ __all__ = [
     "histogram_summary",
     "job_formats",
     "layout",
+    "open_beneath",
     "parse_location",
     "read_record",
     "read_trace_logs",
@@ -33,6 +34,7 @@ __all__ = [
     "traced_calls",
     "traced_counters",
     "version",
+    "why_not_ours",
 ]
 
 def version() -> str:
@@ -83,6 +85,18 @@ class Volume:
         """Removes a file."""
     def remove_directory(self, directory: str, mark: str) -> None:
         """Removes the mark, then the directory."""
+
+def open_beneath(directory: int, name: str | PathLike[str], flags: int, mode: int = 0) -> int:
+    """A descriptor of what lies below the directory of a descriptor.
+
+    OSError: EXDEV where the name leads out of it or onto another mount, ELOOP where it leads through a link.
+    """
+
+def why_not_ours(directory: int) -> str | None:
+    """Why another user may change what is in the directory of a descriptor; None where it is ours alone.
+
+    Where storage shows other owners than files were made with, a file made in it and removed tells.
+    """
 
 def layout(job_json: str) -> dict[str, Any]:
     """Writes every block of a job's files, syncs, drops them from the page cache.

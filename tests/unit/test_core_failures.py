@@ -95,7 +95,7 @@ def test_a_file_size_limit_ends_the_trial_as_no_space(tmp_path: Path, engine: st
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_file_system_ends_the_trial_as_no_space(tmp_path: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "small", tmp_path], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=0700", "small", tmp_path], check=True)
     try:
         with pytest.raises(OSError, match="No space") as caught:
             _core.layout(job(tmp_path))

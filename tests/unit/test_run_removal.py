@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import TargetError
-from leadline.run.storage.removal import remove_entries
+from leadline.removal import remove_entries
 from leadline.run.storage.workspace import Workspace, make_workspace, remove_files, remove_workspace
 
 

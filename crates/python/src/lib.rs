@@ -3,6 +3,7 @@
 mod bpf;
 mod convert;
 mod detach;
+mod directory;
 mod errors;
 mod trace;
 mod volume;
@@ -20,6 +21,8 @@ use serde_json::Value;
 mod _core {
     #[pymodule_export]
     use super::bpf::{BpfSession, bpf_calls, bpf_unavailable};
+    #[pymodule_export]
+    use super::directory::{open_beneath, why_not_ours};
     #[pymodule_export]
     use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls, traced_counters};
     #[pymodule_export]

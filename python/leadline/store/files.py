@@ -12,6 +12,14 @@ RESULT_FORMAT = "leadline.result"
 RESULT_VERSION = 1
 
 
+def make_result_directory(path: Path, *, parents: bool = False) -> None:
+    """A new directory for a result, which nobody else may write: what it says is acted on.
+
+    Root's are for root alone: commands, paths and hosts are in it.
+    """
+    path.mkdir(mode=0o700 if os.geteuid() == 0 else 0o755, parents=parents)
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never a part."""
     partial = path.with_name(f".{path.name}.partial")

@@ -34,7 +34,8 @@ class Journal:
     def append(self, event: str, **details: Any) -> None:
         """Write one event and sync it. A torn last line of an earlier crash is closed first."""
         line = json.dumps({"t_ns": self._now_ns(), "event": event, **details}) + "\n"
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        descriptor = os.open(self._path, flags, 0o644)
         try:
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":

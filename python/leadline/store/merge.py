@@ -9,7 +9,8 @@ from pathlib import Path
 
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
-from leadline.store.files import JOURNAL, MANIFEST, sync_directory
+from leadline.removal import discard_tree
+from leadline.store.files import JOURNAL, MANIFEST, make_result_directory, sync_directory
 from leadline.store.reader import Result, find_results, open_result
 from leadline.store.tables import TABLES
 from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials
@@ -61,8 +62,8 @@ def copy_result(result: Result, directory: Path) -> Path:
     partial = directory / f".{place.name}.partial"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
+        discard_tree(partial)
+        make_result_directory(partial)
         for source in _files(result.path):
             target = partial / source.relative_to(result.path)
             target.parent.mkdir(exist_ok=True)
@@ -73,7 +74,7 @@ def copy_result(result: Result, directory: Path) -> Path:
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error.strerror}", "name another --into") from None
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        discard_tree(partial)
     return place
 
 

@@ -6,18 +6,19 @@ import fcntl
 import io
 import json
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError, UsageError
+from leadline.removal import discard_tree
 from leadline.store.files import (
     JOURNAL,
     MANIFEST,
     RECORDS,
     RESULT_FORMAT,
     RESULT_VERSION,
+    make_result_directory,
     sync_directory,
     write_whole,
 )
@@ -61,7 +62,7 @@ class ResultWriter:
     def discard(self, trial: str) -> None:
         """Remove what was recorded of a trial that is not stored."""
         self.record_path(trial).unlink(missing_ok=True)
-        shutil.rmtree(self.logs_path(trial), ignore_errors=True)
+        discard_tree(self.logs_path(trial))
 
     def write_trial(self, row: TrialRow, latency: Sequence[LatencyRow], series: Sequence[SeriesRow]) -> None:
         """Store one trial. The journal's `trial_finished` is what makes it count."""
@@ -107,8 +108,8 @@ def create_result(path: Path, manifest: dict[str, Any], now_ns: Callable[[], int
     whole = {"format": f"{RESULT_FORMAT}/{RESULT_VERSION}", **manifest}
     partial = path.with_name(f".{path.name}.partial")
     try:
-        shutil.rmtree(partial, ignore_errors=True)  # of a run that died within these few lines
-        partial.mkdir(0o755, parents=True)  # what it says is acted on: nobody else may write it
+        discard_tree(partial)  # of a run that died within these few lines
+        make_result_directory(partial, parents=True)
         lock = _take_lock(partial)
         (partial / RECORDS).mkdir()
         write_whole(partial / MANIFEST, json.dumps(whole, indent=1).encode())
@@ -128,14 +129,14 @@ def reopen_result(path: Path, now_ns: Callable[[], int]) -> ResultWriter:
     checked_id(manifest.get("id"))
     lock = _take_lock(path)
     # Left by a run that died: of a trial that is stored already, or of one that is measured anew.
-    shutil.rmtree(path / RECORDS, ignore_errors=True)
+    discard_tree(path / RECORDS)
     (path / RECORDS).mkdir(exist_ok=True)
     return ResultWriter(path, manifest, lock, now_ns)
 
 
 def _take_lock(path: Path) -> int:
     try:
-        descriptor = os.open(path / JOURNAL, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise ResultError(
             f"cannot write in {path}: {error.strerror}", "check its owner and the space left"

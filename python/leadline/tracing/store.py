@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from leadline.errors import ResultError, UsageError
+from leadline.removal import discard_tree
 from leadline.store.files import sync_directory
 from leadline.store.reader import KIND_TRACE, Result
 from leadline.store.writer import ResultWriter, create_result
@@ -91,7 +91,7 @@ def create_trace_result(
             writer.journal("trial_finished", trial=trial)
         writer.journal("traced", trials=list(tables))
     except OSError as error:
-        shutil.rmtree(path, ignore_errors=True)
+        discard_tree(path)
         raise UsageError(
             f"the trace cannot be stored in {path}: {error.strerror}",
             "free space, or name a directory elsewhere with -o",

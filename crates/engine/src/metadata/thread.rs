@@ -11,6 +11,7 @@ use super::steps::{NOTHING, RENAMED, Step, TREE};
 use super::tree::Tree;
 use crate::error::Failure;
 use crate::histogram::Counts;
+use crate::io::refused;
 use crate::pattern::Stamp;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::metadata::Name;
@@ -63,7 +64,11 @@ fn work(shared: &Shared, number: u32) {
     hand.thread_id.store(thread_id(), Ordering::Relaxed);
     let Some(location) = &shared.job.location else {
         own_file_table();
-        return serve(shared, number, Some(&mut LocalNames::default()));
+        let names = volume::own_directory(&shared.job.directory).map(LocalNames::below);
+        return match names {
+            Ok(mut names) => serve(shared, number, Some(&mut names)),
+            Err(error) => fail(shared, number, error),
+        };
     };
     // Held beside the names, so that all threads use one connection.
     let volume = volume::connect(location);
@@ -73,19 +78,13 @@ fn work(shared: &Shared, number: u32) {
         .and_then(|volume| volume.names());
     match names {
         Ok(mut names) => serve(shared, number, Some(names.as_mut())),
-        Err(error) => {
-            shared.alarm.fail(refused(&error));
-            serve::<dyn Names>(shared, number, None);
-        }
+        Err(error) => fail(shared, number, error),
     }
 }
 
-fn refused(error: &VolumeError) -> Failure {
-    let failure = Failure::system(error.errno, error.operation, error.subject.as_ref(), 0);
-    Failure {
-        message: error.words(),
-        ..failure
-    }
+fn fail(shared: &Shared, number: u32, error: VolumeError) {
+    shared.alarm.fail(refused(error));
+    serve::<dyn Names>(shared, number, None);
 }
 
 /// Without names, steps are only acknowledged: the trial has failed already.

@@ -1,10 +1,11 @@
 //! The files of a replay: laid out beforehand with contents of our own, opened and closed as the trace did.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -14,9 +15,12 @@ use crate::Interrupts;
 use crate::error::EngineError;
 use crate::pattern::{Pattern, Stamp};
 use crate::sys::buffer::AlignedBuffer;
-use crate::sys::file::{Advice, advise, sync, write_at};
+use crate::sys::directory::OwnDirectory;
+use crate::sys::file::{Advice, OpenHow, advise, sync, write_at};
+use crate::sys::metadata;
 use crate::trial::context::lock;
 use crate::trial::layout::LaidOut;
+use crate::volume;
 
 const CHUNK_BYTES: u64 = 1 << 20;
 const BLOCK_BYTES: u64 = 4096;
@@ -27,10 +31,13 @@ pub fn path_of(job: &ReplayJob, number: u32) -> PathBuf {
 }
 
 /// Where a file goes when the trace renames it: what it was named then is not recorded.
-pub fn renamed(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".renamed");
-    PathBuf::from(name)
+pub fn renamed(name: &CStr) -> CString {
+    with_suffix(name, b".renamed")
+}
+
+/// A name with more behind it.
+pub fn with_suffix(name: &CStr, suffix: &[u8]) -> CString {
+    CString::new([name.to_bytes(), suffix].concat()).unwrap_or_default()
 }
 
 /// Writes what must be there before the first call, syncs it, and drops it from the page cache.
@@ -39,6 +46,7 @@ pub fn lay_out(job: &ReplayJob, signal: Interrupts) -> Result<LaidOut, EngineErr
     let script = Script::read(&job.script)?;
     let buffer = AlignedBuffer::new(CHUNK_BYTES as usize)
         .map_err(|_| EngineError::Other("no memory for one buffer".to_owned()))?;
+    let place = volume::own_directory(&job.directory)?;
     let mut work = (Pattern::new(true), buffer);
     let mut laid_out = LaidOut {
         bytes_written: 0,
@@ -54,10 +62,14 @@ pub fn lay_out(job: &ReplayJob, signal: Interrupts) -> Result<LaidOut, EngineErr
         let refused = |error: io::Error| EngineError::system(&error, "lay out", &path);
         laid_out.files += 1;
         if entry.directory {
-            std::fs::create_dir(&path).map_err(refused)?;
+            let name = place.name_of(&path).map_err(refused)?;
+            let made = metadata::make_directory(place.as_raw_fd(), &name);
+            if made < 0 {
+                return Err(refused(io::Error::from_raw_os_error(-made)));
+            }
             continue;
         }
-        lay_out_file(job, number as u32, bytes, &mut work, signal)
+        lay_out_file(job, &place, number as u32, bytes, &mut work, signal)
             .map_err(|stopped| stopped.map_or(EngineError::Interrupted, refused))?;
         laid_out.bytes_written += bytes;
     }
@@ -68,19 +80,18 @@ pub fn lay_out(job: &ReplayJob, signal: Interrupts) -> Result<LaidOut, EngineErr
 /// The error is `None` where a signal came.
 fn lay_out_file(
     job: &ReplayJob,
+    place: &OwnDirectory,
     number: u32,
     bytes: u64,
     (pattern, buffer): &mut (Pattern, AlignedBuffer),
     signal: Interrupts,
 ) -> Result<(), Option<io::Error>> {
-    let direct = if job.layout_direct { libc::O_DIRECT } else { 0 };
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .custom_flags(direct | libc::O_NOFOLLOW | libc::O_CLOEXEC)
-        .mode(0o644)
-        .open(path_of(job, number))
-        .map_err(Some)?;
+    let how = OpenHow {
+        write: true,
+        fresh: true,
+        direct: job.layout_direct,
+    };
+    let file = place.open_file(&path_of(job, number), how).map_err(Some)?;
     let mut offset = 0;
     while offset < bytes {
         if signal().is_some() {
@@ -148,13 +159,12 @@ impl OpenFiles {
 }
 
 /// Opens as the trace must have: to write only where it wrote, to create only what was not there.
-pub fn open(path: &Path, entry: FileEntry) -> io::Result<File> {
-    let write = entry.written && !entry.directory;
-    OpenOptions::new()
-        .read(true)
-        .write(write || entry.created && !entry.directory)
-        .create(entry.created && !entry.directory)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-        .mode(0o644)
-        .open(path)
+pub fn open(place: &OwnDirectory, name: &CStr, entry: FileEntry) -> io::Result<File> {
+    let flags = match entry {
+        _ if entry.directory => libc::O_RDONLY,
+        _ if entry.created => libc::O_RDWR | libc::O_CREAT,
+        _ if entry.written => libc::O_RDWR,
+        _ => libc::O_RDONLY,
+    };
+    place.open_name(name, flags)
 }

@@ -22,6 +22,7 @@ use crate::trial::parts::{Pending, Upto};
 use crate::trial::progress::Progress;
 use crate::trial::runner::{self, Crew, Runner, Terms, Trial};
 use crate::trial::watch::Alarm;
+use crate::volume;
 
 /// Runs `job`, writing its record to `record_path` as it goes; returns the summary. Its files are laid out.
 ///
@@ -30,7 +31,8 @@ use crate::trial::watch::Alarm;
 pub fn run(job: ReplayJob, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
     let script = Script::read(&job.script)?;
     let terms = Terms::accept(job.parent_pid, job.deadline_ns)?;
-    runner::run(Shared::new(job, script), terms, record_path, signal)
+    let place = volume::own_directory(&job.directory)?;
+    runner::run(Shared::new(job, script, place), terms, record_path, signal)
 }
 
 impl Crew for Shared {

@@ -9,6 +9,7 @@ use super::script::{Class, Script};
 use super::thread::Lap;
 use crate::pattern::Pattern;
 use crate::sys::clock::Clock;
+use crate::sys::directory::OwnDirectory;
 use crate::trial::context::lock;
 use crate::trial::parts::Parts;
 use crate::trial::watch::{Alarm, LOOK};
@@ -28,6 +29,8 @@ pub struct Hand {
 pub struct Shared {
     pub job: ReplayJob,
     pub script: Script,
+    /// Where the files are.
+    pub place: OwnDirectory,
     pub clock: Clock,
     pub pattern: Pattern,
     pub hands: Vec<Hand>,
@@ -41,12 +44,13 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(job: ReplayJob, script: Script) -> Self {
+    pub fn new(job: ReplayJob, script: Script, place: OwnDirectory) -> Self {
         let processes = script.threads.iter().map(|thread| thread.process as usize);
         let processes = processes.max().map_or(0, |last| last + 1);
         let clock = Clock::new();
         Self {
             job,
+            place,
             clock,
             pattern: Pattern::new(true),
             hands: script.threads.iter().map(|_| Hand::default()).collect(),

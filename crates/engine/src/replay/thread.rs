@@ -1,9 +1,11 @@
 //! What each thread of a replay does: its pause, then its call, one after the other. Making data, which is not the
 //! target's doing, falls into the pause before a write.
 
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,6 +19,7 @@ use crate::histogram::Counts;
 use crate::pattern::Stamp;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::{read_at, sync, sync_data, write_at};
+use crate::sys::metadata;
 use crate::sys::process::{CpuTime, thread_cpu, thread_id};
 use crate::trial::context::lock;
 use crate::trial::parts::Part;
@@ -26,6 +29,8 @@ use crate::trial::runner::{fail_engine, guarded};
 const PIECE_BYTES_MAX: u64 = 64 << 20;
 /// The last part of a pause is not slept, as sleep ends late.
 const SPIN_NS: u64 = 60_000;
+/// What one call lists at most, as libc's readdir asks for.
+const LISTING_BYTES: usize = 32 << 10;
 const NAP: Duration = Duration::from_millis(50);
 
 /// How a thread ended, and what did not go as in the trace. Times are ns since the trial's start.
@@ -126,8 +131,9 @@ impl<'a> Thread<'a> {
                 break;
             }
             let path = files::path_of(&self.shared.job, call.file);
+            let name = self.shared.place.name_of(&path).unwrap_or_default();
             let begun = self.shared.now_ns();
-            let result = self.perform(&call, &path);
+            let result = self.perform(&call, &name);
             last_ns = self.shared.now_ns();
             self.count(&call, &path, begun, last_ns, result);
         }
@@ -184,20 +190,24 @@ impl<'a> Thread<'a> {
     }
 
     /// Bytes moved, or minus errno.
-    fn perform(&mut self, call: &Call, path: &Path) -> i64 {
+    fn perform(&mut self, call: &Call, name: &CStr) -> i64 {
         let entry = self.shared.script.files[call.file as usize];
+        let place = &self.shared.place;
+        let at = place.as_raw_fd();
         match call.kind {
-            Kind::Read | Kind::Write => self.with_file(call, path, Self::transfer),
-            Kind::Fsync => self.with_file(call, path, |_, file, _| sync(file)),
-            Kind::Fdatasync => self.with_file(call, path, |_, file, _| sync_data(file)),
-            Kind::Truncate => self.with_file(call, path, |_, file, call| {
+            Kind::Read | Kind::Write => self.with_file(call, name, Self::transfer),
+            Kind::Fsync => self.with_file(call, name, |_, file, _| sync(file)),
+            Kind::Fdatasync => self.with_file(call, name, |_, file, _| sync_data(file)),
+            Kind::Truncate => self.with_file(call, name, |_, file, call| {
                 outcome(file.set_len(call.length))
             }),
-            Kind::Seek => self.with_file(call, path, |_, mut file, call| {
+            Kind::Seek => self.with_file(call, name, |_, mut file, call| {
                 outcome(file.seek(SeekFrom::Start(call.offset)).map(drop))
             }),
-            Kind::Open if call.absent => outcome(File::open(missing(path)).map(drop)),
-            Kind::Open => match files::open(path, entry) {
+            Kind::Open if call.absent => {
+                outcome(place.open_name(&missing(name), libc::O_RDONLY).map(drop))
+            }
+            Kind::Open => match files::open(place, name, entry) {
                 Ok(file) => {
                     self.open.add(call.file, Arc::new(file));
                     0
@@ -208,16 +218,14 @@ impl<'a> Thread<'a> {
                 drop(self.open.take(call.file));
                 0
             }
-            Kind::Stat if call.absent => {
-                outcome(std::fs::symlink_metadata(missing(path)).map(drop))
-            }
-            Kind::Stat => outcome(std::fs::symlink_metadata(path).map(drop)),
-            Kind::Unlink if call.absent => outcome(std::fs::remove_file(missing(path))),
-            Kind::Unlink => outcome(std::fs::remove_file(path)),
-            Kind::Rename => outcome(std::fs::rename(path, files::renamed(path))),
-            Kind::Mkdir => outcome(std::fs::create_dir(path)),
-            Kind::Rmdir => outcome(std::fs::remove_dir(path)),
-            Kind::List => outcome(std::fs::read_dir(path).map(|entries| entries.for_each(drop))),
+            Kind::Stat if call.absent => metadata::stat(at, &missing(name)).into(),
+            Kind::Stat => metadata::stat(at, name).into(),
+            Kind::Unlink if call.absent => metadata::unlink(at, &missing(name)).into(),
+            Kind::Unlink => metadata::unlink(at, name).into(),
+            Kind::Rename => metadata::rename(at, name, &files::renamed(name)).into(),
+            Kind::Mkdir => metadata::make_directory(at, name).into(),
+            Kind::Rmdir => metadata::remove_directory(at, name).into(),
+            Kind::List => metadata::list(at, name, &mut [0; LISTING_BYTES]).into(),
         }
     }
 
@@ -225,7 +233,7 @@ impl<'a> Thread<'a> {
     fn with_file(
         &mut self,
         call: &Call,
-        path: &Path,
+        name: &CStr,
         action: impl FnOnce(&mut Self, &File, &Call) -> i64,
     ) -> i64 {
         let found = match self.open.get(call.file) {
@@ -233,7 +241,7 @@ impl<'a> Thread<'a> {
             None => {
                 let entry = self.shared.script.files[call.file as usize];
                 self.lap.opened += 1;
-                match files::open(path, entry) {
+                match files::open(&self.shared.place, name, entry) {
                     Ok(file) => {
                         let file = Arc::new(file);
                         self.open.add(call.file, Arc::clone(&file));
@@ -335,10 +343,8 @@ impl<'a> Thread<'a> {
 }
 
 /// A name that is never there.
-fn missing(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".missing");
-    PathBuf::from(name)
+fn missing(name: &CStr) -> CString {
+    files::with_suffix(name, b".missing")
 }
 
 fn refusal(error: &io::Error) -> i64 {

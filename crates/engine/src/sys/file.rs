@@ -1,12 +1,9 @@
 //! Files by descriptor: positioned I/O, flushing, page cache advice, direct I/O's alignment.
 
-use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 
 /// The value of a libc call, or its errno.
 pub fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -21,22 +18,9 @@ pub fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenHow {
     pub write: bool,
-    /// Create, and empty what was there.
+    /// Create, or empty what is there.
     pub fresh: bool,
     pub direct: bool,
-}
-
-/// Opens `path`; never follows a symbolic link, so that nothing outside the directory is touched.
-pub fn open(path: &Path, how: OpenHow) -> io::Result<File> {
-    let direct = if how.direct { libc::O_DIRECT } else { 0 };
-    OpenOptions::new()
-        .read(true)
-        .write(how.write)
-        .create(how.fresh)
-        .truncate(how.fresh)
-        .custom_flags(direct | libc::O_NOFOLLOW | libc::O_CLOEXEC)
-        .mode(0o644)
-        .open(path)
 }
 
 /// `pread`: bytes read, or minus errno. By number: libc's function is a cancellation point, which costs
@@ -130,15 +114,14 @@ pub fn is_deleted(file: &File) -> io::Result<bool> {
 /// The offset alignment that direct I/O needs on this file, in bytes.
 ///
 /// `Ok(None)`: the kernel cannot say (before 6.1, or this file system); `Ok(Some(0))`: no direct I/O.
-pub fn direct_alignment(path: &Path) -> io::Result<Option<u32>> {
-    let name = CString::new(path.as_os_str().as_bytes())?;
+pub fn direct_alignment(file: &File) -> io::Result<Option<u32>> {
     let mut facts = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    // SAFETY: `name` is NUL-terminated and `facts` a writable statx; both outlive the call.
+    // SAFETY: the name is NUL-terminated and `facts` a writable statx; both outlive the call.
     check(unsafe {
         libc::statx(
-            libc::AT_FDCWD,
-            name.as_ptr(),
-            0,
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
             libc::STATX_DIOALIGN,
             facts.as_mut_ptr(),
         )

@@ -81,11 +81,11 @@ fn outcome(result: libc::c_int) -> i32 {
     if result < 0 { -last_errno() } else { result }
 }
 
-/// A directory to name others relative to; `None`: the path is absolute.
-pub fn open_directory(at: Option<RawFd>, path: &CStr) -> i32 {
+/// A directory to name others relative to.
+pub fn open_directory(at: RawFd, path: &CStr) -> i32 {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: `path` is NUL-terminated and outlives the call.
-    outcome(unsafe { libc::openat(at.unwrap_or(libc::AT_FDCWD), path.as_ptr(), flags) })
+    outcome(unsafe { libc::openat(at, path.as_ptr(), flags) })
 }
 
 /// A new file, open for writing; EEXIST where there is one.
@@ -196,8 +196,22 @@ pub fn remove_directory(at: RawFd, name: &CStr) -> i32 {
     outcome(unsafe { libc::unlinkat(at, name.as_ptr(), libc::AT_REMOVEDIR) })
 }
 
+/// Opens a directory, lists it to its end, and closes it.
+pub fn list(at: RawFd, name: &CStr, buffer: &mut [u8]) -> i32 {
+    let descriptor = open_directory(at, name);
+    if descriptor < 0 {
+        return descriptor;
+    }
+    let mut result = 1;
+    while result > 0 {
+        result = entries(descriptor, buffer);
+    }
+    close(descriptor);
+    result
+}
+
 /// Bytes of the directory's next entries, 0 at its end.
-pub fn entries(descriptor: RawFd, buffer: &mut [u8]) -> i32 {
+fn entries(descriptor: RawFd, buffer: &mut [u8]) -> i32 {
     // SAFETY: pointer and length are those of `buffer`, which the kernel fills.
     let count = unsafe {
         libc::syscall(
@@ -233,6 +247,6 @@ mod tests {
     #[test]
     fn a_refusal_is_minus_errno() {
         let name = c_path("/no/such/place".as_ref()).unwrap();
-        assert_eq!(open_directory(None, &name), -libc::ENOENT);
+        assert_eq!(open_directory(libc::AT_FDCWD, &name), -libc::ENOENT);
     }
 }

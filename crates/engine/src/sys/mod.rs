@@ -3,6 +3,7 @@
 pub mod buffer;
 pub mod ceph;
 pub mod clock;
+pub mod directory;
 pub mod file;
 pub mod in_flight;
 pub mod lanes;

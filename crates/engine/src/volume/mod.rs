@@ -14,6 +14,7 @@ use crate::io::Setup;
 use crate::job::Job;
 use crate::schemes::Location;
 pub use crate::schemes::{Local, LocalNames};
+use crate::sys::directory::OwnDirectory;
 use crate::sys::file::OpenHow;
 use names::Names;
 
@@ -207,8 +208,13 @@ pub fn is_absent(directory: &str) -> VolumeError {
 pub fn of(job: &Job) -> Outcome<Arc<dyn Volume>> {
     match &job.location {
         Some(location) => connect(location),
-        None => Ok(Arc::new(Local)),
+        None => Ok(Arc::new(Local::at(own_directory(&job.directory)?))),
     }
+}
+
+/// The directory that a job's files lie in, where the kernel mounts it.
+pub fn own_directory(path: &Path) -> Outcome<OwnDirectory> {
+    OwnDirectory::open(path).map_err(|error| system(&error, "open", &path.display().to_string()))
 }
 
 /// Opens one of a job's files; one that is not fresh must have its full size.
@@ -243,9 +249,9 @@ pub fn name_of(path: &Path) -> Outcome<&str> {
 }
 
 pub fn system(error: &io::Error, operation: &'static str, subject: &str) -> VolumeError {
-    VolumeError::new(
-        error.raw_os_error().unwrap_or(libc::EIO),
-        operation,
-        subject,
-    )
+    match error.raw_os_error() {
+        Some(errno) => VolumeError::new(errno, operation, subject),
+        // Not the system refused it, but this program, in words.
+        None => VolumeError::new(libc::EPERM, operation, subject).with_remedy(&error.to_string()),
+    }
 }

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import resource
-import shutil
 import signal
 import sys
 import time
@@ -105,6 +104,7 @@ def _bounds(segments: str | None, memory: str) -> Bounds:
 
 def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Path) -> tuple[Traced, Choice]:
     """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
+    from leadline.removal import discard_tree
     from leadline.tracing.sources.launch import resolve, run_traced
     from leadline.tracing.sources.sources import BpfSource, PreloadSource, check_space, choose
 
@@ -118,18 +118,20 @@ def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Pa
             traced = run_traced(words, executable, source, copies)
         _store(path, words, traced, choice, bounds)
     finally:
-        shutil.rmtree(logs, ignore_errors=True)
+        discard_tree(logs)
     return traced, choice
 
 
 def _prepare(path: Path) -> Path:
     """The directory for the logs while the command runs, beside the result's place."""
+    from leadline.store.files import make_result_directory
+
     if path.exists() or path.is_symlink():
         raise UsageError(f"{path} exists already", "name another directory with -o")
     place = path.absolute()
     logs = place.with_name(f".{place.name}.logs-{os.getpid()}")
     try:
-        logs.mkdir(parents=True)
+        make_result_directory(logs, parents=True)
     except OSError as error:
         raise UsageError(
             f"{place.parent} cannot be written: {error.strerror}", "name a directory elsewhere with -o"

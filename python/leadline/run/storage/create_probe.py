@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from leadline.errors import TargetError
+from leadline.run.storage.own import own_directory
 from leadline.run.storage.workspace import Workspace, make_workspace, remove_workspace
 
 FILES = 16
@@ -30,21 +31,22 @@ def main(arguments: list[str]) -> int:
         found["why"] = error.message
     else:
         try:
-            _try_files(place, found)
+            with own_directory(place) as own:
+                _try_files(own, found)
         finally:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, TargetError):
                 found["left"] = remove_workspace(Workspace(str(place)), study_id)
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 
 
-def _try_files(place: Path, found: dict[str, object]) -> None:
+def _try_files(place: int, found: dict[str, object]) -> None:
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
     for number in range(FILES):
-        file = place / f"created.{number}"
         data = os.urandom(_BYTES)
         doing = "create"
         try:
-            descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+            descriptor = os.open(f"created.{number}", flags, 0o600, dir_fd=place)
             try:
                 doing = "write"
                 os.pwrite(descriptor, data, 0)

@@ -5,15 +5,18 @@ Called in a worker process only: any of these calls can hang with the storage be
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import os
+import stat
 from pathlib import Path
 from typing import Protocol
 
 from leadline import _core
 from leadline.errors import TargetError
-from leadline.run.storage.removal import remove_entries
+from leadline.removal import open_directory, open_in, remove_entries
+from leadline.run.storage.own import require_own
 
 _UNREADABLE = b"?"
 _NAMES_MAX = 64  # enough to tell a directory that holds a mark alone
@@ -46,6 +49,9 @@ class Storage(Protocol):
     def remove_empty(self, directory: str, mark: str) -> None:
         """Remove the mark and the directory, which fails where anything else is in it."""
 
+    def require_own(self, directory: str) -> None:
+        """TargetError where the storage tells that the directory is another user's, or open to others."""
+
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Remove what begins with `prefix`, with all below it; True when more is left after the time."""
 
@@ -62,65 +68,109 @@ def open_storage(location: str | None) -> Storage:
 
 
 class MountedStorage:
-    """Mounted file systems, by paths."""
+    """Mounted file systems. A directory is opened once; all else is done by its descriptor."""
 
     foreign_remedy = "move it away, or name another target"
 
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[int, int]] = {}
+
+    def __del__(self) -> None:
+        for held in self._held.values():
+            for descriptor in held:
+                os.close(descriptor)
+
+    def _open(self, directory: str) -> tuple[int, int]:
+        """Where a directory lies, and itself."""
+        if directory not in self._held:
+            self._held[directory] = open_directory(Path(directory))
+        return self._held[directory]
+
     def make_directory(self, directory: str) -> None:
         """For us alone."""
+        path = Path(directory)
         try:
-            Path(directory).mkdir(mode=0o700)
+            parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+            try:
+                os.mkdir(path.name, 0o700, dir_fd=parent)
+                self._held[directory] = parent, open_in(parent, path)
+            except BaseException:
+                os.close(parent)
+                raise
         except FileExistsError:
             raise
         except OSError as error:
             raise TargetError(
-                f"cannot make a directory below {Path(directory).parent}: {error.strerror}",
+                f"cannot make a directory below {path.parent}: {error.strerror}",
                 "check that the target is mounted, is not read-only and may be written by you",
             ) from None
+        self.require_own(directory)
+
+    def require_own(self, directory: str) -> None:
+        """Raises TargetError for a directory that another user made, or may change."""
+        require_own(self._open(directory)[1], directory)
 
     def put(self, path: str, data: bytes) -> None:
-        """A small file, written whole and synced."""
-        with Path(path).open("wb") as file:
+        """A small file, written whole and synced; nothing is in its place."""
+        directory, name = os.path.split(path)
+        descriptor = self._open(directory)[1]
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(_core.open_beneath(descriptor, name, flags, 0o600), "wb") as file:  # noqa: PTH123
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
 
     def get(self, path: str, limit: int) -> bytes | None:
-        """A small file; one that cannot be read holds what nobody wrote, unless it is empty."""
-        file = Path(path)
+        """A small file; one that cannot be read, or is not as `put` made it, holds what nobody wrote."""
+        directory, name = os.path.split(path)
+        descriptor = self._open(directory)[1]
         try:
-            with file.open("rb") as opened:
-                return opened.read(limit)
+            opened = _core.open_beneath(descriptor, name, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         except OSError:
-            return b"" if file.is_file() and file.stat().st_size == 0 else _UNREADABLE
+            return _UNREADABLE
+        with open(opened, "rb") as file:  # noqa: PTH123
+            found, own = os.fstat(opened), os.fstat(descriptor)
+            plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+            return file.read(limit) if plain and found.st_uid == own.st_uid else _UNREADABLE
 
     def is_absent(self, directory: str) -> bool:
         """True where there is certainly no such directory."""
-        return not Path(directory).exists()
+        return not os.path.lexists(directory)
 
     def may_be_named(self, directory: str, name: str) -> bool:
         """A link is none, wherever it leads."""
-        return not Path(directory).is_symlink() and Path(directory).name == name
+        try:
+            self._open(directory)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                return False
+            raise
+        return Path(directory).name == name
 
     def holds(self, directory: str) -> set[str]:
         """FileNotFoundError where it is not there."""
-        with os.scandir(directory) as found:
+        with os.scandir(self._open(directory)[1]) as found:
             return {entry.name for entry in itertools.islice(found, _NAMES_MAX)}
 
     def remove_empty(self, directory: str, mark: str) -> None:
         """The mark first; a directory that is not empty stays, with an OSError."""
-        (Path(directory) / mark).unlink(missing_ok=True)
-        Path(directory).rmdir()
+        parent, opened = self._open(directory)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(mark, dir_fd=opened)
+        os.rmdir(Path(directory).name, dir_fd=parent)
 
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
-        """Following no link."""
-        return remove_entries(Path(directory), slice_s, lambda name: name.startswith(prefix))
+        """Following no link and entering no mount."""
+        self.require_own(directory)
+        opened = self._open(directory)[1]
+        return remove_entries(Path(directory), slice_s, lambda name: name.startswith(prefix), opened=opened)
 
     def remove_directory(self, directory: str, mark: str, slice_s: float) -> bool:
-        """Following no link; the mark goes last."""
-        if remove_entries(Path(directory), slice_s, lambda name: name != mark):
+        """Following no link and entering no mount; the mark goes last."""
+        opened = self._open(directory)[1]
+        if remove_entries(Path(directory), slice_s, lambda name: name != mark, opened=opened):
             return True
         self.remove_empty(directory, mark)
         return False
@@ -166,6 +216,9 @@ class LibraryStorage:
     def remove_empty(self, directory: str, mark: str) -> None:
         """The mark first; a directory that is not empty stays, with an OSError."""
         self._volume.remove_directory(directory, mark)
+
+    def require_own(self, directory: str) -> None:
+        """Owners are the server's affair: what it lets us see does not tell."""
 
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Remove what begins with `prefix`; True when time was over before all was gone."""

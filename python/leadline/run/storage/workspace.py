@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 from leadline import _core
 from leadline.errors import TargetError
+from leadline.run.storage.own import own_directory
 from leadline.run.storage.storage import Storage, open_storage
 from leadline.store.names import checked_id, checked_name
 from leadline.study.target import Target
@@ -84,6 +85,7 @@ def make_workspace(place: Workspace, study_id: str) -> None:
             raise TargetError(
                 f"{place.words} exists and leadline did not make it", storage.foreign_remedy
             ) from None
+        storage.require_own(place.directory)
         return
     storage.put(f"{place.directory}/{MARK}", _mark(study_id))
 
@@ -109,12 +111,14 @@ def remove_files(place: Workspace, prefix: str, slice_s: float = _SLICE_S) -> bo
 
 def forget_cached(directory: Path, prefix: str) -> None:
     """Ask the kernel to drop these files' clean pages from its cache: ours alone, not the host's."""
-    for path in directory.glob(f"{prefix}.*"):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
+    with own_directory(directory) as own:
+        for name in os.listdir(own):  # noqa: PTH208 - of a descriptor
+            if name.startswith(f"{prefix}."):
+                descriptor = _core.open_beneath(own, name, os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)
 
 
 def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S) -> bool:
@@ -129,6 +133,8 @@ def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S)
         return False
     try:
         mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
+        if mark != _FOREIGN:
+            storage.require_own(place.directory)
         if mark == _mark(study_id):
             return storage.remove_directory(place.directory, MARK, slice_s)
         if _mark(study_id).startswith(mark or b"") and storage.holds(place.directory) <= {MARK}:

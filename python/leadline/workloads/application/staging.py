@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import TargetError
+from leadline.removal import remove_tree
+from leadline.run.storage.own import make_in_own
 
 _BLOCK_BYTES = 1 << 20
 _SAY_EVERY_NS = 250_000_000
@@ -60,8 +61,8 @@ def stage_input(source: Path, staged: Path, say: Say = lambda *_: None) -> dict[
     Links to files are followed. A directory that is there already is of a run that died: it is made anew.
     """
     if staged.exists():
-        shutil.rmtree(staged)
-    staged.mkdir()
+        remove_tree(staged)
+    make_in_own(staged)
     begun = time.monotonic_ns()
     digests: dict[str, str] = {}
     size = 0

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from leadline.observe.children import user_environment
-from leadline.run.storage.removal import remove_entries
+from leadline.removal import remove_tree
+from leadline.run.storage.own import make_in_own
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies
 from leadline.workloads.application.job import COPY, INPUT, OUTPUT
 from leadline.workloads.application.staging import input_place, offer, staged_of
 from leadline.workloads.application.traced import follower
 
-_REMOVE_S = 600.0
 _WARM = 0  # the number of the copy that warms caches: it is not measured
 
 
@@ -30,8 +30,7 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     if job["cache"] == "warm":
         first = _start(job, _WARM, user_environment())
         summary = run_copies([first], limit_s)
-        remove_entries(first.directory, _REMOVE_S)
-        first.directory.rmdir()
+        remove_tree(first.directory)
         if summary["state"] != "complete":
             error = summary["error"] or {}
             return summary | {"error": {**error, "operation": "the run that warms caches"}}
@@ -44,7 +43,7 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
 def _start(job: Mapping[str, Any], copy: int, environment: Mapping[str, str]) -> Start:
     """A copy's directory, with the input offered in it, and its command with the places filled in."""
     directory = Path(job["directory"]) / f"{job['own_prefix']}.{copy}"
-    directory.mkdir()
+    make_in_own(directory)
     places = {COPY: str(copy), OUTPUT: str(directory)}
     told = {"LEADLINE_COPY": str(copy), "LEADLINE_OUTPUT": str(directory)}
     if job["input"] is not None:

@@ -9,10 +9,12 @@ import contextlib
 import errno
 import fcntl
 import os
+from pathlib import Path
 from typing import Protocol
 
 from leadline import _core
 from leadline.errors import TargetError
+from leadline.run.storage.own import own_directory
 
 _READ_BYTES_MAX = 64 << 20
 _REFUSED = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
@@ -69,12 +71,13 @@ class PathWay:
     """A directory of a mounted file system."""
 
     def __init__(self, directory: str) -> None:
-        self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with own_directory(Path(directory)) as own:
+            self._directory = os.dup(own)
         self._open: list[int] = []
         self._held = -1
 
     def _descriptor(self, name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_CLOEXEC, 0o600, dir_fd=self._directory)
+        return os.open(name, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=self._directory)
 
     def create(self, name: str, data: bytes) -> None:
         """A new file, written and closed."""

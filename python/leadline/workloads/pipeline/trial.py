@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.observe.children import module_command, module_environment
+from leadline.run.storage.own import make_in_own
 from leadline.store.stages import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.application.barrier import Start
@@ -56,7 +57,7 @@ def _server(job: Mapping[str, Any]) -> Iterator[tuple[str | None, frozenset[int]
 def _start(job: Mapping[str, Any], client: int, url: str | None, traced: Mapping[str, str]) -> Start:
     """A client's directory, and the process that goes through the pipeline in it."""
     workspace = Path(job["directory"]) / f"{job['own_prefix']}.{client}"
-    workspace.mkdir()
+    make_in_own(workspace)
     logs = Path(job["logs"])
     source = job["source"]
     if job["input"] is not None:

@@ -2,25 +2,29 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, FailureKind};
 use crate::io::Setup;
+use crate::sys::directory::OwnDirectory;
 use crate::sys::file::{self, Advice};
+use crate::volume;
 
 /// Opens every file of `setup`. Files that are not fresh must have their full size.
 pub fn open_all(setup: &Setup) -> Result<Vec<File>, Failure> {
-    setup
-        .files
-        .iter()
-        .map(|path| open_one(path, setup))
-        .collect()
+    let Some(directory) = setup.files.first().and_then(|path| path.parent()) else {
+        return Ok(Vec::new());
+    };
+    let directory = volume::own_directory(directory).map_err(crate::io::refused)?;
+    let open = |path: &PathBuf| open_one(&directory, path, setup);
+    setup.files.iter().map(open).collect()
 }
 
-fn open_one(path: &Path, setup: &Setup) -> Result<File, Failure> {
-    let file = file::open(path, setup.how).map_err(|error| refused(path, setup, &error))?;
+fn open_one(directory: &OwnDirectory, path: &Path, setup: &Setup) -> Result<File, Failure> {
+    let opened = directory.open_file(path, setup.how);
+    let file = opened.map_err(|error| refused(path, setup, &error))?;
     if setup.how.direct {
-        check_alignment(path, setup)?;
+        check_alignment(&file, path, setup)?;
     }
     if !setup.how.fresh {
         check_size(&file, path, setup)?;
@@ -41,7 +45,10 @@ fn open_one(path: &Path, setup: &Setup) -> Result<File, Failure> {
 }
 
 fn refused(path: &Path, setup: &Setup, error: &io::Error) -> Failure {
-    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    let Some(errno) = error.raw_os_error() else {
+        let words = path.display().to_string();
+        return crate::io::refused(volume::system(error, "open", &words));
+    };
     let mut failure = Failure::system(errno, "open", path, 0);
     if setup.how.direct && errno == libc::EINVAL {
         failure.message = format!(
@@ -52,8 +59,8 @@ fn refused(path: &Path, setup: &Setup, error: &io::Error) -> Failure {
     failure
 }
 
-fn check_alignment(path: &Path, setup: &Setup) -> Result<(), Failure> {
-    let alignment = match file::direct_alignment(path) {
+fn check_alignment(file: &File, path: &Path, setup: &Setup) -> Result<(), Failure> {
+    let alignment = match file::direct_alignment(file) {
         Ok(Some(alignment)) => alignment as usize,
         Ok(None) | Err(_) => return Ok(()),
     };

@@ -1,9 +1,10 @@
 //! Names of mounted files: `Names` by system calls relative to a directory that is kept open.
 
 use std::ffi::CStr;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::path::Path;
 
+use crate::sys::directory::{OwnDirectory, open_beneath};
 use crate::sys::metadata as calls;
 use crate::volume::names::Names;
 
@@ -12,20 +13,21 @@ const NONE: RawFd = -1;
 
 /// One thread's open directory and open file.
 pub struct LocalNames {
+    /// All names lie below it.
+    place: OwnDirectory,
     directory: RawFd,
     file: RawFd,
 }
 
-impl Default for LocalNames {
-    fn default() -> Self {
+impl LocalNames {
+    pub fn below(place: OwnDirectory) -> Self {
         Self {
+            place,
             directory: NONE,
             file: NONE,
         }
     }
-}
 
-impl LocalNames {
     /// Keeps a descriptor as the open file.
     #[inline(always)]
     fn keep(&mut self, descriptor: i32) -> i32 {
@@ -37,21 +39,21 @@ impl LocalNames {
     }
 }
 
-fn open_directory(path: &Path) -> i32 {
-    match calls::c_path(path) {
-        Ok(path) => calls::open_directory(None, &path),
-        Err(_) => -libc::EINVAL,
-    }
+fn refusal(error: &std::io::Error) -> i32 {
+    -error.raw_os_error().unwrap_or(libc::EINVAL)
 }
 
 impl Names for LocalNames {
     fn enter(&mut self, directory: &Path) -> i32 {
-        let opened = open_directory(directory);
-        if opened < 0 {
-            return opened;
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let opened = self.place.name_of(directory);
+        match opened.and_then(|name| open_beneath(&self.place, &name, flags, 0)) {
+            Ok(opened) => {
+                self.directory = opened.into_raw_fd();
+                0
+            }
+            Err(error) => refusal(&error),
         }
-        self.directory = opened;
-        0
     }
 
     fn leave(&mut self) {
@@ -60,9 +62,9 @@ impl Names for LocalNames {
     }
 
     fn make_tree_directory(&mut self, path: &Path) -> i32 {
-        match std::fs::create_dir(path) {
-            Ok(()) => 0,
-            Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
+        match self.place.name_of(path) {
+            Ok(name) => calls::make_directory(self.place.as_raw_fd(), &name),
+            Err(error) => refusal(&error),
         }
     }
 
@@ -122,15 +124,9 @@ impl Names for LocalNames {
     }
 
     fn list(&mut self, directory: &Path, buffer: &mut [u8]) -> i32 {
-        let descriptor = open_directory(directory);
-        if descriptor < 0 {
-            return descriptor;
+        match self.place.name_of(directory) {
+            Ok(name) => calls::list(self.place.as_raw_fd(), &name, buffer),
+            Err(error) => refusal(&error),
         }
-        let mut result = 1;
-        while result > 0 {
-            result = calls::entries(descriptor, buffer);
-        }
-        calls::close(descriptor);
-        result
     }
 }

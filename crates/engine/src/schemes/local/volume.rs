@@ -1,16 +1,16 @@
-//! Files that the kernel mounts: `Volume` by the standard library.
+//! Files that the kernel mounts, in a directory of ours: `Volume` by its descriptor.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::sys::directory::OwnDirectory;
 use crate::sys::file::{self, Advice, OpenHow};
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, system};
+use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, system};
 
-/// The mounted file systems of this host.
-pub struct Local;
+/// A directory of a mounted file system, with the files in it.
+pub struct Local(OwnDirectory);
 
 impl Handle for File {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> i64 {
@@ -41,33 +41,30 @@ impl Handle for File {
     }
 }
 
+impl Local {
+    pub fn at(directory: OwnDirectory) -> Self {
+        Self(directory)
+    }
+}
+
+/// Of a mounted directory only files are asked for here; all else is Python's, by descriptors too.
+fn not_here<T>(operation: &'static str, subject: &str) -> Outcome<T> {
+    Err(VolumeError::new(libc::ENOTSUP, operation, subject))
+}
+
 impl Volume for Local {
     fn make_directory(&self, path: &str) -> Outcome<()> {
-        fs::create_dir(path).map_err(|error| system(&error, "make the directory", path))
+        not_here("make the directory", path)
     }
 
-    fn put(&self, path: &str, bytes: &[u8]) -> Outcome<()> {
-        let refused = |error: std::io::Error| system(&error, "write", path);
-        let mut file = File::create(path).map_err(refused)?;
-        file.write_all(bytes).map_err(refused)?;
-        file.sync_all().map_err(refused)
-    }
-
-    fn get(&self, path: &str, limit: usize) -> Outcome<Option<Vec<u8>>> {
-        match fs::read(path) {
-            Ok(mut bytes) => {
-                bytes.truncate(limit);
-                Ok(Some(bytes))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(system(&error, "read", path)),
-        }
+    fn put(&self, path: &str, _bytes: &[u8]) -> Outcome<()> {
+        not_here("write", path)
     }
 
     fn names_in(&self, directory: &str, limit: usize) -> Outcome<Vec<String>> {
         let refused = |error: std::io::Error| system(&error, "list", directory);
-        let entries = fs::read_dir(directory).map_err(refused)?.take(limit);
-        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let entries = std::fs::read_dir(directory).map_err(refused)?.take(limit);
+        let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
         entries
             .map(|entry| entry.map(name).map_err(refused))
             .collect()
@@ -75,39 +72,21 @@ impl Volume for Local {
 
     fn open(&self, path: &str, how: OpenHow, _file_bytes: u64) -> Outcome<Arc<dyn Handle>> {
         let operation = if how.fresh { "create" } else { "open" };
-        match file::open(Path::new(path), how) {
+        match self.0.open_file(Path::new(path), how) {
             Ok(file) => Ok(Arc::new(file)),
             Err(error) => Err(system(&error, operation, path)),
         }
     }
 
     fn space(&self) -> Outcome<Space> {
-        Err(VolumeError::new(
-            libc::ENOTSUP,
-            "ask for the space of",
-            "mounted files",
-        ))
+        not_here("ask for the space of", "mounted files")
     }
 
-    fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let refused = |error: std::io::Error| system(&error, "remove files in", directory);
-        for entry in fs::read_dir(directory).map_err(refused)? {
-            let entry = entry.map_err(refused)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let chosen = name.starts_with(prefix) && !name.starts_with(KEPT);
-            if chosen && entry.path().is_file() {
-                fs::remove_file(entry.path()).map_err(refused)?;
-            }
-            if Instant::now() > until {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn remove_files(&self, directory: &str, _prefix: &str, _until: Instant) -> Outcome<bool> {
+        not_here("remove files in", directory)
     }
 
-    fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
-        let refused = |error: std::io::Error| system(&error, "remove", directory);
-        fs::remove_file(Path::new(directory).join(mark)).map_err(refused)?;
-        fs::remove_dir(directory).map_err(refused)
+    fn remove_directory(&self, directory: &str, _mark: &str) -> Outcome<()> {
+        not_here("remove", directory)
     }
 }
