@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import stat
 from pathlib import Path
@@ -18,6 +19,7 @@ from leadline.removal import open_directory, open_in, remove_entries
 from leadline.run.storage.own import require_own
 
 _UNREADABLE = b"?"
+_NAMES_MAX = 64  # enough to tell a directory that holds a mark alone
 
 
 class Storage(Protocol):
@@ -40,9 +42,6 @@ class Storage(Protocol):
 
     def may_be_named(self, directory: str, name: str) -> bool:
         """Whether the directory of a study of that name could be this one, and no link to another."""
-
-    def require_own(self, directory: str) -> None:
-        """TargetError where the storage tells that the directory is another user's, or open to others."""
 
     def may_lack_mark(self, directory: str) -> bool:
         """Whether a directory without a mark can be one whose maker died before it was marked."""
@@ -99,16 +98,17 @@ class MountedStorage:
                 f"cannot make a directory below {path.parent}: {error.strerror}",
                 "check that the target is mounted, is not read-only and may be written by you",
             ) from None
-        self.require_own(directory)
 
-    def require_own(self, directory: str) -> None:
-        """Raises TargetError for a directory that another user made, or may change."""
-        require_own(self._open(directory)[1], directory)
+    def _own(self, directory: str) -> tuple[int, int]:
+        """As `_open`; TargetError for a directory that another user made, or may change."""
+        held = self._open(directory)
+        require_own(held[1], directory)
+        return held
 
     def put(self, path: str, data: bytes) -> None:
         """A small file, written whole and synced; only an empty one is in its place."""
         directory, name = os.path.split(path)
-        descriptor = self._open(directory)[1]
+        descriptor = self._own(directory)[1]
         if self.get(path, 1) == b"":
             os.unlink(name, dir_fd=descriptor)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -118,7 +118,7 @@ class MountedStorage:
             os.fsync(file.fileno())
 
     def get(self, path: str, limit: int) -> bytes | None:
-        """A small file; one that cannot be read, or is not as `put` made it, holds what nobody wrote."""
+        """A small file of ours; one that is not as `put` makes it, or cannot be read, is nobody's."""
         directory, name = os.path.split(path)
         descriptor = self._open(directory)[1]
         try:
@@ -129,8 +129,10 @@ class MountedStorage:
             return _UNREADABLE
         with open(opened, "rb") as file:  # noqa: PTH123
             found, own = os.fstat(opened), os.fstat(descriptor)
-            plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
-            return file.read(limit) if plain and found.st_uid == own.st_uid else _UNREADABLE
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or found.st_uid != own.st_uid:
+                return _UNREADABLE
+            require_own(descriptor, directory)
+            return file.read(limit)
 
     def is_absent(self, directory: str) -> bool:
         """True where there is certainly no such directory."""
@@ -148,24 +150,32 @@ class MountedStorage:
 
     def may_lack_mark(self, directory: str) -> bool:
         """An empty one only: the mark is the first thing that is made in it."""
-        with os.scandir(self._open(directory)[1]) as entries:
-            return next(entries, None) is None
+        return not self.holds(directory)
+
+    def holds(self, directory: str) -> set[str]:
+        """Names in a directory, of very many the first; FileNotFoundError where it is not there."""
+        with os.scandir(self._open(directory)[1]) as found:
+            return {entry.name for entry in itertools.islice(found, _NAMES_MAX)}
 
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Following no link and entering no mount."""
-        self.require_own(directory)
-        opened = self._open(directory)[1]
+        opened = self._own(directory)[1]
         return remove_entries(Path(directory), slice_s, lambda name: name.startswith(prefix), opened=opened)
 
     def remove_directory(self, directory: str, mark: str, slice_s: float) -> bool:
         """Following no link and entering no mount; the mark goes last."""
-        parent, opened = self._open(directory)
+        opened = self._own(directory)[1]
         if remove_entries(Path(directory), slice_s, lambda name: name != mark, opened=opened):
             return True
+        self.remove_empty(directory, mark)
+        return False
+
+    def remove_empty(self, directory: str, mark: str) -> None:
+        """The mark first; a directory that is not empty stays, with an OSError."""
+        parent, opened = self._own(directory)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(mark, dir_fd=opened)
         os.rmdir(Path(directory).name, dir_fd=parent)
-        return False
 
     def space(self, directory: str) -> tuple[int, int] | None:
         """Of the file system, for a user who is not root."""
@@ -200,9 +210,6 @@ class LibraryStorage:
     def may_be_named(self, directory: str, name: str) -> bool:
         """At the top of what the URL leads to."""
         return directory == f"/{name}"
-
-    def require_own(self, directory: str) -> None:
-        """Owners are the server's affair: what it lets us see does not tell."""
 
     def may_lack_mark(self, directory: str) -> bool:  # noqa: ARG002 - see `is_absent`
         """Always: the name alone is ours."""
