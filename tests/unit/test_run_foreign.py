@@ -5,6 +5,7 @@ With real mounts and a real second user, so as root only.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -15,8 +16,10 @@ from core_jobs import job
 
 import slow_fuse
 from leadline import _core
+from leadline.cli.files import write_file
 from leadline.cli.machine import undo
 from leadline.errors import TargetError
+from leadline.observe.probe import _direct
 from leadline.run.storage.workspace import MARK, Workspace, make_workspace, remove_files, remove_workspace
 from leadline.store.writer import create_result
 from private_mounts import as_user, bind, unbind, with_private_mounts
@@ -227,3 +230,31 @@ def test_a_result_of_root_is_for_root_alone(target: Path, user: int, mode: int) 
 
     as_user(user, action)
     assert (target / "result").stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize("put", ["link", "second name"])
+def test_the_probe_of_a_target_writes_into_its_own_file_only(
+    target: Path, precious: Path, monkeypatch: pytest.MonkeyPatch, put: str
+) -> None:
+    """Where no file without a name can be made, another user may exchange it before it is opened again."""
+    opened = os.open
+
+    def exchanging(path: str, flags: int, mode: int = 0o777, **more: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "no")
+        descriptor = opened(path, flags, mode, **more)
+        if flags & os.O_CREAT:
+            Path(path).unlink()
+            (os.symlink if put == "link" else os.link)(precious / "file", path)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", exchanging)
+    assert not _direct(str(target))["direct_io"]
+    assert whole(precious)
+
+
+def test_a_file_that_is_asked_for_is_not_written_through_a_link(target: Path, precious: Path) -> None:
+    as_user(ATTACKER, lambda: (target / ".report.html.partial").symlink_to(precious / "file"))
+    write_file(target / "report.html", b"report")
+    assert whole(precious)
+    assert (target / "report.html").read_bytes() == b"report"

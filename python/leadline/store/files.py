@@ -13,8 +13,11 @@ RESULT_VERSION = 1
 
 
 def make_result_directory(path: Path, *, parents: bool = False) -> None:
-    """A new directory for a result. Root's are for root alone: commands, paths and hosts are in it."""
-    path.mkdir(mode=0o700 if os.geteuid() == 0 else 0o777, parents=parents)
+    """A new directory for a result, which nobody else may write in, as what it says is acted on.
+
+    Root's are for root alone: commands, paths and hosts are in them.
+    """
+    path.mkdir(mode=0o700 if os.geteuid() == 0 else 0o755, parents=parents)
 
 
 def write_whole(path: Path, data: bytes) -> None:
