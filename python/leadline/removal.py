@@ -113,8 +113,6 @@ class _Removal:
             for name, is_directory in batch:
                 try:
                     self._remove(name, is_directory, descriptor, place / name)
-                except FileNotFoundError:
-                    continue
                 except OSError as error:
                     # Linux: only a mount keeps the name of a file, or of an empty directory, in use.
                     if error.errno in (errno.EXDEV, errno.EBUSY) and _is_mounted(name, descriptor):
@@ -126,7 +124,8 @@ class _Removal:
 
     def _remove(self, name: str, is_directory: bool, parent: int, place: Path) -> None:
         if not is_directory:
-            os.unlink(name, dir_fd=parent)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=parent)
             return
         descriptor = _core.open_beneath(parent, name, _DIRECTORY)
         try:

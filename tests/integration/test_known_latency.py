@@ -151,7 +151,7 @@ def test_an_error_of_the_storage_arrives_with_its_file_and_offset(
 def test_a_target_that_became_read_only_is_named(tmp_path: Path, engine: str) -> None:
     place = tmp_path / "place"
     place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "small", place], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "small", place], check=True)
     try:
         _core.layout(job(place))
         subprocess.run(["mount", "-o", "remount,ro", place], check=True)

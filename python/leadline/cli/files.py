@@ -11,7 +11,9 @@ def write_file(path: Path, data: bytes, option: str = "") -> None:
     """A full disk must not leave half a file where a good one was. Raises UsageError."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_bytes(data)
+        partial.unlink(missing_ok=True)
+        with partial.open("xb") as file:  # a new one: whoever may write beside it could have put a link there
+            file.write(data)
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)

@@ -13,9 +13,9 @@ RESULT_VERSION = 1
 
 
 def make_result_directory(path: Path, *, parents: bool = False) -> None:
-    """A new directory for a result, which nobody else may write: what it says is acted on.
+    """A new directory for a result, which nobody else may write in, as what it says is acted on.
 
-    Root's are for root alone: commands, paths and hosts are in it.
+    Root's are for root alone: commands, paths and hosts are in them.
     """
     path.mkdir(mode=0o700 if os.geteuid() == 0 else 0o755, parents=parents)
 

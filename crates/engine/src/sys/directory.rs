@@ -107,7 +107,9 @@ pub fn open_beneath(
     static IN_KERNEL: OnceLock<bool> = OnceLock::new();
     let at = directory.as_raw_fd();
     // From Linux 5.6 on; sandboxes refuse what they do not know with EPERM.
-    if *IN_KERNEL.get_or_init(|| resolved(libc::AT_FDCWD, c".", libc::O_PATH, 0).is_ok()) {
+    let refused =
+        |error: io::Error| matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
+    if *IN_KERNEL.get_or_init(|| !resolved(at, c".", libc::O_PATH, 0).is_err_and(refused)) {
         resolved(at, name, flags, mode)
     } else {
         walked(at, name, flags, mode)

@@ -49,9 +49,6 @@ class Storage(Protocol):
     def remove_empty(self, directory: str, mark: str) -> None:
         """Remove the mark and the directory, which fails where anything else is in it."""
 
-    def require_own(self, directory: str) -> None:
-        """TargetError where the storage tells that the directory is another user's, or open to others."""
-
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Remove what begins with `prefix`, with all below it; True when more is left after the time."""
 
@@ -104,16 +101,17 @@ class MountedStorage:
                 f"cannot make a directory below {path.parent}: {error.strerror}",
                 "check that the target is mounted, is not read-only and may be written by you",
             ) from None
-        self.require_own(directory)
 
-    def require_own(self, directory: str) -> None:
-        """Raises TargetError for a directory that another user made, or may change."""
-        require_own(self._open(directory)[1], directory)
+    def _own(self, directory: str) -> tuple[int, int]:
+        """As `_open`; TargetError for a directory that another user made, or may change."""
+        held = self._open(directory)
+        require_own(held[1], directory)
+        return held
 
     def put(self, path: str, data: bytes) -> None:
         """A small file, written whole and synced; nothing is in its place."""
         directory, name = os.path.split(path)
-        descriptor = self._open(directory)[1]
+        descriptor = self._own(directory)[1]
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with open(_core.open_beneath(descriptor, name, flags, 0o600), "wb") as file:  # noqa: PTH123
             file.write(data)
@@ -121,7 +119,7 @@ class MountedStorage:
             os.fsync(file.fileno())
 
     def get(self, path: str, limit: int) -> bytes | None:
-        """A small file; one that cannot be read, or is not as `put` made it, holds what nobody wrote."""
+        """A small file of ours; one that is not as `put` makes it, or cannot be read, is nobody's."""
         directory, name = os.path.split(path)
         descriptor = self._open(directory)[1]
         try:
@@ -132,8 +130,10 @@ class MountedStorage:
             return _UNREADABLE
         with open(opened, "rb") as file:  # noqa: PTH123
             found, own = os.fstat(opened), os.fstat(descriptor)
-            plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
-            return file.read(limit) if plain and found.st_uid == own.st_uid else _UNREADABLE
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or found.st_uid != own.st_uid:
+                return _UNREADABLE
+            require_own(descriptor, directory)
+            return file.read(limit)
 
     def is_absent(self, directory: str) -> bool:
         """True where there is certainly no such directory."""
@@ -154,26 +154,25 @@ class MountedStorage:
         with os.scandir(self._open(directory)[1]) as found:
             return {entry.name for entry in itertools.islice(found, _NAMES_MAX)}
 
-    def remove_empty(self, directory: str, mark: str) -> None:
-        """The mark first; a directory that is not empty stays, with an OSError."""
-        parent, opened = self._open(directory)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(mark, dir_fd=opened)
-        os.rmdir(Path(directory).name, dir_fd=parent)
-
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Following no link and entering no mount."""
-        self.require_own(directory)
-        opened = self._open(directory)[1]
+        opened = self._own(directory)[1]
         return remove_entries(Path(directory), slice_s, lambda name: name.startswith(prefix), opened=opened)
 
     def remove_directory(self, directory: str, mark: str, slice_s: float) -> bool:
         """Following no link and entering no mount; the mark goes last."""
-        opened = self._open(directory)[1]
+        opened = self._own(directory)[1]
         if remove_entries(Path(directory), slice_s, lambda name: name != mark, opened=opened):
             return True
         self.remove_empty(directory, mark)
         return False
+
+    def remove_empty(self, directory: str, mark: str) -> None:
+        """The mark first; a directory that is not empty stays, with an OSError."""
+        parent, opened = self._own(directory)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(mark, dir_fd=opened)
+        os.rmdir(Path(directory).name, dir_fd=parent)
 
     def space(self, directory: str) -> tuple[int, int] | None:
         """Of the file system, for a user who is not root."""
@@ -216,9 +215,6 @@ class LibraryStorage:
     def remove_empty(self, directory: str, mark: str) -> None:
         """The mark first; a directory that is not empty stays, with an OSError."""
         self._volume.remove_directory(directory, mark)
-
-    def require_own(self, directory: str) -> None:
-        """Owners are the server's affair: what it lets us see does not tell."""
 
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Remove what begins with `prefix`; True when time was over before all was gone."""

@@ -85,7 +85,6 @@ def make_workspace(place: Workspace, study_id: str) -> None:
             raise TargetError(
                 f"{place.words} exists and leadline did not make it", storage.foreign_remedy
             ) from None
-        storage.require_own(place.directory)
         return
     storage.put(f"{place.directory}/{MARK}", _mark(study_id))
 
@@ -133,8 +132,6 @@ def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S)
         return False
     try:
         mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
-        if mark != _FOREIGN:
-            storage.require_own(place.directory)
         if mark == _mark(study_id):
             return storage.remove_directory(place.directory, MARK, slice_s)
         if _mark(study_id).startswith(mark or b"") and storage.holds(place.directory) <= {MARK}:

@@ -145,8 +145,8 @@ def _copy(source: Path, place: Path) -> tuple[str, int]:
             size += len(block)
         os.fsync(writing.fileno())
         found = os.fstat(reading.fileno())
-    os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))
-    place.chmod(found.st_mode & 0o555)
+        os.utime(writing.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.fchmod(writing.fileno(), found.st_mode & 0o555)
     return digest.hexdigest(), size
 
 
