@@ -118,6 +118,10 @@ extern "C" fn ask_login(
     fill(password, password_room, &login.password);
 }
 
+fn refused(step: &'static str, error: &std::io::Error) -> Refusal {
+    Refusal::Step(step, error.raw_os_error().unwrap_or(libc::EIO))
+}
+
 impl Client {
     /// A client that has met no server yet.
     pub fn new(login: Login, manner: &Manner) -> Result<Self, Refusal> {
@@ -153,14 +157,16 @@ impl Client {
             None
         } else {
             let made = Home::make(&manner.conf);
-            let why = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-            Some(made.map_err(|error| Refusal::Step("make settings for SMB", why(error)))?)
+            Some(made.map_err(|error| refused("make settings for SMB", &error))?)
         };
         // SAFETY: nobody else sets a context up now.
-        if unsafe { (library.smbc_init_context)(context) }.is_null() {
-            return Err(Refusal::Step("set up a client of SMB", errno()));
+        let null = unsafe { (library.smbc_init_context)(context) }.is_null();
+        let failed = errno();
+        let gone = home.map_or(Ok(()), Home::remove);
+        if null {
+            return Err(Refusal::Step("set up a client of SMB", failed));
         }
-        drop(home);
+        gone.map_err(|error| refused("remove its settings for SMB", &error))?;
         *ready = true;
         this.choose(manner)
     }
