@@ -17,6 +17,7 @@ from leadline.observe.mounts.locations import inspect_location, printable, prote
 from leadline.observe.mounts.mountinfo import Mount, mount_by_id, mount_of, read_mounts
 from leadline.observe.mounts.words import words_of
 from leadline.observe.patience import patient_s
+from leadline.observe.trusted import why_not_file
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts
 
@@ -143,13 +144,16 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
     from leadline.observe.mounts.fuse_client import find_client, with_its_own_word
 
     if mount.file_system == "ceph":
+        conf = mount.option("conf")
+        why = why_not_file(conf) if conf else ""
         access = CephAccess(
             name=f"client.{mount.option('name') or 'guest'}",
-            conf=mount.option("conf"),
+            conf=None if why else conf,
             kernel_client=found.get("kernel_client"),
+            distrusted=printable(f"the mount names {conf}, and {why}") if why else None,
         )
     else:
-        access = with_its_own_word(find_client(mount.mount_point) or CephAccess())
+        access = with_its_own_word(find_client(mount))
     access = replace(
         access,
         pool=found.get("pool"),
@@ -159,6 +163,4 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
         quota_files=found.get("quota_files"),
         snapshots=found.get("snapshots"),
     )
-    if access.pool is None:
-        return access
     return protection(access)
