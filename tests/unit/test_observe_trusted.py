@@ -14,12 +14,14 @@ import psutil
 import pytest
 
 import slow_fuse
+from leadline.observe.ceph.cluster import local_osd_sockets
+from leadline.observe.mounts import mounts
 from leadline.observe.mounts.fuse_client import find_client
 from leadline.observe.mounts.fuse_server import processes_named
 from leadline.observe.mounts.mountinfo import Mount, read_mounts
 from leadline.observe.mounts.words import words_of
-from leadline.observe.trusted import why_not_file
 from leadline.study.target import TargetFacts
+from leadline.trusted import why_not_file
 
 NOBODY = 65534
 # Takes the name, holds a descriptor of FUSE that serves no mount, becomes the user, and waits.
@@ -30,6 +32,21 @@ held, user = open("/dev/fuse", "r+b", 0), int(sys.argv[1])
 os.setgroups([]), os.setgid(user), os.setuid(user)
 print("ready", flush=True)
 sys.stdin.read()
+"""
+# Takes an OSD's name, and answers on an admin socket as an OSD of the cluster `f` does.
+OSD = """
+import json, os, socket, struct, sys
+open("/proc/self/comm", "w").write("ceph-osd")
+user, listening = int(sys.argv[1]), socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[2])
+listening.listen()
+os.setgroups([]), os.setgid(user), os.setuid(user)
+print("ready", flush=True)
+answer = json.dumps({"cluster_fsid": "f", "whoami": 7}).encode()
+while True:
+    asking = listening.accept()[0]
+    asking.recv(1000)
+    asking.sendall(struct.pack(">I", len(answer)) + answer)
 """
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="to be two users needs root"),
@@ -46,16 +63,16 @@ def place(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def impostor(place: Path, *words: str, user: int) -> Iterator[int]:
-    """A process called ceph-fuse that serves nothing, with these words on its command line; its number."""
+def impostor(place: Path, *words: str, user: int, does: str = IMPOSTOR) -> Iterator[int]:
+    """A process that calls itself what it is not, with these words on its command line; its number."""
     script = place / "impostor.py"
-    script.write_text(IMPOSTOR)
+    script.write_text(does)
     command = [sys.executable, "-I", "-S", str(script), str(user), *words]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         yield process.pid
-        process.communicate()
+        process.kill()
 
 
 @contextmanager
@@ -124,6 +141,24 @@ def test_a_file_that_another_user_could_write_is_not_used(place: Path, option: s
         found = find_client(mount)
     assert (found.client_pid, found.conf, found.keyring) == (pid, None, None)
     assert found.distrusted == f"its process {pid} names {file}, and {file} belongs to uid {NOBODY}"
+
+
+def test_a_file_that_a_mount_of_the_kernels_client_names_is_held_to_the_same(place: Path) -> None:
+    file = place / "ceph.conf"
+    file.write_text("")
+    mount = Mount(1, 0, 0, 99, "/", "/m", ("rw",), "ceph", "10.0.0.1:/", ("name=a", f"conf={file}"))
+    assert mounts._ceph_access(mount, {}).conf == str(file)
+    file.chmod(0o666)
+    access = mounts._ceph_access(mount, {})
+    assert access.conf is None
+    assert access.distrusted == f"the mount names {file}, and others may write {file}"
+
+
+def test_another_users_process_called_ceph_osd_is_not_asked(place: Path) -> None:
+    with impostor(place, str(place / "a.asok"), user=NOBODY, does=OSD):
+        assert local_osd_sockets("f") == {}
+    with impostor(place, str(place / "b.asok"), user=0, does=OSD) as pid:
+        assert local_osd_sockets("f") == {7: (str(place / "b.asok"), pid)}
 
 
 def test_a_file_is_believed_by_its_owner_its_mode_its_links_and_every_directory_above(place: Path) -> None:

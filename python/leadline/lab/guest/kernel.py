@@ -18,6 +18,7 @@ from pathlib import Path
 from leadline.errors import LabError
 from leadline.lab.cluster import process
 from leadline.lab.guest.modules import CLIENTS, Tree, choose, read_tree
+from leadline.trusted import why_not_file
 
 META_PACKAGE = "linux-image-amd64"
 _DOWNLOAD_DEADLINE_S = 300.0
@@ -79,6 +80,8 @@ def _suffices(kernel: Kernel) -> bool:
 def _cached(home: Path, say: Callable[[str], None]) -> Kernel:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if why := why_not_file(str(home)):  # what is kept there is run
+            raise LabError(f"a guest's kernel is not kept in {home}: {why}", "Set XDG_CACHE_HOME.")
         with (home / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # another command may be fetching the same
             found = installed(home)

@@ -30,7 +30,7 @@ from leadline.observe.model import ClusterState, group_is_clean
 from leadline.observe.mounts.fuse_client import admin_socket_of
 from leadline.observe.mounts.fuse_server import PROC, processes_named
 from leadline.observe.reading import Counters, Request, Row, joined, missing
-from leadline.observe.trusted import accounts_of, believed_accounts
+from leadline.trusted import accounts_of, believed_accounts
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts

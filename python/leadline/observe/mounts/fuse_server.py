@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.observe.mounts.mountinfo import Mount
-from leadline.observe.trusted import accounts_of
+from leadline.trusted import accounts_of
 
 PROC = Path("/proc")
 _DEVICE = "/dev/fuse"

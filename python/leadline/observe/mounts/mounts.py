@@ -17,9 +17,9 @@ from leadline.observe.mounts.locations import inspect_location, printable, prote
 from leadline.observe.mounts.mountinfo import Mount, mount_by_id, mount_of, read_mounts
 from leadline.observe.mounts.words import words_of
 from leadline.observe.patience import patient_s
-from leadline.observe.trusted import why_not_file
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts
+from leadline.trusted import why_not_file
 
 _DEADLINE_S = 10.0
 _IN_MEMORY = ("tmpfs", "ramfs")
