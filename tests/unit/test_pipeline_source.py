@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -116,3 +117,14 @@ def test_root_makes_no_film_in_a_cache_that_another_user_could_fill_with_links(t
     with pytest.raises(StudyError, match=r"a film is not kept in .*belongs to uid 65534"):
         make_film(Film(width=64, height=64, frame_rate=25, duration_ns=1), place, lambda: False)
     assert list(place.parent.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="ffmpeg makes the film")
+def test_what_a_killed_command_left_of_a_film_is_removed_by_the_next(tmp_path: Path) -> None:
+    left, place = tmp_path / ".making-x", tmp_path / "film.mov"
+    left.mkdir()
+    (left / "part.mov").write_bytes(b"half a film")
+    film = Film(width=64, height=64, frame_rate=25, duration_ns=40_000_000)
+    make_film(film, place, lambda: False)
+    assert place.stat().st_size > 1000
+    assert sorted(tmp_path.iterdir()) == [tmp_path / ".lock", place]

@@ -23,6 +23,7 @@ from leadline.trusted import why_not_file
 META_PACKAGE = "linux-image-amd64"
 _DOWNLOAD_DEADLINE_S = 300.0
 _UNPACK_DEADLINE_S = 120.0
+_FETCHING = ".fetching-"
 _NUMBERS = re.compile(r"[0-9]+")
 
 
@@ -97,7 +98,9 @@ def _fetch(home: Path, say: Callable[[str], None]) -> Kernel:
     """Downloads and unpacks Debian's kernel beside this host's own, and keeps what a guest needs of it."""
     package = _package()
     say(f"there is no kernel with the clients' modules in /boot: fetching {package} (70 MB) into {home}")
-    with tempfile.TemporaryDirectory(dir=home) as temporary:
+    for left in home.glob(f"{_FETCHING}*"):  # by one that was killed: the lock is ours
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=_FETCHING, dir=home) as temporary:
         work = Path(temporary)
         # In this directory and unpacked here: nothing of the host is changed.
         command = ("env", f"--chdir={work}", "apt-get", "-o", "APT::Sandbox::User=root", "download", package)
