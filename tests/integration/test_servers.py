@@ -208,6 +208,31 @@ def test_the_link_of_another_user_gets_no_settings_written_through_it(smb: Serve
     assert len(list(temporary.iterdir())) == 1  # the attacker's link: of ours nothing stays
 
 
+CONNECTING = """
+import sys
+from leadline import _core
+try:
+    _core.Volume(sys.argv[1]).space()
+    print("answers")
+except OSError:
+    print("does not")
+"""
+
+
+def test_the_users_settings_of_samba_are_not_read_and_those_of_the_url_are(smb: Served, place: Path) -> None:
+    own = directory(place, "home") / ".smb" / "smb.conf"
+    own.parent.mkdir()
+    own.write_text("[global]\nclient max protocol = NT1\n")  # which the server does not speak
+    for url, answer in ((smb.url, "answers"), (f"{smb.url}?smb_conf={own}", "does not")):
+        done = subprocess.run(
+            [sys.executable, "-c", CONNECTING, url],
+            env=os.environ | {"HOME": str(own.parent.parent), "TMPDIR": str(place)},
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        assert done.stdout.splitlines()[-1] == answer, url
+    assert not list(place.glob("leadline-smb-*"))
+
+
 def test_an_smb_server_sees_a_connection_for_each_operation_in_flight(
     smb: Served, leadline: Command, tmp_path: Path
 ) -> None:

@@ -127,13 +127,19 @@ impl Client {
     pub fn new(login: Login, manner: &Manner) -> Result<Self, Refusal> {
         let library = Libsmbclient::get().map_err(Refusal::Library)?;
         let mut ready = setting_up();
-        if !*ready {
+        let home = if *ready {
+            None
+        } else {
             threads::tell().map_err(Refusal::Library)?;
-        }
-        // SAFETY: nobody else makes or frees a context now.
+            let made = Home::make(&manner.conf);
+            Some(made.map_err(|error| refused("make settings for SMB", &error))?)
+        };
+        // SAFETY: nobody else makes or frees a context now. The first call reads the settings.
         let context = unsafe { (library.smbc_new_context)() };
+        let failed = errno();
+        let gone = home.map_or(Ok(()), Home::remove);
         if context.is_null() {
-            return Err(Refusal::Step("make a client of SMB", errno()));
+            return Err(Refusal::Step("make a client of SMB", failed));
         }
         let login = Box::new(login);
         let pointer = std::ptr::from_ref(login.as_ref()).cast_mut().cast();
@@ -153,20 +159,11 @@ impl Client {
             context,
             _login: login,
         };
-        let home = if *ready {
-            None
-        } else {
-            let made = Home::make(&manner.conf);
-            Some(made.map_err(|error| refused("make settings for SMB", &error))?)
-        };
-        // SAFETY: nobody else sets a context up now.
-        let null = unsafe { (library.smbc_init_context)(context) }.is_null();
-        let failed = errno();
-        let gone = home.map_or(Ok(()), Home::remove);
-        if null {
-            return Err(Refusal::Step("set up a client of SMB", failed));
-        }
         gone.map_err(|error| refused("remove its settings for SMB", &error))?;
+        // SAFETY: nobody else sets a context up now.
+        if unsafe { (library.smbc_init_context)(context) }.is_null() {
+            return Err(Refusal::Step("set up a client of SMB", errno()));
+        }
         *ready = true;
         this.choose(manner)
     }
