@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from leadline.store.reader import open_result
@@ -238,6 +239,38 @@ def test_a_server_that_stalls_is_given_up_and_its_part_removed(
     assert done.returncode == 3
     assert "the server sent nothing for 1 s" in (open_result(tmp_path / "r").trials()[0].error or "")
     assert list(target.iterdir()) == []
+
+
+SPY = """#!/bin/sh
+tr '\\0' '\\n' < /proc/$PPID/environ | sed -n 's/^LEADLINE_SOURCE_URL=//p' > "$1/url"
+env > "$1/environment"
+cat /proc/[0-9]*/cmdline > "$1/command_lines" 2> /dev/null || true
+"""
+
+
+def test_the_address_of_the_source_is_in_no_result_no_command_line_and_no_program_of_the_users(
+    leadline: Command, target: Path, source: Path, tmp_path: Path
+) -> None:
+    spy, seen, out = tmp_path / "spy.sh", tmp_path / "seen", tmp_path / "r"
+    spy.write_text(SPY)
+    seen.mkdir()
+    path = study(tmp_path, f"{{stage: get, step: download}}, {{stage: spy, command: [sh, {spy}, {seen}]}}")
+    path.write_text(path.read_text().replace("trace: off", "trace: auto"))
+    done = leadline("run", str(path), "--target", f"a={target}", "--source", str(source), "--out", str(out))
+    assert done.returncode in (0, 3), done.stderr
+    assert stages(out)[0].output_bytes == source.stat().st_size
+    secret = (seen / "url").read_text().strip().split("/")[3]
+    assert len(secret) >= 22  # 128 bits in base 64
+    assert secret not in (seen / "environment").read_text()
+    assert secret.encode() not in (seen / "command_lines").read_bytes()
+    files = [file for file in out.rglob("*") if file.is_file()]
+    tables = [
+        str(pyarrow.parquet.read_table(file).to_pylist()) for file in files if file.suffix == ".parquet"
+    ]
+    assert any("steps.py" in table for table in tables)  # the command line of the step itself
+    kept = "".join([done.stdout, done.stderr, *tables])
+    assert secret not in kept
+    assert not [file for file in files if secret.encode() in file.read_bytes()]
 
 
 def children_of(pid: int) -> list[int]:

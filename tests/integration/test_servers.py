@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -171,6 +172,66 @@ def test_a_byte_flipped_on_the_server_is_found_through_the_library(served: Serve
     finally:
         volume.remove_files("/flip", "", 30.0)
         volume.remove_directory("/flip", ".leadline")
+
+
+# The attacker's link stands where earlier versions kept the library's settings, in a sticky directory.
+SETTINGS_ATTACKED = """
+import os, sys
+from pathlib import Path
+place, url = Path(sys.argv[1]), sys.argv[2]
+link = place / f"leadline-smb-{os.getpid()}"
+link.symlink_to(place.parent / "victim")
+os.lchown(link, 65533, 65533)
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+from leadline import _core
+print(_core.Volume(url).space()[0] > 0)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to be two users needs root")
+def test_the_link_of_another_user_gets_no_settings_written_through_it(smb: Served, place: Path) -> None:
+    temporary, kept = directory(place, "temporary"), directory(place, "victim") / ".smb" / "smb.conf"
+    temporary.chmod(0o1777)
+    kept.parent.mkdir()
+    kept.write_text("the user's own")
+    for path in (kept, kept.parent):
+        os.chown(path, 65534, 65534)
+    done = subprocess.run(
+        [sys.executable, "-c", SETTINGS_ATTACKED, str(temporary), smb.url],
+        env=os.environ | {"TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "True\n", done.stderr
+    assert kept.read_text() == "the user's own"
+    assert len(list(temporary.iterdir())) == 1  # the attacker's link: of ours nothing stays
+
+
+CONNECTING = """
+import sys
+from leadline import _core
+try:
+    _core.Volume(sys.argv[1]).space()
+    print("answers")
+except OSError:
+    print("does not")
+"""
+
+
+def test_the_users_settings_of_samba_are_not_read_and_those_of_the_url_are(smb: Served, place: Path) -> None:
+    own = directory(place, "home") / ".smb" / "smb.conf"
+    own.parent.mkdir()
+    own.write_text("[global]\nclient max protocol = NT1\n")  # which the server does not speak
+    for url, answer in ((smb.url, "answers"), (f"{smb.url}?smb_conf={own}", "does not")):
+        done = subprocess.run(
+            [sys.executable, "-c", CONNECTING, url],
+            env=os.environ | {"HOME": str(own.parent.parent), "TMPDIR": str(place)},
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        assert done.stdout.splitlines()[-1] == answer, url
+    assert not list(place.glob("leadline-smb-*"))
 
 
 def test_an_smb_server_sees_a_connection_for_each_operation_in_flight(

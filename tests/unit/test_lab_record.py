@@ -17,6 +17,7 @@ from leadline.cli.machine.lab import command
 from leadline.errors import LabError, UsageError
 from leadline.lab import mounts, record, registry
 from leadline.lab.cluster import process, stop
+from leadline.lab.paths import run_name
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
 
@@ -114,12 +115,14 @@ def test_recorded_and_unrecorded_processes_are_ended_and_a_stranger_with_a_recor
 ) -> None:
     fsid = f"test-{os.getpid()}-a"
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
-    recorded = process.start("osd.0", sleeper, process.environment("x", os.environ), tmp_path / "0.log")
+    recorded = process.start("osd.0", sleeper, process.environment(fsid, os.environ), tmp_path / "0.log")
     marked = process.start("osd.1", sleeper, process.environment(fsid, os.environ), tmp_path / "1.log")
     stranger = process.start("other", sleeper, process.environment("y", os.environ), tmp_path / "2.log")
     token_processes += [recorded, marked, stranger]
     reused = replace(stranger, name="osd.2", start_ticks=stranger.start_ticks - 100)
-    made = make_record(tmp_path / "a", processes=(recorded, reused))
+    # An edited file may even have the stranger's own identity: it does not carry the lab's mark.
+    innocent = replace(stranger, name="osd.3")
+    made = make_record(tmp_path / "a", processes=(recorded, reused, innocent))
     assert remove(made.directory)
     assert [process.is_running(item) for item in (recorded, marked, stranger)] == [False, False, True]
 
@@ -156,12 +159,54 @@ def test_moved_lab_says_where_it_belongs(tmp_path: Path) -> None:
         remove(tmp_path / "b")
 
 
-def test_lab_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = make_record(tmp_path / "a", owner_uid=12345)
-    monkeypatch.setattr(os, "geteuid", lambda: 54321)
-    with pytest.raises(UsageError, match="belongs to user 12345"):
+@pytest.mark.skipif(os.geteuid() != 0, reason="to be two users needs root")
+@pytest.mark.parametrize("whose", ["", record.FILE])
+def test_lab_that_another_user_could_have_written_is_refused_and_nothing_of_it_believed(
+    tmp_path: Path, token_processes: list[process.ProcessIdentity], whose: str
+) -> None:
+    made, own = make_record(tmp_path / "a"), ["sleep", "60"]
+    marked = process.start("osd.0", own, process.environment(made.fsid, os.environ), tmp_path / "0.log")
+    token_processes.append(marked)
+    record.write_record(replace(made, processes=(marked,)))
+    os.chown(made.directory / whose, 65534, 65534)
+    with pytest.raises(UsageError, match="belongs to user 65534: nothing in it is believed"):
         remove(made.directory)
-    assert made.directory.exists()
+    assert process.is_running(marked)
+    os.chown(made.directory / whose, 0, 0)
+    (made.directory / whose).chmod(0o770)
+    with pytest.raises(UsageError, match=r"others than its owner may write .*a.* \(mode 0770\)"):
+        remove(made.directory)
+    assert process.is_running(marked)
+    assert (made.directory / record.FILE).exists()
+
+
+def test_link_to_a_lab_is_not_followed(tmp_path: Path) -> None:
+    made = make_record(tmp_path / "a")
+    (tmp_path / "link").symlink_to(made.directory)
+    with pytest.raises(UsageError, match="is a link, which is not followed"):
+        remove(tmp_path / "link")
+    done = CliRunner().invoke(command, ["down", "--dir", str(tmp_path / "link")])
+    assert isinstance(done.exception, UsageError)
+    assert record.read_record(made.directory) == made
+    (made.directory / record.FILE).rename(tmp_path / "elsewhere")
+    (made.directory / record.FILE).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LabError, match="cannot be read"):
+        remove(made.directory)
+
+
+def test_directory_for_sockets_elsewhere_goes_with_its_lab_unless_it_is_another_users(tmp_path: Path) -> None:
+    made = make_record(tmp_path / "a")
+    run = tmp_path / run_name(made.fsid)
+    record.write_record(replace(made, run_directory=run))
+    (run / "below").mkdir(parents=True)
+    if os.geteuid() == 0:
+        os.chown(run, 65534, 65534)
+        with pytest.raises(UsageError, match="belongs to user 65534"):
+            remove(made.directory)
+        assert (run / "below").is_dir()
+        os.chown(run, 0, 0)
+    assert remove(made.directory)
+    assert not run.exists()
 
 
 def test_lab_that_another_command_holds_is_left_alone(tmp_path: Path) -> None:

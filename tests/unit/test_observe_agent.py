@@ -160,7 +160,11 @@ def test_cluster_that_cannot_be_reached_is_not_observable(tmp_path: Path) -> Non
         access="ceph-fuse",
         file_system="fuse.ceph-fuse",
         words="",
-        ceph=CephAccess(conf=str(tmp_path / "absent.conf"), client_socket=str(tmp_path / "absent.asok")),
+        ceph=CephAccess(
+            conf=str(tmp_path / "absent.conf"),
+            client_socket=str(tmp_path / "absent.asok"),
+            client_pid=os.getpid(),
+        ),
     )
     observer = Observer({"far": facts})
     observer.start()
@@ -246,7 +250,7 @@ def test_admin_socket_answers_in_pieces(tmp_path: Path) -> None:
             time.sleep(0.01)
 
     _serve(tmp_path / "s", pieces)
-    assert ask_socket(str(tmp_path / "s"), "perf dump") == {"a": 42}
+    assert ask_socket(str(tmp_path / "s"), os.getpid(), "perf dump") == {"a": 42}
 
 
 @pytest.mark.parametrize(
@@ -261,7 +265,13 @@ def test_admin_socket_answers_in_pieces(tmp_path: Path) -> None:
 def test_admin_socket_that_misbehaves(tmp_path: Path, answer: bytes, why: str) -> None:
     _serve(tmp_path / "s", lambda connection: connection.sendall(answer))
     with pytest.raises(NotObservableError, match=why):
-        ask_socket(str(tmp_path / "s"), "perf dump")
+        ask_socket(str(tmp_path / "s"), os.getpid(), "perf dump")
+
+
+def test_admin_socket_on_which_another_process_listens_is_not_asked(tmp_path: Path) -> None:
+    _serve(tmp_path / "s", lambda connection: connection.sendall(struct.pack(">I", 2) + b"{}"))
+    with pytest.raises(NotObservableError, match=f"process {os.getpid()} listens .* not process 1$"):
+        ask_socket(str(tmp_path / "s"), 1, "perf dump")
 
 
 def test_admin_socket_that_hangs_is_given_up(tmp_path: Path) -> None:
@@ -269,7 +279,7 @@ def test_admin_socket_that_hangs_is_given_up(tmp_path: Path) -> None:
     _serve(tmp_path / "s", lambda _connection: void(release.wait(10)))
     began = time.monotonic()
     with pytest.raises(NotObservableError, match=r"within 0\.3 s"):
-        ask_socket(str(tmp_path / "s"), "perf dump", deadline_s=0.3)
+        ask_socket(str(tmp_path / "s"), os.getpid(), "perf dump", deadline_s=0.3)
     assert time.monotonic() - began < 2
     release.set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import TargetError
+from leadline.observe import probe
 from leadline.observe.children import ChildAnswer, ask_child
 from leadline.observe.mounts import mounts
 from leadline.observe.mounts.fuse_client import parse_arguments
@@ -43,6 +45,28 @@ def test_symbolic_link_is_followed(tmp_path: Path) -> None:
     assert facts.in_memory
     assert facts.device is None
     assert facts.mount_point == "/dev/shm"
+
+
+@pytest.mark.parametrize("kind", ["symlink", "link"])
+def test_what_another_user_puts_in_the_place_of_the_probes_file_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """As on a file system without O_TMPFILE, in a directory that others may write."""
+    kept, real = tmp_path / "kept", os.open
+    kept.write_bytes(b"the user's own")
+
+    def attacked(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "not supported")
+        if not flags & os.O_CREAT:
+            Path(path).unlink()
+            getattr(os, kind)(kept, path)
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", attacked)
+    assert not probe._direct(str(tmp_path))["direct_io"]
+    assert kept.read_bytes() == b"the user's own"
+    assert list(tmp_path.iterdir()) == [kept]
 
 
 def test_null_is_no_storage() -> None:

@@ -22,9 +22,7 @@ def kill(lab: Lab, name: str) -> None:
     Raises UsageError where it does not run.
     """
     found = [
-        item
-        for item in read_record(lab.directory).processes
-        if item.name == name and process.is_running(item)
+        item for item in read_record(lab.directory).processes if item.name == name and process.is_own(item)
     ]
     if not found:
         raise UsageError(f"lab {lab.record.name}: {name} does not run", "See `leadline lab status`.")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
-from leadline.lab import bridge, mounts, packages, record, registry, targets
+from leadline.lab import bridge, mounts, own, packages, record, registry, targets
 from leadline.lab.cluster import logs, process, stop
 from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
@@ -93,7 +93,7 @@ def open(name_or_directory: str | Path = "", variables: Mapping[str, str] = os.e
     Raises UsageError where there is none.
     """
     if isinstance(name_or_directory, Path):
-        directory: Path | None = name_or_directory.resolve()
+        directory: Path | None = registry.place_of(name_or_directory)
     elif name_or_directory:
         directory = registry.resolve(name_or_directory, variables)
     else:
@@ -140,7 +140,7 @@ def _start_in(spec: LabSpec, name: str, directory: Path, made: bool, say: Callab
         fsid=fsid,
         spec=spec,
         directory=directory,
-        run_directory=choose_run_directory(directory, fsid[:8], os.environ),
+        run_directory=choose_run_directory(directory, fsid, os.environ),
         made_directory=made,
         owner_uid=os.geteuid(),
         created_unix_s=time.time(),
@@ -202,6 +202,8 @@ def _prepare(directory: Path) -> bool:
 def _require_empty(directory: Path) -> None:
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory", "Choose another --dir.")
+    with own.opened(directory):  # `lab down` would not believe what is in a directory that others may write
+        pass
     try:
         names = os.listdir(directory)  # noqa: PTH208
     except OSError as error:

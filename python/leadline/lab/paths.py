@@ -10,7 +10,7 @@ from pathlib import Path
 # sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
 SOCKET_PATH_BYTES_MAX = 107
 _LONGEST_SOCKET = "client.subvolume.4194304.asok"
-RUN_PREFIX = "leadline-lab-"
+_RUN_PREFIX = "leadline-lab-"
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,25 @@ def labs_home(variables: Mapping[str, str]) -> Path:
     return base / "leadline" / "labs"
 
 
-def choose_run_directory(directory: Path, token: str, variables: Mapping[str, str]) -> Path:
-    """`directory`/run, or a short path of its own (with `token` in its name) where sockets would not fit."""
+def run_name(fsid: str) -> str:
+    """The name of the directory for the sockets of this lab, where that is outside of the lab's own."""
+    return f"{_RUN_PREFIX}{fsid[:8]}"
+
+
+def choose_run_directory(directory: Path, fsid: str, variables: Mapping[str, str]) -> Path:
+    """`directory`/run, or a short path elsewhere where the names of sockets would not fit."""
     inside = directory / "run"
     if len(os.fsencode(inside / _LONGEST_SOCKET)) <= SOCKET_PATH_BYTES_MAX:
         return inside
     user = variables.get("XDG_RUNTIME_DIR", "")
-    usable = user.startswith("/") and len(user) < 40 and os.access(user, os.W_OK)
+    usable = user.startswith("/") and len(user) < 40 and _is_own(user)
     base = Path(user if usable else "/tmp")  # noqa: S108 - made with mode 0700, and only where it did not exist
-    return base / f"{RUN_PREFIX}{token}"
+    return base / run_name(fsid)
+
+
+def _is_own(directory: str) -> bool:
+    """True for a directory of this account's: after `sudo` the variable may name the other account's."""
+    try:
+        return os.stat(directory).st_uid == os.geteuid() and os.access(directory, os.W_OK)  # noqa: PTH116
+    except OSError:
+        return False

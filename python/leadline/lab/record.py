@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import LabError, UsageError
+from leadline.lab import own
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.lab.paths import LabPaths
@@ -25,6 +26,7 @@ FORMAT = "leadline.lab/1"
 FILE = "lab.json"
 LOCK = "leadline-lab.lock"
 GUEST = "guest"  # the process of a guest, which comes and goes while the lab is up
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 
 
@@ -86,9 +88,10 @@ class LabRecord:
         known = {key: value[key] for key in cls.__dataclass_fields__ if key in value}
         known["spec"] = LabSpec.from_json(value["spec"])
         known["directory"], known["run_directory"] = Path(value["directory"]), Path(value["run_directory"])
+        fsid = str(value["fsid"])
         known["processes"] = tuple(
             ProcessIdentity(
-                str(item["name"]), int(item["pid"]), int(item["start_ticks"]), str(item["boot_id"])
+                str(item["name"]), int(item["pid"]), int(item["start_ticks"]), str(item["boot_id"]), fsid
             )
             for item in value["processes"]
         )
@@ -105,16 +108,16 @@ def is_unborn(directory: Path) -> bool:
 
 
 def read_record(directory: Path) -> LabRecord:
-    """The lab in `directory`. Raises UsageError where it is none, is damaged or of a newer version."""
-    try:
-        text = (directory / FILE).read_text()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        what = "is not a lab" if directory.exists() else "does not exist"
-        raise UsageError(f"{directory} {what}", "`leadline lab list` shows the labs.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise LabError(
-            f"{directory / FILE} cannot be read: {error}", "Use the account that started it."
-        ) from error
+    """The lab in `directory`. Raises UsageError where it is none, another's, damaged or newer."""
+    with own.opened(directory) as descriptor:
+        return read_at(descriptor, directory)
+
+
+def read_at(descriptor: int, directory: Path) -> LabRecord:
+    """The lab in a directory that is open, and this account's own."""
+    text = own.read_file(descriptor, FILE, directory)
+    if text is None:
+        raise UsageError(f"{directory} is not a lab", "`leadline lab list` shows the labs.")
     try:
         value = json.loads(text)
         found = value.get("format", "")
@@ -141,8 +144,7 @@ def _checked(record: LabRecord, directory: Path) -> LabRecord:
 def write_record(record: LabRecord) -> None:
     """Replaces the lab's file as one step that survives a crash."""
     new = record.directory / f"{FILE}.new"
-    with new.open("w") as stream:
-        os.fchmod(stream.fileno(), 0o600)
+    with open(os.open(new, _NEW, 0o600), "w") as stream:  # noqa: PTH123 - a descriptor
         json.dump(record.as_json(), stream, indent=1)
         stream.flush()
         os.fsync(stream.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,9 +15,15 @@ from leadline.lab.spec import DEFAULT_NAME, check_name
 def resolve(name_or_directory: str, variables: Mapping[str, str]) -> Path:
     """The directory of a lab given by name, or by a path (what holds a `/`, or `.`). It need not exist."""
     if "/" in name_or_directory or name_or_directory in (".", ".."):
-        return Path(name_or_directory).resolve()
+        return place_of(Path(name_or_directory))
     check_name(name_or_directory)
     return (labs_home(variables) / name_or_directory).resolve()
+
+
+def place_of(path: Path) -> Path:
+    """The path from the root, with no link in it but perhaps the last part: it could be somebody else's."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.absolute keeps ".."
+    return path.parent.resolve() / path.name
 
 
 def directories(variables: Mapping[str, str]) -> dict[str, Path]:

@@ -157,6 +157,8 @@ class _FactsReader:
         asked = ("namespace", "nearly_full", "msgr2_only")
         found: dict[str, Any] = {}
         try:
+            if self._access.distrusted:
+                raise NotObservableError(f"it is not asked: {self._access.distrusted}")
             cluster = connect(self._access.conf, self._access.name, self._access.keyring)
         except NotObservableError as error:
             for name in asked:
@@ -221,9 +223,11 @@ class _FactsReader:
             return
         path, pid = self._access.client_socket, self._access.client_pid
         try:
-            if path is None:
-                raise NotObservableError("the admin socket of ceph-fuse is not to be seen")
-            value = ask_socket(path, "config get", _SOCKET_DEADLINE_S, var="fuse_big_writes")
+            if path is None or pid is None:
+                raise NotObservableError(
+                    self._access.distrusted or "the admin socket of ceph-fuse is not to be seen"
+                )
+            value = ask_socket(path, pid, "config get", _SOCKET_DEADLINE_S, var="fuse_big_writes")
             small = str(value.get("fuse_big_writes", "true")).lower() == "false"
             self._say("fuse_small_writes", small, f"fuse_big_writes is {'false' if small else 'true'}")
         except NotObservableError as error:

@@ -145,11 +145,11 @@ class Agent:
                 self._threads.append(clients[identity])
             if identity is not None:
                 self._of_target[name].append(clients[identity])
-            path = facts.ceph.client_socket
-            if path is None:
+            path, pid = facts.ceph.client_socket, facts.ceph.client_pid
+            if path is None or pid is None:
                 continue
             if path not in clients:
-                clients[path] = self._thread(ClientReader(path, facts.ceph.client_pid))
+                clients[path] = self._thread(ClientReader(path, pid))
                 self._threads.append(clients[path])
             self._of_target[name].append(clients[path])
 

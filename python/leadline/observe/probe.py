@@ -81,17 +81,17 @@ def _open_temporary(path: str, flags: int) -> int:
     with contextlib.suppress(OSError):
         return os.open(path, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
     name = str(Path(path, f".leadline-probe-{secrets.token_hex(8)}"))
-    descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    made = os.fstat(descriptor)
-    os.close(descriptor)
+    made = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | flags)
-        if not os.path.samestat(made, os.fstat(descriptor)):  # whoever may write there could exchange it
+        if not os.path.samestat(os.fstat(made), os.fstat(descriptor)):
             os.close(descriptor)
-            raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
     except OSError:
         os.unlink(name)  # noqa: PTH108 - the name may hold bytes that are no text
         raise
+    finally:
+        os.close(made)
     try:
         os.unlink(name)  # noqa: PTH108
     except OSError:  # a file system that removes no open file

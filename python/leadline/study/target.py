@@ -37,7 +37,8 @@ class CephAccess:
     `protection` is `replicated` with `size`, or `erasure` with `k` and `m`. `lab` is true for a
     disposable cluster that `leadline lab` started on this host. A quota of 0 is none, None is not known.
     `settings` are options that the client's process has in force. `kernel_client` is the kernel's client as
-    debugfs names it, FSID.clientN.
+    debugfs names it, FSID.clientN. `distrusted` says why what the client says of its cluster is not used, and
+    the cluster not asked.
     """
 
     conf: str | None = None
@@ -59,6 +60,7 @@ class CephAccess:
     snapshots: int | None = None
     settings: dict[str, str] | None = None
     kernel_client: str | None = None
+    distrusted: str | None = None
 
 
 @dataclass(frozen=True)

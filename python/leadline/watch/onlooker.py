@@ -140,11 +140,13 @@ def _client(facts: TargetFacts) -> tuple[Mapping[str, Any] | None, str]:
     """The client daemon's perf dump, or why there is none."""
     if facts.ceph is None:
         return None, "the mount has no client daemon of Ceph"
-    if facts.ceph.client_socket is None:
+    path, pid = facts.ceph.client_socket, facts.ceph.client_pid
+    if path is None or pid is None:
         kernel = facts.access == "ceph-kernel"
-        return None, "the kernel client has no admin socket" if kernel else "its admin socket is not seen"
+        unseen = facts.ceph.distrusted or "its admin socket is not seen"
+        return None, "the kernel client has no admin socket" if kernel else unseen
     try:
-        return ask_socket(facts.ceph.client_socket, "perf dump", _SOCKET_DEADLINE_S), ""
+        return ask_socket(path, pid, "perf dump", _SOCKET_DEADLINE_S), ""
     except NotObservableError as error:
         return None, str(error)
 

@@ -195,7 +195,7 @@ def _to_remove(name: str, directory: Path | None, every: bool) -> list[Path]:
         return list(registry.directories(os.environ).values())
     _require_one(name, directory)
     if directory is not None:
-        return [directory.resolve()]
+        return [registry.place_of(directory)]
     if name:
         return [registry.resolve(name, os.environ)]
     default = registry.default_directory(os.environ)

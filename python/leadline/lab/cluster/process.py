@@ -1,7 +1,8 @@
 """The lab's processes: who they are beyond doubt, and how they are started and ended.
 
-A pid alone is no identity: numbers are reused. A process is the lab's own only where its pid, its
-start time and the boot match what was recorded, or where its environment carries the lab's mark.
+A pid alone is no identity: numbers are reused. A process is the one that was recorded only where its pid, its
+start time and the boot match; and it is ended only where its environment carries the lab's mark besides, as a
+record could be wrong.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from leadline.errors import LabError
@@ -26,12 +27,16 @@ _FOREIGN = ("CEPH_ARGS", "CEPH_CONF", "CEPH_KEYRING", "CEPH_LIB", "NOTIFY_SOCKET
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """One process. `start_ticks` is field 22 of /proc/PID/stat: clock ticks since the boot `boot_id`."""
+    """One process. `start_ticks` is field 22 of /proc/PID/stat: clock ticks since the boot `boot_id`.
+
+    `mark` is what its environment must say before it is ended.
+    """
 
     name: str
     pid: int
     start_ticks: int
     boot_id: str
+    mark: str = field(default="", compare=False)
 
 
 def boot_id(proc: Path = _PROC) -> str:
@@ -79,20 +84,25 @@ def find_marked(fsid: str, proc: Path = _PROC) -> list[ProcessIdentity]:
     It finds what was started but not yet recorded when the starting program was killed.
     Processes of other users cannot be read and are not the lab's.
     """
-    wanted = f"{MARK}={fsid}".encode()
     found = []
     for entry in sorted(int(item) for item in os.listdir(proc) if item.isdigit()):  # noqa: PTH208
-        try:
-            environment = (proc / str(entry) / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if wanted in environment and entry != os.getpid() and (identity := identify("", entry, proc)):
-            found.append(ProcessIdentity(_command(entry, proc), *_rest(identity)))
+        if entry != os.getpid() and _carries(entry, fsid, proc):
+            identity = identify(_command(entry, proc), entry, proc)
+            found += [replace(identity, mark=fsid)] if identity else []
     return found
 
 
-def _rest(identity: ProcessIdentity) -> tuple[int, int, str]:
-    return identity.pid, identity.start_ticks, identity.boot_id
+def _carries(pid: int, mark: str, proc: Path = _PROC) -> bool:
+    try:
+        variables = (proc / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return bool(mark) and f"{MARK}={mark}".encode() in variables
+
+
+def is_own(process: ProcessIdentity) -> bool:
+    """True where this process still runs and carries the lab's mark: only then is it ended."""
+    return is_running(process) and _carries(process.pid, process.mark)
 
 
 def _command(pid: int, proc: Path) -> str:
@@ -135,18 +145,19 @@ def start(name: str, command: Sequence[str], variables: Mapping[str, str], log: 
         )
     except OSError as error:
         raise LabError(f"{name} could not be started: {error.strerror}", _CHECK_PACKAGES) from error
-    return identify(name, pid) or ProcessIdentity(name, pid, 0, boot_id())
+    identity = identify(name, pid) or ProcessIdentity(name, pid, 0, boot_id())
+    return replace(identity, mark=variables.get(MARK, ""))
 
 
 def send(process: ProcessIdentity, number: signal.Signals) -> None:
-    """Sends a signal to this process and to no other that was given its pid meanwhile."""
+    """Sends a signal to this process of the lab, and to no other that was given its pid meanwhile."""
     try:
         handle = os.pidfd_open(process.pid)
     except OSError:
         return
     try:
         # The descriptor holds the process that now has the pid: checked after opening, there is no race.
-        if identify(process.name, process.pid) == process:
+        if is_own(process):
             signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         pass

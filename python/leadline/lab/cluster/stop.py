@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from leadline.errors import LabError, UsageError
-from leadline.lab import bridge, mounts, record, registry
+from leadline.errors import LabError
+from leadline.lab import bridge, mounts, own, record, registry
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
-from leadline.lab.paths import RUN_PREFIX
+from leadline.lab.paths import run_name
 from leadline.lab.record import LabRecord
 
 _UNMOUNT_DEADLINE_S = 5.0
@@ -28,25 +27,25 @@ def remove(directory: Path, variables: Mapping[str, str], say: Callable[[str], N
     Raises UsageError for a directory that is no lab's (it is left alone), LabError for what could not
     be removed: repeating the call goes on from there.
     """
-    if not directory.exists():
+    if not os.path.lexists(directory):
         registry.release(directory, variables)
         return False
-    if directory.is_dir() and record.is_unborn(directory):
+    with own.opened(directory) as descriptor:
+        if record.is_unborn(directory):
+            with record.locked(directory):
+                if record.is_unborn(directory):
+                    _empty(descriptor)
+                    directory.rmdir()
+                    registry.release(directory, variables)
+                    return True
+        record.read_at(descriptor, directory)
         with record.locked(directory):
-            if record.is_unborn(directory):
-                shutil.rmtree(directory)
-                registry.release(directory, variables)
-                return True
-    record.read_record(directory)
-    with record.locked(directory):
-        lab = record.read_record(directory)
-        if lab.owner_uid != os.geteuid() and os.geteuid() != 0:
-            raise UsageError(f"the lab in {directory} belongs to user {lab.owner_uid}", "Use that account.")
-        with suppress(OSError):  # the disk may be full, which is a reason to go on
-            record.write_record(replace(lab, state="stopping"))
-        stop_processes(lab, variables, say)
-        remove_files(lab)
-        registry.release(directory, variables)
+            lab = record.read_at(descriptor, directory)
+            with suppress(OSError):  # the disk may be full, which is a reason to go on
+                record.write_record(replace(lab, state="stopping"))
+            stop_processes(lab, variables, say)
+            remove_files(lab)
+            registry.release(directory, variables)
     return True
 
 
@@ -63,22 +62,24 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
     # Twice: what a process started while it was being ended is found the second time.
     left: list[ProcessIdentity] = []
     for _ in range(2):
-        own = own_processes(lab)
-        if own:
-            say(f"ending {len(own)} processes")
-        left = process.end(own, grace_s=_DAEMON_GRACE_S)
+        running = own_processes(lab)
+        if running:
+            say(f"ending {len(running)} processes")
+        left = process.end(running, grace_s=_DAEMON_GRACE_S)
     if left:
         names = ", ".join(f"{item.name} (pid {item.pid})" for item in left)
         raise LabError(
             f"lab {lab.name}: could not be ended even with SIGKILL: {names}",
             f"They wait in the kernel for I/O. Repeat `leadline lab down {lab.directory}` later.",
         )
-    bridge.remove(lab.bridge, variables)
+    # The lab's file could have been edited: a device under another name is not this lab's.
+    if lab.bridge == bridge.name_for(lab.fsid):
+        bridge.remove(lab.bridge, variables)
 
 
 def own_processes(lab: LabRecord) -> list[ProcessIdentity]:
-    """Running processes of this lab: those recorded, and those that carry its mark, each once."""
-    recorded = [item for item in lab.processes if process.is_running(item)]
+    """Running processes that carry this lab's mark, each once; those recorded under their names there."""
+    recorded = [item for item in lab.processes if process.is_own(item)]
     known = {item.pid for item in recorded}
     return recorded + [item for item in process.find_marked(lab.fsid) if item.pid not in known]
 
@@ -107,15 +108,19 @@ def _unmount_all(lab: LabRecord, variables: Mapping[str, str], clock: Clock) -> 
 
 def remove_files(lab: LabRecord) -> None:
     """Removes the files of a lab whose processes have ended. Raises LabError where one would not go."""
-    inside = mounts.mounts_below(lab.directory)
-    if inside:
-        raise LabError(f"lab {lab.name}: still mounted: {inside[0][0]}", "Unmount it and repeat `lab down`.")
     run = lab.run_directory
     # The lab's file could have been edited: only a directory of our own making is removed elsewhere.
-    if run.parent != lab.directory and run.name.startswith(RUN_PREFIX) and _is_own_directory(run):
-        shutil.rmtree(run)
+    elsewhere = run.parent != lab.directory and run.name == run_name(lab.fsid) and os.path.lexists(run)
+    inside = mounts.mounts_below(lab.directory) + (mounts.mounts_below(run) if elsewhere else [])
+    if inside:
+        raise LabError(f"lab {lab.name}: still mounted: {inside[0][0]}", "Unmount it and repeat `lab down`.")
     try:
-        _empty(lab.directory)
+        if elsewhere:
+            with own.opened(run) as descriptor:
+                _empty(descriptor)
+            run.rmdir()
+        with own.opened(lab.directory) as descriptor:
+            _empty(descriptor)
         if lab.made_directory:
             lab.directory.rmdir()
     except OSError as error:
@@ -125,24 +130,9 @@ def remove_files(lab: LabRecord) -> None:
         ) from error
 
 
-def _empty(directory: Path) -> None:
+def _empty(directory: int) -> None:
     """Removes the contents, the lab's file and its lock last: until then, the directory is still a lab."""
-    for entry in directory.iterdir():
-        if entry.name not in (record.FILE, record.LOCK):
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-    (directory / record.FILE).unlink()
-    (directory / record.LOCK).unlink()
-
-
-def _is_own_directory(path: Path) -> bool:
-    try:
-        return (
-            path.is_dir()
-            and not path.is_symlink()
-            and path.stat().st_uid in (os.geteuid(), path.parent.stat().st_uid)
-        )
-    except OSError:
-        return False
+    last = [record.FILE, record.LOCK]
+    names = os.listdir(directory)
+    for name in [name for name in names if name not in last] + [name for name in last if name in names]:
+        own.remove_at(directory, name)

@@ -18,10 +18,12 @@ from pathlib import Path
 from leadline.errors import LabError
 from leadline.lab.cluster import process
 from leadline.lab.guest.modules import CLIENTS, Tree, choose, read_tree
+from leadline.trusted import why_not_file
 
 META_PACKAGE = "linux-image-amd64"
 _DOWNLOAD_DEADLINE_S = 300.0
 _UNPACK_DEADLINE_S = 120.0
+_FETCHING = ".fetching-"
 _NUMBERS = re.compile(r"[0-9]+")
 
 
@@ -79,6 +81,8 @@ def _suffices(kernel: Kernel) -> bool:
 def _cached(home: Path, say: Callable[[str], None]) -> Kernel:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if why := why_not_file(str(home)):  # what is kept there is run
+            raise LabError(f"a guest's kernel is not kept in {home}: {why}", "Set XDG_CACHE_HOME.")
         with (home / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # another command may be fetching the same
             found = installed(home)
@@ -94,7 +98,9 @@ def _fetch(home: Path, say: Callable[[str], None]) -> Kernel:
     """Downloads and unpacks Debian's kernel beside this host's own, and keeps what a guest needs of it."""
     package = _package()
     say(f"there is no kernel with the clients' modules in /boot: fetching {package} (70 MB) into {home}")
-    with tempfile.TemporaryDirectory(dir=home) as temporary:
+    for left in home.glob(f"{_FETCHING}*"):  # by one that was killed: the lock is ours
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=_FETCHING, dir=home) as temporary:
         work = Path(temporary)
         # In this directory and unpacked here: nothing of the host is changed.
         command = ("env", f"--chdir={work}", "apt-get", "-o", "APT::Sandbox::User=root", "download", package)

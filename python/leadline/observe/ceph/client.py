@@ -185,8 +185,8 @@ class MetadataServers:
             self._mount = ctypes.c_void_p()
 
 
-def ask_socket(path: str, prefix: str, deadline_s: float = 2.0, **arguments: Any) -> Any:
-    """A daemon's JSON answer on its admin socket.
+def ask_socket(path: str, pid: int, prefix: str, deadline_s: float = 2.0, **arguments: Any) -> Any:
+    """A daemon's JSON answer on its admin socket, if it is process `pid` that listens there.
 
     Sent: the command and a zero byte; received: a 4-byte big-endian length, and JSON.
     """
@@ -196,6 +196,7 @@ def ask_socket(path: str, prefix: str, deadline_s: float = 2.0, **arguments: Any
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(deadline_s)
             connection.connect(path)
+            _require_peer(connection, pid)
             connection.sendall(command)
             (length,) = struct.unpack(">I", _exactly(connection, 4, until))
             if length > _ANSWER_BYTES_MAX:
@@ -207,6 +208,14 @@ def ask_socket(path: str, prefix: str, deadline_s: float = 2.0, **arguments: Any
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise NotObservableError(f"the admin socket cannot be asked: {reason}") from None
     return _decode(answer, f"the admin socket's `{prefix}`")
+
+
+def _require_peer(connection: socket.socket, pid: int) -> None:
+    """The kernel says who listens: the path alone could by now be another's."""
+    peer = struct.Struct("iII")
+    found, _, _ = peer.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, peer.size))
+    if found != pid:
+        raise NotObservableError(f"process {found} listens on the admin socket, and not process {pid}")
 
 
 def _exactly(connection: socket.socket, count: int, until: float) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -26,8 +27,10 @@ from leadline.observe.host.wire import (
     interface_towards,
 )
 from leadline.observe.model import ClusterState, group_is_clean
-from leadline.observe.mounts.fuse_client import admin_socket_of, daemons
+from leadline.observe.mounts.fuse_client import admin_socket_of
+from leadline.observe.mounts.fuse_server import PROC, processes_named
 from leadline.observe.reading import Counters, Request, Row, joined, missing
+from leadline.trusted import accounts_of, believed_accounts
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
@@ -51,11 +54,13 @@ class ClusterKey:
     conf: str | None
     name: str | None
     keyring: str | None
+    distrusted: str | None = None
 
 
 def key_of(facts: TargetFacts) -> ClusterKey | None:
     """The cluster behind a target, None where it has none."""
-    return None if facts.ceph is None else ClusterKey(facts.ceph.conf, facts.ceph.name, facts.ceph.keyring)
+    ceph = facts.ceph
+    return None if ceph is None else ClusterKey(ceph.conf, ceph.name, ceph.keyring, ceph.distrusted)
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,8 @@ class Connection:
         """The cluster; raises NotObservableError with the last failure until it is time to try again."""
         if self._cluster is not None:
             return self._cluster
+        if self._key.distrusted:
+            raise NotObservableError(f"the cluster is not asked: {self._key.distrusted}")
         if self._failure and self._clock() < self._retry_at_s:
             raise NotObservableError(self._failure)
         try:
@@ -101,7 +108,7 @@ class ClusterReader:
         self._osd_dump: Mapping[str, Any] | None = None
         self._dumps: dict[int, Dump] = {}
         self._turn = 0
-        self._sockets: Mapping[int, str] | None = None
+        self._sockets: Mapping[int, tuple[str, int]] | None = None
         self._interfaces: tuple[str, ...] | None = None
 
     def sample(self, _now_ns: int, /) -> list[Row]:
@@ -181,7 +188,7 @@ class ClusterReader:
         if path is None:
             return refusal
         try:
-            return Dump(time.monotonic(), ask_socket(path, "perf dump", _DEADLINE_S))
+            return Dump(time.monotonic(), ask_socket(*path, "perf dump", _DEADLINE_S))
         except NotObservableError as error:
             return f"{refusal}; {error}"
 
@@ -198,20 +205,28 @@ def _give_up(answer: Future[Dump | str], why: str) -> str:
     return why
 
 
-def local_osd_sockets(fsid: str, proc: Path = Path("/proc")) -> dict[int, str]:
-    """Admin sockets of the OSDs of a cluster that run on this host, by their number."""
-    found = {}
-    for pid in daemons("ceph-osd", proc):
+def local_osd_sockets(fsid: str, proc: Path = PROC) -> dict[int, tuple[str, int]]:
+    """Admin sockets and processes of the OSDs of a cluster that run on this host, by their number."""
+    believed, found = believed_accounts() | _account_of_ceph(), {}
+    for pid in processes_named("ceph-osd", proc):
         path = admin_socket_of(pid, proc)
-        if path is None:
-            continue
         try:
-            status = ask_socket(path, "status", _DEADLINE_S)
-        except NotObservableError:
+            if path is None or not accounts_of(proc / str(pid)) <= believed:
+                continue
+            status = ask_socket(path, pid, "status", _DEADLINE_S)
+        except (NotObservableError, OSError):
             continue
         if fsid and status.get("cluster_fsid") == fsid:
-            found[int(status["whoami"])] = path
+            found[int(status["whoami"])] = (path, pid)
     return found
+
+
+def _account_of_ceph() -> frozenset[int]:
+    """The account that Ceph's own packages run its daemons as, where this host has it."""
+    try:
+        return frozenset({pwd.getpwnam("ceph").pw_uid})
+    except KeyError:
+        return frozenset()
 
 
 def osd_counters(answers: Mapping[int, Dump | str], last_up_epoch: int | None) -> Counters:
@@ -299,15 +314,15 @@ class ClientReader:
 
     name = "the client's admin socket"
 
-    def __init__(self, path: str, pid: int | None) -> None:
-        self._path, self._subject = path, f"ceph-fuse.{pid}" if pid is not None else "client"
+    def __init__(self, path: str, pid: int) -> None:
+        self._path, self._subject = path, f"ceph-fuse.{pid}"
         self._before: Dump | None = None
         self._pid = pid
 
     def sample(self, _now_ns: int, /) -> list[Row]:
         """Operations in flight, rates, latencies, and bytes on the wire."""
         try:
-            now = Dump(time.monotonic(), ask_socket(self._path, "perf dump", _DEADLINE_S))
+            now = Dump(time.monotonic(), ask_socket(self._path, self._pid, "perf dump", _DEADLINE_S))
         except NotObservableError:
             return []
         before, self._before = self._before, now
@@ -316,7 +331,7 @@ class ClientReader:
     def counters(self, _request: Request, /) -> Counters:
         """What the daemon itself counts: its messengers (data, metadata and heartbeats), its object cache."""
         try:
-            dump = ask_socket(self._path, "perf dump", _DEADLINE_S)
+            dump = ask_socket(self._path, self._pid, "perf dump", _DEADLINE_S)
         except NotObservableError as error:
             return missing(_CLIENT, str(error))
         return client_counters(dump, f"of the client daemon, process {self._pid}")

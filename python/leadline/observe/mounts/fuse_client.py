@@ -1,15 +1,19 @@
-"""Finds the ceph-fuse process that serves a mount, and what it was told about its cluster."""
+"""What the ceph-fuse process that serves a mount was told about its cluster, as far as it is believed."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from leadline.observe.mounts.fuse_server import PROC, server_of
+from leadline.observe.mounts.locations import printable
+from leadline.observe.mounts.mountinfo import Mount
 from leadline.study.target import CephAccess
+from leadline.trusted import believed_accounts, why_not_file
 
+_PROGRAM = "ceph-fuse"
 _WITH_VALUE = {
     "-c": "conf",
     "--conf": "conf",
@@ -87,61 +91,42 @@ def _canonical(flag: str) -> str:
     return dashed if dashed in _WITH_VALUE else flag
 
 
-def find_client(mount_point: str, proc: Path = Path("/proc")) -> CephAccess | None:
-    """How the ceph-fuse of a mount reaches its cluster; None where no such process is to be seen.
+def find_client(mount: Mount, proc: Path = PROC) -> CephAccess:
+    """How the ceph-fuse of a mount reaches its cluster; `distrusted` says why what it says is not used.
 
-    A daemon whose mount point was given relative to a directory that it has left is taken only
-    where it is the one ceph-fuse of this host.
+    Nothing of either is known where no such process is to be seen.
     """
-    candidates = _clients(proc)
-    for pid, arguments in candidates:
-        if any(_same_place(_absolute(item, pid, proc), mount_point) for item in arguments.positional):
-            return _access(pid, arguments, proc)
-    if len(candidates) == 1:
-        return _access(*candidates[0], proc)
-    return None
+    server = server_of(mount, _PROGRAM, lambda pid: _names(pid, mount.mount_point, proc), proc)
+    if server.pid is None:
+        return CephAccess(distrusted=server.reason or None)
+    if server.account not in believed_accounts():
+        why = f"its process {server.pid} runs as uid {server.account}, whom this account does not follow"
+        return CephAccess(client_pid=server.pid, distrusted=why)
+    return _access(server.pid, arguments_of(server.pid, proc), proc)
 
 
-def arguments_of(pid: int, proc: Path = Path("/proc")) -> ClientArguments:
+def arguments_of(pid: int, proc: Path = PROC) -> ClientArguments:
     """What the command line of a ceph-fuse says; nothing of one that has ended."""
-    return next((arguments for number, arguments in _clients(proc) if number == pid), ClientArguments(()))
+    try:
+        parts = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")[1:]
+    except OSError:
+        return ClientArguments(())
+    return parse_arguments([os.fsdecode(part) for part in parts if part])
 
 
 def with_its_own_word(access: CephAccess) -> CephAccess:
     """The same with the version and the settings that the client's process tells by its admin socket."""
     from leadline.observe.ceph.client import NotObservableError, ask_socket
 
-    if access.client_socket is None:
+    if access.client_socket is None or access.client_pid is None:
         return access
     try:
-        version = ask_socket(access.client_socket, "version").get("version")
-        config = ask_socket(access.client_socket, "config show")
+        version = ask_socket(access.client_socket, access.client_pid, "version").get("version")
+        config = ask_socket(access.client_socket, access.client_pid, "config show")
     except (NotObservableError, AttributeError):
         return access
     settings = {name: str(config[name]) for name in _SETTINGS if name in config}
     return replace(access, client_version=version, settings=settings or None)
-
-
-def _clients(proc: Path) -> list[tuple[int, ClientArguments]]:
-    found = []
-    # A parent that waits for its daemon to mount has the same command line: the daemon came later.
-    for pid in reversed(daemons("ceph-fuse", proc)):
-        try:
-            parts = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")[1:]
-        except OSError:
-            continue
-        found.append((pid, parse_arguments([os.fsdecode(part) for part in parts if part])))
-    return found
-
-
-def daemons(name: str, proc: Path = Path("/proc")) -> list[int]:
-    """Processes with this command name that this host shows, by number."""
-    found = []
-    for entry in proc.iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and (entry / "comm").read_text().strip() == name:
-                found.append(int(entry.name))
-    return sorted(found)
 
 
 def _absolute(path: str, pid: int, proc: Path) -> str:
@@ -153,23 +138,25 @@ def _absolute(path: str, pid: int, proc: Path) -> str:
         return path
 
 
-def _same_place(path: str, mount_point: str) -> bool:
-    """Compares without looking at the mount point itself, which may hang."""
-    normal = os.path.normpath(path)
-    parent, name = os.path.split(normal)
-    return mount_point in (normal, os.path.join(os.path.realpath(parent), name))  # noqa: PTH118
+def _names(pid: int, mount_point: str, proc: Path) -> bool:
+    """True where the command line names the mount point, which is not looked at: it may hang."""
+    places = (_absolute(item, pid, proc) for item in arguments_of(pid, proc).positional)
+    return mount_point in map(os.path.normpath, places)
 
 
 def _access(pid: int, arguments: ClientArguments, proc: Path) -> CephAccess:
     variables = _environment(pid, proc)
-    return CephAccess(
-        conf=_absolute(arguments.conf, pid, proc) if arguments.conf else variables.get("CEPH_CONF") or None,
-        name=arguments.name,
-        keyring=_absolute(arguments.keyring, pid, proc) if arguments.keyring else None,
+    conf = _absolute(arguments.conf, pid, proc) if arguments.conf else variables.get("CEPH_CONF") or None
+    keyring = _absolute(arguments.keyring, pid, proc) if arguments.keyring else None
+    access = CephAccess(
         client_pid=pid,
         client_socket=admin_socket_of(pid, proc) or arguments.socket,
         lab=_LAB_MARK in variables,
     )
+    for path in filter(None, (*(conf or "").split(","), keyring)):
+        if why := why_not_file(path):
+            return replace(access, distrusted=printable(f"its process {pid} names {path}, and {why}"))
+    return replace(access, conf=conf, name=arguments.name, keyring=keyring)
 
 
 def _environment(pid: int, proc: Path) -> dict[str, str]:
@@ -180,7 +167,7 @@ def _environment(pid: int, proc: Path) -> dict[str, str]:
     return {name: value for name, _, value in (item.partition("=") for item in text.split("\0"))}
 
 
-def admin_socket_of(pid: int, proc: Path = Path("/proc")) -> str | None:
+def admin_socket_of(pid: int, proc: Path = PROC) -> str | None:
     """The `.asok` socket that a Ceph process listens on; None where its open files are not ours to see."""
     try:
         links = [os.readlink(entry) for entry in (proc / str(pid) / "fd").iterdir()]  # noqa: PTH115

@@ -86,7 +86,7 @@ def _ask(found: dict[str, Any], deadline_s: float) -> dict[str, Any]:
 
 def protection(access: CephAccess) -> CephAccess:
     """The same with how its pool is protected, as far as the cluster says."""
-    if access.pool is None:
+    if access.pool is None or access.distrusted:
         return access
     asked = [access.conf or "", access.name or "", access.keyring or "", access.pool]
     # Twice the deadline: the child starts, loads the library, connects and asks.

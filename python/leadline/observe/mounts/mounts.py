@@ -19,6 +19,7 @@ from leadline.observe.mounts.words import words_of
 from leadline.observe.patience import patient_s
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts
+from leadline.trusted import why_not_file
 
 _DEADLINE_S = 10.0
 _IN_MEMORY = ("tmpfs", "ramfs")
@@ -143,13 +144,16 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
     from leadline.observe.mounts.fuse_client import find_client, with_its_own_word
 
     if mount.file_system == "ceph":
+        conf = mount.option("conf")
+        why = why_not_file(conf) if conf else ""
         access = CephAccess(
             name=f"client.{mount.option('name') or 'guest'}",
-            conf=mount.option("conf"),
+            conf=None if why else conf,
             kernel_client=found.get("kernel_client"),
+            distrusted=printable(f"the mount names {conf}, and {why}") if why else None,
         )
     else:
-        access = with_its_own_word(find_client(mount.mount_point) or CephAccess())
+        access = with_its_own_word(find_client(mount))
     access = replace(
         access,
         pool=found.get("pool"),
@@ -159,6 +163,4 @@ def _ceph_access(mount: Mount, found: dict[str, Any]) -> CephAccess:
         quota_files=found.get("quota_files"),
         snapshots=found.get("snapshots"),
     )
-    if access.pool is None:
-        return access
     return protection(access)

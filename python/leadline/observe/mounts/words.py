@@ -52,7 +52,8 @@ def _ceph_words(ceph: CephAccess, fuse: bool, mount: Mount) -> str:
         options = ""
     else:
         client, options = "the kernel client", _options(mount, _CEPH_OPTIONS, _CEPH_FLAGS)
-    return f"CephFS through {client}{pool_words(ceph)}{layout_words(ceph)}{options}"
+    doubt = f"; its cluster is not asked: {ceph.distrusted}" if ceph.distrusted else ""
+    return f"CephFS through {client}{pool_words(ceph)}{layout_words(ceph)}{options}{doubt}"
 
 
 def layout_words(ceph: CephAccess) -> str:

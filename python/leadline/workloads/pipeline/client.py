@@ -143,7 +143,10 @@ class Client:
         else:
             command = (sys.executable, "-P", "-S", _STEPS, self._step(action, inputs, output))
         printed = Path(self._config["output"]) / f"client-{self._number}-{stage['stage']}-{number}"
-        start = Start(1, command, directory, self._environment, printed)
+        variables = self._environment
+        if action["step"] == "download" and not action["url"]:
+            variables = {**variables, pipeline_steps.URL: os.environ[pipeline_steps.URL]}
+        start = Start(1, command, directory, variables, printed)
         summary = run_copies([start], self._config["limit_s"])
         account = dict(summary["copies"][0]) if summary["copies"] else {}
         said = _said(Path(f"{printed}.out")) if action["step"] is not None else None
@@ -162,7 +165,7 @@ class Client:
             "output": str(output),
         }
         if action["step"] == "download":
-            job |= {"url": action["url"] or self._config["url"]}
+            job |= {"url": action["url"]}
         if action["seen_from"] is not None:
             below = output.parent.relative_to(self._config["target"])
             job |= {"seen_from": str(Path(action["seen_from"]) / below)}
@@ -202,8 +205,9 @@ class Client:
 
 
 def _environment() -> dict[str, str]:
-    """The user's own, with what makes programs load a tracer where there is one."""
+    """The user's own without our server's address, with what loads a tracer where there is one."""
     found = user_environment()
+    found.pop(pipeline_steps.URL, None)
     preload = found.pop(PRELOAD, None)
     return found | {"LD_PRELOAD": preload} if preload else found
 

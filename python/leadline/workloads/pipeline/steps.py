@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+URL = "LEADLINE_SOURCE_URL"  # in the environment: where a download's job names none
 _TEMPORARY = ".leadline-part"  # beside the file that it becomes
 
 
@@ -108,7 +109,7 @@ def download(job: dict[str, Any]) -> dict[str, Any]:
     import http.client
     import urllib.parse
 
-    address = urllib.parse.urlsplit(job["url"])
+    address = urllib.parse.urlsplit(job["url"] or os.environ[URL])
     if address.scheme not in ("http", "https") or not address.hostname:
         raise StepError("the address is neither http nor https")
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection

@@ -21,6 +21,7 @@ from leadline.workloads.application.staging import input_place, staged_path
 from leadline.workloads.application.traced import follower
 from leadline.workloads.pipeline.client import PRELOAD
 from leadline.workloads.pipeline.source.server import source_server
+from leadline.workloads.pipeline.steps import URL
 from leadline.workloads.pipeline.traced import StageTrace, stage_traces
 
 
@@ -68,13 +69,14 @@ def _start(job: Mapping[str, Any], client: int, url: str | None, traced: Mapping
         "workspace": str(workspace),
         "target": str(Path(job["directory"]).parent),
         "source": source,
-        "url": url,
         "progress": str(_progress_path(logs, client)),
         "limit_s": job["runtime_ns"] / 1e9,
     }
     file = logs / f"client-{client}.json"
     file.write_text(json.dumps(config), encoding="utf-8")
-    environment = {**traced, "PYTHONPATH": module_environment()["PYTHONPATH"]}
+    # A command line is for all to see, and the logs are kept: the address of the source is in neither.
+    secret = {} if url is None else {URL: url}
+    environment = {**traced, **secret, "PYTHONPATH": module_environment()["PYTHONPATH"]}
     preload = environment.pop("LD_PRELOAD", None)
     if preload:
         environment[PRELOAD] = preload

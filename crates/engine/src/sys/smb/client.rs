@@ -128,18 +128,28 @@ extern "C" fn ask_login(
     fill(password, password_room, &login.password);
 }
 
+fn refused(step: &'static str, error: &std::io::Error) -> Refusal {
+    Refusal::Step(step, error.raw_os_error().unwrap_or(libc::EIO))
+}
+
 impl Client {
     /// A client that has met no server yet.
     pub fn new(login: Login, manner: &Manner) -> Result<Self, Refusal> {
         let library = Libsmbclient::get().map_err(Refusal::Library)?;
         let mut ready = setting_up();
-        if !*ready {
+        let home = if *ready {
+            None
+        } else {
             threads::tell().map_err(Refusal::Library)?;
-        }
-        // SAFETY: nobody else makes or frees a context now.
+            let made = Home::make(&manner.conf);
+            Some(made.map_err(|error| refused("make settings for SMB", &error))?)
+        };
+        // SAFETY: nobody else makes or frees a context now. The first call reads the settings.
         let context = unsafe { (library.smbc_new_context)() };
+        let failed = errno();
+        let gone = home.map_or(Ok(()), Home::remove);
         if context.is_null() {
-            return Err(Refusal::Step("make a client of SMB", errno()));
+            return Err(Refusal::Step("make a client of SMB", failed));
         }
         let login = Box::new(login);
         let pointer = std::ptr::from_ref(login.as_ref()).cast_mut().cast();
@@ -159,18 +169,11 @@ impl Client {
             context,
             _login: login,
         };
-        let home = if *ready {
-            None
-        } else {
-            let made = Home::make(&manner.conf);
-            let why = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-            Some(made.map_err(|error| Refusal::Step("make settings for SMB", why(error)))?)
-        };
+        gone.map_err(|error| refused("remove its settings for SMB", &error))?;
         // SAFETY: nobody else sets a context up now.
         if unsafe { (library.smbc_init_context)(context) }.is_null() {
             return Err(Refusal::Step("set up a client of SMB", errno()));
         }
-        drop(home);
         *ready = true;
         this.choose(manner)
     }

@@ -6,19 +6,25 @@ parameters give the same film. A second or two are made and then repeated: encod
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from leadline import units
 from leadline.errors import StudyError
+from leadline.trusted import why_not_file
 from leadline.workloads.pipeline.job import Film
 
 _UNIQUE_NS = 2 * units.NS_PER_S
 _POLL_S = 0.2
+_MAKING = ".making-"
 _END_S = 5.0
 _SMALL_PART = 4  # the moving picture is drawn at a quarter of the size, the noise at the whole
 
@@ -27,7 +33,18 @@ def make_film(film: Film, place: Path, stopping: Callable[[], bool]) -> None:
     """Make a film at `place`, whole or not at all. Raises StudyError where ffmpeg cannot."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=place.parent) as directory:
+        # Root's ffmpeg would write wherever another user's link leads.
+        if os.geteuid() == 0 and (why := why_not_file(str(place.parent))):
+            raise StudyError(
+                f"a film is not kept in {place.parent}: {why}",
+                "set XDG_CACHE_HOME to a directory of root's, or name a source with --source",
+            )
+        with (
+            _alone(place.parent, stopping),
+            tempfile.TemporaryDirectory(prefix=_MAKING, dir=place.parent) as directory,
+        ):
+            if place.is_file():  # by whoever was waited for
+                return
             part, whole = Path(directory) / "part.mov", Path(directory) / "whole.mov"
             _run(_first_part(film, part), stopping)
             repeats = -(-film.duration_ns // _part_ns(film))
@@ -39,6 +56,26 @@ def make_film(film: Film, place: Path, stopping: Callable[[], bool]) -> None:
             f"the film cannot be kept in {place.parent}: {error.strerror}",
             "free space there, set XDG_CACHE_HOME to another directory, or name a source with --source",
         ) from None
+
+
+@contextlib.contextmanager
+def _alone(directory: Path, stopping: Callable[[], bool]) -> Iterator[None]:
+    """One at a time: what is being made there is then what one that was killed has left, and is removed."""
+    with (directory / ".lock").open("w") as lock:
+        while not _try_lock(lock):
+            if stopping():
+                raise StudyError("interrupted while another command made a film", "run it again")
+            time.sleep(_POLL_S)
+        for left in directory.glob(f"{_MAKING}*"):
+            shutil.rmtree(left)
+        yield
+
+
+def _try_lock(lock: IO[str]) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _part_ns(film: Film) -> int:

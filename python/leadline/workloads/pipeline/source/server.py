@@ -1,29 +1,40 @@
 """Sends one file over HTTP on the loopback interface, to as many as ask, until standard input ends.
 
 A process of its own: what it costs is not the client's, and it dies with whoever started it.
+
+Every account of a host reaches its loopback interface: who has another account, or does not know the secret
+part of the address, is given nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hmac
 import os
+import secrets
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from leadline.errors import StudyError
 from leadline.observe.children import module_command, module_environment
+from leadline.workloads.pipeline.source.peers import account_of
 
 _START_S = 30.0
 _END_S = 5.0
+_SECRET_BYTES = 32
 
 
 @contextlib.contextmanager
 def source_server(path: str) -> Iterator[tuple[str, int]]:
-    """The address at which the file can be had, and the server's pid."""
+    """The address at which the file can be had, and the server's pid.
+
+    Who knows the address may read the file: it belongs on no command line, and into nothing that is kept.
+    """
     server = subprocess.Popen(
         module_command("leadline.workloads.pipeline.source.server", path),
         stdin=subprocess.PIPE,
@@ -53,21 +64,51 @@ def source_server(path: str) -> Iterator[tuple[str, int]]:
         server.stderr.close()
 
 
-def _handler(path: Path) -> type[BaseHTTPRequestHandler]:
+class _Server(ThreadingHTTPServer):
+    """Hears out nobody of another account, where the kernel tells whose a connection is."""
+
+    daemon_threads = True
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Asked once a connection, before anything is read of it."""
+        account = account_of(client_address, request.getsockname())
+        return account is None or account == os.geteuid()
+
+
+def _handler(path: Path, address: str) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """Answers every GET with the one file."""
+        """Answers GET and HEAD of one address with the one file, and all else alike."""
 
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             """The file, by sendfile."""
+            self._answer(with_file=True)
+
+        def do_HEAD(self) -> None:
+            """What GET would say."""
+            self._answer(with_file=False)
+
+        def _answer(self, *, with_file: bool) -> None:
+            if not hmac.compare_digest(self.path.encode(), address.encode()):
+                self.send_error(404)
+                return
             with path.open("rb") as file:
-                self.send_response(200)
+                self.send_response_only(200)
                 self.send_header("Content-Type", "application/octet-stream")
                 self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
                 self.end_headers()
-                with contextlib.suppress(ConnectionError):  # a client that was ended
-                    self.connection.sendfile(file)
+                if with_file:
+                    with contextlib.suppress(ConnectionError):  # a client that was ended
+                        self.connection.sendfile(file)
+
+        def send_error(self, *_: Any) -> None:
+            """One answer, whatever was wrong: it tells nothing of what would be right."""
+            self.close_connection = True
+            self.send_response_only(404)
+            self.send_header("Content-Length", "0")
+            self.send_header("Connection", "close")
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Nobody reads it."""
@@ -83,10 +124,10 @@ def main() -> int:
     except OSError as error:
         sys.stderr.write(f"{error.strerror}: {path}\n")
         return 1
-    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(path)) as server:
-        server.daemon_threads = True
+    address = f"/{secrets.token_urlsafe(_SECRET_BYTES)}/source"
+    with _Server(("127.0.0.1", 0), _handler(path, address)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        sys.stdout.write(f"http://127.0.0.1:{server.server_address[1]}/source\n")
+        sys.stdout.write(f"http://127.0.0.1:{server.server_address[1]}{address}\n")
         sys.stdout.flush()
         sys.stdin.read()
         server.shutdown()
