@@ -150,7 +150,7 @@ fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
         key = adopt(thread, fd)?;
     }
     let description = description(process, (key as u32 - 1) as usize);
-    let record = if is_file(thread, description, fd) {
+    let record = if is_file(description, fd) {
         record_of(thread, description, module)
     } else {
         process::flag(thread.header(), NOTE_OTHER);
@@ -196,14 +196,14 @@ fn record_of(
     record
 }
 
-fn is_file(thread: &Thread, description: &Description, fd: i32) -> bool {
+fn is_file(description: &Description, fd: i32) -> bool {
     if description.kind.load(Relaxed) == UNKNOWN {
         match sys::status(fd) {
             Some(status) => learn(description, &status),
-            None => return false,
+            // What has a path is a file most likely, when the kernel may not be asked.
+            None => return process::is_quiet() && description.files[0].load(Relaxed) != 0,
         }
     }
-    let _ = thread;
     description.kind.load(Relaxed) == IS_FILE
 }
 

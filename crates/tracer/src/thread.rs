@@ -71,11 +71,10 @@ pub struct Histogram {
 unsafe extern "C" {
     static mut leadline_no_thread: [u8; 64];
     fn leadline_slot_thread() -> *mut *mut Thread;
-    fn leadline_slot_before_vfork() -> *mut *mut Thread;
 }
 
 /// What the child of a vfork gets in place of its parent's state, whose thread it runs in.
-static VFORK_CHILD: AtomicU32 = AtomicU32::new(u32::MAX);
+pub static VFORK_CHILD: AtomicU32 = AtomicU32::new(u32::MAX);
 
 fn vfork_child() -> *mut Thread {
     VFORK_CHILD.as_ptr().cast()
@@ -114,23 +113,6 @@ pub fn forget() {
 /// Is this the child of a vfork, which borrows its parent's memory?
 pub fn is_vfork_child() -> bool {
     current() == vfork_child()
-}
-
-/// The child of a vfork records nothing: what it did would be written down as its parent's.
-pub extern "C" fn enter_vfork_child() {
-    // SAFETY: both addresses are the calling thread's own variables.
-    unsafe {
-        leadline_slot_before_vfork().write(current());
-        leadline_slot_thread().write(vfork_child());
-    }
-}
-
-/// The parent goes on, with its state if the child had taken its place.
-pub extern "C" fn leave_vfork_child() {
-    if is_vfork_child() {
-        // SAFETY: the address is the calling thread's own variable.
-        set_current(unsafe { *leadline_slot_before_vfork() });
-    }
 }
 
 /// Exclusive use of the calling thread's state until it is dropped.
