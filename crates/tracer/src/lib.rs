@@ -16,6 +16,7 @@ mod chunks;
 mod clock;
 mod descriptors;
 mod environment;
+mod extent;
 mod hooks;
 mod memory;
 mod paths;

@@ -14,13 +14,12 @@ use leadline_record::trace::layout::{
 };
 use leadline_record::trace::{CALLS, CALLS_CHECKSUM};
 
-use crate::descriptors::DESCRIPTORS_BYTES;
 use crate::environment::{self, Settings};
-use crate::hooks::REQUESTS_BYTES;
+use crate::hooks::requests;
 use crate::paths::Index;
 use crate::sys::{self, raw};
-use crate::thread::{THREADS_BYTES, Thread};
-use crate::{clock, symbols};
+use crate::thread::{self, Thread};
+use crate::{clock, descriptors, extent, symbols};
 
 const MADV_WIPEONFORK: i32 = 18;
 /// A log with less room for its records is not worth having.
@@ -64,7 +63,6 @@ pub struct Process {
 
 // A page of its own, so that what follows is aligned.
 const PROCESS_BYTES: usize = PAGE_BYTES;
-const FIXED_BYTES: usize = PROCESS_BYTES + THREADS_BYTES + DESCRIPTORS_BYTES + REQUESTS_BYTES;
 const _: () = assert!(size_of::<Process>() <= PROCESS_BYTES);
 
 impl Process {
@@ -75,23 +73,27 @@ impl Process {
 
     /// The tables of descriptors, after the threads.
     pub fn descriptors(&self) -> *mut u8 {
-        self.part(PROCESS_BYTES + THREADS_BYTES)
+        self.part(PROCESS_BYTES + thread::bytes())
     }
 
     /// Asynchronous requests, after the descriptors.
     pub fn requests(&self) -> *mut u8 {
-        self.part(PROCESS_BYTES + THREADS_BYTES + DESCRIPTORS_BYTES)
+        self.part(PROCESS_BYTES + thread::bytes() + descriptors::bytes())
     }
 
     /// The tables of paths, at the end.
     pub fn tables(&self) -> *mut u8 {
-        self.part(FIXED_BYTES)
+        self.part(fixed_bytes())
     }
 
     fn part(&self, offset: usize) -> *mut u8 {
         let start = core::ptr::from_ref(self).cast_mut().cast::<u8>();
         start.wrapping_add(offset)
     }
+}
+
+fn fixed_bytes() -> usize {
+    PROCESS_BYTES + thread::bytes() + descriptors::bytes() + requests::bytes()
 }
 
 /// The process's state once its log is there; begins it when asked for the first time.
@@ -138,12 +140,13 @@ pub fn start() {
         return;
     }
     symbols::find_all();
-    if let Some(settings) = environment::read() {
+    extent::decide();
+    if let Some(settings) = environment::read().filter(|_| extent::is_enough()) {
         clock::set(settings.ticks_per_second);
         if clock::is_counter() {
-            symbols::time_by_counter();
+            symbols::time_by_counter(true);
         }
-        let bytes = FIXED_BYTES + Index::bytes(settings.memory_bytes);
+        let bytes = fixed_bytes() + Index::bytes(settings.memory_bytes);
         let memory = sys::map_memory(bytes);
         if !memory.is_null() {
             sys::advise(memory, bytes, MADV_WIPEONFORK);
@@ -161,7 +164,11 @@ pub extern "C" fn after_fork_in_child() {
     };
     crate::thread::forget();
     if process.state.load(Relaxed) != NOT_YET {
-        sys::advise(ARENA.load(Relaxed).cast(), FIXED_BYTES, libc::MADV_DONTNEED);
+        sys::advise(
+            ARENA.load(Relaxed).cast(),
+            fixed_bytes(),
+            libc::MADV_DONTNEED,
+        );
         process.index.empty();
     }
 }
@@ -229,7 +236,7 @@ fn open_log(process: &'static Process, settings: &Settings) -> bool {
     let (main_bytes, segments_bytes) = fitting(
         pages(settings.memory_bytes - Index::bytes(settings.memory_bytes) / 2),
         pages(settings.segments_bytes),
-        sys::file_size_limit(),
+        sys::limit(libc::RLIMIT_FSIZE),
     );
     let whole = PAGE_BYTES + main_bytes + segments_bytes;
     let sized = main_bytes >= LEAST_BYTES && raw!(SYS_ftruncate, fd, whole) == 0;

@@ -19,10 +19,15 @@ pub fn find_all() {
     }
 }
 
-/// Says that calls are timed by the CPU's counter from now on, which does not change.
-pub fn time_by_counter() {
-    for (timed, real) in TIMED.iter().zip(&REAL) {
-        timed.store(real.load(Relaxed), Relaxed);
+/// Says whether calls are timed by the CPU's counter.
+pub fn time_by_counter(timed: bool) {
+    for (by_counter, real) in TIMED.iter().zip(&REAL) {
+        let real = if timed {
+            real.load(Relaxed)
+        } else {
+            core::ptr::null_mut()
+        };
+        by_counter.store(real, Relaxed);
     }
 }
 

@@ -125,13 +125,13 @@ pub fn unmap(address: *mut u8, bytes: usize) {
     raw!(SYS_munmap, address, bytes);
 }
 
-/// The largest file that this process may make, in bytes (`ulimit -f`).
-pub fn file_size_limit() -> usize {
+/// A limit on what this process may have (`ulimit`); the largest number for none.
+pub fn limit(of: u32) -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    raw!(SYS_prlimit64, 0, libc::RLIMIT_FSIZE, 0, &raw mut limit);
+    raw!(SYS_prlimit64, 0, of, 0, &raw mut limit);
     usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
 }
 

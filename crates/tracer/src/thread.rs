@@ -16,7 +16,8 @@ use leadline_record::trace::layout::{
 };
 
 use crate::chunks::{self, Cursor, Wanted};
-use crate::descriptors::Cached;
+use crate::descriptors::{Cached, DESCRIPTORS_MAX};
+use crate::extent;
 use crate::paths::Recent;
 use crate::process::{self, Process, lost};
 use crate::segments::SegmentCursor;
@@ -28,11 +29,15 @@ const BUSY: u32 = 2;
 /// Left behind by a thread that ended.
 const LEFT: u32 = 3;
 
-pub const THREADS_MAX: usize = 4096;
-pub const THREADS_BYTES: usize = THREADS_MAX * size_of::<Thread>();
+const THREADS_MAX: usize = 4096;
 pub const CACHED: usize = 64;
 pub const PATH_ROOM: usize = 8192;
 pub const DIRECTORY_ROOM: usize = 4096;
+
+/// What all states take.
+pub fn bytes() -> usize {
+    extent::of(THREADS_MAX) * size_of::<Thread>()
+}
 
 /// One thread's state. Zeros are a valid, free one. What every call needs is in its first lines.
 #[repr(C, align(64))]
@@ -40,6 +45,7 @@ pub struct Thread {
     pub state: AtomicU32,
     pub number: u32,
     pub descriptors: *const AtomicU64,
+    pub descriptors_max: u32,
     pub calls: *mut u64,
     pub segments: SegmentCursor,
     pub histograms: [Histogram; 4],
@@ -199,7 +205,7 @@ impl Drop for Entered {
 
 fn claim(process: &'static Process) -> Option<*mut Thread> {
     let header = chunks::header(process);
-    let taken = (process.threads_claimed.load(Relaxed) as usize).min(THREADS_MAX);
+    let taken = (process.threads_claimed.load(Relaxed) as usize).min(extent::of(THREADS_MAX));
     for place in 0..taken {
         let thread = process.threads().wrapping_add(place);
         // SAFETY: within the arena, where zeros are a valid state.
@@ -216,7 +222,7 @@ fn claim(process: &'static Process) -> Option<*mut Thread> {
         }
     }
     let place = process.threads_claimed.fetch_add(1, Relaxed) as usize;
-    if place >= THREADS_MAX {
+    if place >= extent::of(THREADS_MAX) {
         process.threads_claimed.fetch_sub(1, Relaxed);
         process::count(header, lost::THREADS);
         return None;
@@ -255,6 +261,7 @@ fn furnish(process: &'static Process, thread: &mut Thread, number: u32) -> bool 
     thread.calls = chunk.wrapping_add(1).cast();
     thread.process = process;
     thread.descriptors = process.descriptors().cast();
+    thread.descriptors_max = extent::of(DESCRIPTORS_MAX) as u32;
     thread.number = number;
     thread.id = sys::thread_id();
     thread.segments.wanted = process.segments_wanted.load(Relaxed) != 0;

@@ -175,3 +175,18 @@ CASE(few_processes) {
   SAY(getrlimit(RLIMIT_AS, &limit));
   SAY(limit.rlim_cur == RLIM_INFINITY);
 }
+
+CASE(no_counter) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0)) _exit(50);
+    int good = read(data, &byte, 1) == 1 && open("data", O_RDONLY) >= 0;
+    pid_t inner = fork();
+    if (inner == 0) _exit(read(data, &byte, 1) != 1);
+    int state = 1;
+    waitpid(inner, &state, 0);
+    _exit(good && state == 0 ? 7 : 8);
+  }
+  ended("child", child);
+}

@@ -16,7 +16,7 @@ mod transfer;
 mod tree;
 mod uring;
 
-pub use aio::requests::REQUESTS_BYTES;
+pub use aio::requests;
 
 /// Defines functions that call the real one and then record, with the start and the result. What `first` is given
 /// was looked at before the call, because it may be gone after it.

@@ -7,6 +7,7 @@ use core::ffi::c_long;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU64, AtomicUsize};
 
+use crate::extent;
 use crate::memory::Reach;
 use crate::process::{self, Process};
 
@@ -14,7 +15,6 @@ use crate::process::{self, Process};
 const REQUESTS: usize = 1 << 14;
 /// Places where one request may be.
 const NEAR: usize = 8;
-pub const REQUESTS_BYTES: usize = REQUESTS * size_of::<Place>();
 const FREE: usize = 0;
 const TAKEN: usize = 1;
 
@@ -43,9 +43,14 @@ struct Place {
     request: core::cell::UnsafeCell<Request>,
 }
 
+/// What the table takes.
+pub fn bytes() -> usize {
+    extent::of(REQUESTS) * size_of::<Place>()
+}
+
 fn places(process: &'static Process, address: usize) -> &'static [Place] {
     let hash = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    let first = hash % (REQUESTS / NEAR) * NEAR;
+    let first = hash % (extent::of(REQUESTS) / NEAR) * NEAR;
     let table: *const Place = process.requests().cast();
     // SAFETY: within the table, where zeros are valid, and which is never unmapped.
     unsafe { core::slice::from_raw_parts(table.wrapping_add(first), NEAR) }

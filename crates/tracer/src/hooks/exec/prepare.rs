@@ -12,7 +12,7 @@ use crate::environment::{self, PRELOAD, Text, VARIABLES};
 use crate::memory::{Reach, STRING_BYTES};
 use crate::process::{self, lost};
 use crate::scratch::Scratch;
-use crate::{chunks, sys};
+use crate::{chunks, extent, sys};
 
 const LIBRARY: &[u8] = b"libleadline_tracer.so";
 /// More entries than the kernel takes, however short.
@@ -59,7 +59,8 @@ impl Environment {
         let (Some(found), Some(library)) = (plain.found, own_library()) else {
             return plain;
         };
-        if !is_reachable(library, libc::R_OK) || !is_reachable(directory(), libc::W_OK) {
+        let has_place = is_reachable(library, libc::R_OK) && is_reachable(directory(), libc::W_OK);
+        if !has_place || !extent::is_enough() {
             // A changed root, another user: the loader would complain into the program's output.
             plain.take_out();
         } else if !found.is_complete() {

@@ -10,7 +10,7 @@ use leadline_record::trace::layout::{CHUNK_FILES, CHUNK_NAMES, MODULE_POSIX, PAG
 
 use crate::hooks::uring;
 use crate::sys::raw;
-use crate::{descriptors, process, symbols, thread};
+use crate::{clock, descriptors, process, symbols, thread};
 
 const DESCRIPTORS_LOOKED_AT: i32 = 64;
 const ROOM_BYTES: [u32; 2] = [15 * PAGE_BYTES as u32, 3 * PAGE_BYTES as u32];
@@ -35,22 +35,37 @@ pub unsafe extern "C" fn prctl(
             real(option, a, b, c, d)
         }
     };
-    if option == libc::PR_SET_SECCOMP {
-        filtering(call)
-    } else {
-        call()
+    match (option, a) {
+        (libc::PR_SET_SECCOMP, STRICT) => without_clock(|| filtering(call)),
+        (libc::PR_SET_SECCOMP, _) => filtering(call),
+        (libc::PR_SET_TSC, COUNTER_FAULTS) => without_clock(call),
+        _ => call(),
     }
 }
+
+/// SECCOMP_MODE_STRICT, which takes the counter away, too.
+const STRICT: c_ulong = 1;
+/// PR_TSC_SIGSEGV.
+const COUNTER_FAULTS: c_ulong = 2;
 
 /// As `seccomp` by number.
 pub fn by_number(operation: c_long, call: impl FnOnce() -> c_long) -> c_long {
     const SET_MODE_STRICT: c_long = 0;
     const SET_MODE_FILTER: c_long = 1;
-    if matches!(operation, SET_MODE_STRICT | SET_MODE_FILTER) {
-        filtering(call)
-    } else {
-        call()
+    match operation {
+        SET_MODE_STRICT => without_clock(|| filtering(call)),
+        SET_MODE_FILTER => filtering(call),
+        _ => call(),
     }
+}
+
+fn without_clock<T: Into<i64> + Copy>(call: impl FnOnce() -> T) -> T {
+    let stopped = clock::stop();
+    let result = call();
+    if result.into() < 0 {
+        stopped.go_on();
+    }
+    result
 }
 
 fn filtering<T: Into<i64> + Copy>(call: impl FnOnce() -> T) -> T {
