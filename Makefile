@@ -23,9 +23,9 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 	@touch $@
 
 .venv/.built: .venv/.installed $(RUST_SOURCES)
-	cargo build --release --locked --quiet --package leadline-tracer
+	cargo build --profile tracer --locked --quiet --package leadline-tracer
 	@mkdir -p python/leadline/lib
-	@install -m 0644 target/release/libleadline_tracer.so python/leadline/lib/.new && \
+	@install -m 0644 target/tracer/libleadline_tracer.so python/leadline/lib/.new && \
 	  mv python/leadline/lib/.new python/leadline/lib/libleadline_tracer.so
 	@tools/xrootd_shim.sh
 	$(BIN)/maturin develop --release --locked --quiet >/dev/null
