@@ -12,6 +12,7 @@ pub mod job;
 pub mod metadata;
 pub mod replay;
 pub mod schemes;
+mod sync;
 pub mod sys;
 pub mod trial;
 pub mod volume;

@@ -4,6 +4,7 @@
 //! An engine owns its files and its buffers. `queue`, `submit` and `reap` suit an asynchronous library with
 //! completions of its own; a blocking engine has `perform` instead.
 
+mod exchange;
 pub mod pieces;
 pub mod pooled;
 

@@ -3,15 +3,15 @@
 //! A buffer goes with its operation and comes back with its end, so that a thread that the library never gives
 //! back keeps only what is its own.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::Failure;
+use crate::io::exchange::Exchange;
 use crate::io::{
     Completion, Direction, Engine, Operation, Queueing, Setup, location_of, no_memory, refused,
 };
+use crate::sync::Arc;
 use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::OpenHow;
 use crate::volume::{self, Handle, Volume};
@@ -22,19 +22,7 @@ struct Task {
     buffer: AlignedBuffer,
 }
 
-#[derive(Default)]
-struct Board {
-    waiting: VecDeque<Task>,
-    ended: Vec<(Completion, AlignedBuffer)>,
-    closed: bool,
-}
-
-#[derive(Default)]
-struct Shared {
-    board: Mutex<Board>,
-    posted: Condvar,
-    finished: Condvar,
-}
+type Shared = Exchange<Task, (Completion, AlignedBuffer)>;
 
 /// One load thread's files, and the threads that do its calls.
 pub struct Pooled {
@@ -126,29 +114,13 @@ fn start_thread(number: u32, shared: &Arc<Shared>, files: &Files) -> Result<(), 
 }
 
 fn serve(shared: &Shared, files: &[Arc<dyn Handle>]) {
-    let lock = || shared.board.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let mut board = lock();
-        let mut task = loop {
-            if let Some(task) = board.waiting.pop_front() {
-                break task;
-            }
-            if board.closed {
-                return;
-            }
-            board = shared
-                .posted
-                .wait(board)
-                .unwrap_or_else(PoisonError::into_inner);
-        };
-        drop(board);
+    while let Some(mut task) = shared.take() {
         let result = perform(files, &task.operation, task.buffer.as_mut_slice());
         let completion = Completion {
             slot: task.slot,
             result,
         };
-        lock().ended.push((completion, task.buffer));
-        shared.finished.notify_one();
+        shared.give((completion, task.buffer));
     }
 }
 
@@ -177,19 +149,7 @@ impl Queueing for Pooled {
     }
 
     fn submit(&mut self) -> Result<(), i32> {
-        let mut board = self
-            .shared
-            .board
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let several = self.queued.len() > 1;
-        board.waiting.extend(self.queued.drain(..));
-        drop(board);
-        if several {
-            self.shared.posted.notify_all();
-        } else {
-            self.shared.posted.notify_one();
-        }
+        self.shared.post(self.queued.drain(..));
         Ok(())
     }
 
@@ -199,41 +159,19 @@ impl Queueing for Pooled {
         timeout_ns: u64,
         completions: &mut Vec<Completion>,
     ) -> Result<(), i32> {
-        let end = Instant::now() + Duration::from_nanos(timeout_ns);
-        let mut board = self
-            .shared
-            .board
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        while board.ended.len() < minimum as usize {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            (board, _) = self
-                .shared
-                .finished
-                .wait_timeout(board, left)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        for (completion, buffer) in board.ended.drain(..) {
-            self.buffers[completion.slot as usize] = Some(buffer);
-            completions.push(completion);
-        }
+        let timeout = Duration::from_nanos(timeout_ns);
+        let buffers = &mut self.buffers;
+        self.shared
+            .collect(minimum as usize, timeout, |(completion, buffer)| {
+                buffers[completion.slot as usize] = Some(buffer);
+                completions.push(completion);
+            });
         Ok(())
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        let mut board = self
-            .shared
-            .board
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        board.closed = true;
-        board.waiting.clear();
-        drop(board);
-        self.shared.posted.notify_all();
+        self.shared.close();
     }
 }

@@ -1,6 +1,7 @@
 //! Page-aligned memory for I/O, touched before use: the first touch of a page costs more than many an I/O.
 
 use std::io;
+use std::ops::Range;
 
 use crate::sys::file::check;
 
@@ -34,6 +35,7 @@ impl AlignedBuffer {
             start: start.cast(),
             length,
         };
+        #[cfg(not(miri))]
         // SAFETY: the range is the mapping just made; the advice changes no content.
         let _ = check(unsafe { libc::madvise(start, length, libc::MADV_HUGEPAGE) });
         buffer.touch();
@@ -52,6 +54,17 @@ impl AlignedBuffer {
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is `length` bytes, initialised (zeroed), and borrowed through `self`.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+
+    /// A part of it. Nothing else is claimed: the kernel, or a library, may be writing beside it.
+    #[inline]
+    pub fn part_mut(&mut self, part: Range<usize>) -> &mut [u8] {
+        assert!(
+            part.start <= part.end && part.end <= self.length,
+            "a part beyond the buffer"
+        );
+        // SAFETY: the part lies in the mapping, which is initialised (zeroed), and is borrowed through `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(part.start), part.len()) }
     }
 
     /// The first byte, for engines that hand the memory to the kernel.

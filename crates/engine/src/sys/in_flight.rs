@@ -7,9 +7,9 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::sys::buffer::{ALIGNMENT_BYTES, AlignedBuffer};
 
 /// Where ended pieces wait: number and result.
@@ -63,7 +63,8 @@ pub struct InFlight<H, T = ()> {
     inbox: Arc<Inbox>,
     /// These three are leaked together when the library may still write there, and call back.
     held: Option<H>,
-    tickets: Option<Box<[Ticket<T>]>>,
+    /// A Vec, as a Box that is moved would claim tickets that the library reads.
+    tickets: Option<Vec<Ticket<T>>>,
     buffer: Option<AlignedBuffer>,
     stride_bytes: usize,
     pieces: u32,
@@ -131,7 +132,7 @@ impl<H, T> InFlight<H, T> {
         );
         let start = slot as usize * self.stride_bytes;
         let buffer = self.buffer.as_mut().expect(TAKEN);
-        &mut buffer.as_mut_slice()[start..start + self.stride_bytes]
+        buffer.part_mut(start..start + self.stride_bytes)
     }
 
     /// Piece `piece` of a slot, with `length` bytes at `start` of its buffer. It is in flight once `started` was told
@@ -150,7 +151,8 @@ impl<H, T> InFlight<H, T> {
             start + length <= self.stride_bytes,
             "a piece beyond its slot"
         );
-        let ticket = &self.tickets.as_ref().expect(TAKEN)[number as usize];
+        let tickets = self.tickets.as_ref().expect(TAKEN);
+        let ticket = &tickets[number as usize];
         let place = slot as usize * self.stride_bytes + start;
         Piece {
             number,
@@ -222,60 +224,5 @@ impl<H, T> Drop for InFlight<H, T> {
             std::mem::forget(self.tickets.take());
             std::mem::forget(self.held.take());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Queue = InFlight<Arc<()>>;
-
-    fn queue(held: &Arc<()>) -> Queue {
-        InFlight::new("a library", Arc::clone(held), (2, 100), 2).unwrap()
-    }
-
-    fn begin(queue: &mut Queue, place: (u32, u32)) -> usize {
-        let piece = queue.piece(place, (0, 100));
-        let (number, ticket) = (piece.number, piece.ticket as usize);
-        queue.started(number);
-        ticket
-    }
-
-    #[test]
-    fn an_end_told_by_another_thread_is_fetched_with_its_place() {
-        let mut queue = queue(&Arc::new(()));
-        let ticket = begin(&mut queue, (1, 1));
-        // SAFETY: the ticket is of this queue, and told once.
-        let teller =
-            std::thread::spawn(move || unsafe { end::<()>(ticket as *mut c_void, |()| 7) });
-        queue.fetch(Duration::from_secs(60));
-        let (number, result) = queue.next_end().unwrap();
-        assert_eq!((queue.place(number), result), ((1, 1), 7));
-        assert!(queue.is_idle() && queue.next_end().is_none());
-        // What it rings on outlives the queue.
-        drop(queue);
-        teller.join().unwrap();
-    }
-
-    #[test]
-    fn what_is_in_flight_at_the_end_is_kept_for_the_library() {
-        let held = Arc::new(());
-        let mut lost = queue(&held);
-        let ticket = begin(&mut lost, (0, 0));
-        drop(lost);
-        assert_eq!(Arc::strong_count(&held), 2);
-        // SAFETY: the ticket was leaked, and is told once.
-        unsafe { end::<()>(ticket as *mut c_void, |()| 0) };
-        drop(queue(&held));
-        assert_eq!(Arc::strong_count(&held), 2);
-    }
-
-    #[test]
-    #[should_panic(expected = "a library still uses the buffer of slot 0")]
-    fn the_buffer_of_a_piece_in_flight_is_nobodys() {
-        let mut queue = queue(&Arc::new(()));
-        begin(&mut queue, (0, 1));
-        let _ = queue.buffer(0);
     }
 }

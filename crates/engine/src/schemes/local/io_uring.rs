@@ -106,7 +106,7 @@ impl Engine for Ring {
             "the kernel still uses the buffer of slot {slot}"
         );
         let buffer = self.buffer.as_mut().expect("it is taken only by drop");
-        &mut buffer.as_mut_slice()[slot * self.stride_bytes..(slot + 1) * self.stride_bytes]
+        buffer.part_mut(slot * self.stride_bytes..(slot + 1) * self.stride_bytes)
     }
 
     fn vanished(&mut self) -> Option<usize> {

@@ -40,6 +40,8 @@ impl NfsNames {
             Refusal::Library(_) => libc::ENOPKG,
             Refusal::Step(_, errno, _) => errno,
         })?;
+        // A file of the lost connection is none of the new one's.
+        self.file = None;
         self.channel = Channel::new(session, self.access.timeout).map_err(|_| libc::ENOMEM)?;
         Ok(())
     }

@@ -328,6 +328,7 @@ impl Channel {
         let mut result = None;
         while result.is_none() {
             if Instant::now() > end {
+                self.queue.leave();
                 return -i64::from(libc::ETIMEDOUT);
             }
             self.queue.reap(Duration::from_millis(100), |_, _, found| {
@@ -358,9 +359,6 @@ impl Channel {
 
     /// As much as one request holds.
     pub fn write(&mut self, file: OpenFile, data: &[u8], offset: u64, stable: bool) -> i64 {
-        if !self.queue.is_idle() {
-            return -i64::from(libc::ENOTCONN);
-        }
         let length = data.len().min(self.piece_bytes);
         let action = if stable {
             Action::WriteThrough

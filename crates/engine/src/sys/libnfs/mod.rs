@@ -103,6 +103,8 @@ pub struct Facts {
 const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// How long a server may take to take a connection, and to mount.
 pub const CONNECT_S: u64 = 10;
+/// The library's own timer says no more than that a call was cut off, so ours is the first.
+const LIBRARY_WAITS_ON: Duration = Duration::from_secs(1);
 const PORTMAPPER: u16 = 111;
 const NFS: u16 = 2049;
 const CREATED_MODE: c_int = 0o644;
@@ -311,7 +313,8 @@ impl Session {
             (library.nfs_destroy_url)((library.nfs_parse_url_incomplete)(nfs, url.as_ptr()));
             (library.nfs4_set_client_name)(nfs, text(&name).as_ptr());
             (library.nfs4_set_verifier)(nfs, verifier.to_ne_bytes().as_ptr().cast());
-            let milliseconds = access.timeout.as_millis().min(i32::MAX as u128);
+            let patience = access.timeout + LIBRARY_WAITS_ON;
+            let milliseconds = patience.as_millis().min(i32::MAX as u128);
             (library.nfs_set_timeout)(nfs, milliseconds as c_int);
         }
     }

@@ -102,6 +102,9 @@ impl Queue {
         file: OpenFile,
         (offset, start, length): (u64, usize, usize),
     ) -> i64 {
+        if self.session().lost {
+            return -i64::from(libc::ENOTCONN);
+        }
         let piece = self.flight.piece(place, (start, length));
         let (number, memory, ticket) = (piece.number, piece.memory, piece.ticket);
         let room = if action == Action::Read {
@@ -111,14 +114,18 @@ impl Queue {
         };
         piece.own.set((room, length));
         let session = self.flight.held_mut();
-        if session.lost {
-            return -i64::from(libc::ENOTCONN);
-        }
         if !session.start(action, file, offset, (memory, length), ticket) {
             return -i64::from(libc::EIO);
         }
         self.flight.started(number);
         0
+    }
+
+    /// Leaves a server that did not answer in time: the library is never called again, so that what it has in flight
+    /// is touched by nobody, and every call from here on is refused.
+    pub fn leave(&mut self) {
+        self.session().lost = true;
+        while self.flight.give_up().is_some() {}
     }
 
     /// Sends what was started, as much as the socket takes.
@@ -197,10 +204,9 @@ impl Session {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // Answers that have not come would be told to the tickets: the library is never called again, and so nothing
-        // has to be kept for it.
-        let lost = !self.is_idle();
-        self.session().lost |= lost;
-        while self.flight.give_up().is_some() {}
+        // Answers that have not come would be told to the tickets, which go now.
+        if !self.is_idle() {
+            self.leave();
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Once;
 
 pub use queue::{Part, Queue};
 
+use crate::error::errno_words;
 use crate::sys::library::{Missing, functions};
 
 pub type Ended = extern "C" fn(argument: *mut c_void, result: i64);
@@ -20,7 +21,7 @@ functions! {
     /// The shim's functions.
     Xrootd from &["@libleadline_xrootd.so"], "libxrootd-client-dev and build leadline again, or libxrdcl3 where it is built";
     leadline_xrd_version: unsafe extern "C" fn() -> *const c_char,
-    leadline_xrd_set: unsafe extern "C" fn(*const c_char, c_int),
+    leadline_xrd_set: unsafe extern "C" fn(*const c_char, c_int) -> i64,
     leadline_xrd_open: unsafe extern "C" fn(*const c_char, c_int, u16, *mut Pointer) -> i64,
     leadline_xrd_close: unsafe extern "C" fn(Pointer, u16) -> i64,
     leadline_xrd_size: unsafe extern "C" fn(Pointer, u16) -> i64,
@@ -33,7 +34,7 @@ functions! {
     leadline_xrd_read_now: unsafe extern "C" fn(Pointer, u64, u32, Pointer, u16) -> i64,
     leadline_xrd_write_now: unsafe extern "C" fn(Pointer, u64, u32, *const c_void, u16) -> i64,
     leadline_xrd_sync_now: unsafe extern "C" fn(Pointer, u16) -> i64,
-    leadline_xrd_system: unsafe extern "C" fn(*const c_char) -> Pointer,
+    leadline_xrd_system: unsafe extern "C" fn(*const c_char, *mut Pointer) -> i64,
     leadline_xrd_system_free: unsafe extern "C" fn(Pointer),
     leadline_xrd_make_directory: OfPath,
     leadline_xrd_remove_directory: OfPath,
@@ -89,8 +90,8 @@ fn configure(library: &Xrootd, manner: Manner) {
             (c"SubStreamsPerChannel", manner.streams),
         ];
         for (name, value) in settings {
-            // SAFETY: the text lives for ever.
-            unsafe { (library.leadline_xrd_set)(name.as_ptr(), c_int::from(value)) };
+            // What the environment says wins. SAFETY: the text lives for ever.
+            let _ = unsafe { (library.leadline_xrd_set)(name.as_ptr(), c_int::from(value)) };
         }
     });
 }
@@ -107,10 +108,20 @@ impl System {
     pub fn new(url: &CStr, manner: Manner) -> Result<Self, Missing> {
         let library = Xrootd::get()?;
         configure(library, manner);
+        let mut system = std::ptr::null_mut();
+        // SAFETY: the text and the out-pointer live for the call.
+        let made = unsafe { (library.leadline_xrd_system)(url.as_ptr(), &raw mut system) };
+        if made < 0 {
+            let why = errno_words(-made as i32);
+            return Err(Missing {
+                words: format!("XRootD's client cannot begin: {why}"),
+                remedy: "free memory, or see what the client logs with XRD_LOGLEVEL=Debug"
+                    .to_owned(),
+            });
+        }
         Ok(Self {
             library,
-            // SAFETY: the text lives for the call.
-            system: unsafe { (library.leadline_xrd_system)(url.as_ptr()) },
+            system,
             timeout_s: manner.timeout_s,
         })
     }
