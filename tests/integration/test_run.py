@@ -107,10 +107,14 @@ def test_an_existing_out_is_refused_and_kept(
 def test_redaction_leaves_no_path_and_no_host(
     leadline: Command, study: Path, target: Path, tmp_path: Path
 ) -> None:
-    leadline("run", str(study), "--target", f"a={target}", "--out", str(tmp_path / "r"))
-    for form in ("json", "md", "html", "csv"):
+    place = target / "Vermögen of zqacme's" / "zqplan b"
+    place.mkdir(parents=True)
+    leadline("run", str(study), "--target", f"a={place}", "--out", str(tmp_path / "r"))
+    for form in ("json", "md", "html", "csv", "fio", "openmetrics"):
         text = leadline("report", str(tmp_path / "r"), "--format", form, "--redact").stdout
         assert str(tmp_path) not in text
+        assert "verm" not in text.lower()
+        assert "zq" not in text
         assert os.uname().nodename not in text or len(os.uname().nodename) <= 2
 
 
