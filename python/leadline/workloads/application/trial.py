@@ -26,7 +26,7 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     """All copies at once, to their end; before them one that is not measured, where caches are to be warm."""
     limit_s = job["runtime_ns"] / 1e9
     output = Path(job["output"])
-    output.mkdir(parents=True, exist_ok=True)
+    output.mkdir(mode=0o700, parents=True, exist_ok=True)
     if job["cache"] == "warm":
         first = _start(job, _WARM, user_environment())
         summary = run_copies([first], limit_s)

@@ -25,9 +25,9 @@ from leadline.workloads.pipeline.traced import StageTrace, stage_traces
 
 def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     """All clients at once, to their end; their stages are stored even where one failed."""
-    Path(job["output"]).mkdir(parents=True, exist_ok=True)
+    Path(job["output"]).mkdir(mode=0o700, parents=True, exist_ok=True)
     logs = Path(job["logs"])
-    logs.mkdir(parents=True, exist_ok=True)
+    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     heard: list[TraceTables] = []
     with _server(job) as (url, spare), follower(job["trace"], logs / "trace") as tracer:
         starts = [
