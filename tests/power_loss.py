@@ -1,7 +1,7 @@
 """What a disk may hold after the power went, made from the calls that `programs/damage.c` wrote down.
 
-Only what was synced is sure to be there: the bytes of a file by its own sync, its name by that of its directory. What
-was not may be there, in part or not at all.
+Only what was synced is sure to be there: the bytes of a file by its own sync, its name by that of its
+directory. What was not may be there, in part or not at all.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-# What becomes of what was not synced: bytes and names are lost; the names stay without the bytes; the bytes have the
-# length, as zeros; all is there but half of the last write.
+# What becomes of what was not synced: bytes and names are lost; the names stay without the bytes; the bytes
+# have the length, as zeros; all is there but half of the last write.
 Loss = Literal["all", "bytes", "zeros", "torn"]
 LOSSES: tuple[Loss, ...] = ("all", "bytes", "zeros", "torn")
 

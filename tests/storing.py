@@ -1,7 +1,8 @@
 """A small run of the store by itself, in an interpreter that `programs/damage.c` is loaded into.
 
-`storing.py fail DIRECTORY ERRNO FOREVER STRIDE` makes its calls fail one after the other (each of them where STRIDE is
-1), each in a fork, and prints what came of it, a line of JSON each; `storing.py run DIRECTORY` runs it once, for its log.
+`storing.py fail DIRECTORY ERRNO FOREVER STRIDE` makes its calls fail one after the other (each of them where
+STRIDE is 1), each in a fork, and prints what came of it, a line of JSON each. `storing.py run DIRECTORY` runs
+it once, for its log.
 """
 
 from __future__ import annotations

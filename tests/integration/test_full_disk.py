@@ -15,7 +15,7 @@ from leadline.store.reader import open_result
 from support import Command, command_line
 
 SHORT = ("--set", "blocks=1", "--set", "runtime=100ms")
-# All calls take a minute; a stride that is no divisor of what is done for each table meets every kind of call.
+# All calls take a minute; a stride that does not divide what a table takes meets every kind of call.
 STRIDE = 1 if os.environ.get("LEADLINE_EVERY_CALL") else 11
 
 

@@ -8,13 +8,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from leadline.store.reader import open_result
-from support import Command, command_line, show
+from support import Command, command_line, show, wait_for_event
 
 
 def test_the_first_study_of_a_new_user(leadline: Command, tmp_path: Path) -> None:
@@ -136,17 +135,6 @@ def test_a_signal_ends_the_run_cleanly_and_resume_completes_it(
     assert f"--resume {out}" in errors
     assert list(target.iterdir()) == []
     assert leadline("undo", str(out)).stdout == "nothing to undo\n"
-
-
-def wait_for_event(out: Path, name: str, seconds: float = 30) -> None:
-    """Poll the journal until it has the event."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        journal = out / "events.jsonl"
-        if journal.exists() and f'"event": "{name}"' in journal.read_text():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"no {name} in {out} within {seconds} s")
 
 
 def test_resume_goes_on_where_the_run_ended(

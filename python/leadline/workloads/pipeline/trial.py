@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from leadline.observe.children import module_command, module_environment
+from leadline.observe.clock import offset_ns
+from leadline.store.files import make_directory
 from leadline.store.stages import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.application.barrier import Start
@@ -25,7 +27,9 @@ from leadline.workloads.pipeline.traced import StageTrace, stage_traces
 
 def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     """All clients at once, to their end; their stages are stored even where one failed."""
-    Path(job["output"]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    output = Path(job["output"])
+    make_directory(output.parent)
+    make_directory(output)
     logs = Path(job["logs"])
     logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     heard: list[TraceTables] = []
@@ -68,6 +72,7 @@ def _start(job: Mapping[str, Any], client: int, url: str | None, traced: Mapping
         "target": str(Path(job["directory"]).parent),
         "source": source,
         "url": url,
+        "wall_ns": offset_ns(),
         "progress": str(_progress_path(logs, client)),
         "limit_s": job["runtime_ns"] / 1e9,
     }
