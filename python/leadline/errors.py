@@ -77,7 +77,11 @@ class ObserverError(StudyError):
 
 
 class StoreError(StudyError):
-    """A result cannot be written; what it holds already is kept."""
+    """A result cannot be written, at `file`; what it holds already is kept."""
+
+    def __init__(self, message: str, remedy: str = "", *, file: str) -> None:
+        super().__init__(message, remedy)
+        self.file = file
 
 
 class LabError(LeadlineError):

@@ -67,3 +67,21 @@ def test_a_run_whose_disk_fills_up_says_so_cleans_its_targets_and_goes_on_later(
     assert result.complete
     assert stored <= result.finished
     assert len(result.trials()) == 4
+
+
+def test_a_record_that_finds_no_room_is_no_failure_of_its_trial(
+    leadline: Command, study: Path, target: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    damaged = Damaged(tmp_path, out / "records")
+    damaged.tell(1, errno.ENOSPC, forever=True)
+    words = command_line("run", str(study), "--target", f"a={target}", "--out", str(out), *SHORT)
+    done = subprocess.run(
+        words, env=damaged.environment(), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert f"the result in {out} cannot be written: No space left on device" in done.stderr
+    assert list(target.iterdir()) == []
+    assert open_result(out).finished == frozenset()
+    assert leadline("run", "--resume", str(out)).returncode in (0, 3)
+    assert [trial.state for trial in open_result(out).trials()] == ["complete", "complete"]

@@ -272,6 +272,8 @@ class Executor:
         halt.clear()
         after = self._observer.mark(f"{trial.id}:end", trial.target, pid, patient_s(_MARK_DEADLINE_S))
         self._note_clock(trial=trial.id)
+        for answer in found:
+            self._writer.check_written(answer.file, answer.errno, answer.message)
         states = [trial_state(answer) for answer in found]
         if "interrupted" in states and (self._must_end() or not {"error", "hung"} & set(states)):
             return []

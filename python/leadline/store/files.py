@@ -89,10 +89,16 @@ def storing(result: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = error.strerror or str(error)
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        mend = "free space there" if full else "see what is wrong with its file system (dmesg)"
-        raise StoreError(
-            f"the result in {result} cannot be written: {why}",
-            f"{mend}; what was stored is kept: leadline run --resume {result}",
-        ) from error
+        raise unwritable(result, error) from error
+
+
+def unwritable(result: Path, error: OSError) -> StoreError:
+    """The error that says so."""
+    why = error.strerror or str(error)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    mend = "free space there" if full else "see what is wrong with its file system (dmesg)"
+    return StoreError(
+        f"the result in {result} cannot be written: {why}",
+        f"{mend}; what was stored is kept: leadline run --resume {result}",
+        file=str(getattr(error, "filename", None) or result),
+    )

@@ -22,6 +22,7 @@ from leadline.store.files import (
     private_opener,
     storing,
     sync_directory,
+    unwritable,
     write_table,
     write_whole,
 )
@@ -60,6 +61,11 @@ class ResultWriter:
     def logs_path(self, trial: str) -> Path:
         """Where a tracer writes while this trial runs."""
         return self.path / RECORDS / f"{trial}-logs"
+
+    def check_written(self, file: str | None, code: int | None, message: str) -> None:
+        """A failure that names a file of the result is no failure of a trial. Raises StoreError."""
+        if file and Path(file).is_relative_to(self.path):
+            raise unwritable(self.path, OSError(code or 0, message if code is None else os.strerror(code)))
 
     def discard(self, trial: str) -> None:
         """Remove what was recorded of a trial that is not stored."""
