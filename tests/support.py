@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,3 +24,14 @@ def show(leadline: Command, result: Path) -> dict[str, Any]:
     assert found.returncode in (0, 3), found.stderr
     value: dict[str, Any] = json.loads(found.stdout)
     return value
+
+
+def wait_for_event(out: Path, name: str, seconds: float = 30) -> None:
+    """Poll the journal until it has the event."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        journal = out / "events.jsonl"
+        if journal.exists() and f'"event": "{name}"' in journal.read_text():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"no {name} in {out} within {seconds} s")

@@ -35,6 +35,7 @@ __all__ = [
     "traced_counters",
     "version",
     "why_not_ours",
+    "without_password",
 ]
 
 def version() -> str:
@@ -51,6 +52,9 @@ def schemes() -> list[dict[str, Any]]:
     default, words; `operations` are those of metadata that it has; `engines` serve it: name, words, blocking,
     moves_data, direct, submission_thread.
     """
+
+def without_password(text: str) -> str:
+    """A text with the passwords of the URLs in it left out; the same text where there is none."""
 
 def parse_location(url: str) -> dict[str, Any]:
     """A URL, checked: url, scheme, engine, container, path, server, options, object_bytes.

@@ -8,7 +8,8 @@
     │   └── CommandError    a command to trace cannot be started (126) or was not found (127)
     ├── StudyError          a study was started and could not go on
     │   ├── EngineError     the load engine refused or failed outside a trial
-    │   └── ObserverError   the observers could not be started
+    │   ├── ObserverError   the observers could not be started
+    │   └── StoreError      a result cannot be written: its disk is full, or failed
     └── LabError            a lab could not be started, inspected or removed
 
 A message says what happened and to what; `remedy` says what to do. Only the command line
@@ -73,6 +74,14 @@ class EngineError(StudyError):
 
 class ObserverError(StudyError):
     """The observers could not be started."""
+
+
+class StoreError(StudyError):
+    """A result cannot be written, at `file`; what it holds already is kept."""
+
+    def __init__(self, message: str, remedy: str = "", *, file: str) -> None:
+        super().__init__(message, remedy)
+        self.file = file
 
 
 class LabError(LeadlineError):

@@ -33,7 +33,9 @@ def run(tmp_path: Path) -> Run:
     """Runs a command in a directory of its own, natively or traced."""
     tmp_path.chmod(0o755)
 
-    def run(*command: object, traced: bool, segments_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        *command: object, traced: bool, segments_bytes: int | None = None
+    ) -> subprocess.CompletedProcess[str]:
         work = tmp_path / ("traced" if traced else "native")
         logs = tmp_path / "logs"
         for directory in (work, logs):
@@ -77,7 +79,9 @@ def test_every_case_ends_and_says_traced_what_it_does_natively(run: Run, conform
     assert not differing
 
 
-def test_spawns_with_an_environment_of_their_own_do_not_make_the_program_grow(run: Run, conformance: Path) -> None:
+def test_spawns_with_an_environment_of_their_own_do_not_make_the_program_grow(
+    run: Run, conformance: Path
+) -> None:
     ended = run(conformance, "as", "spawns", 500, "/bin/true", traced=True)
     assert (ended.returncode, ended.stdout.strip()) == (0, "0")
 

@@ -218,6 +218,7 @@ def test_a_platform_that_does_not_answer_is_said_and_nothing_is_left(
     ("source", "words"),
     [
         ("http://user:word@127.0.0.1:1/api/workflows/1", "must not hold a user or a password"),
+        ("http://user:wo/rd@127.0.0.1:1/api/workflows/1", "must not hold a user or a password"),
         ("ftp://127.0.0.1/x", "no address of a platform"),
         ("http://127.0.0.1:1/api/workflows/1", "Connection refused"),
         ("/nowhere/x.json", "No such file"),

@@ -8,13 +8,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from leadline.store.reader import open_result
-from support import Command, command_line, show
+from support import Command, command_line, show, wait_for_event
 
 
 def test_the_first_study_of_a_new_user(leadline: Command, tmp_path: Path) -> None:
@@ -107,10 +106,14 @@ def test_an_existing_out_is_refused_and_kept(
 def test_redaction_leaves_no_path_and_no_host(
     leadline: Command, study: Path, target: Path, tmp_path: Path
 ) -> None:
-    leadline("run", str(study), "--target", f"a={target}", "--out", str(tmp_path / "r"))
-    for form in ("json", "md", "html", "csv"):
+    place = target / "Vermögen of zqacme's" / "zqplan b"
+    place.mkdir(parents=True)
+    leadline("run", str(study), "--target", f"a={place}", "--out", str(tmp_path / "r"))
+    for form in ("json", "md", "html", "csv", "fio", "openmetrics"):
         text = leadline("report", str(tmp_path / "r"), "--format", form, "--redact").stdout
         assert str(tmp_path) not in text
+        assert "verm" not in text.lower()
+        assert "zq" not in text
         assert os.uname().nodename not in text or len(os.uname().nodename) <= 2
 
 
@@ -132,17 +135,6 @@ def test_a_signal_ends_the_run_cleanly_and_resume_completes_it(
     assert f"--resume {out}" in errors
     assert list(target.iterdir()) == []
     assert leadline("undo", str(out)).stdout == "nothing to undo\n"
-
-
-def wait_for_event(out: Path, name: str, seconds: float = 30) -> None:
-    """Poll the journal until it has the event."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        journal = out / "events.jsonl"
-        if journal.exists() and f'"event": "{name}"' in journal.read_text():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"no {name} in {out} within {seconds} s")
 
 
 def test_resume_goes_on_where_the_run_ended(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from leadline.errors import SpecError
 from leadline.study.target import Target
@@ -63,6 +65,28 @@ def test_a_wrong_target_is_named(text: str, message: str, remedy: str) -> None:
 def test_a_name_given_twice_is_refused() -> None:
     with pytest.raises(SpecError, match="given twice"):
         parse_targets(["a=/x", "a=/y"])
+
+
+SECRETS = st.text("qxzQXZ09/@:?#%&=+;,. ~!$'()*-[]{}\\\"<>|^`é", max_size=12).map(lambda text: f"q9{text}X")
+
+
+@settings(max_examples=150, deadline=None)
+@given(word=SECRETS)
+@example(word="sec/ret")
+@example(word="q9?a=b&c@d/e#f%zzX")
+def test_no_error_repeats_a_password_whatever_is_in_it(word: str) -> None:
+    for url in (
+        f"smb://ann:{word}@host/share",
+        f"a=root://ann:{word}@host:1094//x?timeout=5",
+        f"a=smb:/ann:{word}@host/share",
+        f"a=nfs://ann%3a{word}@host/export",
+        f"a=s3://bucket?endpoint=http://key:{word}@host",
+        f"a=s3://bucket?endpoint=http%3A%2F%2Fkey:{word}@host&region=x",
+        f"a=HTTP://ann:{word}@host/x",
+    ):
+        with pytest.raises(SpecError) as caught:
+            parse_target(url)
+        assert word not in str(caught.value)
 
 
 @pytest.mark.parametrize(

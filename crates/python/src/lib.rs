@@ -26,7 +26,7 @@ mod _core {
     #[pymodule_export]
     use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls, traced_counters};
     #[pymodule_export]
-    use super::volume::{Volume, parse_location, schemes};
+    use super::volume::{Volume, parse_location, schemes, without_password};
     #[pymodule_export]
     use super::{
         check_files, check_job, engines, histogram_buckets, histogram_merge, histogram_of,

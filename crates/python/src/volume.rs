@@ -27,6 +27,12 @@ pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
+/// A text with the passwords of URLs in it left out.
+#[pyfunction]
+pub fn without_password(text: &str) -> String {
+    leadline_engine::schemes::without_password(text)
+}
+
 /// A URL, read and checked: url, scheme, engine, container, path, options.
 #[pyfunction]
 pub fn parse_location<'py>(py: Python<'py>, url: &str) -> PyResult<Bound<'py, PyDict>> {

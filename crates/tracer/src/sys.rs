@@ -55,7 +55,7 @@ pub fn open(path: &[u8], flags: i32) -> isize {
         libc::AT_FDCWD,
         path.as_ptr(),
         flags | libc::O_CLOEXEC,
-        0o644
+        0o600
     )
 }
 

@@ -25,6 +25,7 @@ from leadline.observe.ceph.cluster import (
     MdsReader,
     key_of,
 )
+from leadline.observe.clock import steady_unix_ns
 from leadline.observe.host.addresses import host_interfaces
 from leadline.observe.host.process_reader import ProcessReader
 from leadline.observe.host.process_table import ProcessTable
@@ -171,7 +172,7 @@ class Agent:
         """Ask all sources of a target at once, and say what they know by the deadline."""
         target, deadline_s = command["target"], float(command.get("deadline_s", _MARK_DEADLINE_S))
         request = Request(target, command.get("pid"))
-        t_ns = time.time_ns()
+        t_ns = steady_unix_ns()
         asked = [(thread, thread.ask(request)) for thread in self._of_target[target]]
         wait([answer for _, answer in asked], timeout=deadline_s)
         answers = [_answer(thread.name, answer, deadline_s) for thread, answer in asked]

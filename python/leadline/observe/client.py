@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from leadline.errors import ObserverError
 from leadline.observe.children import module_command, module_environment
+from leadline.observe.clock import steady_unix_ns
 from leadline.observe.model import ClusterState, Delta, Mark, Sample, delta
 from leadline.observe.patience import patient_s
 from leadline.study.target import TargetFacts
@@ -107,7 +108,7 @@ class Observer:
                 return _mark(found)
         why = f"the observers did not answer within {deadline_s:g} s" if self._alive() else self._death()
         return Mark(
-            id=id, t_ns=time.time_ns(), counters={}, reasons={"*": why, "state": why}, cpu_ns=self._cpu_ns
+            id=id, t_ns=steady_unix_ns(), counters={}, reasons={"*": why, "state": why}, cpu_ns=self._cpu_ns
         )
 
     def drain(self) -> list[Sample]:

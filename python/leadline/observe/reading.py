@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from leadline.observe.clock import steady_unix_ns
 from leadline.observe.model import ClusterState
 
 Row = tuple[str, str, str, float, str]  # source, subject, metric, value, unit
@@ -113,7 +114,7 @@ class SourceThread:
             try:
                 request, answer = self._requests.get(timeout=max(0.0, self._due_s - time.monotonic()))
             except queue.Empty:
-                now_ns = time.time_ns()
+                now_ns = steady_unix_ns()
                 rows = self._reader.sample(now_ns)
                 if rows:
                     self._emit(now_ns, rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 from leadline.errors import ResultError, UsageError
 from leadline.published.document import Published, read_published
-from leadline.store.files import write_whole
+from leadline.store.files import storing, write_whole
 from leadline.store.reader import KIND_PUBLISHED, Result
 from leadline.store.writer import create_result
 from leadline.study.yaml_source import SOURCE_MAX_BYTES
@@ -26,7 +26,8 @@ def write_published(
     manifest["id"] = digest[:8]
     writer = create_result(path, manifest, now_ns)
     try:
-        write_whole(path / DOCUMENT, text.encode())
+        with storing(path):
+            write_whole(path / DOCUMENT, text.encode())
         writer.journal("imported", kind=KIND_PUBLISHED, sha256=digest)
     finally:
         writer.close()

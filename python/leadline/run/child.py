@@ -41,6 +41,7 @@ class Answer:
     message: str = ""
     remedy: str = ""
     errno: int | None = None
+    file: str | None = None
     pid: int | None = None
     stuck: bool = False
 
@@ -171,6 +172,7 @@ class Worker:
                 message=str(message.get("message")),
                 remedy=str(message.get("remedy") or ""),
                 errno=message.get("errno"),
+                file=message.get("file"),
                 pid=self.pid,
             )
         progress(message)

@@ -13,6 +13,7 @@ from typing import Any
 
 from leadline.errors import StudyError
 from leadline.observe.client import Observer
+from leadline.observe.clock import ClockWatch
 from leadline.observe.model import delta
 from leadline.observe.patience import patient_s
 from leadline.plan.model import PlannedCell, Trial
@@ -78,6 +79,7 @@ class Executor:
         self._stopping = stopping
         self._probes = Probes(writer.path, request.plan.cells, pilot)
         self._places = Places(request, writer)
+        self._clock = ClockWatch()
         self._lost: dict[str, str] = {}  # target -> why nothing more is tried on it
         self._failed: list[str] = []
         self._not_run: dict[str, str] = {}
@@ -256,6 +258,7 @@ class Executor:
         """Run jobs at the same time between two marks; nothing where they were interrupted."""
         first = members[0]
         dropped = self._drop_caches(first.worker)
+        self._note_clock()
         self._watch.begin()
         trial, pid = first.trial, first.worker.pid
         before = self._observer.mark(f"{trial.id}:start", trial.target, pid, patient_s(_MARK_DEADLINE_S))
@@ -268,6 +271,9 @@ class Executor:
         found = run_jobs(members, self._call, halt, patient_s(SMALL_DEADLINE_S))
         halt.clear()
         after = self._observer.mark(f"{trial.id}:end", trial.target, pid, patient_s(_MARK_DEADLINE_S))
+        self._note_clock(trial=trial.id)
+        for answer in found:
+            self._writer.check_written(answer.file, answer.errno, answer.message)
         states = [trial_state(answer) for answer in found]
         if "interrupted" in states and (self._must_end() or not {"error", "hung"} & set(states)):
             return []
@@ -288,10 +294,19 @@ class Executor:
             (
                 row,
                 build_latency_rows(row.trial, record),
-                build_series_rows(row.trial, record, samples, row.started_unix_ns),
+                build_series_rows(
+                    row.trial, record, samples, self._clock.steady(row.started_unix_ns, before.t_ns)
+                ),
             )
             for row, record in zip(join_rows(rows), records, strict=True)
         ]
+
+    def _note_clock(self, **during: str) -> None:
+        """Say in the journal that the time of day was set: what is stamped with it later is off by that."""
+        step_ns = self._clock.step_ns()
+        if step_ns:
+            self._writer.journal("clock_stepped", by_ns=step_ns, **during)
+            self._display.say(f"the clock of this host was set by {step_ns / 1e9:+,.1f} s during the run")
 
     def _has_one_cluster(self, target: str) -> bool:
         """True where samples of "the cluster" can be of this target's only."""

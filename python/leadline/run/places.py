@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from leadline import units
-from leadline.errors import ResultError
+from leadline.errors import ResultError, StoreError
 from leadline.observe.patience import patient_s
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
@@ -126,14 +126,20 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
 def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> dict[str, str]:
     """Remove a study's directories below its targets, each in a worker of its own; what is left, and why."""
     left = {}
+    unwritten: StoreError | None = None
     for target, place in places.items():
         with Worker() as worker:
             answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
-        if answer.outcome == "done":
-            writer.journal("workspace_removed", target=target, **place._asdict())
-        else:
-            writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
-            left[place.words] = "; ".join(filter(None, (answer.message, answer.remedy)))
+        try:
+            if answer.outcome == "done":
+                writer.journal("workspace_removed", target=target, **place._asdict())
+            else:
+                left[place.words] = "; ".join(filter(None, (answer.message, answer.remedy)))
+                writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
+        except StoreError as error:  # a full disk here is no reason to leave files there
+            unwritten = error
+    if unwritten is not None:
+        raise unwritten
     return left
 
 

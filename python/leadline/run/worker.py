@@ -102,10 +102,12 @@ def _obey(line: str) -> None:
     try:
         answer = _command(command["command"])(command)
     except LeadlineError as error:
-        _say(event="failed", message=error.message, remedy=error.remedy, errno=None)
+        file = getattr(error, "file", None)
+        _say(event="failed", message=error.message, remedy=error.remedy, errno=None, file=file)
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
-        _say(event="failed", message=f"{error.strerror or error}{place}", remedy="", errno=error.errno)
+        words = f"{error.strerror or error}{place}"
+        _say(event="failed", message=words, remedy="", errno=error.errno, file=str(error.filename or ""))
     except KeyboardInterrupt:
         _say(event="failed", message="interrupted", remedy="", errno=None, interrupted=True)
     except (ValueError, RuntimeError) as error:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, BinaryIO
+
+from leadline.errors import StoreError
 
 MANIFEST = "manifest.json"
 JOURNAL = "events.jsonl"
@@ -12,23 +18,68 @@ RESULT_FORMAT = "leadline.result"
 RESULT_VERSION = 1
 
 
-def make_result_directory(path: Path, *, parents: bool = False) -> None:
+def make_result_directory(path: Path, *, private: bool = False) -> None:
     """A new directory for a result, which nobody else may write in, as what it says is acted on.
 
-    Root's are for root alone: commands, paths and hosts are in them.
+    Root's are for root alone, as commands, paths and hosts are in them, and `private` ones for their owner.
     """
-    path.mkdir(mode=0o700 if os.geteuid() == 0 else 0o755, parents=parents)
+    path.mkdir(mode=0o700 if private or os.geteuid() == 0 else 0o755)
 
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one, never a part."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
+    with written_whole(path) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A file that is there, and durable, once the block ends well; after any other end all is as it was.
+
+    It is as private as its directory.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with open(partial, "wb", opener=private_opener) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
     sync_directory(path.parent)
+
+
+def write_table(directory: Path, trial: str, table: Any, **options: Any) -> None:
+    """Store a trial's part of a table as Parquet; its directory is made where it is lacking."""
+    import pyarrow.parquet as pq
+
+    make_directory(directory)
+    with written_whole(directory / f"{trial}.parquet") as file:
+        pq.write_table(table, file, compression="zstd", **options)
+
+
+def make_directory(path: Path) -> None:
+    """Have a directory below a result, durable and as private as the result; others may make it, too."""
+    with suppress(FileExistsError):
+        path.mkdir(mode=path.parent.stat().st_mode & 0o777)
+    sync_directory(path.parent)
+
+
+def make_parents(path: Path) -> None:
+    """Have the directories that `path` is to be in, durable."""
+    missing = [parent for parent in path.parents if not parent.exists()]
+    for parent in reversed(missing):
+        parent.mkdir(exist_ok=True)
+        sync_directory(parent.parent)
+
+
+def private_opener(path: str, flags: int) -> int:
+    """For `open`: a new file is for those only who may enter its directory; no link is followed."""
+    mode = os.stat(os.path.dirname(path) or ".").st_mode & 0o666  # noqa: PTH116, PTH120 - `open` hands text
+    return os.open(path, flags | os.O_NOFOLLOW, mode)
 
 
 def sync_directory(path: Path) -> None:
@@ -38,3 +89,24 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def storing(result: Path) -> Iterator[None]:
+    """What cannot be written is a StoreError that says where, why and how to go on."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(result, error) from error
+
+
+def unwritable(result: Path, error: OSError) -> StoreError:
+    """The error that says so."""
+    why = error.strerror or str(error)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    mend = "free space there" if full else "see what is wrong with its file system (dmesg)"
+    return StoreError(
+        f"the result in {result} cannot be written: {why}",
+        f"{mend}; what was stored is kept: leadline run --resume {result}",
+        file=str(getattr(error, "filename", None) or result),
+    )

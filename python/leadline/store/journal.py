@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError
+from leadline.store.files import private_opener, storing
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,11 @@ class Journal:
     def append(self, event: str, **details: Any) -> None:
         """Write one event and sync it. A torn last line of an earlier crash is closed first."""
         line = json.dumps({"t_ns": self._now_ns(), "event": event, **details}) + "\n"
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        descriptor = os.open(self._path, flags, 0o644)
+        with storing(self._path.parent):
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        descriptor = private_opener(str(self._path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":

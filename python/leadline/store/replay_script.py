@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.store.files import write_whole
+from leadline.store.files import storing, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,4 +23,5 @@ def write_script(
     parts += [struct.pack("<QII", int(size), int(flag), 0) for size, flag in zip(sizes, flags, strict=True)]
     parts += [struct.pack("<QII", count, process, 0) for process, count in threads]
     parts.append(calls.tobytes())
-    write_whole(directory / SCRIPT, b"".join(parts))
+    with storing(directory):
+        write_whole(directory / SCRIPT, b"".join(parts))

@@ -5,14 +5,13 @@ Only trials of pipelines have one. It is written by the trial's worker, before t
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import ResultError
-from leadline.store.files import write_whole
+from leadline.store.files import storing, write_table
 from leadline.store.tables import schema
 
 if TYPE_CHECKING:
@@ -73,16 +72,12 @@ class StageRow:
 def write_stages(result: Path, trial: str, rows: Sequence[StageRow]) -> None:
     """Store the stages of one trial."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     names = [field.name for field in fields(StageRow)]
     columns = {name: [getattr(row, name) for row in rows] for name in names}
     table = pa.table(columns, schema=schema(StageRow))  # type: ignore[arg-type]
-    directory = result / STAGES
-    directory.mkdir(exist_ok=True)
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
-    write_whole(directory / f"{trial}.parquet", buffer.getvalue())
+    with storing(result):
+        write_table(result / STAGES, trial, table)
 
 
 def read_stages(result: Result) -> list[StageRow]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,20 @@ from leadline.store.files import (
     RECORDS,
     RESULT_FORMAT,
     RESULT_VERSION,
+    make_directory,
+    make_parents,
     make_result_directory,
+    private_opener,
+    storing,
     sync_directory,
+    unwritable,
+    write_table,
     write_whole,
 )
 from leadline.store.journal import Event, Journal, read_journal
 from leadline.store.names import checked_id
-from leadline.store.reader import check_manifest, finished_trials, require_study
-from leadline.store.tables import TABLES, LatencyRow, Row, SeriesRow, TrialRow, to_arrow
+from leadline.store.reader import KIND_TRACE, check_manifest, finished_trials, require_study
+from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_arrow
 
 StoredTrial = tuple[TrialRow, Sequence[LatencyRow], Sequence[SeriesRow]]
 
@@ -59,6 +64,11 @@ class ResultWriter:
         """Where a tracer writes while this trial runs."""
         return self.path / RECORDS / f"{trial}-logs"
 
+    def check_written(self, file: str | None, code: int | None, message: str) -> None:
+        """A failure that names a file of the result is no failure of a trial. Raises StoreError."""
+        if file and Path(file).is_relative_to(self.path):
+            raise unwritable(self.path, OSError(code or 0, message if code is None else os.strerror(code)))
+
     def discard(self, trial: str) -> None:
         """Remove what was recorded of a trial that is not stored."""
         self.record_path(trial).unlink(missing_ok=True)
@@ -70,9 +80,10 @@ class ResultWriter:
 
     def write_trials(self, trials: Sequence[StoredTrial]) -> None:
         """Store the trials of one slot: all count from one line of the journal on, or none does."""
-        for row, latency, series in trials:
-            for name, rows in (("latency", latency), ("series", series), ("trials", [row])):
-                self._write_part(name, row.trial, list(rows))
+        with storing(self.path):
+            for row, latency, series in trials:
+                for name, rows in (("latency", latency), ("series", series), ("trials", [row])):
+                    write_table(self.path / name, row.trial, to_arrow(list(rows), TABLES[name]))
         found = [row for row, _, _ in trials]
         if len(found) == 1:
             row = found[0]
@@ -81,15 +92,6 @@ class ResultWriter:
             self.journal("trials_finished", trials={row.trial: row.state for row in found})
         for row in found:
             self.discard(row.trial)
-
-    def _write_part(self, table: str, trial: str, rows: list[Row]) -> None:
-        import pyarrow.parquet as pq
-
-        directory = self.path / table
-        directory.mkdir(exist_ok=True)
-        buffer = io.BytesIO()
-        pq.write_table(to_arrow(rows, TABLES[table]), buffer, compression="zstd")
-        write_whole(directory / f"{trial}.parquet", buffer.getvalue())
 
     def close(self) -> None:
         """Release the lock; the records' directory goes when it is empty."""
@@ -107,19 +109,32 @@ def create_result(path: Path, manifest: dict[str, Any], now_ns: Callable[[], int
         )
     whole = {"format": f"{RESULT_FORMAT}/{RESULT_VERSION}", **manifest}
     partial = path.with_name(f".{path.name}.partial")
+    lock: int | None = None
     try:
         discard_tree(partial)  # of a run that died within these few lines
-        make_result_directory(partial, parents=True)
+        make_parents(partial)
+        make_result_directory(partial, private=_is_private(manifest))
         lock = _take_lock(partial)
-        (partial / RECORDS).mkdir()
+        make_directory(partial / RECORDS)
         write_whole(partial / MANIFEST, json.dumps(whole, indent=1).encode())
         partial.rename(path)
         sync_directory(path.parent)
-    except OSError as error:
+    except (OSError, ResultError) as error:
+        discard_tree(partial)
+        if lock is not None:
+            os.close(lock)
+        why = error.strerror if isinstance(error, OSError) else error.message
         raise UsageError(
-            f"cannot make the result directory {path}: {error.strerror}", "name another --out"
+            f"cannot make the result directory {path}: {why}", "free space there, or name another --out"
         ) from None
     return ResultWriter(path, whole, lock, now_ns)
+
+
+def _is_private(manifest: Mapping[str, Any]) -> bool:
+    """Command lines may hold secrets: results of programs are for their owner alone."""
+    cells = (manifest.get("plan") or {}).get("cells") or ()
+    runs_programs = any({"command", "pipeline"} & set(cell.get("job") or ()) for cell in cells)
+    return runs_programs or manifest.get("kind") == KIND_TRACE
 
 
 def reopen_result(path: Path, now_ns: Callable[[], int]) -> ResultWriter:
@@ -130,13 +145,14 @@ def reopen_result(path: Path, now_ns: Callable[[], int]) -> ResultWriter:
     lock = _take_lock(path)
     # Left by a run that died: of a trial that is stored already, or of one that is measured anew.
     discard_tree(path / RECORDS)
-    (path / RECORDS).mkdir(exist_ok=True)
+    with storing(path):
+        make_directory(path / RECORDS)
     return ResultWriter(path, manifest, lock, now_ns)
 
 
 def _take_lock(path: Path) -> int:
     try:
-        descriptor = os.open(path / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        descriptor = private_opener(str(path / JOURNAL), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise ResultError(
             f"cannot write in {path}: {error.strerror}", "check its owner and the space left"

@@ -15,21 +15,26 @@ from leadline.study.target import Target
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-# A password that does not belong there must not be repeated by the message that says so.
-_PASSWORD = re.compile(r"(://[^/:@]*):[^/]*@", re.DOTALL)
 _EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados://POOL, or NAME=null://"
 
 
 def parse_target(text: str) -> Target:
     """The target of one `--target NAME=PATH|URL`. Raises SpecError."""
     name, equals, url = text.partition("=")
-    source = "--target " + _PASSWORD.sub(r"\1:…@", text)
+    source = f"--target {_shown(text)}"
     if not equals:
         raise SpecError("the name is missing", _EXAMPLE, source=source)
     try:
         return Target(check_name(name), check_url(url))
     except SpecError as error:
         raise SpecError(error.message, error.remedy, source=source) from None
+
+
+def _shown(text: str) -> str:
+    """What was given, without a password; also where a slash of a URL is lacking."""
+    meant = re.sub(r"(?<==)([A-Za-z][A-Za-z0-9+.-]*):/+", r"\1://", text, count=1)
+    shown = _core.without_password(meant)
+    return text if shown == meant else shown
 
 
 def parse_targets(texts: Iterable[str]) -> dict[str, Target]:
@@ -41,7 +46,7 @@ def parse_targets(texts: Iterable[str]) -> dict[str, Target]:
             raise SpecError(
                 f"the name {target.name} is given twice",
                 "give each target a name of its own",
-                source=f"--target {text}",
+                source=f"--target {_shown(text)}",
             )
         found[target.name] = target
     return found
@@ -63,6 +68,7 @@ def check_url(url: object) -> str:
         raise SpecError(f"{url!r} is neither a path nor a URL", _EXAMPLE)
     match = _SCHEME.fullmatch(url)
     if match is None:
+        _refuse_a_slash_too_few(url)
         return os.path.normpath(Path(url).expanduser().absolute())
     scheme, rest = match[1].lower(), match[2]
     nowhere = schemes.storageless()
@@ -76,6 +82,10 @@ def check_url(url: object) -> str:
             return str(_core.parse_location(f"{scheme}://{rest}")["url"])
         except ValueError as error:
             raise SpecError(str(error), f"its options: leadline engines {scheme}") from None
+    if _core.without_password(url) != url:
+        raise SpecError(
+            "a password has no place in a URL", f"leave it out, and use one of: {', '.join(known)}"
+        )
     near = difflib.get_close_matches(scheme, (nowhere.name, *known), n=1)
     hint = f"did you mean {near[0]}://? " if near else ""
     names = ", ".join(f"{name}://" for name in (*known, nowhere.name))
@@ -83,3 +93,10 @@ def check_url(url: object) -> str:
         f"{scheme}:// is no scheme that leadline knows",
         f"{hint}give the path of a directory, or one of: {names}",
     )
+
+
+def _refuse_a_slash_too_few(url: str) -> None:
+    """What was meant as a URL is no path: it may hold a password, which messages about paths would repeat."""
+    name, colon, rest = url.partition(":")
+    if colon and rest.startswith("/") and name.lower() in [found.name for found in schemes.located()]:
+        raise SpecError(f"{name}:/… is no URL", f"write {name.lower()}://, or ./{name}:… for a path")

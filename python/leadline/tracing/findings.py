@@ -36,6 +36,7 @@ from leadline.tracing.tables import ProcessRow, TraceTables
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
+from leadline.verdict.private import ARGUMENT, COMMAND, FILE, PATH, private_texts
 
 FILES_SHOWN = 100
 ROWS_OF_HEAT = 24  # processes that get a row of their own in the heat maps
@@ -86,7 +87,28 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
         complete=result.complete,
         sections=trace_sections(views, cells),
         frame=trace_frame(views, cells),
+        private={**private_texts(result.manifest), **dict(_private(views))},
     )
+
+
+def _private(views: Sequence[TraceView]) -> Iterator[tuple[str, str]]:
+    """What a trace holds of the site besides its manifest."""
+    for view in views:
+        yield from ((text, FILE) for item in view.findings for text in item.subjects)
+        yield from ((item.path, FILE) for item in view.files)
+        for note in view.notes:
+            yield note.removeprefix("static child ").rpartition(": ")[2], FILE
+        for process in view.processes:
+            yield process.executable, PATH
+            yield process.command, COMMAND
+            yield from ((word, ARGUMENT) for word in _words(process.command))
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # a source had only the beginning of it
+        return command.split()
 
 
 def _about(manifest: Mapping[str, Any]) -> str:

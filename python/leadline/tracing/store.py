@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from leadline.errors import ResultError, UsageError
+from leadline.errors import ResultError, StoreError, UsageError
 from leadline.removal import discard_tree
-from leadline.store.files import sync_directory
+from leadline.store.files import storing, write_table
 from leadline.store.reader import KIND_TRACE, Result
 from leadline.store.writer import ResultWriter, create_result
 from leadline.tracing.tables import (
@@ -65,8 +64,9 @@ def write_tables(result: Path, trial: str, tables: TraceTables) -> None:
     if tables.segments is not None:
         parts.append((SEGMENTS, _with_trial(tables.segments.select(segments_schema().names), trial)))
     parts += [(FILES, _with_trial(tables.files.cast(files_schema()), trial)), (PROCESSES, processes)]
-    for table, content in parts:
-        _write_table(result / table, trial, content)
+    with storing(result):
+        for table, content in parts:
+            write_table(result / table, trial, content, row_group_size=_ROW_GROUP)
 
 
 def create_trace_result(
@@ -90,10 +90,10 @@ def create_trace_result(
             write_trace(writer, trial, content)
             writer.journal("trial_finished", trial=trial)
         writer.journal("traced", trials=list(tables))
-    except OSError as error:
+    except (OSError, StoreError) as error:
         discard_tree(path)
         raise UsageError(
-            f"the trace cannot be stored in {path}: {error.strerror}",
+            f"the trace cannot be stored in {path}: {getattr(error.__cause__ or error, 'strerror', error)}",
             "free space, or name a directory elsewhere with -o",
         ) from None
     finally:
@@ -258,22 +258,3 @@ def _with_trial(table: Any, trial: str) -> Any:
     codes = pa.array(np.zeros(table.num_rows, np.int32))
     column = pa.DictionaryArray.from_arrays(codes, pa.array([trial], pa.string()))
     return table.add_column(0, "trial", column)
-
-
-def _write_table(directory: Path, trial: str, table: Any) -> None:
-    """As `files.write_whole`, without holding the encoded file in memory."""
-    import pyarrow.parquet as pq
-
-    directory.mkdir(exist_ok=True)
-    path = directory / f"{trial}.parquet"
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            pq.write_table(table, file, compression="zstd", row_group_size=_ROW_GROUP)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    partial.replace(path)
-    sync_directory(directory)

@@ -173,6 +173,10 @@ class JudgedWork(ABC, Generic[JobT]):
         """Tables that stand where a study has that of all its targets."""
         return ()
 
+    def private(self, extra: Any) -> Iterable[str]:
+        """What programs printed, of all that `read` gave: a redacted report hides it."""
+        return ()
+
     # The same for every kind.
 
     def measured(

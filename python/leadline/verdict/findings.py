@@ -27,6 +27,7 @@ from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import Cell, Comparison, FigureTable, Findings, Statement, TargetView, worst
+from leadline.verdict.private import PRINTED, private_texts
 from leadline.verdict.sections.section import Section
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import (
@@ -155,7 +156,17 @@ def _summed_up(result: Result, found: _Judgement) -> Findings:
         reproduce=_reproduce(read.manifest, plan),
         version=str(read.manifest.get("version", "")),
         complete=result.complete,
+        private=_private(found),
     )
+
+
+def _private(found: _Judgement) -> dict[str, str]:
+    """What tells of the site, a guest's result included."""
+    trials = (trial for table in found.read.tables.values() for trial in table.trials)
+    texts = private_texts(found.read.manifest, trials)
+    for kind in KINDS:
+        texts |= dict.fromkeys(kind.private(found.read.extras.get(kind.kind)), PRINTED)
+    return {**(found.guest.private if found.guest else {}), **texts}
 
 
 def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -306,6 +306,7 @@ class Findings:
     """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list.
 
     `sections` are what it has besides cells, in the order of reports; `frame` is how all of it is laid out.
+    `private` are texts that tell where it was made, each with what a redacted report says instead.
     """
 
     id: str
@@ -327,6 +328,7 @@ class Findings:
     complete: bool = True
     published_units: bool = False
     sections: tuple[Section, ...] = ()
+    private: Mapping[str, str] = field(default_factory=dict, repr=False)
     frame: Frame = field(default_factory=_study_frame)
 
 

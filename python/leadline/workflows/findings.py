@@ -22,6 +22,7 @@ from leadline.verdict.model import (
     Quantity,
     Statement,
 )
+from leadline.verdict.private import HOST, private_texts
 from leadline.verdict.sections.charts import StageSpan
 from leadline.verdict.sections.stages import stages_section
 from leadline.workflows.reading import Operation, Workflow
@@ -78,7 +79,12 @@ def workflow_findings(result: Result) -> Findings:
         version=str(result.manifest.get("version", "")),
         reproduce=(f"leadline import opencast {source.get('source', '')}".rstrip(),),
         sections=(stages_section(tuple(t for t in tables if t.rows), tuple(_spans(workflows))),),
+        private={**private_texts(result.manifest), **dict.fromkeys(_hosts(workflows), HOST)},
     )
+
+
+def _hosts(workflows: Sequence[Workflow]) -> Iterator[str]:
+    yield from (one.host for workflow in workflows for one in workflow.operations if one.host)
 
 
 def runs_of(workflows: Sequence[Workflow]) -> list[Run]:

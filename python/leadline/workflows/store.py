@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError
-from leadline.store.files import write_whole
+from leadline.store.files import storing, write_whole
 from leadline.store.reader import KIND_WORKFLOWS, Result
 from leadline.store.writer import create_result
 from leadline.workflows.reading import Operation, Workflow
@@ -28,7 +28,8 @@ def write_workflows(
     manifest = {"kind": KIND_WORKFLOWS, "id": digest[:8], "sha256": digest, **details}
     writer = create_result(path, manifest, now_ns)
     try:
-        write_whole(path / WORKFLOWS, data)
+        with storing(path):
+            write_whole(path / WORKFLOWS, data)
         writer.journal("imported", kind=KIND_WORKFLOWS, sha256=digest)
     finally:
         writer.close()

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::options::{Kind, Wrong};
+use super::password::without_password;
 use super::{EngineName, Scheme, located};
 use crate::error::EngineError;
 
@@ -53,13 +54,10 @@ impl Location {
                 known.join(", ")
             )));
         };
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
-        if authority
-            .rsplit_once('@')
-            .is_some_and(|(user, _)| user.contains(':'))
-        {
+        if without_password(url) != url {
             return Err(refuse(format!(
-                "{name}://…: a password has no place in a URL; see `leadline engines {name}` for where it has one"
+                "{name}://…: a password has no place in a URL; see `leadline engines {name}` for where it has one (an @ \
+                 in a path is written %40)"
             )));
         }
         if url.chars().any(char::is_control) {
@@ -273,7 +271,7 @@ mod tests {
             ("s3://b", "endpoint= is missing"),
             ("s3://b?endpoint=https://h", "https"),
             ("s3://b?endpoint=host:80", "http://host:port"),
-            ("s3://b?endpoint=http://key:secret@h", "profile="),
+            ("s3://b?endpoint=http://key@h", "profile="),
             (
                 "s3://b?endpoint=http://h&object_size=1M&part_size=3M",
                 "multiple of part_size",
@@ -287,9 +285,15 @@ mod tests {
 
     #[test]
     fn a_password_in_a_url_is_refused_and_not_repeated() {
-        let words = refusal("smb://ann:secret@host/share");
-        assert!(words.contains("no place"), "{words}");
-        assert!(!words.contains("secret"), "{words}");
+        for url in [
+            "smb://ann:secret@host/share",
+            "smb://ann:a/secret@host/share",
+            "s3://b?endpoint=http://k:secret@h",
+        ] {
+            let words = refusal(url);
+            assert!(words.contains("no place"), "{words}");
+            assert!(!words.contains("secret"), "{words}");
+        }
     }
 
     proptest! {

@@ -8,6 +8,7 @@ mod location;
 mod nfs;
 mod null;
 mod options;
+mod password;
 mod rados;
 mod radosstriper;
 mod root;
@@ -28,6 +29,7 @@ pub use engine_name::EngineName;
 pub use local::{Local, LocalNames};
 pub use location::Location;
 pub use options::{Choice, Kind, Word, Wrong};
+pub use password::without_password;
 
 /// All schemes, in the order in which they are listed.
 pub static SCHEMES: &[&Scheme] = &[

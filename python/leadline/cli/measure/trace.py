@@ -124,14 +124,15 @@ def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Pa
 
 def _prepare(path: Path) -> Path:
     """The directory for the logs while the command runs, beside the result's place."""
-    from leadline.store.files import make_result_directory
+    from leadline.store.files import make_parents
 
     if path.exists() or path.is_symlink():
         raise UsageError(f"{path} exists already", "name another directory with -o")
     place = path.absolute()
     logs = place.with_name(f".{place.name}.logs-{os.getpid()}")
     try:
-        make_result_directory(logs, parents=True)
+        make_parents(logs)
+        logs.mkdir(mode=0o700)
     except OSError as error:
         raise UsageError(
             f"{place.parent} cannot be written: {error.strerror}", "name a directory elsewhere with -o"

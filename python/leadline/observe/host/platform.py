@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from leadline import _core
 from leadline.errors import TargetError, UsageError
 from leadline.workflows.reading import total_of
 
@@ -40,7 +41,7 @@ def fetch_all(url: str, environment: Mapping[str, str], patience: Patience) -> I
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"{_shown(url)} is no address of a platform", "write https://HOST/api/workflows/ID")
-    if parts.username is not None or parts.password is not None:
+    if parts.username is not None or _core.without_password(url) != url:
         remedy = f"set {USER} and {PASSWORD}, or write them into netrc"
         raise UsageError("an address must not hold a user or a password: it is kept in the result", remedy)
     opener = _opener(parts.hostname, url, environment)
@@ -171,6 +172,5 @@ def _remedy(code: int) -> str:
 
 def _shown(url: str) -> str:
     """An address without what it asks, and without any password."""
-    parts = urlsplit(url)
-    host = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    parts = urlsplit(_core.without_password(url))
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

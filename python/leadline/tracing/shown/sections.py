@@ -46,7 +46,6 @@ def trace_frame(views: Sequence[TraceView], cells: Sequence[Cell]) -> Frame:
         steps=(*steps, "For charts: leadline report DIR --format html -o report.html"),
         no_jobs="a trace is no fio job",
         command=True,
-        private=tuple(text for view in views for item in view.findings for text in item.subjects),
         hidden=hidden,
     )
 

@@ -96,7 +96,7 @@ class PreloadSource:
         from leadline.tracing.sources.preload import environment
 
         logs = self._logs(copy)
-        logs.mkdir(parents=True, exist_ok=True)
+        logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._copies.append(copy)
         return environment(
             logs,

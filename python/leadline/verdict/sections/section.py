@@ -140,8 +140,8 @@ class Frame:
 
     `cells`: each has rows, charts and details; without it the sections show what was found. `made_by` says
     how it was recorded, `incomplete` what is wrong with what did not end, `steps` what to do next, `no_jobs`
-    why cells are no jobs of fio. `command`: `about` is a command line. `private` are texts that a redacted
-    report hides, and `hidden` makes the sections anew without what identifies.
+    why cells are no jobs of fio. `command`: `about` is a command line, and works are named after it. `hidden`
+    makes the sections anew without what identifies.
     """
 
     cells: bool = True
@@ -151,7 +151,6 @@ class Frame:
     steps: tuple[str, ...] = ()
     no_jobs: str = ""
     command: bool = False
-    private: tuple[str, ...] = ()
     hidden: Callable[[Clean], tuple[Section, ...]] | None = field(default=None, compare=False, repr=False)
 
 

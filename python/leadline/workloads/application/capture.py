@@ -8,6 +8,8 @@ import selectors
 import threading
 from pathlib import Path
 
+from leadline.store.files import private_opener
+
 KEPT_BYTES_MAX = 1 << 20  # of each stream
 _TAIL_BYTES = 4096
 _READ_BYTES = 1 << 16
@@ -22,7 +24,7 @@ class Capture:
     def __init__(self, path: Path) -> None:
         self._pipes = {name: os.pipe() for name in ("out", "err")}
         self._files = {
-            name: Path(f"{path}.{name}").open("wb", buffering=0)  # noqa: SIM115 - closed in `close`
+            name: open(f"{path}.{name}", "wb", buffering=0, opener=private_opener)  # noqa: SIM115 - `close`
             for name in self._pipes
         }
         self._kept = dict.fromkeys(self._pipes, 0)

@@ -62,7 +62,7 @@ class Follower:
 def follower(mode: str, directory: Path) -> Iterator[Follower]:
     """The tracer of that mode; `directory` takes its logs while the trial runs."""
     if mode == "preload":
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield Follower(PreloadSource(directory, _BOUNDS))
     elif mode == "bpf":
         with BpfSource(_BOUNDS) as source:

@@ -13,6 +13,7 @@ from typing import Any
 from leadline.observe.children import user_environment
 from leadline.removal import remove_tree
 from leadline.run.storage.own import make_in_own
+from leadline.store.files import make_directory
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies
 from leadline.workloads.application.job import COPY, INPUT, OUTPUT
@@ -26,7 +27,8 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     """All copies at once, to their end; before them one that is not measured, where caches are to be warm."""
     limit_s = job["runtime_ns"] / 1e9
     output = Path(job["output"])
-    output.mkdir(parents=True, exist_ok=True)
+    make_directory(output.parent)
+    make_directory(output)
     if job["cache"] == "warm":
         first = _start(job, _WARM, user_environment())
         summary = run_copies([first], limit_s)

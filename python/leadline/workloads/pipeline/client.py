@@ -49,7 +49,7 @@ class Client:
         self._files: dict[str, Path] = {}  # what stands for each stage, and for the source
         if config["source"] is not None:
             self._files[SOURCE] = Path(config["source"])
-        self._wall_ns = time.time_ns() - time.monotonic_ns()  # one offset: a clock that is set moves no stage
+        self._wall_ns = int(config["wall_ns"])  # the same for all clients: a clock that is set moves no stage
         self._environment = _environment()
 
     def run(self) -> str | None:

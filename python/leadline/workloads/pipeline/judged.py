@@ -50,6 +50,10 @@ class JudgedPipeline(JudgedPrograms[PipelineJob]):
         """Traces and stages."""
         return PipelineExtra(super().read(result), tuple(read_stages(result)))
 
+    def private(self, extra: Any) -> Iterable[str]:
+        """How stages ended badly."""
+        return (row.error for row in extra.stages if row.error) if extra else ()
+
     def metrics(
         self, trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool, extra: Any
     ) -> Measured:

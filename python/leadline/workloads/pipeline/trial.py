@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.observe.children import module_command, module_environment
+from leadline.observe.clock import offset_ns
 from leadline.run.storage.own import make_in_own
+from leadline.store.files import make_directory
 from leadline.store.stages import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.application.barrier import Start
@@ -27,9 +29,11 @@ from leadline.workloads.pipeline.traced import StageTrace, stage_traces
 
 def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     """All clients at once, to their end; their stages are stored even where one failed."""
-    Path(job["output"]).mkdir(parents=True, exist_ok=True)
+    output = Path(job["output"])
+    make_directory(output.parent)
+    make_directory(output)
     logs = Path(job["logs"])
-    logs.mkdir(parents=True, exist_ok=True)
+    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
     heard: list[TraceTables] = []
     with _server(job) as (url, spare), follower(job["trace"], logs / "trace") as tracer:
         starts = [
@@ -69,6 +73,7 @@ def _start(job: Mapping[str, Any], client: int, url: str | None, traced: Mapping
         "workspace": str(workspace),
         "target": str(Path(job["directory"]).parent),
         "source": source,
+        "wall_ns": offset_ns(),
         "progress": str(_progress_path(logs, client)),
         "limit_s": job["runtime_ns"] / 1e9,
     }
