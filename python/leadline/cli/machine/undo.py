@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from leadline.cli.console import echo
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 
 
@@ -20,9 +21,9 @@ def command(directory: Path) -> int:
 
     removed, left = undo_run(directory)
     for place in removed:
-        click.echo(f"removed: {place}")
+        echo(f"removed: {place}")
     for place in left:
-        click.echo(f"could not be removed: {place}", err=True)
+        echo(f"could not be removed: {place}", err=True)
     if not removed and not left:
-        click.echo("nothing to undo")
+        echo("nothing to undo")
     return EXIT_FAILED if left else EXIT_GOOD
