@@ -141,9 +141,19 @@ pub async fn list(
         ));
     }
     let contents = xml::elements(&answer.words, "Contents");
-    let keys = contents
+    let keys: Vec<String> = contents
         .filter_map(|found| xml::first(found, "Key"))
         .collect();
+    // What is listed may be removed next: an endpoint that knows no prefix must not decide what that is.
+    if keys.iter().any(|key| !key.starts_with(prefix)) {
+        return Err(Problem::new(
+            libc::EPROTO,
+            "the endpoint lists what it was not asked for",
+        ));
+    }
+    if !after.is_empty() && !keys.is_empty() && keys.iter().all(|key| key.as_str() <= after) {
+        return Err(Problem::new(libc::EPROTO, "the endpoint's list has no end"));
+    }
     let more = xml::first(&answer.words, "IsTruncated").is_some_and(|word| word == "true");
     Ok((keys, more))
 }
