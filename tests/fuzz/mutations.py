@@ -118,7 +118,10 @@ def _as_table(data: bytes, chance: random.Random) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(io.BytesIO(data))
+    try:
+        table = pq.read_table(io.BytesIO(data))
+    except (pa.ArrowException, OSError):  # damaged already
+        return _bytewise(data, chance)
     at = chance.randrange(table.num_columns)
     name, count = table.column_names[at], table.num_rows
     ways: list[Callable[[], pa.Table]] = [

@@ -9,16 +9,19 @@ copy of it as tests/data/fuzz/READER-WHAT is tried by `make test` from then on.
 from __future__ import annotations
 
 import importlib
+import random
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from mutations import mutated
 from targets import READERS, ROOT
 
 KEPT = ROOT / "target" / "fuzz"
 MEMORY_MAX_MIB = 2048
 ONE_INPUT_MAX_S = 30
+_KNOWING = 0.5
 
 
 def fuzz(name: str, seconds: int) -> None:
@@ -40,9 +43,15 @@ def fuzz(name: str, seconds: int) -> None:
         except reader.errors:
             return
 
+    def change(data: bytes, bytes_max: int, seed: int) -> bytes:
+        """Half of the inputs are what somebody would make who knows the format."""
+        chance = random.Random(seed)  # noqa: S311 - libFuzzer's own seed
+        known = mutated(data, chance)[:bytes_max] if chance.random() < _KNOWING else b""
+        return known or bytes(atheris.Mutate(data, bytes_max))
+
     limits = [f"-max_total_time={seconds}", f"-timeout={ONE_INPUT_MAX_S}", f"-rss_limit_mb={MEMORY_MAX_MIB}"]
     kept = [f"-max_len={reader.bytes_max}", f"-artifact_prefix={KEPT / name}/", "-print_final_stats=1"]
-    atheris.Setup([sys.argv[0], *limits, *kept, str(corpus)], one)
+    atheris.Setup([sys.argv[0], *limits, *kept, str(corpus)], one, custom_mutator=change)
     atheris.Fuzz()
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from servers import read_nfs, read_s3, seed_nfs, seed_s3
+
 from leadline.errors import LeadlineError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -226,5 +228,7 @@ READERS = {
         "leadline.published.document", 1 << 14, _published, _given("published/*", "fuzz/published-*")
     ),
     "script": Reader("leadline._core", 1 << 12, _script, _scripts, ENGINE_ERRORS),
+    "s3": Reader("leadline._core", 1 << 12, read_s3, seed_s3, ENGINE_ERRORS),
+    "nfs": Reader("leadline._core", 1 << 12, read_nfs, seed_nfs, ENGINE_ERRORS),
     "record": Reader("leadline._core", 1 << 14, _record, _given("record-v1.llrec"), ENGINE_ERRORS),
 }

@@ -15,6 +15,8 @@ import pytest
 from mutations import mutated
 from targets import DATA, READERS, Reader
 
+from leadline import _core
+
 ONE_INPUT_MAX_S = 10.0
 GROWTH_MAX_KIB = 512 << 10
 # How many inputs of each: together some 15 s. What takes a process for each input is left to `make fuzz`.
@@ -29,6 +31,8 @@ INPUTS = {
     "study": 50,
     "opencast": 600,
     "published": 30,
+    "s3": 40,
+    "nfs": 40,
     "script": 1500,
     "record": 300,
 }
@@ -45,6 +49,10 @@ def _try(reader: Reader, place: Path, data: bytes) -> None:
 @pytest.mark.parametrize("name", INPUTS)
 def test_damage_is_a_result_or_a_clear_error(tmp_path: Path, name: str) -> None:
     reader = READERS[name]
+    if name == "nfs" and not any(
+        engine["name"] == "libnfs" and engine["available"] for engine in _core.engines()
+    ):
+        pytest.skip("libnfs is not installed")
     corpus, work = tmp_path / "corpus", tmp_path / "work"
     for directory in (corpus, work):
         directory.mkdir()
