@@ -78,10 +78,10 @@ def _as_json(data: bytes, chance: random.Random) -> bytes:
     """Values of other types in a document, or in a line of several."""
     try:
         lines = [json.loads(line) for line in data.splitlines()]
-    except ValueError:
+    except (ValueError, RecursionError):
         try:
             lines = [json.loads(data)]
-        except ValueError:
+        except (ValueError, RecursionError):
             return _bytewise(data, chance)
     if not lines:
         return data

@@ -43,10 +43,17 @@ def fuzz(name: str, seconds: int) -> None:
         except reader.errors:
             return
 
+    true = [path.read_bytes() for path in sorted(corpus.iterdir())]
+
     def change(data: bytes, bytes_max: int, seed: int) -> bytes:
-        """Half of the inputs are what somebody would make who knows the format."""
+        """Half of the inputs are what somebody would make who knows the format.
+
+        Of readers that are not Python libFuzzer keeps no corpus, as it does not see what they cover.
+        """
         chance = random.Random(seed)  # noqa: S311 - libFuzzer's own seed
-        known = mutated(data, chance)[:bytes_max] if chance.random() < _KNOWING else b""
+        known = b""
+        if chance.random() < _KNOWING:
+            known = mutated(chance.choice([data, *true]), chance)[:bytes_max]
         return known or bytes(atheris.Mutate(data, bytes_max))
 
     limits = [f"-max_total_time={seconds}", f"-timeout={ONE_INPUT_MAX_S}", f"-rss_limit_mb={MEMORY_MAX_MIB}"]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from servers import read_nfs, read_s3, seed_nfs, seed_s3
+from answering import read_nfs, read_s3, seed_nfs, seed_s3
 
 from leadline.errors import LeadlineError
 
