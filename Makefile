@@ -46,10 +46,9 @@ test-guest: setup ## Guests with the kernel's own clients: emulated where KVM do
 test-quick: .venv/.built ## Rust and Python unit tests only
 	$(BIN)/python tools/test_phases.py rust unit
 
-fuzz: .venv/.built ## Readers of others' files against anything, each for a minute (FUZZ_SECONDS=60); x86-64
+fuzz: .venv/.built ## Readers of stored and foreign bytes against anything (FUZZ_SECONDS=60 each, READERS="journal s3"); x86-64
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement tests/fuzz/requirements.lock
-	for reader in strace log darshan; do \
-	  $(BIN)/python tests/fuzz/readers.py $$reader $(or $(FUZZ_SECONDS),60); done
+	$(BIN)/python tests/fuzz/readers.py $(or $(FUZZ_SECONDS),60) $(READERS)
 
 kills: setup ## Kills at random moments with resume, over every way a lab has: 1,000 take half an hour (KILLS=, SEED=)
 	cd tests && ../$(BIN)/python kills.py --kills $(or $(KILLS),1000) $(if $(SEED),--seed $(SEED))

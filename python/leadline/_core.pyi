@@ -117,6 +117,9 @@ def run_trial(job_json: str, record_path: str | PathLike[str]) -> dict[str, Any]
 def job_formats() -> list[str]:
     """The formats of jobs that the engine takes: data, metadata, replay."""
 
+def check_script(path: str | PathLike[str]) -> tuple[int, int, int]:
+    """Reads a replay's script: its threads, files and calls. ValueError where it is damaged; OSError."""
+
 def check_job(job_json: str) -> None:
     """Refuses what `run_trial` would refuse, by the same rules, and touches nothing.
 

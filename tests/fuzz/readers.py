@@ -1,106 +1,35 @@
-"""Readers of foreign files against anything: tables come out, or one clear error, whatever the bytes.
+"""Readers of stored and foreign bytes against anything: a result, or one clear error.
 
-    python tests/fuzz/readers.py READER SECONDS     (`make fuzz` runs every reader in turn)
+    python tests/fuzz/readers.py SECONDS READER...     (`make fuzz` runs every reader in turn)
 
-Begins with true files, made here by the tools themselves. What ends a reader in another way is kept
-beside the corpus, in target/fuzz/READER.
+Begins with true files. What ends a reader in another way is kept beside the corpus, in target/fuzz/READER; a
+copy of it as tests/data/fuzz/READER-WHAT is tried by `make test` from then on.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
+import random
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from mutations import mutated
+from targets import READERS, ROOT
+
 KEPT = ROOT / "target" / "fuzz"
 MEMORY_MAX_MIB = 2048
 ONE_INPUT_MAX_S = 30
-_PART_LINES = 25  # of a log of strace: short inputs are quick to read
-_LOG_BYTES = 1 << 20  # the least that a traced process writes into
-_SUBJECT = [
-    "/bin/sh",
-    "-c",
-    "cp /bin/true copy; cat copy | head -c 100 > part; mv part parted; rm copy parted",
-]
+_KNOWING = 0.5
 
 
-class Reader(NamedTuple):
-    """`module` is instrumented; `read` gets a file with the bytes; `seed` writes true files into a directory.
-
-    Inputs have up to `bytes_max` bytes.
-    """
-
-    module: str
-    bytes_max: int
-    read: Callable[[Path], object]
-    seed: Callable[[Path, Path], None]
-
-
-def _strace(path: Path) -> object:
-    from leadline.tracing.sources.strace import read_strace
-
-    return read_strace(path)
-
-
-def _strace_logs(corpus: Path, work: Path) -> None:
-    for number, options in enumerate((["-f", "-ttt", "-T", "-y"], ["-f", "-tt"], ["-f", "-r", "-T"], ["-y"])):
-        log = work / "log"
-        subprocess.run(["strace", *options, "-o", str(log), *_SUBJECT], cwd=work, check=True)
-        lines = log.read_bytes().splitlines(keepends=True)
-        for first in range(0, len(lines), _PART_LINES):
-            (corpus / f"strace-{number}-{first}").write_bytes(b"".join(lines[first : first + _PART_LINES]))
-
-
-def _log(path: Path) -> object:
-    from leadline.tracing.sources.preload_tables import tables
-
-    return tables([str(path)], started_unix_ns=0, copy=0)
-
-
-def _logs(corpus: Path, work: Path) -> None:
-    from leadline.tracing.sources import preload
-
-    surroundings = preload.environment(
-        corpus, segments_bytes=1 << 14, memory_bytes=_LOG_BYTES, inherited=os.environ
-    )
-    subprocess.run(["/bin/ls", "/"], cwd=work, env=surroundings, check=True, stdout=subprocess.DEVNULL)
-
-
-def _darshan(path: Path) -> object:
-    from leadline.tracing.sources.darshan import read_darshan
-
-    return read_darshan([path])
-
-
-def _darshan_logs(corpus: Path, _work: Path) -> None:
-    import darshan
-
-    found = Path(darshan.__path__[0]).rglob("*.darshan")
-    for path in sorted(path for path in found if path.stat().st_size <= READERS["darshan"].bytes_max):
-        (corpus / path.name).write_bytes(path.read_bytes())
-
-
-READERS = {
-    "strace": Reader("leadline.tracing.sources.strace", 1 << 13, _strace, _strace_logs),
-    "log": Reader("leadline.tracing.sources.preload_tables", 2 * _LOG_BYTES, _log, _logs),
-    "darshan": Reader("leadline.tracing.sources.darshan", 1 << 14, _darshan, _darshan_logs),
-}
-
-
-def main(name: str, seconds: int) -> None:
+def fuzz(name: str, seconds: int) -> None:
     """Read bytes that libFuzzer thinks of, for so long; does not return."""
     atheris: Any = importlib.import_module("atheris")
     reader = READERS[name]
     with atheris.instrument_imports(include=["leadline"]):
         importlib.import_module(reader.module)
-    from leadline.errors import LeadlineError
-
     corpus, work = KEPT / name / "corpus", KEPT / name / "work"
     for directory in (corpus, work):
         directory.mkdir(parents=True, exist_ok=True)
@@ -109,14 +38,39 @@ def main(name: str, seconds: int) -> None:
 
     def one(data: bytes) -> None:
         place.write_bytes(data)
-        with suppress(LeadlineError):
+        try:
             reader.read(place)
+        except reader.errors:
+            return
+
+    true = [path.read_bytes() for path in sorted(corpus.iterdir())]
+
+    def change(data: bytes, bytes_max: int, seed: int) -> bytes:
+        """Half of the inputs are what somebody would make who knows the format.
+
+        Of readers that are not Python libFuzzer keeps no corpus, as it does not see what they cover.
+        """
+        chance = random.Random(seed)  # noqa: S311 - libFuzzer's own seed
+        known = b""
+        if chance.random() < _KNOWING:
+            known = mutated(chance.choice([data, *true]), chance)[:bytes_max]
+        return known or bytes(atheris.Mutate(data, bytes_max))
 
     limits = [f"-max_total_time={seconds}", f"-timeout={ONE_INPUT_MAX_S}", f"-rss_limit_mb={MEMORY_MAX_MIB}"]
     kept = [f"-max_len={reader.bytes_max}", f"-artifact_prefix={KEPT / name}/", "-print_final_stats=1"]
-    atheris.Setup([sys.argv[0], *limits, *kept, str(corpus)], one)
+    atheris.Setup([sys.argv[0], *limits, *kept, str(corpus)], one, custom_mutator=change)
     atheris.Fuzz()
 
 
+def main(seconds: int, names: list[str]) -> int:
+    """Each reader in a process of its own, as one may die of an input; how many did."""
+    if len(names) == 1:
+        fuzz(names[0], seconds)
+    command = [sys.executable, str(Path(__file__).resolve()), str(seconds)]
+    failed = [name for name in names or READERS if subprocess.run([*command, name], check=False).returncode]
+    sys.stdout.write(f"died or hung: {', '.join(failed) or 'none'}\n")
+    return len(failed)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from answering import AnsweringServer, rpc_call, rpc_record
 
 from leadline import _core
 from support import Command
@@ -82,3 +83,13 @@ def test_a_server_that_is_no_nfs_server_is_one_error(leadline: Command, tmp_path
 def test_options_are_told_from_one_another(leadline: Command, tmp_path: Path) -> None:
     assert "3 or 4" in planned(leadline, tmp_path, "nfs://host/export?version=5")
     assert "no option" in planned(leadline, tmp_path, "nfs://host/export?rsize=1M")
+
+
+def test_a_reply_that_the_library_dies_of_is_one_error(leadline: Command, tmp_path: Path) -> None:
+    """A count of results beyond all memory: libnfs is used in a process that may die of it."""
+    server = AnsweringServer(rpc_call, b"\xfe--\xfe", rpc_record)
+    server.say(b"\0" + b"\xff" * 40)
+    errors = planned(leadline, tmp_path, f"nfs://127.0.0.1:{server.port}/export")
+    assert "internal error" not in errors
+    assert f"127.0.0.1:{server.port}" in errors
+    server.close()

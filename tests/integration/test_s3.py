@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from leadline import _core
 from leadline.store.reader import open_result
 from s3_server import BUCKET, Service, error, serving
 from support import Command, command_line
@@ -307,3 +308,18 @@ def test_a_result_leads_undo_to_no_other_keys(
     leadline: Command, service: tuple[Service, str], tmp_path: Path
 ) -> None:
     other_directories_are_refused(leadline, tmp_path, f"s3://{BUCKET}/top?endpoint={service[1]}")
+
+
+def test_what_was_not_asked_for_is_never_removed(service: tuple[Service, str]) -> None:
+    """An endpoint that knows no prefix lists all there is: none of it is taken for ours."""
+    here, endpoint = service
+    volume = _core.Volume(f"s3://{BUCKET}/some/where?endpoint={endpoint}")
+    here.objects |= {"film.mov": b"mine", "some/where/leadline-0badcafe/w.0": b"ours", "zoo": b"mine"}
+    before = dict(here.objects)
+    here.ignores_prefix = True
+    with pytest.raises(OSError, match="not asked for"):
+        volume.remove_files("leadline-0badcafe", "", 10.0)
+    assert here.objects == before
+    here.ignores_prefix = False
+    assert not volume.remove_files("leadline-0badcafe", "", 10.0)
+    assert here.objects == {"film.mov": b"mine", "zoo": b"mine"}

@@ -78,12 +78,12 @@ def test_two_runs_cannot_write_one_result(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "cannot be read"),
+        ("", "is damaged"),
         ("[]", "no manifest of leadline"),
         ('{"format": "somebody.else/1"}', "no manifest of leadline"),
         ('{"format": "leadline.result/2", "kind": "study", "plan": {}}', "newer leadline"),
         ('{"format": "leadline.result/1", "kind": "study"}', "lacks its plan"),
-        ('{"format": "leadline.result/1", "kind": "study", "plan": ', "cannot be read"),
+        ('{"format": "leadline.result/1", "kind": "study", "plan": ', "is damaged"),
     ],
 )
 def test_a_bad_manifest_gives_one_clear_error(tmp_path: Path, content: str, message: str) -> None:

@@ -11,6 +11,7 @@ mod volume;
 use std::path::PathBuf;
 
 use leadline_engine::job::AnyJob;
+use leadline_engine::replay::Script;
 use leadline_engine::trial::{self, check};
 use leadline_engine::{Job, histogram, schemes};
 use pyo3::prelude::*;
@@ -29,9 +30,9 @@ mod _core {
     use super::volume::{Volume, parse_location, schemes, without_password};
     #[pymodule_export]
     use super::{
-        check_files, check_job, engines, histogram_buckets, histogram_merge, histogram_of,
-        histogram_percentiles, histogram_summary, job_formats, lay_out, read_record, run_trial,
-        version,
+        check_files, check_job, check_script, engines, histogram_buckets, histogram_merge,
+        histogram_of, histogram_percentiles, histogram_summary, job_formats, lay_out, read_record,
+        run_trial, version,
     };
 }
 
@@ -91,6 +92,13 @@ fn check_files<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAn
     let job = Job::parse(job_json).map_err(errors::engine)?;
     let checked = detach::detached(py, |signal| check::check(&job, signal))?;
     convert::json(py, &plain(&checked))
+}
+
+/// Reads a replay's script, and says how many threads, files and calls it has.
+#[pyfunction]
+fn check_script(py: Python<'_>, path: PathBuf) -> PyResult<(usize, usize, u64)> {
+    let script = py.detach(|| Script::read(&path)).map_err(errors::engine)?;
+    Ok((script.threads.len(), script.files.len(), script.calls))
 }
 
 /// A trial record, whole or truncated.

@@ -1,6 +1,5 @@
 //! Trace logs for Python: columns as bytes that Arrow takes as they are.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use leadline_engine::sys::clock::Clock;
@@ -58,7 +57,7 @@ fn read_all(paths: &[PathBuf], started_unix_ns: i64) -> Result<(Columns, Unreada
     let mut columns = Columns::new(started_unix_ns);
     let mut unreadable = Vec::new();
     for path in paths {
-        match File::open(path)
+        match leadline_record::open_plain(path)
             .map_err(TraceError::Io)
             .and_then(|file| columns.add(&file))
         {

@@ -13,12 +13,14 @@
 
 mod error;
 mod interval;
+mod plain;
 mod reader;
 pub mod trace;
 mod writer;
 
 pub use error::RecordError;
 pub use interval::{Histograms, Interval};
+pub use plain::{open_plain, read_plain};
 pub use reader::{Record, parse, read};
 pub use writer::Writer;
 

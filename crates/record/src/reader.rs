@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     Interval, KIND_HEADER, KIND_INTERVAL, KIND_SUMMARY, MAGIC, PAYLOAD_BYTES_MAX, RecordError,
-    VERSION, checksum,
+    VERSION, checksum, plain::read_plain,
 };
 
 /// All that a record holds. Without a summary the trial did not end by itself.
@@ -19,9 +19,12 @@ pub struct Record {
     pub truncated: bool,
 }
 
+/// A day of a thousand intervals a second stays below.
+const RECORD_BYTES_MAX: u64 = 4 << 30;
+
 /// Reads the record at `path`.
 pub fn read(path: &Path) -> Result<Record, RecordError> {
-    parse(&std::fs::read(path)?)
+    parse(&read_plain(path, RECORD_BYTES_MAX)?)
 }
 
 /// Reads a record from memory; never panics, whatever the bytes.

@@ -1,9 +1,19 @@
-"""The one place that knows about the terminal: colours and width only where a person looks on."""
+"""The one place that prints: nothing that came from outside reaches a terminal as anything but text.
+
+Paths, names and messages may hold escape sequences, line ends or characters that turn the reading direction.
+"""
 
 from __future__ import annotations
 
+import functools
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.errors import LeadlineError
+from leadline.units import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -11,14 +21,49 @@ if TYPE_CHECKING:
 _UNBOUNDED_WIDTH = 100_000  # a pipe has no right margin: nothing is wrapped or cut there
 
 
+def echo(words: object = "", *, err: bool = False) -> None:
+    """One line, whatever `words` hold."""
+    click.echo(printable(words), err=err)
+
+
+def echo_text(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Text that is laid out in lines by ourselves, such as JSON."""
+    click.echo(_visible(text), nl=nl, err=err)
+
+
+def echo_status(words: str, *, last: bool) -> None:
+    """What stands in the terminal's last line until the next is said."""
+    click.echo(f"\r\x1b[K{printable(words)}", err=True, nl=last)
+
+
+def complain(problem: object) -> None:
+    """What went wrong, on standard error, and below it what to do."""
+    if isinstance(problem, LeadlineError):
+        echo(f"leadline: {problem.message}", err=True)
+        if problem.remedy:
+            echo(f"  {problem.remedy}", err=True)
+    else:
+        echo(f"leadline: {problem}", err=True)
+
+
+def complain_of_usage(error: click.ClickException) -> None:
+    """What click says of a command line that is wrong; it repeats what was typed."""
+    lines: list[str] = []
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        lines += error.ctx.get_usage().splitlines()
+        if error.ctx.command.get_help_option(error.ctx) is not None:
+            names = error.ctx.help_option_names
+            lines += [f"Try '{error.ctx.command_path} {names[0]}' for help.", ""]
+    for line in [*lines, f"Error: {error.format_message()}"]:
+        echo(line, err=True)
+
+
 def make_console(*, stderr: bool = False) -> Console:
     """A rich console; where the stream is no terminal: no colour codes, no wrapping, no truncation."""
-    from rich.console import Console  # 37 ms, which `--help` need not pay
-
     stream = sys.stderr if stderr else sys.stdout
     if stream.isatty():
-        return Console(stderr=stderr, highlight=False)
-    return Console(
+        return _console_class()(stderr=stderr, highlight=False)
+    return _console_class()(
         stderr=stderr,
         highlight=False,
         no_color=True,
@@ -26,3 +71,26 @@ def make_console(*, stderr: bool = False) -> Console:
         width=_UNBOUNDED_WIDTH,
         soft_wrap=True,
     )
+
+
+@functools.cache
+def _console_class() -> type[Console]:
+    from rich.console import Console  # 37 ms, which `--help` need not pay
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        """Text as it is shown; what moves the cursor or colours is rich's own, which is no text."""
+
+        def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
+            for part in super().render(*arguments, **options):
+                sound = part.control or part.text.isprintable() or part.text == "\n"
+                yield part if sound else Segment(_visible(part.text), part.style)
+
+    return SafeConsole
+
+
+def _visible(text: str) -> str:
+    """`printable`, but for the ends of lines and tabs."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter in "\n\t" else printable(letter) for letter in text)

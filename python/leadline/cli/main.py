@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 
 import click
 
+from leadline.cli.console import complain, complain_of_usage, echo, echo_text
 from leadline.errors import LeadlineError, UsageError
 
 EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE = 0, 1, 2, 3, 4
@@ -99,7 +101,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
         return
     from leadline._core import version
 
-    click.echo(f"leadline {version()}")
+    echo(f"leadline {version()}")
     context.exit()
 
 
@@ -124,8 +126,9 @@ def leadline() -> None:
     """
 
 
-def _complain(text: str) -> None:
-    click.echo(f"leadline: {text}", err=True)
+def _trace(error: Exception) -> None:
+    if os.environ.get("LEADLINE_DEBUG"):
+        echo_text("".join(traceback.format_exception(error)), err=True)
 
 
 def run_command_line(arguments: list[str]) -> int:
@@ -133,26 +136,26 @@ def run_command_line(arguments: list[str]) -> int:
     try:
         code = leadline.main(arguments, prog_name="leadline", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        complain_of_usage(error)
         return max(EXIT_USAGE, error.exit_code)  # `trace` has codes of its own
     except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted")
+        complain("interrupted")
         return 130
-    except UsageError as error:
-        _complain(str(error))
-        return EXIT_USAGE
     except LeadlineError as error:
-        _complain(str(error))
-        return EXIT_FAILED
+        if error.__cause__ is not None:
+            _trace(error)
+        complain(error)
+        return EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_GOOD
     except Exception as error:
-        if os.environ.get("LEADLINE_DEBUG"):
-            raise
-        _complain(
-            f"internal error: {type(error).__name__}: {error}\n"
-            "  this is a defect of leadline: please report it with the output under LEADLINE_DEBUG=1"
+        _trace(error)
+        complain(
+            LeadlineError(
+                f"internal error: {type(error).__name__}: {error}",
+                "this is a defect of leadline: please report it with the output under LEADLINE_DEBUG=1",
+            )
         )
         return EXIT_FAILED
     return code if isinstance(code, int) else EXIT_GOOD

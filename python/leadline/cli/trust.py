@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.console import echo
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,11 +45,10 @@ def require_trust(path: Path, deed: str, *, trusted: bool) -> SeenManifest:
     lines += [f"  {command}" for command in found[:_SHOWN]]
     if len(found) > _SHOWN:
         lines.append(f"  and {len(found) - _SHOWN} more")
+    for line in lines:
+        echo(line, err=True)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            "the result may be of another user's making: nothing was done\n  " + "\n  ".join(lines), remedy
-        )
-    click.echo("\n".join(lines), err=True)
+        raise UsageError("the result may be of another user's making: nothing was done", remedy)
     if not click.confirm(f"Do you trust it, and want to {deed}?", default=False, err=True):
         raise UsageError("nothing was done", remedy)
     return seen

@@ -13,8 +13,8 @@ from typing import Literal
 
 from leadline.errors import TargetError
 from leadline.observe.host import host
-from leadline.observe.mounts.locations import printable
 from leadline.observe.mounts.mounts import inspect
+from leadline.units import printable
 
 State = Literal["works", "limited", "missing"]
 _SYS_IO_URING_SETUP = 425  # the same on every architecture

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError, UsageError
+from leadline.foreign import read_plain, reading
 from leadline.published.document import Published, read_published
 from leadline.store.files import storing, write_whole
 from leadline.store.reader import KIND_PUBLISHED, Result
@@ -36,13 +37,12 @@ def write_published(
 def read_document(result: Result) -> Published:
     """The figures of a published result; ResultError when the file is not the one that was imported."""
     file = result.path / DOCUMENT
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise ResultError(f"{file} cannot be read: {error.strerror}", "import the document again") from None
+    with reading(file, "import the document again"):
+        data = read_plain(file, SOURCE_MAX_BYTES)
     if hashlib.sha256(data).hexdigest() != result.manifest.get("sha256"):
         raise ResultError(f"{file} was changed after the import", "import the changed document again")
-    return read_published(data.decode("utf-8", "replace"), str(file))
+    with reading(file, "import the document again"):
+        return read_published(data.decode("utf-8", "replace"), str(file))
 
 
 def read_source(path: Path) -> str:

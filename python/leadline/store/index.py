@@ -7,15 +7,21 @@ its name, so that two versions never meet in one query.
 from __future__ import annotations
 
 import io
+import math
+import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from leadline.errors import ResultError
+from leadline.errors import LeadlineError
 from leadline.store.files import JOURNAL, write_whole
+from leadline.store.parquet import check_files, connected
 
 INDEX = "cells-1.parquet"
 FIRST_ROW = "true QUALIFY row_number() OVER (PARTITION BY filename) = 1"  # what all rows of a result share
+
+_SQL_TYPES = {"str": "VARCHAR", "bool": "BOOLEAN", "int": "BIGINT", "float | None": "DOUBLE"}
 
 
 @dataclass(frozen=True)
@@ -91,34 +97,39 @@ def _schema() -> object:
 def read_indexes(results: Iterable[Path], condition: str = "", values: Sequence[str] = ()) -> list[Indexed]:
     """Rows of the summaries that are there and fresh, through DuckDB; `condition` is SQL of our own.
 
-    What is damaged or stale is left out: see `stale`.
+    What is damaged or stale is left out: it is made anew, see `refresh`.
     """
-    by_file = {str(path / INDEX): path for path in results if (path / INDEX).is_file()}
+    by_file = {str(path / INDEX): path for path in results if os.path.isfile(path / INDEX)}  # noqa: PTH113
     if not by_file:
         return []
-    import duckdb
-
     where = f" WHERE {condition}" if condition else ""
-    names = ", ".join(f'"{field.name}"' for field in fields(IndexRow))
+    names = ", ".join(f'CAST("{field.name}" AS {_SQL_TYPES[str(field.type)]})' for field in fields(IndexRow))
     query = f"SELECT filename, {names} FROM read_parquet(?, filename=true){where}"  # noqa: S608 - our own names
-    with duckdb.connect() as connection:
+
+    def select(files: Sequence[str]) -> list[Indexed]:
+        check_files(connection, files)
+        found = connection.execute(query, [list(files), *values]).fetchall()
+        return [Indexed(by_file[record[0]], IndexRow(*record[1:])) for record in found]
+
+    with connected() as connection:
         try:
-            records = connection.execute(query, [list(by_file), *values]).fetchall()
-        except duckdb.Error:
-            records = [record for file in by_file for record in _one(connection, query, file, values)]
+            items = select(list(by_file))
+        except Exception:  # one bad file must not hide the others
+            items = []
+            for file in by_file:
+                with suppress(Exception):
+                    items += select([file])
     sizes = {path: journal_size(path) for path in by_file.values()}
-    found = [Indexed(by_file[record[0]], IndexRow(*record[1:])) for record in records]
-    return [item for item in found if item.row.journal_bytes == sizes[item.path]]
+    odd = {item.path for item in items if not _is_sound(item.row)}
+    return [item for item in items if item.row.journal_bytes == sizes[item.path] and item.path not in odd]
 
 
-def _one(connection: object, query: str, file: str, values: Sequence[str]) -> list[tuple[object, ...]]:
-    """The rows of one file, none when it is damaged: one bad file must not hide the others."""
-    import duckdb
-
-    try:
-        return list(connection.execute(query, [[file], *values]).fetchall())  # type: ignore[attr-defined]
-    except duckdb.Error:
-        return []
+def _is_sound(row: IndexRow) -> bool:
+    """Whether every value is there that has to be, and every number is one."""
+    found = vars(row)
+    return all(
+        found[name] is None or math.isfinite(found[name]) for name in ("value", "low", "high")
+    ) and not any(found[name] is None for name in found if name not in ("value", "low", "high"))
 
 
 def refresh(
@@ -134,7 +145,7 @@ def refresh(
             continue
         try:
             made = make(path)
-        except ResultError as error:
+        except LeadlineError as error:
             unreadable.append((path, error.message))
             continue
         rows += [Indexed(path, row) for row in made]

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError
+from leadline.foreign import read_plain, reading
 from leadline.store.files import private_opener, storing
+
+_BYTES_MAX = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -54,26 +57,27 @@ class Journal:
 
 def read_journal(path: Path) -> tuple[Event, ...]:
     """All events. Lines torn by a crash are passed over; a line that is no event is an error."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         raise ResultError(
             f"{path.parent} has no {path.name}", "the directory is not a complete result of leadline"
-        ) from None
+        )
+    with reading(path):
+        text = read_plain(path, _BYTES_MAX).decode("utf-8", "replace")
     return tuple(_events(path, text))
 
 
 def _events(path: Path, text: str) -> Iterator[Event]:
+    from leadline.store.shapes import check_event_shape
+
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue  # torn by a crash: its action had not begun, since the sync had not returned
-        if not isinstance(value, dict) or not isinstance(value.get("event"), str):
-            raise ResultError(
-                f"{path}, line {number}: not an event of leadline", "restore the file from a copy"
-            )
-        t_ns = value.pop("t_ns", 0)
-        yield Event(t_ns if isinstance(t_ns, int) else 0, value.pop("event"), value)
+        with reading(f"{path}, line {number},"):
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue  # torn by a crash: its action had not begun, since the sync had not returned
+            if not isinstance(value, dict) or not isinstance(value.get("event"), str):
+                raise ValueError("it is not an event of leadline")
+            check_event_shape(value["event"], value)
+        yield Event(value.pop("t_ns", 0), value.pop("event"), value)

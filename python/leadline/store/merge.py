@@ -46,7 +46,7 @@ def known_ids(directory: Path) -> dict[str, Path]:
     for path in find_results(directory):
         try:
             found[str(open_result(path).manifest["id"])] = path
-        except (ResultError, KeyError):
+        except ResultError:
             continue
     return found
 
@@ -111,9 +111,9 @@ def merge(
                 done(path, None, f"is there already: {known[name]}")
                 continue
             known[name] = copy_result(result, directory)
-        except (ResultError, KeyError) as error:
+        except ResultError as error:
             refused += 1
-            done(path, None, f"refused: {getattr(error, 'message', f'its manifest lacks {error}')}")
+            done(path, None, f"refused: {error.message}")
             continue
         copied += 1
         done(path, known[name], "")

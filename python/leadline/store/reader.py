@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError
+from leadline.foreign import RESTORE, parse_json, read_plain, reading
 from leadline.store.files import JOURNAL, MANIFEST, RESULT_FORMAT, RESULT_VERSION
 from leadline.store.journal import Event, read_journal
+from leadline.store.parquet import check_columns, check_files, connected
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
 
 KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
 KIND_WORKFLOWS = "workflows"
 _TRACED = ("processes", "files")  # the tables that a trial of a trace cannot do without
-
+_MANIFEST_BYTES_MAX = 256 << 20
+_JSON_COLUMNS = ("job", "factors", "threads", "summary", "reasons", "sources", "start_state", "end_state")
 
 GUEST = "guest"  # directory of a result: the same study, run in a guest of the same lab
 
@@ -48,7 +52,7 @@ class Result:
     def guest(self) -> Result | None:
         """What a guest measured of the same study; None where there is nothing sound of it."""
         try:
-            return open_result(self.path / GUEST) if (self.path / GUEST).is_dir() else None
+            return open_result(self.path / GUEST) if os.path.isdir(self.path / GUEST) else None  # noqa: PTH112
         except ResultError:
             return None
 
@@ -101,32 +105,36 @@ def require_study(path: Path, manifest: dict[str, Any]) -> None:
 def check_manifest(path: Path) -> dict[str, Any]:
     """The manifest, or a ResultError that says what is wrong with it."""
     file = path / MANIFEST
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112 - Path's raises where a parent may not be searched
         raise ResultError(f"{path} is not a directory", "name the directory that `leadline run --out` wrote")
-    try:
-        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         raise ResultError(
             f"{path} is no result of leadline: it has no {MANIFEST}",
             "name the directory that `leadline run --out` wrote; `leadline list DIR` finds them",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ResultError(f"{file} cannot be read: {error}", "restore it from a copy of the result") from None
+        )
+    with reading(file):
+        manifest = parse_json(read_plain(file, _MANIFEST_BYTES_MAX))
     form = manifest.get("format") if isinstance(manifest, dict) else None
-    name, _, version = str(form).partition("/")
-    if name != RESULT_FORMAT or not version.isdigit():
-        raise ResultError(f"{file} is no manifest of leadline (format {form!r})", "name another directory")
+    name, _, version = str(form)[:80].partition("/")
+    if name != RESULT_FORMAT or not (version.isascii() and version.isdigit()):
+        raise ResultError(f"{file} is no manifest of leadline (format {name!r})", "name another directory")
     if int(version) > RESULT_VERSION:
         raise ResultError(
-            f"{path} was written by a newer leadline (format {form}; this one reads up to {RESULT_VERSION})",
+            f"{path} was written by a newer leadline"
+            f" (format {name}/{version}; this one reads up to {RESULT_VERSION})",
             "upgrade leadline to read it",
         )
     kind = manifest.get("kind")
     if kind not in (KIND_PUBLISHED, KIND_TRACE, KIND_WORKFLOWS) and (
         kind != KIND_STUDY or not isinstance(manifest.get("plan"), dict)
     ):
-        raise ResultError(f"{file} lacks its plan", "restore it from a copy of the result")
-    return manifest
+        raise ResultError(f"{file} lacks its plan", RESTORE)
+    with reading(file):
+        from leadline.store.shapes import check_manifest_shape  # pydantic takes its time to load
+
+        check_manifest_shape(manifest)
+    found: dict[str, Any] = manifest
+    return found
 
 
 def finished_trials(
@@ -136,51 +144,60 @@ def finished_trials(
     named: set[str] = set()
     for event in events:
         if event.event == "trial_finished":
-            named.add(str(event.details.get("trial")))
+            named.add(event.details["trial"])
         elif event.event == "trials_finished":  # jobs of one group: all of them or none
-            named.update(event.details.get("trials") or ())
+            named.update(event.details["trials"])
     wanted = tuple(tables)
-    return frozenset(t for t in named if all((path / table / f"{t}.parquet").is_file() for table in wanted))
+    return frozenset(
+        trial
+        for trial in named
+        if all(os.path.isfile(path / table / f"{trial}.parquet") for table in wanted)  # noqa: PTH113
+    )
 
 
 def find_results(directory: Path, depth: int = 3) -> Iterator[Path]:
-    """Result directories below `directory`, itself included, not deeper than `depth`."""
-    if (directory / MANIFEST).is_file():
+    """Result directories below `directory`, itself included, not deeper than `depth`.
+
+    What has anything called a manifest is one: whether it can be read is found out by opening it.
+    """
+    if os.path.lexists(directory / MANIFEST):
         yield directory
         return
     if depth <= 0:
         return
     try:
-        children = sorted(child for child in directory.iterdir() if child.is_dir() and not child.is_symlink())
+        with os.scandir(directory) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return
-    for child in children:
-        if not child.name.startswith("."):
-            yield from find_results(child, depth - 1)
+    for name in names:
+        if not name.startswith("."):
+            yield from find_results(directory / name, depth - 1)
 
 
 def _rows(
     result: Result, table: str, row_type: Any, condition: str = "", values: Sequence[str] = ()
 ) -> list[Any]:
-    import duckdb
-
     paths = [str(result.path / table / f"{trial}.parquet") for trial in sorted(result.finished)]
     if not paths:
         return []
-    where = f" WHERE {condition}" if condition else ""
-    with duckdb.connect() as connection:
-        try:
-            cursor = connection.execute(
-                f"SELECT * FROM read_parquet(?, union_by_name=true){where}",  # noqa: S608 - condition is ours
-                [paths, *values],
-            )
-            names = [column[0] for column in cursor.description]
-            records = cursor.fetchall()
-        except duckdb.Error as error:
-            raise ResultError(
-                f"a table `{table}` of {result.path} is damaged: {str(error).splitlines()[0]}",
-                "restore the file from a copy, or remove it and run: leadline run --resume DIR",
-            ) from None
+    remedy = "restore the file from a copy, or remove it and run: leadline run --resume DIR"
+    with reading(f"the table `{table}` of {result.path}", remedy), connected() as connection:
+        check_files(connection, paths)
+        where = f" WHERE {condition}" if condition else ""
+        cursor = connection.execute(
+            f"SELECT * FROM read_parquet(?, union_by_name=true){where}",  # noqa: S608 - condition is ours
+            [paths, *values],
+        )
+        found = {column[0]: str(column[1]) for column in cursor.description}
+        records = cursor.fetchall()
+        check_columns(fields(row_type), found, records)
+        rows = _as_rows(row_type, list(found), records)
+        _check_rows(rows, result.finished)
+        return rows
+
+
+def _as_rows(row_type: Any, names: Sequence[str], records: Sequence[Sequence[Any]]) -> list[Any]:
     index = {name: position for position, name in enumerate(names)}
     ordered = [index.get(field.name) for field in fields(row_type) if not field.kw_only]
     named = [(field.name, index.get(field.name)) for field in fields(row_type) if field.kw_only]
@@ -192,3 +209,20 @@ def _rows(
         )
 
     return [read(record) for record in records]
+
+
+def _check_rows(rows: Sequence[Any], finished: frozenset[str]) -> None:
+    """Raises ValueError where a row is of no trial of the result, or its JSON or a figure of it is none."""
+    strangers = {row.trial for row in rows} - finished
+    if strangers:
+        raise ValueError(f"it has rows of {sorted(strangers)[0]!r}, which is no trial of the result")
+    for row in rows:
+        if isinstance(row, SeriesRow):
+            return
+        for name, value in vars(row).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{name} of {row.trial} is no number")
+        if isinstance(row, TrialRow):
+            for name in _JSON_COLUMNS:
+                if not isinstance(parse_json(getattr(row, name)), dict | list | None):
+                    raise ValueError(f"{name} of {row.trial} is no object of JSON")

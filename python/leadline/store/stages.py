@@ -5,13 +5,15 @@ Only trials of pipelines have one. It is written by the trial's worker, before t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from leadline.errors import ResultError
+from leadline.foreign import parse_json, reading
 from leadline.store.files import storing, write_table
+from leadline.store.parquet import fitted, opened
 from leadline.store.tables import schema
 
 if TYPE_CHECKING:
@@ -82,21 +84,20 @@ def write_stages(result: Path, trial: str, rows: Sequence[StageRow]) -> None:
 
 def read_stages(result: Result) -> list[StageRow]:
     """The stages of every finished trial that has some, in order."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     found: list[StageRow] = []
-    names = [field.name for field in fields(StageRow)]
     for trial in sorted(result.finished):
         file = result.path / STAGES / f"{trial}.parquet"
-        if not file.is_file():
-            continue
-        try:
-            rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
-        except (pa.ArrowException, OSError) as error:
-            raise ResultError(
-                f"a table `{STAGES}` of {result.path} is damaged: {str(error).splitlines()[0]}",
-                "restore the file from a copy of the result",
-            ) from None
-        found += [StageRow(**{name: row.get(name) for name in names}) for row in rows]  # type: ignore[arg-type]
+        if os.path.lexists(file):
+            with reading(file):
+                found += _stages_of(file)
     return found
+
+
+def _stages_of(file: Path) -> list[StageRow]:
+    with opened(file) as parquet:
+        table = fitted(parquet.read(), schema(StageRow))  # type: ignore[arg-type]
+    rows = [StageRow(**row) for row in table.to_pylist()]
+    for row in rows:
+        if not (isinstance(parse_json(row.interfaces), dict) and isinstance(parse_json(row.details), list)):
+            raise ValueError("`interfaces` or `details` is no JSON of ours")
+    return rows

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from leadline.errors import SpecError
 from leadline.study.schemes import storageless
+from leadline.units import printable
 
 SOURCE_MAX_BYTES = 256 * 1024
 VALUES_MAX = 10_000  # aliases counted each time: an anchor bomb ends here
@@ -35,7 +36,7 @@ def shorten(text: str, limit: int = 60) -> str:
 def dotted(path: Path) -> str:
     """`works.a.bs`, with nothing in it that a terminal would act on."""
     plain = ".".join(str(part) for part in path)
-    return shorten("".join(c if c.isprintable() else ascii(c)[1:-1] for c in plain), 120)
+    return shorten(printable(plain), 120)
 
 
 @dataclass(frozen=True)

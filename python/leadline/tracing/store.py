@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from leadline.errors import ResultError, StoreError, UsageError
+from leadline.foreign import parse_json, reading
 from leadline.removal import discard_tree
 from leadline.store.files import storing, write_table
+from leadline.store.parquet import fitted, opened
 from leadline.store.reader import KIND_TRACE, Result
 from leadline.store.writer import ResultWriter, create_result
 from leadline.tracing.tables import (
@@ -28,6 +31,7 @@ from leadline.tracing.tables import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
 
 PROCESSES, FILES, LATENCY, SEGMENTS = "processes", "files", "call_latency", "segments"
 TRACE_TABLES = (PROCESSES, FILES, LATENCY, SEGMENTS)
@@ -111,7 +115,7 @@ def read_trace(result: Result, trial: str | None = None) -> TraceTables:
     note = read_note(result, name)
     segments = None
     if _file(result, SEGMENTS, name).is_file():
-        segments = _read(result, SEGMENTS, name).select(segments_schema().names).cast(segments_schema())
+        segments = _read(result, SEGMENTS, name, segments_schema())
     return TraceTables(
         mode=note.mode,
         processes=read_processes(result, name),
@@ -137,12 +141,18 @@ def read_trace_without_segments(result: Result, trial: str | None = None) -> Tra
 
 def read_note(result: Result, trial: str) -> TraceNote:
     """What was said of a trial's trace as a whole."""
-    metadata = _schema_of(result, PROCESSES, trial).metadata or {}
-    try:
-        note = json.loads(metadata[_NOTE])
-        return TraceNote(note["mode"], note["source"], tuple(note["warnings"]), note["extra"])
-    except (KeyError, ValueError, TypeError):
-        raise _damaged(result, PROCESSES, trial, "it does not say where it comes from") from None
+    with _table(result, PROCESSES, trial) as file:
+        note = parse_json((file.schema_arrow.metadata or {}).get(_NOTE, b"{}"))
+        shape: tuple[tuple[str, type], ...] = (
+            ("mode", str),
+            ("source", str),
+            ("warnings", list),
+            ("extra", dict),
+        )
+        if not isinstance(note, dict) or not all(isinstance(note.get(name), kind) for name, kind in shape):
+            raise ValueError("it does not say where it comes from")
+        warnings = tuple(str(warning) for warning in note["warnings"])
+        return TraceNote(note["mode"], note["source"], warnings, note["extra"])
 
 
 def read_processes(result: Result, trial: str) -> tuple[ProcessRow, ...]:
@@ -152,17 +162,7 @@ def read_processes(result: Result, trial: str) -> tuple[ProcessRow, ...]:
 
 def read_files(result: Result, trial: str) -> pa.Table:
     """Table `files` of a trial; a column that an older version did not write is null."""
-    import pyarrow as pa
-
-    table = _read(result, FILES, trial)
-    wanted = files_schema()
-    columns = [
-        table.column(item.name).cast(item.type)
-        if item.name in table.column_names
-        else pa.nulls(table.num_rows, item.type)
-        for item in wanted
-    ]
-    return pa.table(columns, schema=wanted)
+    return _read(result, FILES, trial, files_schema())
 
 
 def has_segments(result: Result, trial: str) -> bool:
@@ -173,13 +173,11 @@ def has_segments(result: Result, trial: str) -> bool:
 def segment_batches(result: Result, trial: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The segments of a trial in the order stored, a bounded number at a time."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(_file(result, SEGMENTS, trial)) as file:
-            yield from file.iter_batches(batch_size=_ROW_GROUP, columns=list(columns))
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(result, SEGMENTS, trial, str(error)) from None
+    wanted = pa.schema([segments_schema().field(name) for name in columns])
+    with _table(result, SEGMENTS, trial) as file:
+        for batch in file.iter_batches(batch_size=_ROW_GROUP, columns=list(columns)):
+            yield from fitted(pa.Table.from_batches([batch]), wanted).to_batches()
 
 
 def check_trace(result: Result, trial: str) -> None:
@@ -204,51 +202,38 @@ def _file(result: Result, table: str, trial: str) -> Path:
     return result.path / table / f"{trial}.parquet"
 
 
-def _read(result: Result, table: str, trial: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(_file(result, table, trial)).read()
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(result, table, trial, str(error)) from None
+@contextmanager
+def _table(result: Result, table: str, trial: str) -> Iterator[ParquetFile]:
+    """One of a trial's tables, open; what is wrong with it is an error that names the file."""
+    file = _file(result, table, trial)
+    with reading(file, "restore it from a copy, or trace the command again"), opened(file) as found:
+        yield found
 
 
-def _schema_of(result: Result, table: str, trial: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_schema(_file(result, table, trial))
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(result, table, trial, str(error)) from None
-
-
-def _damaged(result: Result, table: str, trial: str, why: str) -> ResultError:
-    first = why.splitlines()[0] if why else "unreadable"
-    return ResultError(
-        f"the table `{table}` of trial {trial} in {result.path} is damaged: {first}",
-        "restore the file from a copy, or trace the command again",
-    )
+def _read(result: Result, table: str, trial: str, wanted: pa.Schema) -> pa.Table:
+    with _table(result, table, trial) as file:
+        return fitted(file.read(), wanted)
 
 
 def _read_rows(result: Result, table: str, trial: str, row_type: type[Any]) -> tuple[Any, ...]:
-    columns = _read(result, table, trial).to_pydict()
+    columns = _read(result, table, trial, _rows_schema(row_type)).to_pydict()
     names = [item.name for item in fields(row_type)]
-    length = len(next(iter(columns.values()), []))
-    absent = [None] * length
-    return tuple(row_type(*values) for values in zip(*(columns.get(n, absent) for n in names), strict=True))
+    return tuple(row_type(*values) for values in zip(*(columns[name] for name in names), strict=True))
 
 
 def _rows_table(rows: Sequence[Any], row_type: type[Any], trial: str) -> Any:
     import pyarrow as pa
 
-    types = {"int": pa.int64(), "str": pa.string(), "bytes": pa.binary(), "TraceMode": pa.string()}
-    schema = pa.schema(
-        [pa.field(f.name, types[str(f.type).removesuffix(" | None")]) for f in fields(row_type)]
-    )
+    schema = _rows_schema(row_type)
     columns = {item.name: [getattr(row, item.name) for row in rows] for item in schema}
     return _with_trial(pa.table(columns, schema=schema), trial)
+
+
+def _rows_schema(row_type: type[Any]) -> pa.Schema:
+    import pyarrow as pa
+
+    types = {"int": pa.int64(), "str": pa.string(), "bytes": pa.binary(), "TraceMode": pa.string()}
+    return pa.schema([pa.field(f.name, types[str(f.type).removesuffix(" | None")]) for f in fields(row_type)])
 
 
 def _with_trial(table: Any, trial: str) -> Any:

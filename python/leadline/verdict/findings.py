@@ -13,6 +13,7 @@ from typing import Any
 
 from leadline.analysis.cells import CellTable
 from leadline.errors import UsageError
+from leadline.foreign import UNTOUCHED, reading
 from leadline.plan.model import Plan, PlannedCell
 from leadline.published.findings import published_findings
 from leadline.store.reader import Result
@@ -46,17 +47,19 @@ from leadline.workloads.judged import KINDS
 def build_findings(result: Result, *, with_charts: bool = True, base: str | None = None) -> Findings:
     """Judge a whole result, comparing with `base` (None: the study's base, or its first target).
 
-    Without charts no curve and no series is read, which is quicker.
+    Without charts no curve and no series is read, which is quicker. Raises ResultError where its files do not
+    hold together.
     """
-    if result.published:
-        if base is not None:
-            raise UsageError("published figures have no base to compare with", "leave --base out")
-        return published_findings(result)
-    if result.workflows:
-        return workflow_findings(result)
-    if result.traced:
-        return trace_findings(result, with_charts=with_charts, base=base)
-    return _study_findings(result, with_charts, base)
+    with reading(result.path, UNTOUCHED):
+        if result.published:
+            if base is not None:
+                raise UsageError("published figures have no base to compare with", "leave --base out")
+            return published_findings(result)
+        if result.workflows:
+            return workflow_findings(result)
+        if result.traced:
+            return trace_findings(result, with_charts=with_charts, base=base)
+        return _study_findings(result, with_charts, base)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from leadline.foreign import UNTOUCHED, reading
 from leadline.store.index import IndexRow, journal_size
 from leadline.store.reader import Result, open_result
 from leadline.verdict.findings import build_findings
@@ -17,7 +18,9 @@ def summarise(path: Path) -> tuple[IndexRow, ...]:
     result = open_result(path)
     if result.published or result.traced or result.workflows:
         return ()
-    return index_rows(result, build_findings(result, with_charts=False), size)
+    findings = build_findings(result, with_charts=False)
+    with reading(path, UNTOUCHED):
+        return index_rows(result, findings, size)
 
 
 def index_rows(result: Result, findings: Findings, journal_bytes: int) -> tuple[IndexRow, ...]:

@@ -14,9 +14,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 from leadline.errors import SpecError
+from leadline.foreign import DEPTH_MAX, parse_json, reason_of
 
 _REMEDY = "give the answer of /api/workflows/ID?withoperations=true, or of /workflow/instance/ID.json or .xml"
 _MS = 1_000_000
+_MS_MAX = (1 << 63) // _MS - 1
+_TEXT_MAX, _DIGITS_MAX = 1000, 20
 Element = ElementTree.Element
 
 
@@ -68,9 +71,9 @@ def read_workflows(text: str, source: str) -> tuple[Workflow, ...]:
     if begin == "<":
         return tuple(_from_xml(text, source))
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError as error:
-        raise SpecError(f"is no JSON: {error}", _REMEDY, source=source) from None
+        raise SpecError(f"is no JSON: {reason_of(error)}", _REMEDY, source=source) from None
     return tuple(_from_json(value, source))
 
 
@@ -79,7 +82,7 @@ def total_of(text: str) -> int | None:
     try:
         value = json.loads(text)
         return int(value["workflows"]["totalCount"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
@@ -107,8 +110,8 @@ def _from_json(value: Any, source: str) -> Iterator[Workflow]:
 def _external(value: Mapping[str, Any], source: str) -> Workflow:
     operations = tuple(
         Operation(
-            name=str(one.get("operation")),
-            state=str(one.get("state", "")).lower(),
+            name=_words(one.get("operation")),
+            state=_words(one.get("state", "")).lower(),
             host=_text(one.get("host")),
             started_ns=_moment(one.get("start"), source),
             completed_ns=_moment(one.get("completion"), source),
@@ -121,11 +124,11 @@ def _external(value: Mapping[str, Any], source: str) -> Workflow:
 
 def _internal(value: Any, source: str) -> Workflow:
     (workflow,) = _mappings([value], source)
-    listed = (workflow.get("operations") or {}).get("operation") if workflow.get("operations") else None
+    listed = _mapping(workflow.get("operations")).get("operation")
     operations = tuple(
         Operation(
-            name=str(one.get("id")),
-            state=str(one.get("state", "")).lower(),
+            name=_words(one.get("id")),
+            state=_words(one.get("state", "")).lower(),
             host=_text(one.get("execution-host")),
             started_ns=_moment(one.get("started"), source),
             completed_ns=_moment(one.get("completed"), source),
@@ -133,7 +136,7 @@ def _internal(value: Any, source: str) -> Workflow:
         )
         for one in _mappings(_listed(listed), source)
     )
-    media = (workflow.get("mediapackage") or {}).get("media") or {}
+    media = _mapping(_mapping(workflow.get("mediapackage")).get("media"))
     tracks = [one for one in _listed(media.get("track")) if isinstance(one, dict)]
     sizes = [(str(one.get("type")), one.get("size")) for one in tracks]
     return _workflow(
@@ -145,9 +148,9 @@ def _from_xml(text: str, source: str) -> Iterator[Workflow]:
     if "<!DOCTYPE" in text[:4096] or "<html" in text[:4096].lower():
         raise SpecError("is a page, not a workflow", _REMEDY, source=source)
     try:
-        root = ElementTree.fromstring(text)  # noqa: S314 - without a document type it defines no entity
-    except ElementTree.ParseError as error:
-        raise SpecError(f"is no XML: {error}", _REMEDY, source=source) from None
+        root = ElementTree.fromstring(text, ElementTree.XMLParser(target=_Tree()))  # noqa: S314 - see `_Tree`
+    except (ElementTree.ParseError, ValueError) as error:
+        raise SpecError(f"is no XML: {reason_of(error)}", _REMEDY, source=source) from None
     found = [root] if _plain(root) == "workflow" else _children(root, "workflow")
     if not found:
         raise SpecError("holds no workflow", _REMEDY, source=source)
@@ -155,12 +158,36 @@ def _from_xml(text: str, source: str) -> Iterator[Workflow]:
         yield _of_element(one, source)
 
 
+class _Tree(ElementTree.TreeBuilder):
+    """A tree of bounded depth, and without a document type: it could define entities."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = 0
+
+    def doctype(self, *_: object) -> None:
+        """Called at its declaration, before any entity."""
+        raise ValueError("it has a document type")
+
+    def start(self, tag: Any, attrs: Any, /) -> Element:
+        """As usual."""
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise ValueError(f"nested deeper than {DEPTH_MAX} levels")
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> Element:
+        """As usual."""
+        self._depth -= 1
+        return super().end(tag)
+
+
 def _of_element(workflow: Element, source: str) -> Workflow:
     listed = [child for group in _children(workflow, "operations") for child in _children(group, "operation")]
     operations = tuple(
         Operation(
-            name=str(one.get("id")),
-            state=str(one.get("state", "")).lower(),
+            name=_words(one.get("id")),
+            state=_words(one.get("state", "")).lower(),
             host=_text(_child_text(one, "execution-host") or one.get("execution-host")),
             started_ns=_moment(_child_text(one, "started"), source),
             completed_ns=_moment(_child_text(one, "completed"), source),
@@ -177,15 +204,19 @@ def _of_element(workflow: Element, source: str) -> Workflow:
 def _workflow(
     identifier: Any, title: Any, state: Any, operations: tuple[Operation, ...], size: int | None
 ) -> Workflow:
-    words = "unknown" if identifier is None else str(identifier)
-    return Workflow(words, str(title or ""), str(state or "unknown").lower(), operations, size)
+    words = "unknown" if identifier is None else _words(identifier)
+    return Workflow(words, _words(title or ""), _words(state or "unknown").lower(), operations, size)
 
 
 def _media_bytes(sizes: list[tuple[str, Any]]) -> int | None:
     """What was uploaded: the tracks that are called a source; where none is, all that have a size."""
-    known = [(kind, int(size)) for kind, size in sizes if str(size).isdigit() and int(size) > 0]
+    known = [(kind, number) for kind, size in sizes if (number := _count(size))]
     chosen = [size for kind, size in known if kind.endswith("/source")] or [size for _, size in known]
     return sum(chosen) or None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _mappings(values: Any, source: str) -> list[dict[str, Any]]:
@@ -213,24 +244,34 @@ def _child_text(element: Element, name: str) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    return str(value) if value not in (None, "") else None
+    return _words(value) if value not in (None, "") else None
+
+
+def _words(value: Any) -> str:
+    """Text of bounded length; JSON can hold halves of characters, which cannot be written."""
+    return str(value)[:_TEXT_MAX].encode("utf-8", "replace").decode()
+
+
+def _count(value: Any) -> int | None:
+    """A number that is not negative and fits 63 bits when it is taken for milliseconds."""
+    try:
+        number = int(value) if not isinstance(value, str) or len(value) <= _DIGITS_MAX else -1
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if 0 <= number <= _MS_MAX else None
 
 
 def _milliseconds(value: Any) -> int | None:
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        return None
-    return number * _MS if number >= 0 else None
+    number = _count(value)
+    return None if number is None else number * _MS
 
 
 def _moment(value: Any, source: str) -> int | None:
     """ISO 8601, or milliseconds since 1970; None for nothing. A time without a zone is UTC."""
     if value in (None, "", "0", 0, -1, "-1"):
         return None
-    if isinstance(value, int | float) or str(value).isdigit():
-        return int(value) * _MS
-    return parse_moment(str(value), source)
+    number = _count(value)
+    return parse_moment(str(value), source) if number is None else number * _MS
 
 
 def parse_moment(text: str, source: str) -> int:
@@ -239,7 +280,10 @@ def parse_moment(text: str, source: str) -> int:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
         raise SpecError(
-            f"{text!a} is no time", "write 2026-01-31 or 2026-01-31T12:00:00Z", source=source
+            f"{text[:_TEXT_MAX]!a} is no time", "write 2026-01-31 or 2026-01-31T12:00:00Z", source=source
         ) from None
     whole = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    return round(whole.timestamp() * 1e6) * 1000
+    moment_ns = round(whole.timestamp() * 1e6) * 1000
+    if abs(moment_ns) >= 1 << 63:
+        raise SpecError(f"{text[:_TEXT_MAX]!a} is no time of a workflow", "see its clock", source=source)
+    return moment_ns

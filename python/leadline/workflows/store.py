@@ -9,14 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from leadline.errors import ResultError
+from leadline.foreign import parse_json, read_plain, reading
 from leadline.store.files import storing, write_whole
 from leadline.store.reader import KIND_WORKFLOWS, Result
 from leadline.store.writer import create_result
-from leadline.workflows.reading import Operation, Workflow
+from leadline.workflows.reading import Workflow
 
 WORKFLOWS = "workflows.json"
 FORMAT = "leadline.workflows/1"
+_BYTES_MAX = 1 << 30
 
 
 def write_workflows(
@@ -38,14 +39,13 @@ def write_workflows(
 def read_stored_workflows(result: Result) -> tuple[Workflow, ...]:
     """The workflows of a result; ResultError when the file is not the one that was imported."""
     file = result.path / WORKFLOWS
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise ResultError(f"{file} cannot be read: {error.strerror}", "import the workflows again") from None
-    if hashlib.sha256(data).hexdigest() != result.manifest.get("sha256"):
-        raise ResultError(f"{file} was changed after the import", "import the workflows again")
-    found = json.loads(data)["workflows"]
-    return tuple(
-        Workflow(**{**one, "operations": tuple(Operation(**operation) for operation in one["operations"])})
-        for one in found
-    )
+    with reading(file, "import the workflows again"):
+        data = read_plain(file, _BYTES_MAX)
+        if hashlib.sha256(data).hexdigest() != result.manifest.get("sha256"):
+            raise ValueError("it was changed after the import")
+        from pydantic import TypeAdapter
+
+        found = parse_json(data)
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise ValueError(f"it is not of the format {FORMAT}")
+        return TypeAdapter(tuple[Workflow, ...]).validate_python(found.get("workflows"))

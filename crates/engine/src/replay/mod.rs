@@ -17,3 +17,4 @@ mod thread;
 pub use files::lay_out;
 pub use job::{FORMAT, ReplayJob};
 pub use runner::run;
+pub use script::Script;

@@ -20,6 +20,8 @@ pub const CALL_BYTES: usize = 40;
 /// No file is laid out.
 const NOT_LAID_OUT: u64 = u64::MAX;
 const THREADS_MAX: usize = 1024;
+/// A hundred million calls.
+const SCRIPT_BYTES_MAX: u64 = 4 << 30;
 
 /// What a call does. The numbers are those of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +139,7 @@ pub struct Script {
 impl Script {
     /// Reads and checks a whole script, so that nothing in it can surprise a trial.
     pub fn read(path: &Path) -> Result<Self, EngineError> {
-        let bytes = std::fs::read(path)
+        let bytes = leadline_record::read_plain(path, SCRIPT_BYTES_MAX)
             .map_err(|error| EngineError::system(&error, "read the script", path))?;
         Self::parse(bytes).map_err(|why| {
             EngineError::Job(format!("script: {} is damaged: {why}", path.display()))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from leadline.cli.console import echo_text
+
 
 @click.command(short_help="Print the shell completion script")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -19,4 +21,4 @@ def command(shell: str) -> None:
     completion = get_completion_class(shell)
     if completion is None:
         raise click.UsageError(f"no completion for {shell}")
-    click.echo(completion(leadline, {}, "leadline", "_LEADLINE_COMPLETE").source())
+    echo_text(completion(leadline, {}, "leadline", "_LEADLINE_COMPLETE").source())

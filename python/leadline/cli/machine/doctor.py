@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.console import echo_text, make_console
+
 if TYPE_CHECKING:
     from leadline.observe.capabilities import Capability
 
@@ -38,7 +40,7 @@ def command(as_json: bool) -> None:
     checks = [*_leadline_checks(), *machine_checks(places), *_lab_checks(), *_program_checks(shutil.which)]
     if as_json:
         document = {"format": "leadline.doctor/1", "checks": [asdict(check) for check in checks]}
-        click.echo(json.dumps(document, indent=2))
+        echo_text(json.dumps(document, indent=2))
         return
     _print(checks)
 
@@ -134,8 +136,6 @@ def _print(checks: list[Capability]) -> None:
     from rich.box import SIMPLE
     from rich.markup import escape
     from rich.table import Table
-
-    from leadline.cli.console import make_console
 
     console = make_console()
     table = Table(box=SIMPLE, pad_edge=False)

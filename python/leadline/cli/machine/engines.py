@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.console import echo, echo_text
+
 if TYPE_CHECKING:
     from leadline.study.schemes import Scheme
 
@@ -30,7 +32,7 @@ def command(name: str | None, as_json: bool) -> None:
             raise UsageError(f"there is no engine {name!r}", f"name one of: {names}")
         engines = known
     if as_json:
-        click.echo(json.dumps({"format": "leadline.engines/1", "engines": engines}, indent=2))
+        echo_text(json.dumps({"format": "leadline.engines/1", "engines": engines}, indent=2))
     elif name is None:
         _list(engines)
     else:
@@ -51,22 +53,22 @@ def _described(engine: dict[str, Any], scheme: Scheme) -> dict[str, Any]:
 def _list(engines: list[dict[str, Any]]) -> None:
     width = max(len(engine["name"]) for engine in engines)
     for engine in engines:
-        click.echo(f"{engine['name']:<{width}}  {engine['words']}")
+        echo(f"{engine['name']:<{width}}  {engine['words']}")
         if not engine["available"]:
-            click.echo(f"{'':<{width}}  does not work here: {engine['reason']}")
+            echo(f"{'':<{width}}  does not work here: {engine['reason']}")
 
 
 def _describe(engine: dict[str, Any]) -> None:
-    click.echo(f"{engine['name']}: {engine['words']}")
-    click.echo(f"target: {engine['target']}")
-    click.echo(f"works here: {'yes' if engine['available'] else 'no: ' + str(engine['reason'])}")
+    echo(f"{engine['name']}: {engine['words']}")
+    echo(f"target: {engine['target']}")
+    echo(f"works here: {'yes' if engine['available'] else 'no: ' + str(engine['reason'])}")
     if engine["operations"] is not None:
-        click.echo(f"metadata operations: {', '.join(engine['operations']) or 'none'}")
+        echo(f"metadata operations: {', '.join(engine['operations']) or 'none'}")
     if not engine["options"]:
-        click.echo("options of its own: none")
+        echo("options of its own: none")
         return
-    click.echo("options, behind a ? and joined by &:")
+    echo("options, behind a ? and joined by &:")
     width = max(len(option["name"]) for option in engine["options"])
     for option in engine["options"]:
         default = option["default"] or "empty"
-        click.echo(f"  {option['name']:<{width}}  {option['words']} [{option['kind']}, default {default}]")
+        echo(f"  {option['name']:<{width}}  {option['words']} [{option['kind']}, default {default}]")

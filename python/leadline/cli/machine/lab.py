@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.console import echo, echo_text
 from leadline.cli.machine import lab_guest
 from leadline.errors import LabError, LeadlineError, UsageError
+from leadline.units import printable
 
 if TYPE_CHECKING:
     from leadline.lab import Lab, LabStatus
@@ -129,7 +131,7 @@ def status(name: str, directory: Path | None, as_json: bool) -> None:
 @_DIRECTORY
 def env(name: str, directory: Path | None) -> None:
     """Print shell lines that point Ceph's own programs at a lab: eval "$(leadline lab env)"."""
-    click.echo(_open(name, directory).shell_lines(), nl=False)
+    echo_text(_open(name, directory).shell_lines(), nl=False)
 
 
 @command.command("targets")
@@ -148,9 +150,9 @@ def targets(name: str, directory: Path | None, as_json: bool) -> None:
         return
     for target in found:
         if target.reason:
-            click.echo(f"{target.name}: {_shown(target.reason)}", err=True)
+            echo(f"{target.name}: {target.reason}", err=True)
         else:
-            click.echo(f"--target {target.name}={shlex.quote(target.where)}")
+            echo(f"--target {target.name}={shlex.quote(target.where)}")
 
 
 @command.command("list")
@@ -166,9 +168,9 @@ def list_labs(as_json: bool) -> None:
         _print_json({"format": "leadline.labs/1", "labs": {name: str(path) for name, path in labs.items()}})
         return
     for name, path in labs.items():
-        click.echo(f"{_shown(name)}\t{_shown(path)}")
+        echo_text(f"{printable(name)}\t{printable(path)}")
     if not labs:
-        click.echo("no labs", err=True)
+        echo("no labs", err=True)
 
 
 @command.command("down")
@@ -200,7 +202,7 @@ def _to_remove(name: str, directory: Path | None, every: bool) -> list[Path]:
         return [registry.resolve(name, os.environ)]
     default = registry.default_directory(os.environ)
     if default is None:
-        click.echo("there is no lab: nothing to remove", err=True)
+        echo("there is no lab: nothing to remove", err=True)
         return []
     return [default]
 
@@ -214,7 +216,7 @@ def _remove(path: Path) -> LeadlineError | None:
         removed = stop.remove(path, os.environ, _say)
     except LeadlineError as error:
         return error
-    click.echo(f"removed {_shown(path)}" if removed else f"there is no lab in {_shown(path)}", err=True)
+    echo(f"removed {path}" if removed else f"there is no lab in {path}", err=True)
     return None
 
 
@@ -231,23 +233,18 @@ def _require_one(name: str, directory: Path | None) -> None:
 
 
 def _say(words: str) -> None:
-    click.echo(f"lab: {_shown(words)}", err=True)
-
-
-def _shown(value: object) -> str:
-    """Text for a terminal: what is not printable is written as an escape."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(value))
+    echo(f"lab: {words}", err=True)
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    click.echo(json.dumps(value, indent=1))
+    echo_text(json.dumps(value, indent=1))
 
 
 def _print_started(found: LabStatus) -> None:
-    click.echo(f"lab {found.name} is up in {_shown(found.directory)}")
+    echo(f"lab {found.name} is up in {found.directory}")
     if found.targets:
-        click.echo(_target_options(found))
-    click.echo(f"remove it with: leadline lab down {_shown(found.name)}")
+        echo(_target_options(found))
+    echo(f"remove it with: leadline lab down {found.name}")
 
 
 def _target_options(found: LabStatus) -> str:
@@ -268,14 +265,14 @@ def _print_status(found: LabStatus) -> None:
         ("on disk", f"{_gibibytes(found.disk_bytes)} used, {_gibibytes(found.free_bytes)} free"),
     ]
     for label, value in rows:
-        click.echo(f"{label:<10} {_shown(value)}")
+        echo(f"{label:<10} {value}")
     for gateway in found.gateways:
         words = "; ".join((gateway.reason or "runs", *gateway.notes))
-        click.echo(f"  {gateway.name:<13} {gateway.address:<21} {_shown(words)}")
+        echo(f"  {gateway.name:<13} {gateway.address:<21} {words}")
     for daemon in found.daemons:
         memory = "" if daemon.memory_bytes is None else f"{daemon.memory_bytes / 2**20:.0f} MiB"
-        state = "runs" if daemon.running else f"has ended; log: {_shown(daemon.log)}"
-        click.echo(f"  {daemon.name:<13} pid {daemon.pid:<8} {memory:>9}  {state}")
+        state = "runs" if daemon.running else f"has ended; log: {daemon.log}"
+        echo(f"  {daemon.name:<13} pid {daemon.pid:<8} {memory:>9}  {state}")
 
 
 def _cluster_rows(found: LabStatus) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.console import complain, echo
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import LeadlineError, UsageError
 
@@ -93,7 +94,7 @@ def command(
         request = _sized(request, memory, cpus, accel, timeout, boot_timeout)
         outcome = _run(found, request, (lambda _: None) if quiet else _say)
     except LeadlineError as error:
-        click.echo(f"leadline: {error}", err=True)
+        complain(error)
         return EXIT_OWN_FAILURE
     return _conclude(outcome, asked=kernel_mounts is not None)
 
@@ -171,12 +172,7 @@ def _run(found: Lab, request: GuestRequest, say: Callable[[str], None]) -> Guest
 
 
 def _say(words: str) -> None:
-    click.echo(f"lab: {_shown(words)}", err=True)
-
-
-def _shown(text: str) -> str:
-    """Text for a terminal: what is not printable is written as an escape."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    echo(f"lab: {words}", err=True)
 
 
 def _conclude(outcome: GuestOutcome, *, asked: bool) -> int:
@@ -185,7 +181,7 @@ def _conclude(outcome: GuestOutcome, *, asked: bool) -> int:
     for words in outcome.not_written_back:
         _say(f"not unmounted, and perhaps not all written: {words}")
     if outcome.why:
-        click.echo(f"leadline: {_shown(outcome.why)}", err=True)
+        complain(outcome.why)
     emulated = ", emulated: its times are no evidence" if outcome.accelerator == "tcg" else ""
     _say(
         f"guest: {outcome.total_s:.0f} s in all, {outcome.ready_s:.0f} s until ready, "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.console import echo, echo_text
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD
 from leadline.errors import TargetError
 
@@ -62,14 +63,14 @@ def plan(
     parsed = [parse_role(text) for text in roles]
     made = make_plan(read_facts(path or find_mount(present), kernel), parsed, wsync=wsync)
     if as_json:
-        click.echo(json.dumps({"format": "leadline.mount-plan/1", "to": wanted, **_plain(made)}, indent=1))
+        echo_text(json.dumps({"format": "leadline.mount-plan/1", "to": wanted, **_plain(made)}, indent=1))
     elif emit is not None:
-        click.echo(FORMS[emit](made.mount), nl=False)
+        echo_text(FORMS[emit](made.mount), nl=False)
     else:
         for line in plan_lines(made):
-            click.echo(_shown(line))
-        click.echo("\nits configuration for /etc/fstab (other forms: --emit)\n")
-        click.echo(FORMS["fstab"](made.mount), nl=False)
+            echo(line)
+        echo_text("\nits configuration for /etc/fstab (other forms: --emit)\n")
+        echo_text(FORMS["fstab"](made.mount), nl=False)
 
 
 def _plain(made: Any) -> dict[str, Any]:
@@ -107,13 +108,13 @@ def check(path: str, probe: bool, as_json: bool) -> int:
             "findings": [_finding(finding) for finding in findings],
             "probe": measured,
         }
-        click.echo(json.dumps(document, indent=1))
+        echo_text(json.dumps(document, indent=1))
     else:
-        click.echo(_shown(f"{path}: {facts.words}, kernel {facts.kernel}"))
+        echo(f"{path}: {facts.words}, kernel {facts.kernel}")
         for line in finding_lines(findings):
-            click.echo(_shown(line))
+            echo(line)
         if measured is not None:
-            click.echo(_shown(_probe_words(measured)))
+            echo(_probe_words(measured))
     return EXIT_GATE if failed else EXIT_GOOD
 
 
@@ -149,7 +150,3 @@ def _probe_words(found: dict[str, Any]) -> str:
         return f"  measured: {found['files']} files made, written, synced, read back and removed"
     hint = " (this is what tracker 54013 looks like)" if found.get("errno") == 1 and found["files"] else ""
     return f"  measured: FAILED: {found['why']}{hint}; {found['files']} files went well before"
-
-
-def _shown(text: str) -> str:
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.console import echo, echo_text
 from leadline.cli.machine.lab_targets import lab_option
 from leadline.errors import TargetError
 
@@ -74,20 +75,13 @@ def _print(groups: list[tuple[str, tuple[Reachable, ...], str]], as_json: bool) 
             **{name: [vars(item).copy() for item in items] for name, items, _ in groups},
             "reasons": {name: reason for name, _, reason in groups if reason},
         }
-        click.echo(json.dumps(value, indent=2))
+        echo_text(json.dumps(value, indent=2))
         return
     for name, items, reason in groups:
-        click.echo(f"{name}:" if items else f"{name}: none{': ' + _shown(reason) if reason else ''}")
+        echo(f"{name}:" if items else f"{name}: none{': ' + reason if reason else ''}")
         for item in items:
             if item.reason:
-                click.echo(f"  not {_shown(item.where)}: {_shown(item.reason)}")
+                echo(f"  not {item.where}: {item.reason}")
             else:
-                click.echo(f"  --target {_shown(shlex.quote(f'{item.name}={item.where}'))}")
-                click.echo(f"      {_shown(item.words)}")
-
-
-def _shown(text: str) -> str:
-    """Foreign text on one line."""
-    from leadline.observe.mounts.locations import printable
-
-    return printable(text)
+                echo(f"  --target {shlex.quote(f'{item.name}={item.where}')}")
+                echo(f"      {item.words}")

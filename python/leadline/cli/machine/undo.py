@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from leadline.cli.console import echo
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 from leadline.cli.trust import require_trust, trust_option
 
@@ -23,9 +24,9 @@ def command(directory: Path, trusted: bool) -> int:
     seen = require_trust(directory, "remove what it says it left", trusted=trusted)
     removed, left = undo_run(directory, seen)
     for place in removed:
-        click.echo(f"removed: {place}")
+        echo(f"removed: {place}")
     for place, why in left.items():
-        click.echo(f"could not be removed: {place}: {why}", err=True)
+        echo(f"could not be removed: {place}: {why}", err=True)
     if not removed and not left:
-        click.echo("nothing to undo")
+        echo("nothing to undo")
     return EXIT_FAILED if left else EXIT_GOOD

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import click
 
 from leadline import units
+from leadline.cli.console import echo_status, echo_text, make_console
 from leadline.errors import SpecError, UsageError
 
 _SECONDS_MAX = 86_400
@@ -27,7 +28,6 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     Nothing is written there and no load is added. As root each call on the mount is seen; without, what
     /proc and the client's own counters give. Ctrl-C ends it early, and what was seen till then is printed.
     """
-    from leadline.cli.console import make_console
     from leadline.cli.signals import StopRequest
     from leadline.observe.mounts.mounts import look
     from leadline.watch.causes import judge
@@ -44,7 +44,7 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     found = watch_facts(seen)
     judged = judge(found)
     if as_json:
-        click.echo(json.dumps(watch_json(seen, found, judged), indent=1))
+        echo_text(json.dumps(watch_json(seen, found, judged), indent=1))
     else:
         show_watch(seen, found, judged, make_console())
 
@@ -65,6 +65,6 @@ def _progress(duration_s: float) -> Callable[[float, int], None]:
             words = (
                 f"watching: {elapsed_s:.0f} of {duration_s:.0f} s, {users} processes seen (Ctrl-C ends it)"
             )
-            click.echo(f"\r\x1b[K{words}", err=True, nl=elapsed_s + 1 >= duration_s)
+            echo_status(words, last=elapsed_s + 1 >= duration_s)
 
     return say

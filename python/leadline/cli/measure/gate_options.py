@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leadline.cli.console import echo
 from leadline.cli.main import EXIT_GATE
 
 if TYPE_CHECKING:
@@ -47,13 +48,12 @@ def judge_gates(gates: Sequence[Gate], findings: Findings) -> list[GateOutcome]:
 
 def say_gates(outcomes: Sequence[GateOutcome]) -> None:
     """One line a gate, with its evidence, on standard error."""
-    from leadline.report.format import printable
 
     words = {True: "gate FAILED", False: "gate holds", None: "gate undecided, not failed"}
     for outcome in outcomes:
-        click.echo(f"{words[outcome.fails]}: {printable(outcome.text)}", err=True)
+        echo(f"{words[outcome.fails]}: {outcome.text}", err=True)
         for line in outcome.evidence if outcome.fails is not False else ():
-            click.echo(f"  {printable(line)}", err=True)
+            echo(f"  {line}", err=True)
 
 
 def gate_code(outcomes: Sequence[GateOutcome], otherwise: int) -> int:

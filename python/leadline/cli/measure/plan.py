@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.console import echo_text, make_console
 from leadline.cli.measure.study_options import application_options, load_plan, study_options
 from leadline.errors import UsageError
+from leadline.units import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,9 +54,8 @@ def command(
     if as_json:
         if like is not None:
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
-        click.echo(json.dumps(plan.as_json(), indent=2))
+        echo_text(json.dumps(plan.as_json(), indent=2))
     else:
-        from leadline.cli.console import make_console
         from leadline.cli.measure.plan_power import power_lines
 
         power = power_lines(plan, like, tuple(asked.compare.metrics))
@@ -88,7 +89,7 @@ def _plain(text: str, style: str = "") -> object:
     """Text that comes from a user: no markup in it is obeyed, no control character is sent on."""
     from rich.text import Text
 
-    return Text("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text), style=style)
+    return Text("".join(c if c == "\n" else printable(c) for c in text), style=style)
 
 
 def _print_targets(console: Console, plan: Plan, facts: dict[str, TargetFacts]) -> None:

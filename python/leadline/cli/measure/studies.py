@@ -6,6 +6,8 @@ import json
 
 import click
 
+from leadline.cli.console import echo, echo_text
+
 
 @click.command(name="studies")
 @click.argument("name", required=False)
@@ -24,14 +26,14 @@ def command(name: str | None, schema: bool, as_json: bool) -> None:
 
         if name is not None:
             raise UsageError("--schema and the name of a study were both given", "give one of them")
-        click.echo(schema_text(), nl=False)
+        echo_text(schema_text(), nl=False)
     elif name is None:
         _list(as_json)
     elif as_json:
         builtin_text(name)
-        click.echo(json.dumps(load_study(name, {}).as_json(), indent=2))
+        echo_text(json.dumps(load_study(name, {}).as_json(), indent=2))
     else:
-        click.echo(builtin_text(name), nl=False)
+        echo_text(builtin_text(name), nl=False)
 
 
 def _list(as_json: bool) -> None:
@@ -40,8 +42,8 @@ def _list(as_json: bool) -> None:
     studies = [load_study(name, {}) for name in builtin_names()]
     if as_json:
         rows = [{"name": s.name, "title": s.title, "about": s.about} for s in studies]
-        click.echo(json.dumps({"format": "leadline.studies/1", "studies": rows}, indent=2))
+        echo_text(json.dumps({"format": "leadline.studies/1", "studies": rows}, indent=2))
         return
     width = max(len(study.name) for study in studies)
     for study in studies:
-        click.echo(f"{study.name:<{width}}  {study.title}: {study.about}")
+        echo(f"{study.name:<{width}}  {study.title}: {study.about}")

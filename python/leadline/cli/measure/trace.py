@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.console import complain
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import CommandError, LeadlineError, UsageError
 
@@ -177,7 +178,7 @@ def _lost_words(tables: TraceTables) -> str:
 
 def _say(text: str) -> None:
     with suppress(OSError):  # the command's outcome counts, even where nobody can be told of the trace
-        click.echo(f"leadline: {text}", err=True)
+        complain(text)
 
 
 def _fail(text: str, code: int) -> int:

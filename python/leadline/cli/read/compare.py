@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import make_console
+from leadline.cli.console import echo_text, make_console
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_j
             raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
     found = compare_results(open_result(base), open_result(other), metrics, units.parse_percent(margin) / 100)
     if as_json:
-        click.echo(json.dumps(_as_json(base, other, found), indent=1, allow_nan=False))
+        echo_text(json.dumps(_as_json(base, other, found), indent=1, allow_nan=False))
         return
     from leadline.report.renderers.terminal import print_comparisons
 

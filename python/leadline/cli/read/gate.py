@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import make_console
+from leadline.cli.console import echo_text, make_console
 from leadline.cli.files import write_file
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID
 from leadline.errors import UsageError
@@ -69,7 +69,7 @@ def command(
         write_file(openmetrics, regression_openmetrics(found).encode())
     code = _code(found, strict=strict)
     if as_json:
-        click.echo(json.dumps(_as_json(found, code), indent=1, allow_nan=False))
+        echo_text(json.dumps(_as_json(found, code), indent=1, allow_nan=False))
     else:
         _print(found)
     return code

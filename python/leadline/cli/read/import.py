@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.console import complain, echo
+
 if TYPE_CHECKING:
     from leadline.published.document import Published
     from leadline.tracing.tables import TraceTables
@@ -39,8 +41,8 @@ def published(source: Path, out: Path) -> None:
     details = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "version": version()}
     write_published(out, text, document, details, time.time_ns)
     findings = published_findings(open_result(out))
-    click.echo(findings.statements[0].text)
-    click.echo(f"result: {out.resolve()}; read it with: leadline show {out}")
+    echo(findings.statements[0].text)
+    echo(f"result: {out.resolve()}; read it with: leadline show {out}")
 
 
 @command.command("result", short_help="Results of other machines, as checked copies")
@@ -57,29 +59,35 @@ def result(source: Path, into: Path) -> int:
     """Copy the result in DIR, or every result below it.
 
     Each is read whole first. A damaged or newer one is refused, one that is there already is passed over,
-    and nothing is overwritten. The exit code is 1 when one was refused.
+    and nothing is overwritten. The exit code is 1 when one was refused, or cannot be judged.
     """
     from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
     from leadline.errors import ResultError
-    from leadline.report.format import printable
     from leadline.store.index import write_index
     from leadline.store.merge import merge
     from leadline.verdict.summary import summarise
 
+    unjudged: list[ResultError] = []
+
     def done(path: Path, place: Path | None, why: str) -> None:
         if place is None:
-            click.echo(printable(f"{path} {why}"), err=True)
+            echo(f"{path} {why}", err=True)
             return
-        rows = summarise(place)
+        echo(f"{path} -> {place}")
+        try:
+            rows = summarise(place)
+        except ResultError as error:
+            unjudged.append(error)
+            complain(error.message)
+            return
         if rows:
             write_index(place, rows)
-        click.echo(printable(f"{path} -> {place}"))
 
     copied, present, refused = merge(source, into, done)
     if not copied and not present and not refused:
         raise ResultError(f"there is no result at or below {source}", "name what `leadline run --out` wrote")
-    click.echo(f"{copied} copied, {present} there already, {refused} refused")
-    return EXIT_FAILED if refused else EXIT_GOOD
+    echo(f"{copied} copied, {present} there already, {refused} refused")
+    return EXIT_FAILED if refused or unjudged else EXIT_GOOD
 
 
 @command.command("opencast", short_help="Workflows of a media platform, with their own times")
@@ -157,11 +165,9 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     title = f"{kind}: {', '.join(source.name for source in sources)}"
     create_trace_result(path, {"t0001": tables}, title=title, details=details, now_ns=time.time_ns)
     for warning in tables.warnings:
-        click.echo(printable(f"NOTE: {warning}"), err=True)
-    click.echo(
-        printable(f"{tables.source}: {len(tables.processes)} processes, {tables.files.num_rows} files")
-    )
-    click.echo(f"result: {path.resolve()}; read it with: leadline show {path}")
+        echo(f"NOTE: {warning}", err=True)
+    echo(printable(f"{tables.source}: {len(tables.processes)} processes, {tables.files.num_rows} files"))
+    echo(f"result: {path.resolve()}; read it with: leadline show {path}")
 
 
 def _check_formulas(document: Published) -> None:

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from leadline.cli.console import echo
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ def import_opencast(
     """Import, then say the first sentence of what was found."""
     from leadline import units
     from leadline._core import version
-    from leadline.report.format import printable
     from leadline.store.reader import open_result
     from leadline.workflows.findings import workflow_findings
     from leadline.workflows.reading import parse_moment
@@ -51,8 +49,8 @@ def import_opencast(
     }
     write_workflows(out, found, details, time.time_ns)
     findings = workflow_findings(open_result(out))
-    click.echo(printable(findings.statements[0].text))
-    click.echo(f"result: {out.resolve()}; read it with: leadline show {out}")
+    echo(findings.statements[0].text)
+    echo(f"result: {out.resolve()}; read it with: leadline show {out}")
 
 
 def _answers(source: str, timeout_s: float, retries: int) -> Iterator[Sequence[Workflow]]:

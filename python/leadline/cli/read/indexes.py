@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from leadline.cli.console import complain
+from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 
 if TYPE_CHECKING:
     from leadline.store.index import Indexed, IndexRow
@@ -12,8 +15,9 @@ if TYPE_CHECKING:
 
 def indexed_results(
     directory: Path, condition: str, values: Sequence[str], matches: Callable[[IndexRow], bool]
-) -> tuple[list[Indexed], list[str]]:
-    """Rows below a directory that fulfil a condition (as SQL and as a function), and problems in words.
+) -> tuple[list[Indexed], dict[Path, str], list[str]]:
+    """Rows below a directory that fulfil a condition (as SQL and as a function), results that cannot be read
+    with the reason, and what else is to be said.
 
     A result without a fresh summary is judged, and its summary is stored where the directory can be written.
     """
@@ -27,11 +31,19 @@ def indexed_results(
     rest = [path for path in results if path not in fresh]
     fresh |= {item.path for item in read_indexes(rest)} if rest else set()
     if len(fresh) == len(results):
-        return rows, []  # what judges results takes longer to load than a thousand summaries take to read
+        return rows, {}, []  # what judges results takes longer to load than a thousand summaries take to read
     from leadline.verdict.summary import summarise
 
     made, unwritten, unreadable = refresh(results, summarise, fresh)
-    problems = [f"{path}: {message}" for path, message in unreadable]
+    notes = []
     if unwritten:
-        problems.append(f"{len(unwritten)} results cannot be written: without {INDEX} each look is slow")
-    return [*rows, *(item for item in made if matches(item.row))], problems
+        notes.append(f"{len(unwritten)} results cannot be written: without {INDEX} each look is slow")
+    return [*rows, *(item for item in made if matches(item.row))], dict(unreadable), notes
+
+
+def say_left_out(problems: Iterable[str]) -> int:
+    """Name what could not be read, a line each; the exit code of a verb that went on without it."""
+    found = list(problems)
+    for words in found:
+        complain(f"left out: {words}")
+    return EXIT_FAILED if found else EXIT_GOOD

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from leadline.cli.console import make_console
+from leadline.cli.console import complain, echo_text, make_console
+from leadline.cli.read.indexes import indexed_results, say_left_out
 from leadline.errors import ResultError
 
 
@@ -17,23 +18,29 @@ from leadline.errors import ResultError
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--index", is_flag=True, help="Store the summaries that make `list` and `trend` quick.")
-def command(directory: Path, as_json: bool, index: bool) -> None:
-    """List the results in DIRECTORY and up to three levels below it."""
+def command(directory: Path, as_json: bool, index: bool) -> int:
+    """List the results in DIRECTORY and up to three levels below it.
+
+    One that cannot be read is listed as such and named on standard error: the exit code is 1 then.
+    """
     from leadline.store.reader import find_results
 
+    unwritten: list[str] = []
+    problems: dict[Path, str] = {}
     if index:
-        from leadline.cli.read.indexes import indexed_results
-
-        for problem in indexed_results(directory, "false", (), lambda _row: False)[1]:
-            click.echo(f"leadline: {problem}", err=True)
+        _, unreadable, unwritten = indexed_results(directory, "false", (), lambda _row: False)
+        problems |= unreadable
     paths = list(find_results(directory))
     known = _from_indexes(paths)
-    rows = [known.get(path) or _describe(path) for path in paths]
+    rows = [known.get(path) or _describe(path, problems) for path in paths]
     rows.sort(key=lambda row: str(row["created"]))
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        echo_text(json.dumps(rows, indent=1))
     else:
         _print(directory, rows)
+    for words in unwritten:
+        complain(words)
+    return say_left_out(problems.values())
 
 
 def _print(directory: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -75,12 +82,13 @@ def _from_indexes(paths: Sequence[Path]) -> dict[Path, dict[str, Any]]:
     }
 
 
-def _describe(path: Path) -> dict[str, Any]:
+def _describe(path: Path, problems: dict[Path, str]) -> dict[str, Any]:
     from leadline.store.reader import open_result
 
     try:
         result = open_result(path)
     except ResultError as error:
+        problems.setdefault(path, error.message)
         return _row(path, state=f"unreadable: {error.message}")
     created = str(result.manifest.get("created", ""))
     if result.published:

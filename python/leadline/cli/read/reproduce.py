@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from leadline.cli.console import make_console
+from leadline.cli.console import echo_text, make_console
 from leadline.errors import UsageError
 
 
@@ -56,7 +56,7 @@ def command(document: Path, measured: Path | None, maps: tuple[str, ...], as_jso
             "name targets as the document's systems, or give --map SYSTEM=TARGET",
         )
     if as_json:
-        click.echo(json.dumps(reproduction_json(figures.title, origin, tables), indent=1))
+        echo_text(json.dumps(reproduction_json(figures.title, origin, tables), indent=1))
     else:
         console = make_console()
         for place, line in enumerate(reproduction_lines(figures.title, origin)):

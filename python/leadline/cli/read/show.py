@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from leadline.cli.console import make_console
+from leadline.cli.console import echo_text, make_console
 from leadline.cli.main import EXIT_GOOD, EXIT_INVALID
 from leadline.cli.measure.gate_options import (
     fail_if_option,
@@ -43,7 +43,7 @@ def command(directory: Path, as_json: bool, base: str | None, redact: bool, fail
         findings = redacted(findings)
     if as_json:
         extra = {"gates": [asdict(outcome) for outcome in outcomes]} if outcomes else {}
-        click.echo(json.dumps(to_json(findings) | extra, indent=1, allow_nan=False))
+        echo_text(json.dumps(to_json(findings) | extra, indent=1, allow_nan=False))
     else:
         show(findings, make_console())
     say_gates(outcomes)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import make_console
+from leadline.cli.console import complain, echo_text, make_console
+from leadline.cli.read.indexes import indexed_results, say_left_out
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,33 +31,36 @@ _USABLE = ("VALID", "DOUBTFUL")
 @click.option("--since", metavar="DATE", help="Results made from this day on, for example 2026-01-31.")
 @click.option("--all", "every", is_flag=True, help=f"Print every result, not the last {_ROWS_SHOWN}.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.trend/1.")
-def command(figure: str, directory: Path, since: str | None, every: bool, as_json: bool) -> None:
+def command(figure: str, directory: Path, since: str | None, every: bool, as_json: bool) -> int:
     """Show FIGURE, such as fuse.randread_4k.iops or '*.latency_p99', in the results below DIRECTORY.
 
-    INVALID results are listed with that word and take part in nothing.
+    INVALID results are listed with that word and take part in nothing. One that cannot be read is named and
+    left out: the exit code is 1 then.
     """
-    from leadline.cli.read.indexes import indexed_results
-
     if figure.count(".") < 1:
         raise UsageError(f"{figure!r} names no figure", "write TARGET.WORK.METRIC, for example fuse.*.iops")
     start = _day(since)
     # DuckDB's GLOB has brackets that our patterns have not; so they are quoted.
     pattern = figure.replace("[", "[[]")
-    rows, problems = indexed_results(directory, "cell || '.' || metric GLOB ?", [pattern], _glob(figure))
+    rows, unreadable, notes = indexed_results(
+        directory, "cell || '.' || metric GLOB ?", [pattern], _glob(figure)
+    )
     series = _series(rows, start)
     if not series:
+        say_left_out(unreadable.values())
         raise UsageError(
             f"no result below {directory} has {figure!r}{f' since {since}' if since else ''}",
             "list them with: leadline list; name a figure as TARGET.WORK.METRIC",
         )
     if as_json:
-        click.echo(json.dumps(_as_json(figure, series), indent=1, allow_nan=False))
+        echo_text(json.dumps(_as_json(figure, series), indent=1, allow_nan=False))
     else:
         console = make_console()
         for name, points in series.items():
             _print(name, points, console, every=every)
-    for problem in problems:
-        click.echo(f"leadline: {problem}", err=True)
+    for words in notes:
+        complain(words)
+    return say_left_out(unreadable.values())
 
 
 def _glob(pattern: str) -> Any:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from leadline.counters.catalogue import read_at
 from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.host.reader import TICK_NS
-from leadline.observe.mounts.locations import printable
 from leadline.observe.reading import Counters, Request, Row, missing, sum_of
+from leadline.units import printable
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.observe.mounts.fuse_server import PROC, server_of
-from leadline.observe.mounts.locations import printable
 from leadline.observe.mounts.mountinfo import Mount
 from leadline.study.target import CephAccess
 from leadline.trusted import believed_accounts, why_not_file
+from leadline.units import printable
 
 _PROGRAM = "ceph-fuse"
 _WITH_VALUE = {

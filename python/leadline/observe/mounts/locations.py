@@ -11,22 +11,13 @@ from leadline.observe.children import ask_child
 from leadline.observe.patience import patient_s
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts
+from leadline.units import printable
 
 _CLUSTER_DEADLINE_S = 2.0
 _CONNECT_DEADLINE_S = 15.0  # the client itself looks for monitors for 10 s, and says so then
 _CLUSTER = "See whether the cluster is up, and whether conf= names its monitors."
 _SERVER = "See whether the server is up, and whether its name and port are right."
 _ALIGNMENT_BYTES = 512
-
-
-def printable(text: str) -> str:
-    """A path or option as one line: control characters and bytes that are no text are escaped."""
-    return "".join(
-        character
-        if character.isprintable()
-        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
-        for character in text
-    )
 
 
 def inspect_location(url: str, deadline_s: float) -> TargetFacts:

@@ -13,13 +13,14 @@ from typing import Any
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
 from leadline.observe.host.devices import device_of_mount
-from leadline.observe.mounts.locations import inspect_location, printable, protection
+from leadline.observe.mounts.locations import inspect_location, protection
 from leadline.observe.mounts.mountinfo import Mount, mount_by_id, mount_of, read_mounts
 from leadline.observe.mounts.words import words_of
 from leadline.observe.patience import patient_s
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.trusted import why_not_file
+from leadline.units import printable
 
 _DEADLINE_S = 10.0
 _IN_MEMORY = ("tmpfs", "ramfs")

@@ -15,12 +15,12 @@ from urllib.parse import quote, urlencode
 from leadline import units
 from leadline.errors import TargetError
 from leadline.observe.children import ask_child
-from leadline.observe.mounts.locations import printable
 from leadline.observe.mounts.mountinfo import Mount
 from leadline.observe.mounts.mounts import inspect
 from leadline.study import schemes
 from leadline.study.schemes import Reaches
 from leadline.study.target import TargetFacts
+from leadline.units import printable
 
 # Kernel interfaces that look like file systems and keep nobody's files.
 _PSEUDO = frozenset(

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from leadline import units
 from leadline.observe.host.devices import backing_file
-from leadline.observe.mounts.locations import pool_words, printable
+from leadline.observe.mounts.locations import pool_words
 from leadline.observe.mounts.mountinfo import Mount
 from leadline.study.schemes import MOUNTED_NFS, MOUNTED_SMB
 from leadline.study.target import CephAccess, TargetFacts
+from leadline.units import printable
 
 # Options that decide what a client may keep to itself and how much it moves at a time, in this order.
 _NFS_OPTIONS = (

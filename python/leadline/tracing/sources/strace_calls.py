@@ -6,7 +6,7 @@ import errno
 import re
 
 from leadline.tracing.counters import FileCounters
-from leadline.tracing.sources.strace_lines import Call, descriptor, first_descriptor, split, text
+from leadline.tracing.sources.strace_lines import Call, c_number, descriptor, first_descriptor, split, text
 from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, Description, Process, is_file
 from leadline.tracing.sources.strace_world import CallKind, World, call_kinds
 
@@ -120,7 +120,7 @@ class _One:
                 self._process.bytes[direction] += moved
             self._time_row(row, direction)
         if ends:
-            asked = _whole(arguments[kind.asked]) if len(arguments) > kind.asked else None
+            asked = c_number(arguments[kind.asked]) if len(arguments) > kind.asked else None
             kind_of_time = "write" if "WRITE" in sides else "read"
             self._note(ends[-1][1], (ends[-1][2], asked), None, kind_of_time)
 
@@ -166,7 +166,7 @@ class _One:
     def close_range(self) -> None:
         """All descriptors from one number to another."""
         arguments = split(self._call.arguments)
-        first, last = _whole(_argument(arguments, 0)), _whole(_argument(arguments, 1))
+        first, last = c_number(_argument(arguments, 0)), c_number(_argument(arguments, 1))
         self._note(None, (None, None), None)
         if self._call.result != 0 or first is None or last is None:
             return
@@ -214,7 +214,7 @@ class _One:
         result, arguments = self._call.result, self._call.arguments
         if description is not None and description.path is not None and result is not None and result >= 0:
             description.offset = result if self._call.name == "lseek" else None
-            from_end = _whole(arguments.split(", ")[1]) if arguments.endswith("SEEK_END") else None
+            from_end = c_number(arguments.split(", ")[1]) if arguments.endswith("SEEK_END") else None
             if from_end is not None and description.offset is not None:
                 self._world.resized(description.path, result - from_end)
         self._counted(description, "SEEKS")
@@ -228,7 +228,7 @@ class _One:
         self._counted(description, "MMAPS")
         if description is None or description.path is None or self._call.error is not None:
             return
-        length = _whole(_argument(arguments, 1))
+        length = c_number(_argument(arguments, 1))
         if length is not None:
             self._world.row(self._process, description.path).add("mapped_bytes", length)
         executable = "PROT_EXEC" in _argument(arguments, 2)
@@ -303,8 +303,8 @@ class _One:
                 direction = _ASYNCHRONOUS[operation]
                 directions.add(direction)
                 asked = int(length) if length else sum(int(n) for n in _IOV_LENGTH.findall(vector))
-                operation_row = (direction, row, _whole(offset), asked)
-                self._process.submitted.setdefault(str(int(tag, 0)), []).append(operation_row)
+                operation_row = (direction, row, c_number(offset), asked)
+                self._process.submitted.setdefault(str(c_number(tag)), []).append(operation_row)
         self._note(None, (None, None), None, "write" if directions == {"WRITE"} else "read")
 
     def reap(self) -> None:
@@ -312,7 +312,7 @@ class _One:
         waiting = self._process.submitted
         directions = set()
         for tag, result in _REAPED.findall(self._call.arguments):
-            found = waiting.get(str(int(tag, 0)))
+            found = waiting.get(str(c_number(tag)))
             if not found:
                 continue
             direction, row, offset, _ = found.pop(0)
@@ -358,7 +358,7 @@ class _One:
         self._note(row, (None, None), "WRITE" if counter in _SYNCS.values() else "META")
 
     def _truncated(self, path: str, arguments: list[str]) -> None:
-        size = _whole(_argument(arguments, 1))
+        size = c_number(_argument(arguments, 1))
         if size is not None:
             self._world.resized(path, size)
 
@@ -400,7 +400,7 @@ class _One:
         if place is None:
             return None
         parts = self._call.arguments.rsplit(", ", -place)
-        return _whole(parts[place]) if len(parts) > -place else None
+        return c_number(parts[place]) if len(parts) > -place else None
 
     def _asked(self) -> int | None:
         if self._kind.vector is None:
@@ -466,13 +466,6 @@ _METHODS = {
 
 def _argument(arguments: list[str], place: int | None) -> str:
     return arguments[place] if place is not None and place < len(arguments) else ""
-
-
-def _whole(value: str) -> int | None:
-    try:
-        return int(value, 0)
-    except ValueError:
-        return None
 
 
 def _bracketed(arguments: list[str], place: int | None) -> int | None:

@@ -137,11 +137,22 @@ def call(body: str) -> Call | None:
     if match is None:
         return None
     name, arguments, result, path, deleted, error, _, seconds, fraction = match.groups()
-    value = None if result == "?" else int(result, 0)
+    value = None if result == "?" else c_number(result)
     duration = int(seconds) * NS + _fraction_ns(fraction) if seconds else None
     if path is not None and deleted:
         path += DELETED
     return Call(name, arguments, value, path, error, duration)
+
+
+def c_number(text: str) -> int | None:
+    """A number as C writes it, octal behind a zero; None for what is none, or beyond 64 bits."""
+    digits = text.lstrip("-")
+    base = 16 if digits[:2] == "0x" else 8 if digits[:1] == "0" else 10
+    try:
+        found = int(text, base)
+    except ValueError:
+        return None
+    return found if -(1 << 63) <= found < 1 << 64 else None
 
 
 def first_directory(line: str) -> str | None:

@@ -24,10 +24,11 @@ _APART = "hosts measured apart: holds only as far as nothing else changed in bet
 
 @dataclass(frozen=True)
 class HostView:
-    """One result as seen here: its host's name, and its cells by (target, work)."""
+    """One result as seen here: its host's name, its verdicts' level, and its cells by (target, work)."""
 
     name: str
     path: str
+    alpha: float
     cells: dict[tuple[str, str], tuple[PlannedCell, CellTable, State]]
 
 
@@ -41,12 +42,12 @@ class HostComparisons:
     interaction: tuple[Comparison, ...]
 
 
-def compare_hosts(results: Sequence[Result], metrics: Sequence[str], margin: float) -> HostComparisons:
+def compare_hosts(views: Sequence[HostView], metrics: Sequence[str], margin: float) -> HostComparisons:
     """All comparisons of the works and targets that every result has. They share one chance to err.
 
     Raises ResultError where results are of one host, or have no work on a common target.
     """
-    views = _views(results)
+    _require_several(views)
     shared = [key for key in views[0].cells if all(key in view.cells for view in views)]
     if not shared:
         paths = ", ".join(view.path for view in views)
@@ -57,32 +58,33 @@ def compare_hosts(results: Sequence[Result], metrics: Sequence[str], margin: flo
         _of_hosts(views, shared, metrics),
         _of_both(views, shared, targets, metrics),
     )
-    alpha = min(alpha_of(result.manifest) for result in results)
+    alpha = min(view.alpha for view in views)
     decided = list(decide([pair for group in groups for pair in group], margin, alpha))
     parts = [tuple(decided.pop(0) for _ in group) for group in groups]
     return HostComparisons(tuple(view.name for view in views), *parts)
 
 
-def _views(results: Sequence[Result]) -> list[HostView]:
-    views = []
-    for result in results:
-        require_study(result.path, result.manifest)
-        plan = Plan.from_json(result.manifest["plan"])
-        tables = tables_of(result, plan)
-        states = {cell.id: cell.validity.state for cell in build_findings(result, with_charts=False).cells}
-        cells = {
-            (cell.target, cell.work): (cell, tables[cell.id], states[cell.id])
-            for cell in plan.cells
-            if cell.id in tables and cell.id in states
-        }
-        name = str((result.manifest.get("host") or {}).get("host") or result.path.name)
-        views.append(HostView(name, str(result.path), cells))
+def host_view(result: Result) -> HostView:
+    """A result as `compare_hosts` needs it. Raises ResultError where it is damaged or no study's."""
+    require_study(result.path, result.manifest)
+    states = {cell.id: cell.validity.state for cell in build_findings(result, with_charts=False).cells}
+    plan = Plan.from_json(result.manifest["plan"])
+    tables = tables_of(result, plan)
+    cells = {
+        (cell.target, cell.work): (cell, tables[cell.id], states[cell.id])
+        for cell in plan.cells
+        if cell.id in tables and cell.id in states
+    }
+    name = str((result.manifest.get("host") or {}).get("host") or result.path.name)
+    return HostView(name, str(result.path), alpha_of(result.manifest), cells)
+
+
+def _require_several(views: Sequence[HostView]) -> None:
     names = [view.name for view in views]
     if len(set(names)) != len(names):
         raise ResultError(
             f"two results are of one host: {', '.join(names)}", "name one result of each host; see `compare`"
         )
-    return views
 
 
 def _metrics(cell: PlannedCell, metrics: Sequence[str]) -> Sequence[str]:

@@ -28,6 +28,7 @@ def compare_results(
         return compare_traces(base, other, metrics, margin)
     for result in (base, other):
         require_study(result.path, result.manifest)
+    states = [_states(result) for result in (base, other)]  # first: it says of a damaged one which it is
     plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
     pairs = _pairs(plans[0], plans[1])
     if not pairs:
@@ -36,7 +37,6 @@ def compare_results(
             "compare results of the same study, with targets of the same names",
         )
     tables = [tables_of(result, plan) for result, plan in zip((base, other), plans, strict=True)]
-    states = [_states(result) for result in (base, other)]
     found = []
     for first, second in pairs:
         state = worst([states[0][first.id], states[1][second.id]])

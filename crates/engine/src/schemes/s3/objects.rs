@@ -144,10 +144,13 @@ pub async fn list(
     let keys: Vec<String> = contents
         .filter_map(|found| xml::first(found, "Key"))
         .collect();
-    // What is listed here may be removed.
+    // What is listed may be removed next: an endpoint that knows no prefix must not decide what that is.
     if let Some(other) = keys.iter().find(|key| !key.starts_with(prefix)) {
-        let words = format!("asked for what begins with {prefix:?}, the endpoint lists {other:?}");
+        let words = format!("the endpoint lists {other:?}, not asked for: it does not begin with {prefix:?}");
         return Err(Problem::new(libc::EPROTO, words));
+    }
+    if !after.is_empty() && !keys.is_empty() && keys.iter().all(|key| key.as_str() <= after) {
+        return Err(Problem::new(libc::EPROTO, "the endpoint's list has no end"));
     }
     let more = xml::first(&answer.words, "IsTruncated").is_some_and(|word| word == "true");
     Ok((keys, more))

@@ -1,0 +1,100 @@
+"""The door for files that somebody else may have written, damaged or replaced: stored results above all.
+
+A file is opened without waiting for anybody, read up to a bound, and whatever is wrong with it or with what
+is made of it becomes one error that names it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from leadline.errors import LeadlineError, ResultError, SpecError
+
+DEPTH_MAX = 64  # of JSON: nothing of ours comes near, and what walks through it stays off Python's limit
+RESTORE = "restore it from a copy of the result"
+UNTOUCHED = (
+    "restore it from a copy; if nobody changed it, this is a defect of leadline: please report it with the"
+    " output under LEADLINE_DEBUG=1"
+)
+
+
+@contextmanager
+def reading(what: object, remedy: str = RESTORE, error: type[LeadlineError] = ResultError) -> Iterator[None]:
+    """Whatever goes wrong while `what` is read, or something is made of it, is an error that names it."""
+    try:
+        yield
+    except (ResultError, SpecError) as problem:
+        if str(what) in problem.message:
+            raise
+        raise error(f"{what}: {problem.message}", problem.remedy or remedy) from problem
+    except LeadlineError:
+        raise
+    except Exception as problem:
+        state = "cannot be read" if isinstance(problem, OSError | MemoryError) else "is damaged"
+        raise error(f"{what} {state}: {reason_of(problem)}", remedy) from problem
+
+
+def reason_of(problem: Exception) -> str:
+    """What an exception says, in one line of bounded length."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    if isinstance(problem, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(problem, MemoryError):
+        return "it needs more memory than there is"
+    lines = str(problem).strip().splitlines()
+    words = lines[0] if lines else ""
+    plain = words if isinstance(problem, ValueError) and words else f"{type(problem).__name__}: {words}"
+    return plain if len(plain) <= 200 else f"{plain[:197]}..."
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A plain file, opened for reading. Raises OSError, also for what would be waited for, such as a FIFO."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_plain(path: Path, bytes_max: int) -> bytes:
+    """The bytes of a plain file. Raises OSError, also where there are more than `bytes_max`."""
+    with open_plain(path) as file:
+        if os.fstat(file.fileno()).st_size <= bytes_max:
+            data = file.read(bytes_max + 1)
+            if len(data) <= bytes_max:  # it may grow meanwhile, and files of the kernel have no size
+                return data
+    raise OSError(errno.EFBIG, f"it is larger than {bytes_max >> 20} MiB", str(path))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON of bounded depth, without NaN and infinities. Raises ValueError."""
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {DEPTH_MAX} levels") from None
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        if any(isinstance(one, float) and not math.isfinite(one) for one in level):
+            raise ValueError("a number is beyond all bounds")
+        level = [
+            child
+            for one in level
+            if isinstance(one, dict | list)
+            for child in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return value
+    raise ValueError(f"nested deeper than {DEPTH_MAX} levels")
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no number")

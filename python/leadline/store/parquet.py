@@ -1,0 +1,138 @@
+"""Reading Parquet that somebody else may have written: what it claims is bounded before it is read.
+
+A few kilobytes can claim a billion rows, or unpack to all memory there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import Field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.foreign import open_plain
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from pyarrow import DataType, Schema, Table
+    from pyarrow.parquet import ParquetFile
+
+_MIB = 1 << 20
+# Tables of ours stay far below: encodings and zstd make 20 times of a file's bytes, rarely 50 times.
+_ROWS_FREE, _ROWS_A_BYTE, _ROWS_MAX = 1 << 20, 64, 1 << 26
+_BYTES_FREE, _BYTES_A_BYTE, _BYTES_MAX = 256 * _MIB, 256, 1 << 35
+_SETTINGS = {
+    "memory_limit": "2GB",
+    "autoinstall_known_extensions": "false",  # a file must not make DuckDB fetch anything
+    "autoload_known_extensions": "false",
+}
+# Of each type of column that `tables` states: what DuckDB may call it.
+_TYPES = {
+    "str": ("VARCHAR",),
+    "TrialState": ("VARCHAR",),
+    "int": ("BIGINT", "INTEGER", "UINTEGER", "SMALLINT"),
+    "float": ("DOUBLE", "FLOAT", "BIGINT"),
+    "bool": ("BOOLEAN",),
+    "bytes": ("BLOB",),
+}
+
+
+@contextmanager
+def connected() -> Iterator[DuckDBPyConnection]:
+    """A DuckDB of our own, with bounded memory, that fetches nothing from anywhere."""
+    import duckdb
+
+    with duckdb.connect(config=dict(_SETTINGS)) as connection:
+        yield connection
+
+
+def check_claims(rows: int, unpacked_bytes: int, file_bytes: int) -> None:
+    """Raises ValueError where a file claims more than files of its size hold."""
+    if rows < 0 or rows > min(_ROWS_FREE + _ROWS_A_BYTE * file_bytes, _ROWS_MAX):
+        raise ValueError(f"it claims {rows} rows in {file_bytes} bytes")
+    if unpacked_bytes < 0 or unpacked_bytes > min(_BYTES_FREE + _BYTES_A_BYTE * file_bytes, _BYTES_MAX):
+        raise ValueError(f"it claims to unpack {file_bytes} bytes to {unpacked_bytes}")
+
+
+def check_files(connection: DuckDBPyConnection, paths: Sequence[str]) -> None:
+    """The same for many files at once; OSError where one is no plain file."""
+    sizes = {}
+    for path in paths:
+        with open_plain(Path(path)) as file:
+            sizes[path] = file.seek(0, 2)
+    claims = connection.execute(
+        "SELECT file_name, max(num_rows), sum(total_uncompressed_size) FROM ("
+        " SELECT file_name, NULL AS num_rows, total_uncompressed_size FROM parquet_metadata(?)"
+        " UNION ALL SELECT file_name, num_rows, NULL FROM parquet_file_metadata(?)"
+        ") GROUP BY file_name",
+        [list(paths), list(paths)],
+    ).fetchall()
+    for path, rows, unpacked in claims:
+        check_claims(int(rows or 0), int(unpacked or 0), sizes.get(path, 0))
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[ParquetFile]:
+    """A file for Arrow. Raises OSError, ValueError and what Arrow raises."""
+    import pyarrow.parquet as pq
+
+    with open_plain(path) as plain:
+        size = plain.seek(0, 2)
+        with pq.ParquetFile(plain, pre_buffer=False) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            unpacked = sum(group.total_byte_size for group in groups)
+            rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
+            check_claims(rows, unpacked, size)
+            yield file
+
+
+def check_columns(
+    wanted: Sequence[Field[Any]], found: Mapping[str, str], records: Sequence[Sequence[Any]]
+) -> None:
+    """Raises ValueError where a column is missing, of another type, or without a value that it must have.
+
+    `found` are types by name, in the order of `records`' values.
+    """
+    columns = dict(zip(found, zip(*records, strict=True), strict=True)) if records else {}
+    for field in wanted:
+        base = str(field.type).removesuffix(" | None")
+        must = base == str(field.type)
+        if field.name not in found:
+            if must:
+                raise ValueError(f"it lacks the column {field.name}")
+            continue
+        values = columns.get(field.name, ())
+        if not must and not any(value is not None for value in values):
+            continue  # written where nothing was measured, whatever its type
+        if found[field.name] not in _TYPES[base]:
+            raise ValueError(f"the column {field.name} is of type {found[field.name]}")
+        if must and None in values:
+            raise ValueError(f"the column {field.name} lacks a value")
+
+
+def fitted(table: Table, wanted: Schema) -> Table:
+    """The columns that are wanted; one that an older version did not write is null. Raises ValueError."""
+    import pyarrow as pa
+
+    columns = []
+    for field in wanted:
+        if field.name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, field.type))
+            continue
+        column = table.column(field.name)
+        found, asked = (_plain_type(one.type) for one in (column, field))
+        alike = (pa.types.is_integer, pa.types.is_floating, asked.equals)
+        if not (pa.types.is_null(found) or any(of(found) and of(asked) for of in alike)):
+            raise ValueError(f"the column {field.name} is of type {column.type}")
+        if not field.nullable and column.null_count:
+            raise ValueError(f"the column {field.name} lacks a value")
+        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(column.type):
+            column = column.cast(asked).dictionary_encode()
+        columns.append(column.cast(field.type))
+    return pa.table(columns, schema=wanted)
+
+
+def _plain_type(of: DataType) -> DataType:
+    """Of a dictionary: what its values are."""
+    return getattr(of, "value_type", of)

@@ -1,0 +1,234 @@
+"""What is fuzzed: each reader of stored or foreign bytes, with true files to begin with.
+
+A reader gives a result, or one error of `leadline.errors`; the engine's own raise what their stubs say.
+`readers.py` lets libFuzzer think of bytes; `tests/unit/test_fuzzed_readers.py` tries seeded ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from answering import read_nfs, read_s3, seed_nfs, seed_s3
+
+from leadline.errors import LeadlineError
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+RESULT = DATA / "fuzz" / "result"
+_PART_LINES = 25  # of a log of strace: short inputs are quick to read
+_LOG_BYTES = 1 << 20  # the least that a traced process writes into
+_SUBJECT = [
+    "/bin/sh",
+    "-c",
+    "cp /bin/true copy; cat copy | head -c 100 > part; mv part parted; rm copy parted",
+]
+# What the extension raises, as `_core.pyi` has it.
+ENGINE_ERRORS = (ValueError, OSError, RuntimeError)
+
+
+class Reader(NamedTuple):
+    """`module` is instrumented; `read` gets a file with the bytes; `seed` writes true files into a directory.
+
+    Inputs have up to `bytes_max` bytes; `errors` are what it may raise.
+    """
+
+    module: str
+    bytes_max: int
+    read: Callable[[Path], object]
+    seed: Callable[[Path, Path], None]
+    errors: tuple[type[Exception], ...] = (LeadlineError,)
+
+
+def _strace(path: Path) -> object:
+    from leadline.tracing.sources.strace import read_strace
+
+    return read_strace(path)
+
+
+def _strace_logs(corpus: Path, work: Path) -> None:
+    for number, options in enumerate((["-f", "-ttt", "-T", "-y"], ["-f", "-tt"], ["-f", "-r", "-T"], ["-y"])):
+        log = work / "log"
+        subprocess.run(["strace", *options, "-o", str(log), *_SUBJECT], cwd=work, check=True)
+        lines = log.read_bytes().splitlines(keepends=True)
+        for first in range(0, len(lines), _PART_LINES):
+            (corpus / f"strace-{number}-{first}").write_bytes(b"".join(lines[first : first + _PART_LINES]))
+
+
+def _log(path: Path) -> object:
+    from leadline.tracing.sources.preload_tables import tables
+
+    return tables([str(path)], started_unix_ns=0, copy=0)
+
+
+def _logs(corpus: Path, work: Path) -> None:
+    from leadline.tracing.sources import preload
+
+    surroundings = preload.environment(
+        corpus, segments_bytes=1 << 14, memory_bytes=_LOG_BYTES, inherited=os.environ
+    )
+    subprocess.run(["/bin/ls", "/"], cwd=work, env=surroundings, check=True, stdout=subprocess.DEVNULL)
+
+
+def _darshan(path: Path) -> object:
+    from leadline.tracing.sources.darshan import read_darshan
+
+    return read_darshan([path])
+
+
+def _darshan_logs(corpus: Path, _work: Path) -> None:
+    import darshan
+
+    found = Path(darshan.__path__[0]).rglob("*.darshan")
+    for path in sorted(path for path in found if path.stat().st_size <= READERS["darshan"].bytes_max):
+        (corpus / path.name).write_bytes(path.read_bytes())
+
+
+def _placed(name: str) -> Callable[[Path], object]:
+    """Reads a whole result in which one file is the input's: as `list` and `show --json` do."""
+
+    def read(path: Path) -> object:
+        from leadline.report.renderers.show_json import to_json
+        from leadline.store.reader import open_result
+        from leadline.verdict.findings import build_findings
+
+        place = path.parent / f"result-{name.replace('/', '-')}"
+        if not place.is_dir():
+            shutil.copytree(RESULT, place)
+        shutil.copyfile(path, place / name)
+        findings = build_findings(open_result(place), with_charts=False)
+        return json.dumps(to_json(findings), allow_nan=False)
+
+    return read
+
+
+def _index(path: Path) -> object:
+    """A summary: whatever is in it, nothing but rows comes out."""
+    from leadline.store.index import INDEX, read_indexes
+
+    place = path.parent / "result-index"
+    if not place.is_dir():
+        shutil.copytree(RESULT, place)
+    shutil.copyfile(path, place / INDEX)
+    return [json.dumps(vars(item.row), allow_nan=False) for item in read_indexes([place])]
+
+
+def _given(*names: str) -> Callable[[Path, Path], None]:
+    """True files below the tests' data."""
+
+    def seed(corpus: Path, _work: Path) -> None:
+        for name in names:
+            for path in sorted(DATA.glob(name)):
+                shutil.copyfile(path, corpus / path.name)
+
+    return seed
+
+
+def _study(path: Path) -> object:
+    from leadline.study.library import load_study
+
+    named = path.with_name("input.yaml")
+    shutil.copyfile(path, named)
+    return load_study(str(named), {"HOME": "/home"})
+
+
+def _studies(corpus: Path, _work: Path) -> None:
+    from leadline.study.library import builtin_names, builtin_text
+
+    for name in builtin_names():
+        (corpus / name).write_text(builtin_text(name))
+
+
+def _opencast(path: Path) -> object:
+    from leadline.workflows.reading import read_workflows, total_of
+
+    text = path.read_bytes().decode("utf-8", "replace")
+    total_of(text)
+    found = read_workflows(text, str(path))
+    return json.dumps([one.title.encode().decode() for one in found], allow_nan=False)
+
+
+def _published(path: Path) -> object:
+    from leadline.published.checks import tested
+    from leadline.published.claims import judge_claims
+    from leadline.published.document import read_published
+    from leadline.published.store import read_source
+
+    document = read_published(read_source(path), str(path))
+    return tested(document), judge_claims(document, ())
+
+
+def _script(path: Path) -> object:
+    from leadline import _core
+
+    return _core.check_script(path)
+
+
+def _scripts(corpus: Path, _work: Path) -> None:
+    """Two threads and three files, in the layout that `crates/engine/src/replay/script.rs` documents."""
+    files = b"".join(
+        struct.pack("<QII", size, flags, 0) for size, flags in ((4096, 2), ((1 << 64) - 1, 4), (0, 1))
+    )
+    threads = struct.pack("<QII", 2, 0, 0) + struct.pack("<QII", 1, 1, 0)
+    calls = b"".join(
+        struct.pack("<QQQQIBBH", 10, 0, 512, 512, file, kind, 0, 0) for file, kind in ((0, 0), (0, 2), (1, 3))
+    )
+    head = b"LLREPLAY" + struct.pack("<IIIIQ", 1, 2, 3, 0, 3)
+    (corpus / "script").write_bytes(head + files + threads + calls)
+
+
+def _record(path: Path) -> object:
+    from leadline import _core
+
+    return _core.read_record(path)
+
+
+READERS = {
+    "strace": Reader("leadline.tracing.sources.strace", 1 << 13, _strace, _strace_logs),
+    "log": Reader("leadline.tracing.sources.preload_tables", 2 * _LOG_BYTES, _log, _logs),
+    "darshan": Reader("leadline.tracing.sources.darshan", 1 << 14, _darshan, _darshan_logs),
+    "manifest": Reader(
+        "leadline.verdict.findings",
+        1 << 13,
+        _placed("manifest.json"),
+        _given("fuzz/result/manifest.json", "fuzz/manifest-*"),
+    ),
+    "journal": Reader(
+        "leadline.verdict.findings",
+        1 << 12,
+        _placed("events.jsonl"),
+        _given("fuzz/result/events.jsonl", "fuzz/journal-*"),
+    ),
+    "trials": Reader(
+        "leadline.verdict.findings",
+        1 << 16,
+        _placed("trials/t0001.parquet"),
+        _given("fuzz/result/trials/t0001.parquet", "fuzz/trials-*"),
+    ),
+    "latency": Reader(
+        "leadline.verdict.findings",
+        1 << 14,
+        _placed("latency/t0001.parquet"),
+        _given("fuzz/result/latency/t0001.parquet", "fuzz/latency-*"),
+    ),
+    "index": Reader(
+        "leadline.store.index", 1 << 14, _index, _given("fuzz/result/cells-1.parquet", "fuzz/index-*")
+    ),
+    "study": Reader("leadline.study.library", 1 << 13, _study, _studies),
+    "opencast": Reader(
+        "leadline.workflows.reading", 1 << 13, _opencast, _given("opencast/*", "fuzz/opencast-*")
+    ),
+    "published": Reader(
+        "leadline.published.document", 1 << 14, _published, _given("published/*", "fuzz/published-*")
+    ),
+    "script": Reader("leadline._core", 1 << 12, _script, _scripts, ENGINE_ERRORS),
+    "s3": Reader("leadline._core", 1 << 12, read_s3, seed_s3, ENGINE_ERRORS),
+    "nfs": Reader("leadline._core", 1 << 12, read_nfs, seed_nfs, ENGINE_ERRORS),
+    "record": Reader("leadline._core", 1 << 14, _record, _given("record-v1.llrec"), ENGINE_ERRORS),
+}
