@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from leadline import units
+from leadline.errors import TargetError
+from leadline.observe.answering import check_answers
 from leadline.observe.patience import patient_s
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
@@ -121,18 +123,32 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
             return answer
 
 
-def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> list[str]:
-    """Remove a study's directories below its targets, each in a worker of its own; returns what is left."""
-    left = []
+def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> dict[str, str]:
+    """Remove a study's directories below its targets, each in a worker of its own.
+
+    Returns what is left, in words, and why; a target that hangs costs no more than a look.
+    """
+    left = {}
     for target, place in places.items():
-        with Worker() as worker:
-            answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
-        if answer.outcome == "done":
+        reason = _remove_workspace(study_id, place)
+        if reason is None:
             writer.journal("workspace_removed", target=target, **place._asdict())
         else:
-            writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
-            left.append(place.words)
+            writer.journal("workspace_left", target=target, reason=reason, **place._asdict())
+            left[place.words] = reason
     return left
+
+
+def _remove_workspace(study_id: str, place: Workspace) -> str | None:
+    """None where it is gone, else why it is left."""
+    try:
+        if place.location is None:
+            check_answers([place.directory])
+    except TargetError as error:
+        return error.message
+    with Worker() as worker:
+        answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
+    return None if answer.outcome == "done" else answer.message
 
 
 def left_workspaces(writer: ResultWriter) -> dict[str, Workspace]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from leadline import _core
-from leadline.errors import ResultError
+from leadline.errors import ResultError, TargetError
+from leadline.observe.answering import check_answers
 from leadline.observe.client import Observer
 from leadline.plan.model import Plan
 from leadline.plan.order import with_block
@@ -76,6 +77,11 @@ def resume_run(
         raise ResultError(
             f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
         )
+    try:
+        check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
+    except TargetError:
+        writer.close()
+        raise
     remove_workspaces(request.id, left_workspaces(writer), writer)
     return _execute(request, writer, display, stopping, pilot, growth)
 
@@ -96,7 +102,8 @@ def undo_run(path: Path) -> tuple[list[str], list[str]]:
         left = remove_workspaces(str(writer.manifest["id"]), places, writer)
     finally:
         writer.close()
-    return [place.words for place in places.values() if place.words not in left], left
+    removed = [place.words for place in places.values() if place.words not in left]
+    return removed, [f"{words}: {reason}" for words, reason in left.items()]
 
 
 def request_of(manifest: Mapping[str, Any]) -> RunRequest:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -143,20 +144,26 @@ def finished_trials(
     return frozenset(t for t in named if all((path / table / f"{t}.parquet").is_file() for table in wanted))
 
 
-def find_results(directory: Path, depth: int = 3) -> Iterator[Path]:
-    """Result directories below `directory`, itself included, not deeper than `depth`."""
+def find_results(
+    directory: Path, depth: int = 3, enter: Callable[[Path], bool] = lambda _: True
+) -> Iterator[Path]:
+    """Result directories below `directory`, itself included, not deeper than `depth`.
+
+    `enter` is asked before a directory below is touched: a mount may be there that hangs.
+    """
     if (directory / MANIFEST).is_file():
         yield directory
         return
     if depth <= 0:
         return
     try:
-        children = sorted(child for child in directory.iterdir() if child.is_dir() and not child.is_symlink())
+        with os.scandir(directory) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return
-    for child in children:
-        if not child.name.startswith("."):
-            yield from find_results(child, depth - 1)
+    for child in (directory / name for name in names if not name.startswith(".")):
+        if enter(child):
+            yield from find_results(child, depth - 1, enter)
 
 
 def _rows(

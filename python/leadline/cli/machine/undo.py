@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+from leadline.cli.paths import AskedPath
 
 
 @click.command(short_help="Remove what an interrupted run left below its targets")
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=AskedPath())
 def command(directory: Path) -> int:
     """Undo the changes that the journal of the result in DIRECTORY says are still in place.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.measure.study_options import application_options, load_plan, study_options
+from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @application_options
 @click.option(
     "--like",
-    type=click.Path(path_type=Path),
+    type=AskedPath(),
     metavar="RESULT",
     help="Say what the blocks can find if figures vary as in this result.",
 )
