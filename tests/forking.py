@@ -108,7 +108,7 @@ def _read_all(descriptors: Sequence[int], timeout: float) -> list[str]:
     return [bytes(parts[descriptor]).decode().replace("\r\n", "\n") for descriptor in descriptors]
 
 
-def _load() -> None:
+def load() -> None:
     """What most commands load; nothing here may start a thread or look at the environment."""
     import duckdb  # noqa: F401
     import pyarrow.parquet  # noqa: F401
@@ -145,7 +145,7 @@ def _serve(channel: socket.socket) -> dict[str, Any] | None:
 
 def main(channel: socket.socket) -> None:
     """Serve; in a fork be the command, to the end of the process."""
-    _load()
+    load()
     request = _serve(channel)
     if request is None:
         return

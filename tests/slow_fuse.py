@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from built import PROGRAM, built
 
 SOURCE = Path(__file__).parent / "programs" / "slow_fuse.c"
 _MOUNT_DEADLINE_S = 10.0
+# A daemon whose tests were killed ends too, also one that is stopped: so no mount hangs for ever.
+_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class SlowMount:
 
     path: Path
     backing: Path
+    daemon: int = 0
 
     def rules(
         self,
@@ -60,6 +64,21 @@ def build() -> Path:
     return built("slow_fuse", [SOURCE], command)
 
 
+def can_hold() -> bool:
+    """Whether a daemon that is stopped can be left to end with the tests, however these end."""
+    return shutil.which("strace") is not None and bool(_WITH_ITS_PARENT)
+
+
+@contextmanager
+def held(mount: SlowMount) -> Iterator[None]:
+    """The daemon is stopped: whatever asks the mount waits."""
+    os.kill(mount.daemon, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(mount.daemon, signal.SIGCONT)
+
+
 @contextmanager
 def mounted(
     program: Path, directory: Path, believed_s: int = 1, owner: int | None = None
@@ -72,7 +91,8 @@ def mounted(
     mount.path.mkdir()
     mount.backing.mkdir()
     options = str(believed_s) if owner is None else f"{believed_s},uid={owner}"
-    process = subprocess.Popen([program, mount.backing, mount.path, options])
+    process = subprocess.Popen([*_WITH_ITS_PARENT, program, mount.backing, mount.path, options])
+    mount = replace(mount, daemon=process.pid)
     try:
         end = time.monotonic() + _MOUNT_DEADLINE_S
         while not mount.path.is_mount():

@@ -7,13 +7,16 @@ import os
 import shutil
 import stat
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leadline.errors import TargetError
 from leadline.observe import probe
-from leadline.observe.children import ChildAnswer, ask_child
+from leadline.observe.answering import Doing
+from leadline.observe.children import ask_child
 from leadline.observe.mounts import mounts
 from leadline.observe.mounts.fuse_client import parse_arguments
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo
@@ -121,14 +124,17 @@ def test_read_only_and_full_file_systems_are_refused(tmp_path: Path) -> None:
         subprocess.run(["umount", str(tmp_path)], check=True)
 
 
-def test_mount_that_hangs_is_reported_with_the_stuck_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hung(_module: str, _arguments: list[str], _deadline_s: float) -> ChildAnswer:
-        lines = ({"facts": {"path": "/proc"}}, {"begin": "asking for free space"})
-        return ChildAnswer(lines, stuck_pid=4711, exit_code=None, stderr="")
+def test_mount_that_hangs_is_reported_with_the_process_that_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hung(_path: str, doing: Doing, **_: bool) -> dict[str, Any]:
+        doing("/proc/self", "asking for free space")
+        time.sleep(60)
+        return {}
 
-    monkeypatch.setattr(mounts, "ask_child", hung)
-    with pytest.raises(TargetError, match=r"proc at /proc.*while asking for free space.*4711"):
-        mounts.inspect("/proc")
+    monkeypatch.setattr(mounts, "probe_path", hung)
+    with pytest.raises(
+        TargetError, match=r"proc at /proc.*while asking for free space; process \d+ was ended"
+    ):
+        mounts.inspect("/proc", deadline_s=0.1)
 
 
 def test_child_that_does_not_end_is_given_up(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import TargetError
-from leadline.observe.children import ask_child
+from leadline.observe.answering import Doing, check_answers, in_fork
+from leadline.observe.children import ask_child, finish
 from leadline.workloads.application.job import Input
 from leadline.workloads.pipeline.job import ProgramVersion
 
@@ -26,7 +26,11 @@ _VERSION = re.compile(r"\b[0-9]+(?:\.[0-9]+)+")
 
 
 def find_program(word: str) -> tuple[str | None, str]:
-    """The program's path, or None and why it cannot be started."""
+    """The program's path, or None and why it cannot be started. Raises TargetError where the search hangs."""
+    return in_fork(lambda doing: _find_program(word, doing), word)
+
+
+def _find_program(word: str, doing: Doing) -> tuple[str | None, str]:
     if "/" in word:
         path = Path(word).expanduser()
         if path.is_dir():
@@ -36,42 +40,39 @@ def find_program(word: str) -> tuple[str | None, str]:
         if not os.access(path, os.X_OK):
             return None, f"{word} may not be executed"
         return str(path.absolute()), ""
-    found = shutil.which(word)
-    return (found, "") if found else (None, f"there is no program {word} on PATH")
+    for directory in os.get_exec_path():
+        doing(directory or ".")
+        found = shutil.which(word, path=directory or ".")
+        if found:
+            return found, ""
+    return None, f"there is no program {word} on PATH"
 
 
 def program_version(program: str, deadline_s: float = _VERSION_S) -> ProgramVersion:
     """What `program -version` or `--version` says of itself."""
     for option in ("-version", "--version"):
         try:
-            done = subprocess.run(
-                [program, option],
-                capture_output=True,
-                text=True,
-                timeout=deadline_s,
-                check=False,
-                errors="replace",
-            )
-        except (OSError, subprocess.TimeoutExpired):
+            done = finish([program, option], deadline_s)
+        except OSError:
             continue
-        found = _VERSION.search((done.stdout or done.stderr)[:400])
-        if done.returncode == 0 and found:
+        found = _VERSION.search((done.output or done.errors).decode("utf-8", "replace")[:400])
+        if done.exit_code == 0 and found:
             return ProgramVersion(found[0], tuple(int(part) for part in found[0].split(".")))
     return ProgramVersion("unknown", None)
 
 
 def words_here(words: tuple[str, ...]) -> tuple[str, ...]:
     """Those words of a command that name something in this process's directory by a relative path."""
-    return tuple(
-        word
-        for word in words[1:]
-        if word and not word.startswith(("/", "-", "~")) and len(word) < 4096 and os.path.lexists(word)
-    )
+    relative = [
+        word for word in words[1:] if word and not word.startswith(("/", "-", "~")) and len(word) < 4096
+    ]
+    return in_fork(lambda _: tuple(filter(os.path.lexists, relative)), ".") if relative else ()
 
 
 def look_at_input(path: str, deadline_s: float = _DEADLINE_S) -> Input:
     """What lies at `path`. Raises TargetError where it cannot be staged."""
     shown = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - Path.absolute keeps ".."
+    check_answers([shown])  # the walk may take its time, a hung mount may not
     answer = ask_child("leadline.observe.commands", [shown], deadline_s)
     if answer.stuck_pid is not None:
         raise TargetError(

@@ -15,9 +15,10 @@ import secrets
 import socket
 import stat
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from leadline.observe.answering import Doing
 
 _ALIGNMENTS_BYTES = (512, 4096, 65536)
 _LAYOUT_DEPTH_MAX = 64
@@ -26,17 +27,6 @@ _LAYOUT_DEPTH_MAX = 64
 def _say(value: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
-
-
-def _step(name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    _say({"begin": name})
-    facts = work()
-    _say({"facts": facts})
-    return facts
-
-
-def _resolve(path: str) -> dict[str, Any]:
-    return {"path": os.path.realpath(path)}
 
 
 def _identify(path: str) -> dict[str, Any]:
@@ -188,19 +178,26 @@ def _kernel_client(path: str) -> dict[str, Any]:
     return {"kernel_client": ".".join(words)}
 
 
-def probe_path(path: str, *, writes: bool) -> None:
-    """All steps for one path; ends early where a step shows that no directory is there."""
-    resolved = _step("resolving the path", lambda: _resolve(path))["path"]
-    identity = _step("looking at the directory", lambda: _identify(resolved))
-    if identity["kind"] != "directory":
-        return
-    space = _step("asking for free space", lambda: _space(resolved))
-    if _step("asking for the CephFS layout", lambda: _layout(resolved, writes and space["writable"])):
-        _step("asking for the CephFS quota", lambda: _quota(resolved))
-        _step("listing snapshots", lambda: _snapshots(resolved))
-        _step("asking for the CephFS client", lambda: _kernel_client(resolved))
-    if writes and space["writable"]:
-        _step("writing one block with O_DIRECT", lambda: _direct(resolved))
+def probe_path(path: str, doing: Doing, *, writes: bool) -> dict[str, Any]:
+    """All steps for one path, each said before it begins; ends early where there is no directory."""
+    doing(path, "resolving the path")
+    place = os.path.realpath(path)
+    doing(place, "looking at the directory")
+    facts = {"path": place, **_identify(place)}
+    if facts["kind"] != "directory":
+        return facts
+    doing(place, "asking for free space")
+    facts |= _space(place)
+    tries = writes and facts["writable"]
+    doing(place, "asking for the CephFS layout")
+    layout = _layout(place, tries)
+    if layout:
+        doing(place, "asking for the CephFS quota and snapshots")
+        facts |= {**layout, **_quota(place), **_snapshots(place), **_kernel_client(place)}
+    if tries:
+        doing(place, "writing one block with O_DIRECT")
+        facts |= _direct(place)
+    return facts
 
 
 def probe_volume(url: str) -> None:
@@ -234,12 +231,9 @@ def _address(server: str | None) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """`path PATH`, `look PATH` (writes nothing), `volume URL`, `pool CONF NAME KEYRING POOL DEADLINE_S`,
+    """`volume URL`, `pool CONF NAME KEYRING POOL DEADLINE_S`,
     or `cluster CONF NAME KEYRING DEADLINE_S`, which lists pools and file systems (empty: Ceph's default).
     """
-    if arguments[:1] in (["path"], ["look"]) and len(arguments) == 2:
-        probe_path(arguments[1], writes=arguments[0] == "path")
-        return 0
     if arguments[:1] == ["volume"] and len(arguments) == 2:
         probe_volume(arguments[1])
         return 0

@@ -7,12 +7,13 @@ ffprobe in a process with a deadline.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from leadline.observe.commands import look_at_input
+from leadline.observe.answering import in_fork
+from leadline.observe.children import finish
+from leadline.observe.commands import find_program, look_at_input
 from leadline.workloads.pipeline.job import Film, SourceFacts
 
 _DEADLINE_S = 60.0
@@ -35,7 +36,7 @@ def look_at_file(path: str, video: bool) -> SourceFacts:
     found = look_at_input(path)
     if not video:
         return SourceFacts(found.path, found.bytes)
-    if Path(found.path).is_dir():
+    if in_fork(lambda _: Path(found.path).is_dir(), found.path):
         return SourceFacts(found.path, problem="it is a directory, and no video")
     return _look_at_video(found.path, found.bytes)
 
@@ -74,18 +75,16 @@ def _is_cut(path: str) -> str | None:
 
 
 def _ask(command: list[str]) -> tuple[int, str, str]:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=_DEADLINE_S, check=False, stdin=subprocess.DEVNULL
-        )
-    except FileNotFoundError:
+    program, _ = find_program(command[0])
+    if program is None:
         return 1, "", f"{command[0]} is not installed"
-    except subprocess.TimeoutExpired:
+    done = finish([program, *command[1:]], _DEADLINE_S)
+    if done.exit_code is None:
         return 1, "", f"no answer within {_DEADLINE_S:g} s"
     return (
-        done.returncode,
-        done.stdout.decode("utf-8", "replace"),
-        done.stderr.decode("utf-8", "replace").strip(),
+        done.exit_code,
+        done.output.decode("utf-8", "replace"),
+        done.errors.decode("utf-8", "replace").strip(),
     )
 
 

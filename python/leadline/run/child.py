@@ -11,7 +11,6 @@ import os
 import selectors
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -51,7 +50,8 @@ class Worker:
 
     def __init__(self, stopping: Callable[[], bool] = lambda: False) -> None:
         self._stopping = stopping
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
+        # In memory: the temporary directory may lie on what hangs. Closed in `close`.
+        self._stderr = os.fdopen(os.memfd_create("leadline-worker"), "w+b")
         self._process = subprocess.Popen(
             module_command("leadline.run.worker"),
             stdin=subprocess.PIPE,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from leadline import units
-from leadline.errors import ResultError, StoreError
+from leadline.errors import ResultError, StoreError, TargetError
+from leadline.observe.answering import check_answers
 from leadline.observe.patience import patient_s
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
@@ -124,23 +125,37 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
 
 
 def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> dict[str, str]:
-    """Remove a study's directories below its targets, each in a worker of its own; what is left, and why."""
+    """Remove a study's directories below its targets, each in a worker of its own.
+
+    Returns what is left, in words, and why; a target that hangs costs no more than a look.
+    """
     left = {}
     unwritten: StoreError | None = None
     for target, place in places.items():
-        with Worker() as worker:
-            answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
+        reason = _remove_workspace(study_id, place)
         try:
-            if answer.outcome == "done":
+            if reason is None:
                 writer.journal("workspace_removed", target=target, **place._asdict())
             else:
-                left[place.words] = "; ".join(filter(None, (answer.message, answer.remedy)))
-                writer.journal("workspace_left", target=target, reason=answer.message, **place._asdict())
+                left[place.words] = reason
+                writer.journal("workspace_left", target=target, reason=reason, **place._asdict())
         except StoreError as error:  # a full disk here is no reason to leave files there
             unwritten = error
     if unwritten is not None:
         raise unwritten
     return left
+
+
+def _remove_workspace(study_id: str, place: Workspace) -> str | None:
+    """None where it is gone, else why it is left and what to do."""
+    try:
+        if place.location is None:
+            check_answers([place.directory])
+    except TargetError as error:
+        return error.message
+    with Worker() as worker:
+        answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
+    return None if answer.outcome == "done" else "; ".join(filter(None, (answer.message, answer.remedy)))
 
 
 def left_workspaces(study_id: str, targets: Iterable[Target], writer: ResultWriter) -> dict[str, Workspace]:

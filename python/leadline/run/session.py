@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from leadline import _core
-from leadline.errors import ResultError
+from leadline.errors import ResultError, TargetError
+from leadline.observe.answering import check_answers
 from leadline.observe.client import Observer
 from leadline.plan.model import Plan
 from leadline.plan.order import with_block
@@ -84,6 +85,11 @@ def resume_run(
         raise ResultError(
             f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
         )
+    try:
+        check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
+    except TargetError:
+        writer.close()
+        raise
     remove_workspaces(request.id, left_workspaces(request.id, request.plan.targets, writer), writer)
     return _execute(request, writer, display, stopping, pilot, growth)
 

@@ -40,10 +40,10 @@ def check_whole(path: Path) -> Result:
     return result
 
 
-def known_ids(directory: Path) -> dict[str, Path]:
+def known_ids(directory: Path, enter: Callable[[Path], bool] = lambda _: True) -> dict[str, Path]:
     """The results below a directory by their ids; what cannot be read is left out."""
     found = {}
-    for path in find_results(directory):
+    for path in find_results(directory, enter=enter):
         try:
             found[str(open_result(path).manifest["id"])] = path
         except ResultError:
@@ -94,15 +94,18 @@ def _compare(result: Result, copy: Path) -> None:
 
 
 def merge(
-    source: Path, directory: Path, done: Callable[[Path, Path | None, str], None]
+    source: Path,
+    directory: Path,
+    done: Callable[[Path, Path | None, str], None],
+    enter: Callable[[Path], bool] = lambda _: True,
 ) -> tuple[int, int, int]:
     """Copy every result at or below `source`: how many were copied, known already, refused.
 
     `done` is told of each: where it was, where it is now (None: it was not copied), and why not.
     """
-    known = known_ids(directory) if directory.is_dir() else {}
+    known = known_ids(directory, enter) if directory.is_dir() else {}
     copied = present = refused = 0
-    for path in find_results(source):
+    for path in find_results(source, enter=enter):
         try:
             result = check_whole(path)
             name = str(result.manifest["id"])

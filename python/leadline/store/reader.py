@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -155,10 +155,13 @@ def finished_trials(
     )
 
 
-def find_results(directory: Path, depth: int = 3) -> Iterator[Path]:
+def find_results(
+    directory: Path, depth: int = 3, enter: Callable[[Path], bool] = lambda _: True
+) -> Iterator[Path]:
     """Result directories below `directory`, itself included, not deeper than `depth`.
 
-    What has anything called a manifest is one: whether it can be read is found out by opening it.
+    What has anything called a manifest is one: whether it can be read is found out by opening it. `enter` is
+    asked before a directory below is touched: a mount may be there that hangs.
     """
     if os.path.lexists(directory / MANIFEST):
         yield directory
@@ -170,9 +173,9 @@ def find_results(directory: Path, depth: int = 3) -> Iterator[Path]:
             names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return
-    for name in names:
-        if not name.startswith("."):
-            yield from find_results(directory / name, depth - 1)
+    for child in (directory / name for name in names if not name.startswith(".")):
+        if enter(child):
+            yield from find_results(child, depth - 1, enter)
 
 
 def _rows(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -36,13 +36,28 @@ def command(as_json: bool) -> None:
     """
     from leadline.observe.capabilities import machine_checks
 
-    places = {"the working directory": str(Path.cwd()), "the temporary directory": tempfile.gettempdir()}
-    checks = [*_leadline_checks(), *machine_checks(places), *_lab_checks(), *_program_checks(shutil.which)]
+    # `tempfile.gettempdir` writes there to find out, where it may hang.
+    temporary = next(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp")  # noqa: S108
+    places = {"the working directory": str(Path.cwd()), "the temporary directory": temporary}
+    checks = [*_leadline_checks(), *machine_checks(places), *_path_checks()]
     if as_json:
         document = {"format": "leadline.doctor/1", "checks": [asdict(check) for check in checks]}
         echo_text(json.dumps(document, indent=2))
         return
     _print(checks)
+
+
+def _path_checks() -> list[Capability]:
+    """What is looked for on PATH, where every directory of it answers."""
+    from leadline.errors import TargetError
+    from leadline.observe.answering import check_answers, search_path
+    from leadline.observe.capabilities import Capability
+
+    try:
+        check_answers(search_path())
+    except TargetError as error:
+        return [Capability("programs", "PATH", "missing", error.message, "programs", error.remedy)]
+    return [*_lab_checks(), *_program_checks(shutil.which)]
 
 
 def _leadline_checks() -> list[Capability]:

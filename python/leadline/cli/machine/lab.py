@@ -14,15 +14,15 @@ import click
 
 from leadline.cli.console import echo, echo_text
 from leadline.cli.machine import lab_guest
+from leadline.cli.machine.lab_targets import check_lab_places
+from leadline.cli.paths import AskedPath
 from leadline.errors import LabError, LeadlineError, UsageError
 from leadline.units import printable
 
 if TYPE_CHECKING:
     from leadline.lab import Lab, LabStatus
 
-_DIRECTORY = click.option(
-    "--dir", "directory", type=click.Path(path_type=Path, file_okay=False), help="The lab's directory."
-)
+_DIRECTORY = click.option("--dir", "directory", type=AskedPath(file_okay=False), help="The lab's directory.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _INCOMPLETE = 3  # what was asked for is there in part
 _NAME = click.argument("name", required=False, default="")
@@ -34,6 +34,7 @@ def command() -> None:
 
     All its OSDs share one disk: it shows mechanisms and ratios, never absolute figures of a cluster.
     """
+    check_lab_places()
 
 
 @command.command("up")
@@ -43,7 +44,7 @@ def command() -> None:
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=AskedPath(file_okay=False),
     help="An empty or new directory.  [default: below ~/.local/state/leadline/labs]",
 )
 @click.option("--auth", type=click.Choice(["none", "cephx"]), default="cephx", show_default=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import complain, echo
+from leadline.cli.paths import AskedPath
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import LeadlineError, UsageError
 
@@ -49,7 +50,7 @@ def _split(args: list[str]) -> tuple[list[str], bool, list[str]]:
 )
 @click.option(
     "--results",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=AskedPath(file_okay=False),
     help="The directory of this host that the guest writes.  [default: the current one]",
 )
 @click.option("--memory", metavar="SIZE", default="2G", show_default=True, help="Of the guest.")

@@ -26,6 +26,14 @@ def lab_option(words: str) -> Callable[[_Command], _Command]:
     return click.option("--lab", is_flag=False, flag_value="", default=None, metavar="[NAME]", help=words)
 
 
+def check_lab_places() -> None:
+    """Labs lie in the home directory and run programs on the path. Raises TargetError where one hangs."""
+    from leadline.lab.paths import labs_home
+    from leadline.observe.answering import check_answers, search_path
+
+    check_answers([labs_home(os.environ), *search_path()])
+
+
 def targets_of_lab(name: str) -> tuple[LabTarget, ...]:
     """Every way to a lab that is up, with what its targets need put into this process's environment.
 
@@ -33,6 +41,7 @@ def targets_of_lab(name: str) -> tuple[LabTarget, ...]:
     """
     from leadline import lab
 
+    check_lab_places()
     found = lab.open(name)
     targets = tuple(found.targets())
     if not targets:

@@ -11,6 +11,7 @@ import click
 
 from leadline.cli.console import echo, echo_text
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD
+from leadline.cli.paths import UntouchedPath
 from leadline.errors import TargetError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def command() -> None:
 
 
 @command.command("plan")
-@click.argument("path", required=False)
+@click.argument("path", type=UntouchedPath(), required=False)
 @click.option("--from", "present", type=click.Choice(["fuse"]), default="fuse", show_default=True)
 @click.option("--to", "wanted", type=click.Choice(["kernel"]), default="kernel", show_default=True)
 @click.option(
@@ -81,7 +82,7 @@ def _plain(made: Any) -> dict[str, Any]:
 
 
 @command.command("check")
-@click.argument("path")
+@click.argument("path", type=UntouchedPath())
 @click.option("--probe", is_flag=True, help="Make a few files there, write, read and remove them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(path: str, probe: bool, as_json: bool) -> int:

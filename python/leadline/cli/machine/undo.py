@@ -8,11 +8,12 @@ import click
 
 from leadline.cli.console import echo
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+from leadline.cli.paths import AskedPath
 from leadline.cli.trust import require_trust, trust_option
 
 
 @click.command(short_help="Remove what an interrupted run left below its targets")
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=AskedPath())
 @trust_option
 def command(directory: Path, trusted: bool) -> int:
     """Undo the changes that the journal of the result in DIRECTORY says are still in place.

@@ -10,13 +10,14 @@ import click
 
 from leadline import units
 from leadline.cli.console import echo_status, echo_text, make_console
+from leadline.cli.paths import UntouchedPath
 from leadline.errors import SpecError, UsageError
 
 _SECONDS_MAX = 86_400
 
 
 @click.command(short_help="Say what goes on on a mount, and what it waits for")
-@click.argument("path", type=click.Path())
+@click.argument("path", type=UntouchedPath())
 @click.option(
     "--for", "duration", metavar="TIME", default="5m", show_default=True, help="How long to look on."
 )

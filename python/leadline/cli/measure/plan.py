@@ -10,6 +10,7 @@ import click
 
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.measure.study_options import application_options, load_plan, study_options
+from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 from leadline.units import printable
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @application_options
 @click.option(
     "--like",
-    type=click.Path(path_type=Path),
+    type=AskedPath(),
     metavar="RESULT",
     help="Say what the blocks can find if figures vary as in this result.",
 )

@@ -14,6 +14,7 @@ import click
 from leadline.cli.console import make_console
 from leadline.cli.main import EXIT_GOOD
 from leadline.cli.measure.run import make_options, run_and_conclude
+from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import TargetError, UsageError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Repeat a trace's calls on any target")
-@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("trace", type=AskedPath())
 @click.option(
     "--target",
     "targets",
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the order and of the data."
 )
-@click.option("--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist.")
+@click.option("--out", type=AskedPath(), help="The result's directory; it must not exist.")
 @trust_option
 @click.option("--dry-run", is_flag=True, help="Say what would be replayed and what not, and do nothing.")
 @click.option("--drop-caches", is_flag=True, help="Drop this host's caches before each trial: needs root.")
@@ -90,7 +91,7 @@ def command(
     if dry_run:
         _say(title, script)
         return EXIT_GOOD
-    path = out or Path(f"leadline-replay-{datetime.now():%Y%m%d-%H%M%S}")
+    path = place_for(out, "replay")
     flags = {
         "drop_caches": drop_caches,
         "ignore_health": ignore_health,

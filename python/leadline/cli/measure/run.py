@@ -26,6 +26,7 @@ from leadline.cli.measure.gate_options import (
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.guest_rows import check_guest, with_guest
 from leadline.cli.measure.study_options import application_options, load_plan, study_options
+from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
@@ -47,8 +48,8 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
 @click.argument("study", required=False, default="")
 @study_options
 @application_options
-@click.option("--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist.")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="DIR", help="Go on with this result.")
+@click.option("--out", type=AskedPath(), help="The result's directory; it must not exist.")
+@click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this result.")
 @trust_option
 @click.option(
     "--drop-caches",
@@ -133,7 +134,7 @@ def command(
             "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
         )
     sets = (*sets, *_changes({"clients": clients, "limits.max_rate": max_rate}))
-    path = out or Path(f"leadline-{Path(study).stem}-{datetime.now():%Y%m%d-%H%M%S}")
+    path = place_for(out, Path(study).stem)
     flags = {
         "drop_caches": drop_caches,
         "ignore_health": ignore_health,

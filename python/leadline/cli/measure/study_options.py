@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from leadline.cli.machine.lab_targets import lab_option
+from leadline.cli.paths import UntouchedPath
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
@@ -55,6 +56,7 @@ def application_options(command: _Command) -> _Command:
         "--input",
         "--source",
         "input_path",
+        type=UntouchedPath(),
         metavar="PATH",
         help="Directory or file that a study's command or pipeline reads; it is copied to each target.",
     )
@@ -76,15 +78,18 @@ def load_plan(
 
     Looks at every target, writes nothing that stays. Raises SpecError or TargetError.
     """
+    from leadline.observe.answering import check_answers
     from leadline.observe.host.host import memory_bytes
     from leadline.plan.make import Host, make_plan
-    from leadline.study.library import load_study
+    from leadline.study.library import builtin_names, load_study
     from leadline.study.target import Target
     from leadline.study.targets import parse_targets
     from leadline.workloads.application.job import Look
     from leadline.workloads.pipeline.job import Scout
 
     named = parse_targets(targets)
+    if study_name not in builtin_names():
+        check_answers([study_name])
     options = (("blocks", blocks), ("seed", seed))
     study = load_study(
         study_name,
@@ -122,6 +127,7 @@ def load_plan(
 
 def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceFacts:
     """What is known of a pipeline's source: a file, or a film that was made before or is still to be made."""
+    from leadline.observe.answering import in_fork
     from leadline.observe.video import film_path, look_at_file
     from leadline.workloads.pipeline.job import SourceFacts
     from leadline.workloads.pipeline.resolve import film_bytes
@@ -129,8 +135,9 @@ def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceF
     if path is not None or film is None:
         return look_at_file(path or "", video)
     place = film_path(film, os.environ)
-    if place.is_file():
-        return SourceFacts(str(place), place.stat().st_size, width=film.width)
+    size = in_fork(lambda _: place.stat().st_size if place.is_file() else None, str(place))
+    if size is not None:
+        return SourceFacts(str(place), size, width=film.width)
     return SourceFacts(str(place), film_bytes(film), made=False, width=film.width)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import complain
+from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import CommandError, LeadlineError, UsageError
 
@@ -61,9 +62,7 @@ COPIES_MAX = 1024
 @click.option(
     "--memory", metavar="SIZE", default="64M", show_default=True, help="Most memory for counters, a process."
 )
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="The result's directory; it must not exist."
-)
+@click.option("-o", "--out", type=AskedPath(), help="The result's directory; it must not exist.")
 @click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...")
 def command(
     copies: int, segments: str | None, via: str, memory: str, out: Path | None, words: tuple[str, ...]
@@ -80,8 +79,8 @@ def command(
     leadline trace -n 4 --segments -o r -- python analyse.py
     leadline show r
     """
-    path = out or Path(f"leadline-trace-{datetime.now():%Y%m%d-%H%M%S}")
     try:
+        path = place_for(out, "trace")
         bounds = _bounds(segments, memory)
         traced, choice = _trace(words, copies, via, bounds, path)
     except CommandError as error:
@@ -105,11 +104,12 @@ def _bounds(segments: str | None, memory: str) -> Bounds:
 
 def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Path) -> tuple[Traced, Choice]:
     """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
+    from leadline.observe.answering import in_fork
     from leadline.removal import discard_tree
     from leadline.tracing.sources.launch import resolve, run_traced
     from leadline.tracing.sources.sources import BpfSource, PreloadSource, check_space, choose
 
-    executable = resolve(words[0])
+    executable = in_fork(lambda doing: resolve(words[0], doing=doing), words[0])
     choice = choose(via, executable)  # type: ignore[arg-type]  # click has checked it
     logs = _prepare(path)
     try:

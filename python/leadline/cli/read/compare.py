@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import echo_text, make_console
+from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Compare two results, cell by cell")
-@click.argument("base", type=click.Path(path_type=Path))
-@click.argument("other", type=click.Path(path_type=Path))
+@click.argument("base", type=AskedPath())
+@click.argument("other", type=AskedPath())
 @click.option(
     "--metric", "metrics", multiple=True, help="bandwidth, iops, latency_mean, latency_p99 …; again for more."
 )

@@ -13,6 +13,7 @@ import click
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.files import write_file
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID
+from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,17 +23,13 @@ _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "b
 
 
 @click.command(short_help="Fail where a result lost more than is allowed against a baseline")
-@click.argument("new", type=click.Path(path_type=Path))
-@click.option(
-    "--baseline", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The old result."
-)
+@click.argument("new", type=AskedPath())
+@click.option("--baseline", type=AskedPath(), metavar="DIR", required=True, help="The old result.")
 @click.option("--allow", default="5%", show_default=True, help="The loss that is allowed.")
 @click.option("--metric", "metrics", multiple=True, help="What is checked.  [default: as `compare`]")
 @click.option("--strict", is_flag=True, help="Undecided fails too.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
-@click.option(
-    "--openmetrics", type=click.Path(path_type=Path), metavar="FILE", help="Write OpenMetrics text."
-)
+@click.option("--junit", type=AskedPath(), metavar="FILE", help="Write JUnit XML.")
+@click.option("--openmetrics", type=AskedPath(), metavar="FILE", help="Write OpenMetrics text.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.gate/1.")
 def command(
     new: Path,

@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from leadline.cli.console import echo, echo_text, make_console
+from leadline.cli.paths import AskedPath
 from leadline.cli.read.indexes import say_left_out
 from leadline.errors import ResultError, UsageError
 
 
 @click.command(short_help="Tell the host from the file system, over results of several hosts")
-@click.argument("results", nargs=-1, type=click.Path(path_type=Path), metavar="RESULT RESULT…")
+@click.argument("results", nargs=-1, type=AskedPath(), metavar="RESULT RESULT…")
 @click.option("--metric", "metrics", multiple=True, help="run_time, bandwidth, iops …; again for more.")
 @click.option("--margin", default="5%", show_default=True, help="Difference that counts as the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.hosts/1.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain, echo
+from leadline.cli.paths import AskedOrAddress, AskedPath, place_for
 
 if TYPE_CHECKING:
     from leadline.published.document import Published
@@ -22,8 +23,8 @@ def command() -> None:
 
 
 @command.command("published", short_help="The figures of a document, as YAML")
-@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The result to make.")
+@click.argument("source", type=AskedPath(), metavar="FILE")
+@click.option("-o", "--out", type=AskedPath(), required=True, help="The result to make.")
 def published(source: Path, out: Path) -> None:
     """Read a document's figures from FILE (format leadline.published/1) as a result of its own.
 
@@ -46,11 +47,11 @@ def published(source: Path, out: Path) -> None:
 
 
 @command.command("result", short_help="Results of other machines, as checked copies")
-@click.argument("source", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
+@click.argument("source", type=AskedPath(exists=True, file_okay=False), metavar="DIR")
 @click.option(
     "--into",
     "into",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=AskedPath(file_okay=False),
     default=".",
     show_default=True,
     help="Where results are kept.",
@@ -62,6 +63,7 @@ def result(source: Path, into: Path) -> int:
     and nothing is overwritten. The exit code is 1 when one was refused, or cannot be judged.
     """
     from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+    from leadline.cli.read.indexes import enters
     from leadline.errors import ResultError
     from leadline.store.index import write_index
     from leadline.store.merge import merge
@@ -83,7 +85,7 @@ def result(source: Path, into: Path) -> int:
         if rows:
             write_index(place, rows)
 
-    copied, present, refused = merge(source, into, done)
+    copied, present, refused = merge(source, into, done, enters)
     if not copied and not present and not refused:
         raise ResultError(f"there is no result at or below {source}", "name what `leadline run --out` wrote")
     echo(f"{copied} copied, {present} there already, {refused} refused")
@@ -91,8 +93,8 @@ def result(source: Path, into: Path) -> int:
 
 
 @command.command("opencast", short_help="Workflows of a media platform, with their own times")
-@click.argument("source", metavar="SOURCE")
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The result to make.")
+@click.argument("source", type=AskedOrAddress(), metavar="SOURCE")
+@click.option("-o", "--out", type=AskedPath(), required=True, help="The result to make.")
 @click.option(
     "--since-change", metavar="DATE", help="Compare before and after, for example 2026-01-31T12:00:00Z."
 )
@@ -117,13 +119,11 @@ def opencast(
     import_opencast(source, out, since_change, size, timeout, retries)
 
 
-_OUT = click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="The result to make.  [leadline-trace-TIME]"
-)
+_OUT = click.option("-o", "--out", type=AskedPath(), help="The result to make.  [leadline-trace-TIME]")
 
 
 @command.command("darshan", short_help="Logs of Darshan, as a trace")
-@click.argument("sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="LOG...")
+@click.argument("sources", type=AskedPath(), nargs=-1, required=True, metavar="LOG...")
 @_OUT
 def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
     """Read logs of Darshan as a trace: POSIX, STDIO, MPI-IO, heat maps, and DXT as segments.
@@ -137,7 +137,7 @@ def darshan(sources: tuple[Path, ...], out: Path | None) -> None:
 
 
 @command.command("strace", short_help="A log of strace, as a trace")
-@click.argument("source", type=click.Path(path_type=Path), metavar="FILE")
+@click.argument("source", type=AskedPath(), metavar="FILE")
 @_OUT
 def strace(source: Path, out: Path | None) -> None:
     """Read a log of `strace -f -ttt -T -y -o FILE COMMAND` as a trace.
@@ -156,7 +156,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     from leadline.report.format import printable
     from leadline.tracing.store import create_trace_result
 
-    path = out or Path(f"leadline-trace-{datetime.now():%Y%m%d-%H%M%S}")
+    path = place_for(out, "trace")
     details: dict[str, Any] = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": version(),

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cli.console import complain
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+from leadline.errors import TargetError
 
 if TYPE_CHECKING:
     from leadline.store.index import Indexed, IndexRow
+
+
+def enters(directory: Path) -> bool:
+    """Whether to look for results in a directory: not on a mount that does not answer, which is said."""
+    from leadline.observe.answering import check_answers
+    from leadline.observe.mounts.mountinfo import read_mounts
+
+    place = os.path.abspath(directory)  # noqa: PTH100 - resolves nothing
+    if not any(mount.mount_point == place for mount in read_mounts()):
+        return True
+    try:
+        check_answers([place])
+    except TargetError as error:
+        complain(f"left out: {error}")
+        return False
+    return True
 
 
 def indexed_results(
@@ -24,7 +42,7 @@ def indexed_results(
     from leadline.store.index import INDEX, read_indexes, refresh
     from leadline.store.reader import find_results
 
-    results = list(find_results(directory))
+    results = list(find_results(directory, enter=enters))
     rows = read_indexes(results, condition, values)
     fresh = {item.path for item in rows}
     # A summary without a matching row may be stale or may just not have the figure: one look tells.

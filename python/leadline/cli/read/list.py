@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from leadline.cli.console import complain, echo_text, make_console
-from leadline.cli.read.indexes import indexed_results, say_left_out
+from leadline.cli.paths import AskedPath
+from leadline.cli.read.indexes import enters, indexed_results, say_left_out
 from leadline.errors import ResultError
 
 
 @click.command(short_help="List the results below a directory")
-@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
+@click.argument("directory", type=AskedPath(exists=True, file_okay=False), default=".")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--index", is_flag=True, help="Store the summaries that make `list` and `trend` quick.")
 def command(directory: Path, as_json: bool, index: bool) -> int:
@@ -30,7 +31,7 @@ def command(directory: Path, as_json: bool, index: bool) -> int:
     if index:
         _, unreadable, unwritten = indexed_results(directory, "false", (), lambda _row: False)
         problems |= unreadable
-    paths = list(find_results(directory))
+    paths = list(find_results(directory, enter=enters))
     known = _from_indexes(paths)
     rows = [known.get(path) or _describe(path, problems) for path in paths]
     rows.sort(key=lambda row: str(row["created"]))

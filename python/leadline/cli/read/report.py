@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from leadline.cli.files import write_file
+from leadline.cli.paths import AskedPath
 
 
 @click.command(short_help="Write a report: HTML, Markdown, CSV, JSON or fio's JSON")
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=AskedPath())
 @click.option(
     "--format",
     "form",
@@ -22,7 +23,7 @@ from leadline.cli.files import write_file
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=AskedPath(),
     help="The file to write; - or nothing: standard output.",
 )
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")

@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from leadline.cli.console import echo_text, make_console
+from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
 
 @click.command(short_help="Show a document's figures as published, measured and modelled")
-@click.argument("document", type=click.Path(path_type=Path))
-@click.option("--measured", type=click.Path(path_type=Path), metavar="DIR", help="A result measured here.")
+@click.argument("document", type=AskedPath())
+@click.option("--measured", type=AskedPath(), metavar="DIR", help="A result measured here.")
 @click.option("--map", "maps", multiple=True, metavar="SYSTEM=TARGET", help="Which target is which system.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.reproduce/1.")
 def command(document: Path, measured: Path | None, maps: tuple[str, ...], as_json: bool) -> None:

@@ -17,10 +17,11 @@ from leadline.cli.measure.gate_options import (
     parse_gates,
     say_gates,
 )
+from leadline.cli.paths import AskedPath
 
 
 @click.command(short_help="Print a result in the terminal, or as JSON")
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=AskedPath())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.show/1.")
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")

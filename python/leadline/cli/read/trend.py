@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain, echo_text, make_console
+from leadline.cli.paths import AskedPath
 from leadline.cli.read.indexes import indexed_results, say_left_out
 from leadline.errors import UsageError
 
@@ -27,7 +28,7 @@ _USABLE = ("VALID", "DOUBTFUL")
 
 @click.command(short_help="Show how a figure went over many results")
 @click.argument("figure")
-@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
+@click.argument("directory", type=AskedPath(exists=True, file_okay=False), default=".")
 @click.option("--since", metavar="DATE", help="Results made from this day on, for example 2026-01-31.")
 @click.option("--all", "every", is_flag=True, help=f"Print every result, not the last {_ROWS_SHOWN}.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.trend/1.")

@@ -1,6 +1,6 @@
 """Finds out what a target is before anything is run on it: `inspect`.
 
-Whatever touches the target itself happens in `probe`, a child process with a deadline.
+Whatever touches the target itself happens in `probe`, in a fork with a deadline.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.errors import TargetError
-from leadline.observe.children import ask_child
+from leadline.observe.answering import in_fork
 from leadline.observe.host.devices import device_of_mount
 from leadline.observe.mounts.locations import inspect_location, protection
 from leadline.observe.mounts.mountinfo import Mount, mount_by_id, mount_of, read_mounts
 from leadline.observe.mounts.words import words_of
-from leadline.observe.patience import patient_s
+from leadline.observe.probe import probe_path
 from leadline.study import schemes
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.trusted import why_not_file
 from leadline.units import printable
 
-_DEADLINE_S = 10.0
+_DEADLINE_S = 7.0  # for an answer of the command within ten seconds
 _IN_MEMORY = ("tmpfs", "ramfs")
 
 
@@ -41,7 +41,7 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -
     if not url or "\0" in url:
         raise TargetError("the path of a target is empty or holds a zero byte", "Name a directory: a=/mnt/a")
     path = os.path.abspath(url)  # noqa: PTH100 - Path.absolute keeps ".."
-    facts = _ask_path(path, deadline_s, "path" if writes else "look")
+    facts = _ask_path(path, deadline_s, writes=writes)
     mounts = read_mounts()
     mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
     if mount is None:
@@ -55,7 +55,7 @@ def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount
 
     Raises TargetError for a path that is missing or does not answer within `deadline_s`.
     """
-    facts = _ask_path(os.path.abspath(path), deadline_s, "look")  # noqa: PTH100
+    facts = _ask_path(os.path.abspath(path), deadline_s, writes=False)  # noqa: PTH100
     if facts["kind"] == "missing":
         raise TargetError(f"{printable(path)}: {facts['why']}", "Name a path on the mounted file system.")
     mounts = read_mounts()
@@ -65,27 +65,13 @@ def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount
     return _facts(mount, mounts, {"total_bytes": None, "free_bytes": None, **facts}), mount
 
 
-def _ask_path(path: str, deadline_s: float, how: str) -> dict[str, Any]:
-    deadline_s = patient_s(deadline_s)
-    answer = ask_child("leadline.observe.probe", [how, path], deadline_s)
-    facts: dict[str, Any] = {}
-    for line in answer.lines:
-        facts.update(line.get("facts", {}))
-    if answer.stuck_pid is not None:
-        doing = next((line["begin"] for line in reversed(answer.lines) if "begin" in line), "starting")
-        mount = mount_of(facts.get("path", path), read_mounts())
-        where = "" if mount is None else f" ({mount.file_system} at {printable(mount.mount_point)})"
+def _ask_path(path: str, deadline_s: float, *, writes: bool) -> dict[str, Any]:
+    try:
+        return in_fork(lambda doing: probe_path(path, doing, writes=writes), path, deadline_s)
+    except OSError as error:
         raise TargetError(
-            f"{printable(path)}{where}: no answer within {deadline_s:g} s while {doing}; "
-            f"the probe is process {answer.stuck_pid}",
-            "See whether its server or cluster is up. A mount that hangs can be detached with `umount -l`.",
-        )
-    if answer.exit_code != 0:
-        last = answer.stderr.splitlines()[-1] if answer.stderr else f"exit code {answer.exit_code}"
-        raise TargetError(
-            f"{printable(path)}: cannot be examined: {printable(last)}", "See whether its mount works."
-        )
-    return facts
+            f"{printable(path)}: cannot be examined: {error.strerror}", "See whether its mount works."
+        ) from None
 
 
 def _refuse(path: str, facts: dict[str, Any], mount: Mount) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
+from leadline.observe.answering import temporary_directory
 from leadline.tracing.sources.darshan_columns import PREFIXES, counters, seconds_by_slowest, times
 from leadline.tracing.sources.darshan_reader import COUNTED, TRACED
 from leadline.tracing.tables import (
@@ -115,7 +116,7 @@ def _read(path: Path, copy: int) -> DarshanLog:
             file.read(1)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file of Darshan") from None
-    with tempfile.TemporaryDirectory(prefix="leadline-darshan-") as place:
+    with tempfile.TemporaryDirectory(prefix="leadline-darshan-", dir=temporary_directory()) as place:
         directory = Path(place)
         _run_reader(path, directory)
         about = json.loads((directory / "log.json").read_text(encoding="utf-8"))

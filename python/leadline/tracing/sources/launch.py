@@ -63,14 +63,20 @@ class Traced:
     tables: TraceTables
 
 
-def resolve(name: str, search: Sequence[str] | None = None) -> Path:
-    """The file that a command's name stands for, as a shell finds it. Raises CommandError (126, 127)."""
+def resolve(
+    name: str, search: Sequence[str] | None = None, doing: Callable[[str], None] = lambda _: None
+) -> Path:
+    """The file that a command's name stands for, as a shell finds it. Raises CommandError (126, 127).
+
+    Any of the places may hang, so a fork is asked; `doing` is told each before it is touched.
+    """
     if "/" in name:
         candidates = [Path(name)]
     else:
         candidates = [Path(directory or ".") / name for directory in search or os.get_exec_path()]
     refused = None
     for path in candidates:
+        doing(str(path))
         if path.is_file() and os.access(path, os.X_OK):
             return path
         if refused is None and path.exists() and ("/" in name or path.is_file()):

@@ -52,9 +52,10 @@ def environment(
 
 def cannot_follow(executable: Path) -> str | None:
     """Why the tracer cannot be loaded into `executable`, in words; None where it can."""
+    from leadline.observe.answering import in_fork
     from leadline.tracing.sources.executable import reason_not_to_preload
 
-    return reason_not_to_preload(executable)
+    return in_fork(lambda _: reason_not_to_preload(executable), str(executable))
 
 
 def read_logs(directory: Path, *, started_unix_ns: int, copy: int = 0) -> TraceTables:

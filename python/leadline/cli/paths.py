@@ -1,0 +1,67 @@
+"""The types of parameters that are paths: none is touched by the command before it is known to answer.
+
+`AskedPath` is what the command itself reads or writes: a fork asks it first. `UntouchedPath` is what is
+measured or looked at: workers touch it, the command never does.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leadline.errors import TargetError
+
+
+class AskedPath(click.Path):
+    """A file or directory of the user's: results, reports, logs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(path_type=Path, **options)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click's, which looks at the path itself."""
+        from leadline.observe.answering import check_answers
+
+        try:
+            check_answers([os.fsdecode(value)])
+        except TargetError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class AskedOrAddress(click.types.StringParamType):
+    """A file of the user's, or the address of a server."""
+
+    name = "path or address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text itself."""
+        if "://" not in value:
+            AskedPath().convert(value, param, ctx)
+        return str(value)
+
+
+class UntouchedPath(click.types.StringParamType):
+    """A place to measure or to look at."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text itself."""
+        if not value or "\0" in value:
+            self.fail("a path is not empty and holds no zero byte", param, ctx)
+        return str(value)
+
+
+def place_for(out: Path | None, kind: str) -> Path:
+    """`out`, or a name in the working directory, which is asked then."""
+    if out is not None:
+        return out
+    from leadline.observe.answering import check_answers
+
+    check_answers(["."])
+    return Path(f"leadline-{kind}-{datetime.now():%Y%m%d-%H%M%S}")

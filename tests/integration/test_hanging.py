@@ -1,0 +1,374 @@
+"""Every verb against a mount whose daemon is stopped: an answer in time, no call on it by the command itself.
+
+All commands run at once, under strace, so that the whole lasts as long as the slowest deadline. They are
+forks of one process that has loaded leadline: this very file, run as a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import pytest
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import forking
+import leadline
+import slow_fuse
+from dying import die
+from leadline.cli.main import leadline as verbs
+from leadline.cli.main import main as run
+from leadline.cli.paths import AskedOrAddress, AskedPath, UntouchedPath
+from slow_fuse import SlowMount
+
+ANSWER_S = 10.0
+BUSY_S = 60.0  # what a busy host may add to start dozens of commands under strace at once
+_MARK = "LEADLINE_TEST_HANGING"
+_PATH_TYPES = (AskedPath, AskedOrAddress, UntouchedPath)
+
+pytestmark = [
+    pytest.mark.skipif(slow_fuse.missing() is not None, reason=str(slow_fuse.missing())),
+    pytest.mark.skipif(not slow_fuse.can_hold(), reason="no strace or setpriv"),
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line; `HUNG` stands for the mount, `GOOD` for a result that is not on it.
+
+    `says` is what its error names beside the mount; None where it has to succeed.
+    """
+
+    words: str
+    names: str | None = "HUNG"
+    directory: str = "WORK"
+    variables: str = ""
+
+
+GO_ON = {"targets", "doctor"}  # they say what hangs among what they found
+CASES = {
+    "plan": (
+        Case("plan quick --target a=HUNG"),
+        Case("plan quick --target a=HUNG/deep"),
+        Case("plan HUNG/study.yaml --target a=GOOD"),
+        Case("plan quick --target a=GOOD --like HUNG/result"),
+        Case("plan analysis --target a=GOOD --input GOOD -- HUNG/prog"),
+        Case("plan analysis --target a=GOOD --input HUNG/input -- true"),
+        Case("plan media --target a=GOOD --source HUNG/film.mp4"),
+        Case("plan analysis --target a=GOOD --input GOOD -- ./prog", directory="HUNG"),
+        Case("plan analysis --target a=GOOD --input GOOD -- nowhere", variables="PATH=HUNG/bin:/bin"),
+    ),
+    "run": (
+        Case("run quick --target a=HUNG"),
+        Case("run quick --target a=GOOD --out HUNG/out"),
+        Case("run quick --target a=GOOD", directory="HUNG"),
+        Case("run --resume HUNG/result"),
+        Case("run --resume COPIED"),
+        Case("run media --target a=GOOD --source HUNG/film.mp4"),
+    ),
+    "trace": (
+        Case("trace -- HUNG/prog"),
+        Case("trace -- ./prog", directory="HUNG"),
+        Case("trace -o HUNG/out -- true"),
+        Case("trace -- true", directory="HUNG"),
+        Case("trace -- nowhere", variables="PATH=HUNG/bin:/bin"),
+    ),
+    "replay": (Case("replay HUNG/trace --dry-run"), Case("replay GOOD --target a=GOOD --out HUNG/out")),
+    "show": (Case("show HUNG/result"), Case("show result", directory="HUNG")),
+    "report": (Case("report HUNG/result"), Case("report GOOD -o HUNG/page.html")),
+    "compare": (Case("compare HUNG/a GOOD"), Case("compare GOOD HUNG/b")),
+    "hosts": (Case("hosts GOOD HUNG/a"),),
+    "gate": (
+        Case("gate HUNG/new --baseline GOOD"),
+        Case("gate GOOD --baseline HUNG/old"),
+        Case("gate GOOD --baseline GOOD --junit HUNG/x.xml"),
+        Case("gate GOOD --baseline GOOD --openmetrics HUNG/x.txt"),
+    ),
+    "list": (Case("list HUNG"), Case("list", directory="HUNG"), Case("list ABOVE", names=None)),
+    "trend": (Case("trend a.b.iops HUNG"),),
+    "reproduce": (Case("reproduce HUNG/document.yaml"), Case("reproduce GOOD --measured HUNG/result")),
+    "import published": (
+        Case("import published HUNG/a.yaml -o new"),
+        Case("import published GOOD -o HUNG/a"),
+    ),
+    "import result": (Case("import result HUNG/a"), Case("import result GOOD --into HUNG")),
+    "import opencast": (Case("import opencast HUNG/a.json -o new"), Case("import opencast GOOD -o HUNG/a")),
+    "import darshan": (Case("import darshan HUNG/a.darshan"), Case("import darshan GOOD -o HUNG/a")),
+    "import strace": (Case("import strace HUNG/log"), Case("import strace GOOD -o HUNG/a")),
+    "watch": (
+        Case("watch HUNG --for 1s --no-bpf"),
+        Case("watch HUNG/deep/er --for 1s --no-bpf"),
+        Case("watch . --for 1s --no-bpf", directory="HUNG"),
+    ),
+    "mount plan": (Case("mount plan HUNG"),),
+    "mount check": (Case("mount check HUNG"),),
+    "undo": (Case("undo HUNG/result"), Case("undo CRASHED")),
+    "lab up": (Case("lab up --dir HUNG/lab"), Case("lab up", variables="HOME=HUNG")),
+    "lab status": (Case("lab status --dir HUNG/lab"), Case("lab status", variables="HOME=HUNG")),
+    "lab env": (Case("lab env --dir HUNG/lab"),),
+    "lab targets": (Case("lab targets --dir HUNG/lab"),),
+    "lab list": (Case("lab list", variables="HOME=HUNG"),),
+    "lab down": (Case("lab down --dir HUNG/lab"), Case("lab down", variables="HOME=HUNG")),
+    "lab guest": (Case("lab guest --results HUNG/out -- true"),),
+    # What a hung directory of the environment must not hold up.
+    "targets": (Case("targets"), Case("targets", directory="HUNG")),
+    "studies": (Case("studies", names=None, directory="HUNG"),),
+    "engines": (Case("engines", names=None, variables="TMPDIR=HUNG PATH=HUNG/bin:/bin"),),
+    "completion": (
+        Case("completion bash", directory="HUNG"),
+        Case("completion zsh", variables="PATH=HUNG/bin"),
+    ),
+    "doctor": (
+        Case("doctor", directory="HUNG"),
+        Case("doctor", variables="TMPDIR=HUNG"),
+        Case("doctor", variables="PATH=HUNG/bin:/bin"),
+    ),
+}
+ALL = [(verb, case) for verb, cases in CASES.items() for case in cases]
+
+
+def leaves(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every verb that does something, by its words."""
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    context = click.Context(command)
+    for word in command.list_commands(context):
+        found = command.get_command(context, word)
+        assert found is not None
+        yield from leaves(found, f"{name} {word}".strip())
+
+
+def test_every_verb_is_tried() -> None:
+    assert {name for name, _ in leaves(verbs)} == set(CASES)
+
+
+def test_every_path_that_a_verb_takes_is_asked_first_and_tried_hung() -> None:
+    for name, command in leaves(verbs):
+        tried = [case.words for case in CASES[name]]
+        for parameter in command.params:
+            if isinstance(parameter.type, (click.Path, click.File)):
+                assert isinstance(parameter.type, AskedPath), f"{name}: {parameter.name}"
+            if isinstance(parameter.type, _PATH_TYPES):
+                option = (
+                    "|".join(parameter.opts)
+                    if isinstance(parameter, click.Option)
+                    else f"^{name}( [^-]\\S*)*"
+                )
+                pattern = re.compile(rf"({option})[ =](\S*=)?HUNG")
+                assert any(map(pattern.search, tried)), f"{name}: {parameter.opts}"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command went: its exit code (None: none in time), its words, its own calls, what it left."""
+
+    code: int | None
+    output: str
+    calls: str
+    left: tuple[int, ...]
+
+
+class Hung:
+    """The mount, its stopped daemon, and every case as it went."""
+
+    def __init__(self, mount: SlowMount, work: Path) -> None:
+        self.mount, self.work = mount, work
+        self.good = work / "good"
+        self.good.mkdir()
+        crash(mount.path, work)
+        self.ended: dict[Case, Ended] = {}
+
+    def _text(self, text: str) -> str:
+        above = self.mount.path.parent
+        places = {
+            "CRASHED": self.work / "crashed",
+            "COPIED": self.work / "copied",
+            "HUNG": self.mount.path,
+            "GOOD": self.good,
+            "ABOVE": above,
+            "WORK": self.work,
+        }
+        return re.sub("|".join(places), lambda word: str(places[word[0]]), text)
+
+    def run_all(self) -> None:
+        """Start every case, stop the daemon, let them go, and wait for each."""
+        strace = [str(shutil.which("strace")), "-D", "-ff", "--seccomp-bpf", "-qq", "-e", "signal=none"]
+        command = [*strace, "-e", "trace=%file", "-o", str(self.work / "calls"), sys.executable, __file__]
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert server.stdin is not None
+        assert server.stdout is not None
+        with server:
+            for number, (_, case) in enumerate(ALL):
+                server.stdin.write(self._request(case, number))
+            server.stdin.write("\n")
+            server.stdin.flush()
+            pids = [int(server.stdout.readline()) for _ in ALL]
+            with slow_fuse.held(self.mount):
+                server.stdin.close()
+                codes = dict(map(int, line.split()) for line in server.stdout)
+                self._look(pids, codes)
+
+    def _look(self, pids: Sequence[int], codes: Mapping[int, int]) -> None:
+        """What each has said, called and left."""
+        left = marked()
+        for number, (pid, (_, case)) in enumerate(zip(pids, ALL, strict=True)):
+            printed = (self.work / f"out-{number}").read_text(errors="replace")
+            calls = (self.work / f"calls.{pid}").read_text(errors="replace")
+            mine = tuple(one for one, mark in left.items() if mark == str(number))
+            self.ended[case] = Ended(codes.get(pid), printed, calls, mine)
+            if pid not in codes:  # it must not go on once the daemon does
+                end_all({pid, *mine})
+
+    def _request(self, case: Case, number: int) -> str:
+        request = {
+            "words": [self._text(word) for word in case.words.split()],
+            "directory": self._text(case.directory),
+            "variables": dict(word.split("=", 1) for word in self._text(case.variables).split()),
+            "out": str(self.work / f"out-{number}"),
+            "number": number,
+        }
+        return json.dumps(request) + "\n"
+
+
+def end_all(pids: Iterable[int]) -> None:
+    """Kill processes that a case left."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def crash(target: Path, work: Path) -> None:
+    """A run that died with its directory on the mount, as `work`/crashed."""
+    study = work / "study.yaml"
+    study.write_text(
+        "format: leadline.study/1\nblocks: 1\nlimits: {reserve: 0}\n"
+        "works: {a: {rw: read, bs: 4k, size: 64k, engine: psync, direct: false}}\n"
+    )
+    options = ("--target", f"a={target}", "--out", str(work / "crashed"), "--quiet")
+    for number in range(4, 8):
+        shutil.rmtree(work / "crashed", ignore_errors=True)
+        assert die("after", number, "run", str(study), *options) == -signal.SIGKILL
+        if list(target.glob("leadline-*")):
+            shutil.copytree(work / "crashed", work / "copied")
+            return
+
+
+def marked() -> dict[int, str]:
+    """Processes that come from a case, by their environment; those that have ended are not there."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            for variable in (entry / "environ").read_bytes().split(b"\0"):
+                if variable.startswith(_MARK.encode() + b"=") and (entry / "comm").read_text() != "strace\n":
+                    found[int(entry.name)] = variable.partition(b"=")[2].decode()
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hung]:
+    work = tmp_path_factory.mktemp("work")
+    program = slow_fuse.build()
+    above = tmp_path_factory.mktemp("above")
+    with slow_fuse.mounted(program, above, believed_s=0) as mount:
+        found = Hung(mount, work)
+        found.run_all()
+        yield found
+        end_all(marked())
+
+
+@pytest.mark.parametrize(
+    ("verb", "case"), ALL, ids=[f"{case.directory} {case.variables} {case.words}" for _, case in ALL]
+)
+def test_a_hung_mount_gets_an_answer_and_no_call(hung: Hung, verb: str, case: Case) -> None:
+    ended = hung.ended[case]
+    assert ended.code is not None, f"no answer: {ended.output}"
+    assert "Traceback" not in ended.output
+    if case.names is not None:
+        assert str(hung.mount.path) in ended.output
+        assert "no answer within" in ended.output
+        if verb not in GO_ON:
+            assert ended.code in (1, 2, 125)
+    for pid in ended.left:
+        assert f"process {pid} " in ended.output, f"{pid} is left and not named: {ended.output}"
+    assert ended.calls, "strace saw nothing"
+    touched = re.compile(rf'^(?!getcwd|chdir)\w+\((\w+, )?"{hung.mount.path}', re.M)
+    assert not touched.findall(ended.calls), ended.calls[-2000:]
+
+
+def test_nothing_is_left_once_the_daemon_goes_on(hung: Hung) -> None:
+    end = time.monotonic() + 10
+    while (left := marked()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not left
+
+
+def serve() -> None:
+    """Forks that become the commands asked for on standard input, once that ends; says their exit codes."""
+    forking.load()
+    for found in pkgutil.walk_packages(leadline.__path__, "leadline."):
+        if found.name.startswith(("leadline.cli", "leadline.observe", "leadline.workloads", "leadline.lab")):
+            importlib.import_module(found.name)
+    gc.freeze()  # what is loaded stays shared with the forks
+    gate, opening = os.pipe()
+    pids = []
+    while line := sys.stdin.readline().strip():
+        pid = os.fork()
+        if pid == 0:
+            os.close(opening)
+            become(json.loads(line), gate)
+        pids.append(pid)
+    print(*pids, sep="\n", flush=True)
+    sys.stdin.read()
+    os.close(opening)
+    end = time.monotonic() + ANSWER_S + BUSY_S
+    while pids and time.monotonic() < end:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid:
+            pids.remove(pid)
+            print(pid, os.waitstatus_to_exitcode(status), flush=True)
+        else:
+            time.sleep(0.02)
+
+
+def become(request: dict[str, Any], gate: int) -> NoReturn:
+    """Begin in the directory while that still answers, wait for the word, and be the command."""
+    os.setsid()
+    os.chdir(request["directory"])
+    out = os.open(request["out"], os.O_CREAT | os.O_WRONLY)
+    for descriptor, stream in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (out, 2)):
+        os.dup2(descriptor, stream)
+    for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "TMPDIR"):
+        os.environ.pop(name, None)
+    work = str(Path(request["out"]).parent)
+    os.environ.update({_MARK: str(request["number"]), "HOME": work, "PYTHONPYCACHEPREFIX": work})
+    os.environ.update(request["variables"])
+    sys.argv = ["leadline", *request["words"]]
+    os.read(gate, 1)
+    run()
+    raise AssertionError
+
+
+if __name__ == "__main__":
+    serve()
