@@ -52,6 +52,7 @@ def open_in(parent: int, path: Path) -> int:
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise mounted_here(path) from None
+        error.filename = str(path)
         raise
 
 

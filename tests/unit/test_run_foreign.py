@@ -142,6 +142,18 @@ def test_a_directory_that_another_user_made_and_marked_is_not_taken(own: Path) -
     assert sorted(path.name for path in own.iterdir()) == [MARK, "data.0.0"]
 
 
+def test_a_user_who_may_not_look_into_a_directory_is_told_that_it_is_none_of_theirs(own: Path) -> None:
+    make_workspace(Workspace(str(own)), ID)
+
+    def other() -> None:
+        for act in (make_workspace, remove_workspace):
+            with pytest.raises(TargetError):
+                act(Workspace(str(own)), ID)
+
+    as_user(ATTACKER, other)
+    assert (own / MARK).exists()
+
+
 def test_an_empty_directory_of_another_user_is_not_taken(own: Path) -> None:
     as_user(ATTACKER, lambda: own.mkdir(mode=0o755))
     for act in (make_workspace, remove_workspace):

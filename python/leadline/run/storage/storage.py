@@ -140,11 +140,11 @@ class MountedStorage:
         return not os.path.lexists(directory)
 
     def may_be_named(self, directory: str, name: str) -> bool:
-        """A link is none, wherever it leads."""
+        """A link is none, wherever it leads, nor is what we may not read."""
         try:
             self._open(directory)
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EACCES):
                 return False
             raise
         return Path(directory).name == name
