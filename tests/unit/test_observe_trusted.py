@@ -99,6 +99,15 @@ def test_the_process_that_holds_a_mount_is_found_among_others_that_claim_to(plac
             assert (found.client_pid, found.conf, found.distrusted) == (pid, None, None)
 
 
+def test_the_connection_decides_even_against_a_process_of_the_owners(place: Path) -> None:
+    with ExitStack() as stack:
+        mount, pid = stack.enter_context(mounted(place / "m", "ceph-fuse"))
+        if not any("fuse_connection" in file.read_text() for file in Path(f"/proc/{pid}/fdinfo").iterdir()):
+            pytest.skip("this kernel does not say which mount a descriptor serves")
+        stack.enter_context(impostor(place, mount.mount_point, user=0))
+        assert find_client(mount).client_pid == pid
+
+
 def test_another_users_process_called_ceph_fuse_is_not_believed_and_that_is_said(place: Path) -> None:
     evil = place / "evil.conf"
     evil.write_text("[global]\n")
