@@ -16,6 +16,7 @@ __all__ = [
     "bpf_unavailable",
     "check",
     "check_job",
+    "check_script",
     "counter_ticks_per_second",
     "engines",
     "histogram_buckets",

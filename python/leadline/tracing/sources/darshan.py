@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
+from leadline.foreign import reading
 from leadline.observe.answering import temporary_directory
 from leadline.tracing.sources.darshan_columns import PREFIXES, counters, seconds_by_slowest, times
 from leadline.tracing.sources.darshan_reader import COUNTED, TRACED
@@ -80,6 +81,12 @@ def read_darshan(paths: Sequence[Path]) -> TraceTables:
     """The trace of one or several logs. Raises UsageError for what cannot be read."""
     _require_library()
     logs = [_read(path, copy) for copy, path in enumerate(paths)]
+    # The library reads damaged logs too: what it makes of them may be beyond all that a table can hold.
+    with reading(", ".join(str(path) for path in paths), _REMEDY, UsageError):
+        return _tables(logs)
+
+
+def _tables(logs: Sequence[DarshanLog]) -> TraceTables:
     first = min(log.about["started_unix_ns"] for log in logs)
     for log in logs:
         log.shift_ns = log.about["started_unix_ns"] - first

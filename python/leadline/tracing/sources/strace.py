@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from leadline.errors import UsageError
+from leadline.foreign import reading
 from leadline.tracing.sources.strace_calls import Interpreter
 from leadline.tracing.sources.strace_lines import (
     NS,
@@ -39,13 +40,14 @@ Line = tuple[Stamp, str]
 def read_strace(path: Path) -> TraceTables:
     """The trace that is in `path`, or in `path`.PID for every process. Raises UsageError."""
     paths = _files(path)
-    try:
-        reader = StraceReader(_directory(paths))
-        for stamp, body in _lines(paths, reader.reading):
-            reader.feed(stamp, body)
-    except OSError as error:
-        raise UsageError(f"{error.filename or path} cannot be read: {error.strerror}", _REMEDY) from None
-    return reader.finish(str(path))
+    with reading(path, _REMEDY, UsageError):
+        try:
+            reader = StraceReader(_directory(paths))
+            for stamp, body in _lines(paths, reader.reading):
+                reader.feed(stamp, body)
+        except OSError as error:
+            raise UsageError(f"{error.filename or path} cannot be read: {error.strerror}", _REMEDY) from None
+        return reader.finish(str(path))
 
 
 def _files(path: Path) -> list[Path]:
