@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-guest test-quick fuzz kills check format bench lock clean wheel-test
+.PHONY: help setup packages demo test test-guest test-quick damage fuzz kills check format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -45,6 +45,9 @@ test-guest: setup ## Guests with the kernel's own clients: emulated where KVM do
 
 test-quick: .venv/.built ## Rust and Python unit tests only
 	$(BIN)/python tools/test_phases.py rust unit
+
+damage: .venv/.built ## The store on a disk that fails at each of its calls, and without power after each: some minutes
+	LEADLINE_EVERY_CALL=1 $(BIN)/pytest tests/integration/test_full_disk.py tests/integration/test_power_loss.py --timeout=1200
 
 fuzz: .venv/.built ## Readers of stored and foreign bytes against anything (FUZZ_SECONDS=60 each, READERS="journal s3"); x86-64
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement tests/fuzz/requirements.lock

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from support import Command, command_line
 
-READ = "import pathlib, sys; pathlib.Path(sys.argv[1]).read_bytes()"
-
 
 def modes(directory: Path) -> Iterator[tuple[str, int]]:
     for path in (directory, *directory.rglob("*")):
@@ -19,7 +17,7 @@ def modes(directory: Path) -> Iterator[tuple[str, int]]:
             yield str(path.relative_to(directory)), path.stat().st_mode & 0o777
 
 
-def test_files_of_a_trace_are_for_their_owner_alone(tmp_path: Path) -> None:
+def test_files_of_a_trace_are_for_their_owner_alone(leadline: Command, tmp_path: Path) -> None:
     out, gate = tmp_path / "r", tmp_path / "gate"
     script = 'cat /etc/hostname; : > "$1.began"; while [ ! -e "$1" ]; do sleep 0.05; done; cat /etc/hostname'
     words = [
@@ -49,6 +47,8 @@ def test_files_of_a_trace_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert while_it_ran == []
     assert (out / "processes" / "t0001.parquet").exists()
     assert list(modes(out)) == []
+    assert leadline("import", "result", str(out), "--into", str(tmp_path / "all")).returncode == 0
+    assert list(modes(tmp_path / "all" / "r")) == []
 
 
 def test_a_study_of_a_program_is_for_its_owner_alone(leadline: Command, target: Path, tmp_path: Path) -> None:

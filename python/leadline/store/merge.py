@@ -10,7 +10,15 @@ from pathlib import Path
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
 from leadline.removal import discard_tree
-from leadline.store.files import JOURNAL, MANIFEST, make_result_directory, sync_directory
+from leadline.store.files import (
+    JOURNAL,
+    MANIFEST,
+    make_directory,
+    make_parents,
+    make_result_directory,
+    sync_directory,
+    written_whole,
+)
 from leadline.store.reader import Result, find_results, open_result
 from leadline.store.tables import TABLES
 from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials
@@ -61,13 +69,14 @@ def copy_result(result: Result, directory: Path) -> Path:
         raise UsageError(f"{place} exists already", "name another --into")
     partial = directory / f".{place.name}.partial"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_parents(partial)
         discard_tree(partial)
-        make_result_directory(partial)
+        make_result_directory(partial, private=not result.path.stat().st_mode & 0o077)
         for source in _files(result.path):
             target = partial / source.relative_to(result.path)
-            target.parent.mkdir(exist_ok=True)
-            shutil.copyfile(source, target)
+            make_directory(target.parent)
+            with source.open("rb") as data, written_whole(target) as file:
+                shutil.copyfileobj(data, file)
         _compare(result, partial)
         partial.rename(place)
         sync_directory(directory)
