@@ -27,6 +27,7 @@ class Service:
         self.asked: Counter[str] = Counter()
         self.failure: tuple[int, str] | None = None  # answered to all that is asked: status, and a body
         self.fails_only = ""  # the one kind of request that fails
+        self.lists_everything = False  # it does not heed the prefix
         self.stalls = threading.Event()  # nothing is answered while it is set
         self.together = 1  # reads of objects are held back until so many wait
         self.most_at_once = 0
@@ -99,7 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
         return by_upload[self.command] if "uploadId" in query else self.command.lower()
 
     def _list(self, _key: str, query: dict[str, list[str]], _body: bytes) -> None:
-        prefix, after = query["prefix"][0], query.get("start-after", [""])[0]
+        prefix = "" if self.service.lists_everything else query["prefix"][0]
+        after = query.get("start-after", [""])[0]
         keys = sorted(key for key in self.service.objects if key.startswith(prefix) and key > after)
         limit = int(query["max-keys"][0])
         found = "".join(f"<Contents><Key>{key}</Key></Contents>" for key in keys[:limit])

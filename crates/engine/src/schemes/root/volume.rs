@@ -10,7 +10,7 @@ use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::xrootd::{File, How, Manner, System, text};
 use crate::volume::names::{Names, below};
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, lies_in};
+use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_absent, is_chosen, lies_in};
 
 /// A server and a directory on it.
 pub struct Server {
@@ -318,8 +318,7 @@ impl Volume for Server {
             Err(errno) if is_flat(errno) => return self.remove_listed(directory, prefix, until),
             Err(errno) => return Err(self.failed(errno, "list", directory)),
         };
-        let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
-        for name in names.iter().filter(chosen) {
+        for name in names.iter().filter(|name| is_chosen(name, prefix)) {
             let path = format!("{directory}/{name}");
             let more = match self.system.is_directory(&self.full(&path)) {
                 Ok(true) => self.remove_tree(&path, until)?,
