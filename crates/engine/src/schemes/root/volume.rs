@@ -238,12 +238,14 @@ impl Server {
     /// directory is of the name itself, and says that a link is none.
     fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
         let result = self.system.remove_directory(&self.full(directory));
-        if result != -i64::from(libc::ENOTEMPTY) && result != -i64::from(libc::EEXIST) {
-            let link = |failed: VolumeError| failed.with_remedy(LINK);
-            return self
-                .done(result, "remove", directory)
-                .map_err(link)
-                .map(|()| false);
+        match -result as i32 {
+            libc::ENOTEMPTY | libc::EEXIST => {}
+            // What a server has no number for: it may be a link.
+            libc::ENOTDIR | libc::ENODEV => {
+                let failed = self.failed(result, "remove", directory);
+                return Err(failed.with_remedy(LINK));
+            }
+            _ => return self.done(result, "remove", directory).map(|()| false),
         }
         if self.remove_files(directory, "", until)? {
             return Ok(true);
