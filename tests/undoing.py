@@ -41,11 +41,16 @@ def intended(targets: dict[str, str], directory: str = OURS) -> list[dict[str, A
 
 
 def only_what_is_marked_goes(
-    leadline: Command, tmp_path: Path, at: Callable[[str], str], makes_directories: bool
+    leadline: Command,
+    tmp_path: Path,
+    at: Callable[[str], str],
+    *,
+    makes_directories: bool = True,
+    keeps_lists: bool = False,
 ) -> None:
     """Directories of the very name, each on a target of its own: one is ours, one was begun, others are not.
 
-    `at(name)` is the URL of a place that is there.
+    `at(name)` is the URL of a place that is there. Where nothing can be listed, a list of ours has the files.
     """
     stay: dict[str, bytes | None] = {
         "unmarked": None,
@@ -62,7 +67,9 @@ def only_what_is_marked_goes(
         if mark is not None:
             volume.put(f"{OURS}/.leadline", mark)
         if name in stay:
-            put_file(volume, f"{OURS}/notes")
+            volume.put(f"{OURS}/notes", PRECIOUS)
+            if keeps_lists:
+                volume.put(f"{OURS}/.leadline-files", f"4096 4096 {OURS}/notes\n".encode())
     if makes_directories:
         urls["bare"] = at("bare")
         _core.Volume(urls["bare"]).make_directory(OURS)
@@ -77,10 +84,6 @@ def only_what_is_marked_goes(
     for name in urls.keys() - stay.keys():
         assert f"removed: {OURS} of {urls[name]}" in done.stdout, done.stderr
         assert is_gone(_core.Volume(urls[name])), name
-
-
-def put_file(volume: _core.Volume, path: str) -> None:
-    volume.put(path, PRECIOUS)
 
 
 def is_gone(volume: _core.Volume) -> bool:

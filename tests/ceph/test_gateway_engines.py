@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,6 +19,7 @@ from leadline import lab as leadline_lab
 from leadline.store.reader import Result, open_result
 from rpc_proxy import between
 from support import Command, command_line
+from undoing import links_are_not_followed, only_what_is_marked_goes
 
 pytestmark = pytest.mark.ceph
 
@@ -279,6 +281,24 @@ def test_a_run_that_is_killed_leaves_what_undo_removes(
     assert undone.returncode == 0, undone.stderr
     assert not list(exported(lab).glob("leadline-*"))
     assert "leadline-" not in kept_keys(urls)
+
+
+@pytest.mark.parametrize("way", ["nfs", "nfs3"])
+def test_undo_removes_only_what_carries_the_mark_and_follows_no_link(
+    urls: Urls, lab: leadline_lab.Lab, tmp_path: Path, leadline: Command, way: str
+) -> None:
+    top = exported(lab) / f"undoing-{way}"
+
+    def at(name: str) -> str:
+        _core.Volume(urls[way]).make_directory(f"/{top.name}/{name}")
+        return urls[way].replace("/replicated", f"/replicated/{top.name}/{name}")
+
+    top.mkdir()
+    try:
+        only_what_is_marked_goes(leadline, tmp_path, at)
+        links_are_not_followed(leadline, tmp_path, at("links"), top / "links")
+    finally:
+        shutil.rmtree(top)
 
 
 def test_a_server_that_stops_answering_ends_the_trial_by_its_deadline(

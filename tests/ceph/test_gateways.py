@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from leadline import _core
 from leadline import lab as leadline_lab
 from leadline.lab import faults
 from leadline.lab.cluster import process
@@ -22,6 +23,7 @@ from leadline.lab.gateways import rgw as gateway_rgw
 from leadline.lab.gateways.gateways import KINDS
 from leadline.lab.record import read_record
 from support import Command, command_line
+from undoing import MARK, OURS, PRECIOUS, crafted, intended
 
 pytestmark = pytest.mark.ceph
 
@@ -111,6 +113,28 @@ def test_xrootd_stripes_over_objects_of_its_pool_and_reads_them_back(
     assert back.read_bytes() == DATA
     client("xrdfs", f"{urlsplit(url).hostname}:{urlsplit(url).port}", "rm", "/dir/file")
     assert client(*rados, "ls") == b""
+
+
+def test_undo_removes_only_what_carries_the_mark_on_storage_without_directories(
+    target: Target, leadline: Command, tmp_path: Path
+) -> None:
+    url = target("xrootd").where
+    volume, notes, other = _core.Volume(url), f"{OURS}/notes", "/leadline-other/file"
+    for path in (notes, other):
+        volume.put(path, PRECIOUS)
+    volume.put(f"{OURS}/.leadline-files.0", f"{notes}\n{OURS}/../leadline-other/file\n{other}\n".encode())
+    result = crafted(tmp_path / "r", {"x": url}, intended({"x": url}))
+    for mark in (b"", b'{"id": "1badc0de"}'):
+        volume.put(f"{OURS}/.leadline", mark)
+        refused = leadline("undo", str(result))
+        assert refused.returncode == 1, refused.stdout
+        assert volume.get(notes, 99) == PRECIOUS
+    volume.put(f"{OURS}/.leadline", MARK)
+    done = leadline("undo", str(result))
+    assert done.returncode == 0, done.stderr
+    assert volume.get(notes, 99) is None
+    assert volume.get(other, 99) == PRECIOUS
+    volume.unlink("/leadline-other", "file")
 
 
 def test_s3_gives_back_what_was_put_with_the_keys_of_the_file(

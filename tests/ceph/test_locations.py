@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,6 +19,7 @@ from leadline import _core
 from leadline import lab as leadline_lab
 from leadline.store.reader import Result, open_result
 from support import Command, command_line
+from undoing import links_are_not_followed, only_what_is_marked_goes
 
 pytestmark = pytest.mark.ceph
 
@@ -158,6 +160,45 @@ def test_a_run_that_is_killed_leaves_what_undo_removes(
     undone = leadline("undo", str(out))
     assert undone.returncode == 0, undone.stderr
     assert objects_left(lab) == []
+
+
+def test_undo_removes_only_what_carries_the_mark_in_a_pool(
+    lab: leadline_lab.Lab, leadline: Command, tmp_path: Path
+) -> None:
+    conf = lab.status().directory / "ceph.conf"
+
+    def at(name: str) -> str:
+        return f"rados://data/undo-{name}?conf={conf}&object_size=1M"
+
+    only_what_is_marked_goes(leadline, tmp_path, at, makes_directories=False, keeps_lists=True)
+
+
+def test_undo_removes_only_what_carries_the_mark_in_a_file_system(
+    lab: leadline_lab.Lab, leadline: Command, tmp_path: Path
+) -> None:
+    top = lab.status().targets["replicated"] / "undoing"
+
+    def at(name: str) -> str:
+        _core.Volume(urls(lab)["library"]).make_directory(f"/undoing/{name}")
+        return urls(lab)["library"].replace("/replicated", f"/replicated/undoing/{name}")
+
+    top.mkdir()
+    try:
+        only_what_is_marked_goes(leadline, tmp_path, at)
+    finally:
+        shutil.rmtree(top)
+
+
+def test_links_in_a_workspace_are_removed_and_not_followed(
+    lab: leadline_lab.Lab, leadline: Command, tmp_path: Path
+) -> None:
+    top = lab.status().targets["replicated"] / "linked"
+    top.mkdir()
+    try:
+        url = urls(lab)["library"].replace("/replicated", "/replicated/linked")
+        links_are_not_followed(leadline, tmp_path, url, top)
+    finally:
+        shutil.rmtree(top)
 
 
 def wait_for_text(file: Path, text: str, seconds: float = 60) -> None:

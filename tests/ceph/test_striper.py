@@ -15,6 +15,7 @@ from leadline import _core
 from leadline import lab as leadline_lab
 from leadline.store.reader import open_result
 from support import Command, command_line
+from undoing import only_what_is_marked_goes
 
 pytestmark = pytest.mark.ceph
 
@@ -114,6 +115,13 @@ def test_locks_of_a_run_that_was_killed_do_not_keep_its_files(
     undone = leadline("undo", str(out))
     assert undone.returncode == 0, undone.stderr
     assert rados(lab, "ls") == ""
+
+
+def test_undo_removes_only_what_carries_the_mark(url: str, leadline: Command, tmp_path: Path) -> None:
+    def at(name: str) -> str:
+        return url.replace("data/striped", f"data/striped-{name}")
+
+    only_what_is_marked_goes(leadline, tmp_path, at, makes_directories=False, keeps_lists=True)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,15 @@ from leadline import _core
 from leadline.store.reader import open_result
 from s3_server import BUCKET, Service, error, serving
 from support import Command, command_line
-from undoing import only_what_is_marked_goes, other_directories_are_refused
+from undoing import (
+    MARK,
+    OURS,
+    PRECIOUS,
+    crafted,
+    intended,
+    only_what_is_marked_goes,
+    other_directories_are_refused,
+)
 
 SECRET = "do-not-print-this-secret"  # noqa: S105 - of no service
 # What the journal has when a trial did not end well.
@@ -302,6 +310,23 @@ def test_undo_removes_only_what_carries_the_mark(
         return f"s3://{BUCKET}/{name}?endpoint={service[1]}"
 
     only_what_is_marked_goes(leadline, tmp_path, at, makes_directories=False)
+
+
+@pytest.mark.parametrize("lists_everything", [False, True])
+def test_keys_that_lead_elsewhere_are_not_removed(
+    leadline: Command, service: tuple[Service, str], tmp_path: Path, lists_everything: bool
+) -> None:
+    """`..` in a key leads to another once it stands in a URL; a service may list what nobody asked for."""
+    found, endpoint = service
+    found.objects = {f"top{OURS}/.leadline": MARK, "victim": PRECIOUS}
+    if not lists_everything:
+        found.objects[f"top{OURS}/../../victim"] = b""
+    found.ignores_prefix = lists_everything
+    url = {"s": f"s3://{BUCKET}/top?endpoint={endpoint}"}
+    done = leadline("undo", str(crafted(tmp_path / "r", url, intended(url))))
+    assert done.returncode == 1, done.stdout
+    assert "could not be removed" in done.stderr
+    assert found.objects["victim"] == PRECIOUS
 
 
 def test_a_result_leads_undo_to_no_other_keys(

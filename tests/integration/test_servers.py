@@ -390,7 +390,7 @@ def test_undo_removes_only_what_carries_the_mark(served: Served, leadline: Comma
         return served.url.rstrip("/") + ("//" if served.scheme == "root" else "/") + name
 
     try:
-        only_what_is_marked_goes(leadline, tmp_path, at, makes_directories=True)
+        only_what_is_marked_goes(leadline, tmp_path, at)
     finally:
         empty(served.shared)
 

@@ -92,7 +92,7 @@ def test_an_id_is_hexadecimal_digits(value: object) -> None:
 
 @pytest.mark.parametrize("value", [None, 7, "", ".", "..", "../x", "a/b", "a\0b"])
 def test_a_name_is_one_file_s_in_one_directory(value: object) -> None:
-    with pytest.raises(ResultError, match="is no name of"):
+    with pytest.raises(ResultError, match="is no plain name"):
         checked_name(value)
 
 
@@ -101,5 +101,5 @@ def test_a_plan_whose_names_lead_elsewhere_is_not_resumed(result: Path, field: s
     manifest = look_at(result).manifest | {"options": {"drop_caches": False}}
     trial = {"id": "t0001", "order": 1, "block": 1, "cell": "t.w", "target": "t", "seed": 1}
     manifest["plan"]["trials"] = [trial | {field: "../../x"}]
-    with pytest.raises(ResultError, match="is no name of"):
+    with pytest.raises(ResultError, match="is no plain name"):
         request_of(manifest)

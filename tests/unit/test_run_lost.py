@@ -84,7 +84,7 @@ def test_a_reader_that_hangs_in_a_trial_is_said_to_hang_and_the_writer_is_well(
     monkeypatch.setattr(conversation, "Worker", FakeWorker)
     (job,) = {cell.job for cell in _plan().cells if cell.id == "writer.coherence_to_reader"}
     assert isinstance(job, CoherenceJob)
-    ways = (places.Workspace("/first"), places.Workspace("/second"))
+    ways = (places.Place("/first"), places.Place("/second"))
     answer, reader_gone = converse(FakeWorker(), job, "x", ways, lambda: False)  # type: ignore[arg-type]
     assert reader_gone
     assert (answer.outcome, answer.message) == ("failed", "I/O did not end by its deadline")

@@ -120,7 +120,7 @@ def plan_of(directory: Path) -> Plan:
 def run(tmp_path: Path, begun: Path, *, stop: bool, slow_ops: int = 0) -> tuple[Outcome, list[str]]:
     """How a run of a study ends, and the events of its journal."""
     plan = plan_of(tmp_path)
-    request = RunRequest("id", plan, {"a": facts()}, RunOptions())
+    request = RunRequest("0badcafe", plan, {"a": facts()}, RunOptions())
     writer = create_result(tmp_path / "r", manifest(plan=plan.as_json()), clock())
     executor = Executor(
         request,

@@ -146,6 +146,21 @@ def test_the_name_of_another_study_is_refused(place: Workspace, seen: Path) -> N
     assert seen.exists()
 
 
+def test_a_file_that_is_gone_does_not_pass_for_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Forgetful(FakeVolume):
+        def remove_files(self, directory: str, prefix: str, _slice_s: float) -> bool:
+            raise FileNotFoundError(directory, prefix)
+
+    monkeypatch.setattr(FakeVolume, "top", tmp_path)
+    monkeypatch.setattr(_core, "Volume", Forgetful)
+    place = Workspace(f"/leadline-{ID}", "cephfs:///")
+    make_workspace(place, ID)
+    with pytest.raises(FileNotFoundError):
+        remove_workspace(place, ID, 60.0)
+
+
 def test_a_link_is_no_directory_of_ours(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / f"leadline-{ID}"

@@ -8,7 +8,7 @@ import pytest
 from test_spec_vocabulary import options_of, refusal
 
 from leadline.errors import SpecError
-from leadline.run.storage.workspace import Workspace
+from leadline.run.storage.workspace import Place
 from leadline.study.kind.face import Surroundings
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.metadata.job import MetadataJob
@@ -109,5 +109,5 @@ def test_an_operation_that_a_protocol_lacks_is_named(operation: str, lacking: st
 
 
 def test_files_of_a_library_are_laid_out_by_its_engine() -> None:
-    assert Workspace("/x").engine == "psync"
-    assert Workspace("/x", "cephfs:///a").engine == "libcephfs"
+    assert Place("/x").engine == "psync"
+    assert Place("/x", "cephfs:///a").engine == "libcephfs"

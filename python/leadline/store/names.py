@@ -23,7 +23,7 @@ def checked_name(value: object) -> str:
     """A name that becomes part of a file's: of one file, in one directory."""
     if not isinstance(value, str) or value in ("", ".", "..") or "/" in value or "\0" in value:
         raise ResultError(
-            f"{value!r} is no name of a trial, target or layout: it would lead to another directory",
+            f"{value!r} is no plain name of a file or directory: it would lead to another place",
             "nothing was done; the result was changed: restore it from a copy",
         )
     return value

@@ -186,18 +186,22 @@ pub fn connect(location: &Location) -> Outcome<Arc<dyn Volume>> {
     Ok(volume)
 }
 
-/// Whether a name that was read from storage lies in `directory`, and leads nowhere else by the way: what removes
-/// files asks it of every name that is not an entry of a directory.
+/// Whether a path that was read from storage lies in `directory`, and leads nowhere else by the way.
 pub fn lies_in(directory: &str, path: &str) -> bool {
     let inner = path
         .strip_prefix(directory)
         .and_then(|rest| rest.strip_prefix('/'));
-    inner.is_some_and(|inner| !inner.contains('\0') && inner.split('/').all(is_plain))
+    inner.is_some_and(|inner| inner.split('/').all(is_name))
 }
 
-/// Whether a part of a path is a name, and not a way to some other place.
-pub fn is_plain(part: &str) -> bool {
-    !["", ".", ".."].contains(&part)
+/// Whether an entry of a directory is to be removed with those that begin with `prefix`.
+pub fn is_chosen(name: &str, prefix: &str) -> bool {
+    name.starts_with(prefix) && !name.starts_with(KEPT) && is_name(name)
+}
+
+/// Whether it is one name, and not a way to some other place.
+fn is_name(part: &str) -> bool {
+    !["", ".", ".."].contains(&part) && !part.contains(['/', '\0'])
 }
 
 pub fn is_absent(directory: &str) -> VolumeError {
@@ -253,5 +257,42 @@ pub fn system(error: &io::Error, operation: &'static str, subject: &str) -> Volu
         Some(errno) => VolumeError::new(errno, operation, subject),
         // Not the system refused it, but this program, in words.
         None => VolumeError::new(libc::EPERM, operation, subject).with_remedy(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_directory_leads_nowhere_else() {
+        for path in ["/d/a", "/d/a.0/t1/b", "/d/..a"] {
+            assert!(lies_in("/d", path), "{path}");
+        }
+        for path in [
+            "/d",
+            "/d/",
+            "/dx/a",
+            "/e/a",
+            "d/a",
+            "/d/../e",
+            "/d/a/../b",
+            "/d/./a",
+            "/d//a",
+            "/d/a\0",
+        ] {
+            assert!(!lies_in("/d", path), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_chosen_by_its_whole_name_and_marks_are_not() {
+        for name in ["data.0", "data."] {
+            assert!(is_chosen(name, "data."), "{name}");
+        }
+        for name in ["data", "datax.0", "data./../x", ".leadline", ".."] {
+            assert!(!is_chosen(name, "data."), "{name}");
+        }
+        assert!(!is_chosen("..", "") && !is_chosen(".leadline-files", ""));
     }
 }

@@ -221,13 +221,17 @@ class LibraryStorage:
         return self._volume.remove_files(directory, prefix, slice_s)
 
     def remove_directory(self, directory: str, mark: str, slice_s: float) -> bool:
-        """What is gone already is removed."""
+        """What is gone already is removed; the directory itself has to be, not something in it."""
         try:
             if self._volume.remove_files(directory, "", slice_s):
                 return True
-            self._volume.remove_directory(directory, mark)
-        except FileNotFoundError:
-            return False
+            self.remove_empty(directory, mark)
+        except FileNotFoundError as missing:
+            try:
+                self.holds(directory)
+            except FileNotFoundError:
+                return False
+            raise missing from None
         return False
 
     def space(self, directory: str) -> tuple[int, int] | None:  # noqa: ARG002 - of all that the URL leads to

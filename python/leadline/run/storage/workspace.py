@@ -127,18 +127,18 @@ def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S)
     can be removed later. A maker may have died before its mark was whole, and a remover after it was gone:
     such a directory holds nothing else, and is removed only then.
     """
-    storage = open_storage(place.location)
+    storage, whole = open_storage(place.location), _mark(study_id)
     if storage.is_absent(place.directory):
         return False
     try:
         mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
-        if mark == _mark(study_id):
-            return storage.remove_directory(place.directory, MARK, slice_s)
-        if _mark(study_id).startswith(mark or b"") and storage.holds(place.directory) <= {MARK}:
+        if mark != whole and whole.startswith(mark or b"") and storage.holds(place.directory) <= {MARK}:
             storage.remove_empty(place.directory, MARK)
             return False
     except FileNotFoundError:
         return False  # removed through another way to the same directory, which this one still shows
+    if mark == whole:
+        return storage.remove_directory(place.directory, MARK, slice_s)
     raise TargetError(
         f"{place.words} does not carry this study's mark and was not removed", "look into it by hand"
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from leadline.run.child import Answer, Worker
 from leadline.run.face import plain_summary
-from leadline.run.storage.workspace import Workspace
+from leadline.run.storage.workspace import Place
 from leadline.workloads.coherence.job import LAGS, LOCKS, CoherenceJob
 
 _STEP_S = 60.0
@@ -33,7 +33,7 @@ def converse(
     writer: Worker,
     job: CoherenceJob,
     prefix: str,
-    places: tuple[Workspace, Workspace],
+    places: tuple[Place, Place],
     stopping: Callable[[], bool],
 ) -> tuple[Answer, bool]:
     """One trial, with a worker of the reader's own; true where the reader's way is not to be used again.
@@ -55,7 +55,7 @@ class Conversation:
         self._writer, self._reader, self._job, self._prefix = writer, reader, job, prefix
         self.reader_gone = False
 
-    def run(self, places: tuple[Workspace, Workspace]) -> Answer:
+    def run(self, places: tuple[Place, Place]) -> Answer:
         """All questions; the writer's place comes first. What cannot be asked is in the summary."""
         started_unix_ns, begin_ns = time.time_ns(), time.monotonic_ns()
         found: dict[str, Any] = {}

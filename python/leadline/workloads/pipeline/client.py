@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from leadline.observe.children import user_environment
 from leadline.observe.host.proc_parse import CpuTime, parse_net_dev, parse_stat
+from leadline.store.names import checked_name
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies
 from leadline.workloads.pipeline import steps as pipeline_steps
@@ -61,7 +62,7 @@ class Client:
         return None
 
     def _stage(self, place: int, stage: Mapping[str, Any]) -> str | None:
-        directory = self._workspace / stage["stage"]
+        directory = self._workspace / checked_name(stage["stage"])
         directory.mkdir()
         inputs = [self._files[name] for name in stage["inputs"] if name in self._files]
         output = self._output(stage, directory, inputs)
@@ -115,7 +116,7 @@ class Client:
     def _output(self, stage: Mapping[str, Any], directory: Path, inputs: Sequence[Path]) -> Path:
         """The file that stands for a stage, or its directory where nothing says which file."""
         if stage["output"] is not None:
-            return directory / str(stage["output"])
+            return directory / checked_name(stage["output"])
         steps = [action["step"] for action in stage["actions"]]
         if not any(step in STEPS_OF_ONE_FILE for step in steps):
             return directory

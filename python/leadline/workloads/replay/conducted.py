@@ -11,6 +11,7 @@ from leadline.run.face import (
     Conducted,
     Preparing,
 )
+from leadline.store.names import checked_name
 
 if TYPE_CHECKING:
     from leadline.run.child import Answer
@@ -34,5 +35,5 @@ class ReplayConducted(Conducted["ReplayJob"]):
 
     def as_worker_job(self, job: ReplayJob, given: Assignment) -> dict[str, Any]:
         """See the base; the script is named by its whole path."""
-        script = {"script": str((given.result / job.script).resolve())}
+        script = {"script": str((given.result / checked_name(job.script)).resolve())}
         return super().as_worker_job(job, given) | script

@@ -9,7 +9,7 @@ use crate::schemes::Location;
 use crate::sys::ceph::libcephfs::{Access, Mounted, Refusal};
 use crate::sys::file::OpenHow;
 use crate::volume::names::{Names, below};
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
+use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 
 const CONNECT_S: &str = "10";
 
@@ -169,8 +169,7 @@ impl Volume for Mount {
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
         let names = self.names_in(directory, usize::MAX)?;
-        let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
-        for name in names.iter().filter(chosen) {
+        for name in names.iter().filter(|name| is_chosen(name, prefix)) {
             let path = format!("{directory}/{name}");
             let full = self.full(&path);
             match self.mounted.unlink(&full) {

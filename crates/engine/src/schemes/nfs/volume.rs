@@ -13,7 +13,7 @@ use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::libnfs::{Access, Action, CONNECT_S, Facts, OpenFile, Queue, Refusal, Session};
 use crate::volume::names::Names;
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, system};
+use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen, system};
 
 /// Half of the shortest lease that servers are set up with.
 const IDLE: Duration = Duration::from_secs(5);
@@ -269,8 +269,7 @@ impl Volume for Export {
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
         let names = self.names_in(directory, usize::MAX)?;
         let device = self.look(directory)?.device;
-        let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
-        for name in names.iter().filter(chosen) {
+        for name in names.iter().filter(|name| is_chosen(name, prefix)) {
             let path = format!("{directory}/{name}");
             if self.remove(&path, device, until)? || Instant::now() > until {
                 return Ok(true);

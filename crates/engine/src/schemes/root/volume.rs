@@ -10,7 +10,7 @@ use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::xrootd::{File, How, Manner, System, text};
 use crate::volume::names::{Names, below};
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, lies_in};
+use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_absent, is_chosen, lies_in};
 
 /// A server and a directory on it.
 pub struct Server {
@@ -238,12 +238,14 @@ impl Server {
     /// directory is of the name itself, and says that a link is none.
     fn remove_tree(&self, directory: &str, until: Instant) -> Outcome<bool> {
         let result = self.system.remove_directory(&self.full(directory));
-        if result != -i64::from(libc::ENOTEMPTY) && result != -i64::from(libc::EEXIST) {
-            let link = |failed: VolumeError| failed.with_remedy(LINK);
-            return self
-                .done(result, "remove", directory)
-                .map_err(link)
-                .map(|()| false);
+        match -result as i32 {
+            libc::ENOTEMPTY | libc::EEXIST => {}
+            // What a server has no number for: it may be a link.
+            libc::ENOTDIR | libc::ENODEV => {
+                let failed = self.failed(result, "remove", directory);
+                return Err(failed.with_remedy(LINK));
+            }
+            _ => return self.done(result, "remove", directory).map(|()| false),
         }
         if self.remove_files(directory, "", until)? {
             return Ok(true);
@@ -318,8 +320,7 @@ impl Volume for Server {
             Err(errno) if is_flat(errno) => return self.remove_listed(directory, prefix, until),
             Err(errno) => return Err(self.failed(errno, "list", directory)),
         };
-        let chosen = |name: &&String| name.starts_with(prefix) && !name.starts_with(KEPT);
-        for name in names.iter().filter(chosen) {
+        for name in names.iter().filter(|name| is_chosen(name, prefix)) {
             let path = format!("{directory}/{name}");
             let more = match self.system.is_directory(&self.full(&path)) {
                 Ok(true) => self.remove_tree(&path, until)?,

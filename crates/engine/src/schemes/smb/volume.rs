@@ -10,7 +10,7 @@ use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::smb::{Client, Listing, Login, Manner, Opened, Refusal};
 use crate::volume::names::Names;
-use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError};
+use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 
 /// The password, where no file of credentials is named. It is never part of a URL.
 pub const PASSWORD_VARIABLE: &str = "LEADLINE_SMB_PASSWORD";
@@ -160,8 +160,7 @@ impl Share {
         prefix: &str,
         until: Instant,
     ) -> Outcome<bool> {
-        let chosen =
-            |(name, _): &&(String, bool)| name.starts_with(prefix) && !name.starts_with(KEPT);
+        let chosen = |(name, _): &&(String, bool)| is_chosen(name, prefix);
         for (name, is_directory) in listing.names.iter().filter(chosen) {
             let path = format!("{directory}/{name}");
             let result = if *is_directory {
