@@ -3,10 +3,34 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static TICKS_PER_SECOND: AtomicU64 = AtomicU64::new(0);
+/// What the clock shows since it may not be read any more; 0 while it may.
+static STOPPED_AT: AtomicU64 = AtomicU64::new(0);
 
 /// Uses the counter, which runs at this rate; 0 for the kernel's clock.
 pub fn set(ticks_per_second: u64) {
     TICKS_PER_SECOND.store(ticks_per_second, Relaxed);
+}
+
+/// The program gives up its right to read the counter, which the kernel's clock needs, too: time stands still.
+pub fn stop() -> Stopped {
+    let rate = rate();
+    STOPPED_AT.store(ticks(), Relaxed);
+    set(0);
+    crate::symbols::time_by_counter(false);
+    Stopped { rate }
+}
+
+pub struct Stopped {
+    rate: u64,
+}
+
+impl Stopped {
+    /// It was not taken after all.
+    pub fn go_on(self) {
+        set(self.rate);
+        crate::symbols::time_by_counter(self.rate != 0);
+        STOPPED_AT.store(0, Relaxed);
+    }
 }
 
 /// Of the counter; 0 for the kernel's clock.
@@ -57,8 +81,12 @@ fn counter() -> u64 {
 fn kernel_ns() -> u64 {
     // A call from the constructor of another library, before ours: one call must not be timed by two clocks.
     crate::process::start();
+    let stopped_at = STOPPED_AT.load(Relaxed);
     if is_counter() {
         return counter();
+    }
+    if stopped_at != 0 {
+        return stopped_at;
     }
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -9,14 +9,18 @@ use leadline_record::trace::layout::{
 
 use crate::process::{self, Process, lost};
 use crate::thread::{CACHED, Thread};
-use crate::{paths, sys};
+use crate::{extent, paths, sys};
 
 /// Descriptors that are followed; the kernel's default limit of a process.
 pub const DESCRIPTORS_MAX: usize = 1 << 20;
 /// Open files whose first descriptor is closed and open again, while another still refers to them.
 const SPARE: usize = 1 << 16;
-pub const DESCRIPTORS_BYTES: usize =
-    DESCRIPTORS_MAX * 8 + (DESCRIPTORS_MAX + SPARE) * size_of::<Description>();
+
+/// What both tables take.
+pub fn bytes() -> usize {
+    extent::of(DESCRIPTORS_MAX) * 8
+        + (extent::of(DESCRIPTORS_MAX) + extent::of(SPARE)) * size_of::<Description>()
+}
 
 const UNKNOWN: u32 = 0;
 const IS_FILE: u32 = 1;
@@ -64,19 +68,23 @@ pub struct RecordedFile {
 
 fn entry(process: &'static Process, fd: usize) -> &'static AtomicU64 {
     let table: *const AtomicU64 = process.descriptors().cast();
-    // SAFETY: callers keep `fd` below DESCRIPTORS_MAX, and the arena is never unmapped.
+    // SAFETY: callers keep `fd` within the table, and the arena is never unmapped.
     unsafe { &*table.wrapping_add(fd) }
 }
 
 fn description(process: &'static Process, place: usize) -> &'static Description {
-    let table = process.descriptors().wrapping_add(DESCRIPTORS_MAX * 8);
+    let table = process
+        .descriptors()
+        .wrapping_add(extent::of(DESCRIPTORS_MAX) * 8);
     let table: *const Description = table.cast();
-    // SAFETY: callers keep `place` below DESCRIPTORS_MAX + SPARE; zeros are a valid description.
+    // SAFETY: callers keep `place` within the table; zeros are a valid description.
     unsafe { &*table.wrapping_add(place) }
 }
 
 fn checked(fd: i32) -> Option<usize> {
-    usize::try_from(fd).ok().filter(|fd| *fd < DESCRIPTORS_MAX)
+    usize::try_from(fd)
+        .ok()
+        .filter(|fd| *fd < extent::of(DESCRIPTORS_MAX))
 }
 
 /// What is behind `fd`, if it is a file; the thread's record of it.
@@ -96,7 +104,7 @@ pub fn place(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> 
 #[inline(always)]
 pub fn known(thread: &Thread, fd: i32, module: u16) -> Option<&Cached> {
     let index = fd as u32 as usize;
-    if index >= DESCRIPTORS_MAX {
+    if index >= thread.descriptors_max as usize {
         return None;
     }
     // SAFETY: within the table, which is never unmapped.
@@ -150,7 +158,7 @@ fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
         key = adopt(thread, fd)?;
     }
     let description = description(process, (key as u32 - 1) as usize);
-    let record = if is_file(thread, description, fd) {
+    let record = if is_file(description, fd) {
         record_of(thread, description, module)
     } else {
         process::flag(thread.header(), NOTE_OTHER);
@@ -196,14 +204,14 @@ fn record_of(
     record
 }
 
-fn is_file(thread: &Thread, description: &Description, fd: i32) -> bool {
+fn is_file(description: &Description, fd: i32) -> bool {
     if description.kind.load(Relaxed) == UNKNOWN {
         match sys::status(fd) {
             Some(status) => learn(description, &status),
-            None => return false,
+            // What has a path is a file most likely, when the kernel may not be asked.
+            None => return process::is_quiet() && description.files[0].load(Relaxed) != 0,
         }
     }
-    let _ = thread;
     description.kind.load(Relaxed) == IS_FILE
 }
 
@@ -269,8 +277,8 @@ fn insert(process: &'static Process, fd: i32, file: u32, flags: u32) -> Option<u
     let place = if claim(process, index) {
         index
     } else {
-        let spare = DESCRIPTORS_MAX..DESCRIPTORS_MAX + SPARE;
-        spare.into_iter().find(|place| claim(process, *place))?
+        let first = extent::of(DESCRIPTORS_MAX);
+        (first..first + extent::of(SPARE)).find(|place| claim(process, *place))?
     };
     let found = description(process, place);
     let serial = found.serial.fetch_add(1, Relaxed) & 0x7fff_ffff;
@@ -307,9 +315,9 @@ pub fn closed(process: &'static Process, fd: i32) {
 
 /// All descriptors of a range were closed.
 pub fn closed_range(process: &'static Process, first: u32, last: u32) {
-    let last = (last as usize).min(DESCRIPTORS_MAX - 1);
+    let last = (last as usize).min(extent::of(DESCRIPTORS_MAX) - 1);
     // SAFETY: one page of the table at a time; a table that was never touched stays so beyond the open limit.
-    let open_max = open_max(process).min(last + 1);
+    let open_max = open_max().min(last + 1);
     for index in first as usize..open_max {
         if entry(process, index).load(Relaxed) != 0 {
             release(process, entry(process, index).swap(0, AcqRel));
@@ -318,15 +326,8 @@ pub fn closed_range(process: &'static Process, first: u32, last: u32) {
 }
 
 /// One past the highest descriptor that can be open: the kernel's table is no larger than the limit was.
-fn open_max(_process: &'static Process) -> usize {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    sys::raw!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, 0, &raw mut limit);
-    usize::try_from(limit.rlim_cur)
-        .unwrap_or(DESCRIPTORS_MAX)
-        .clamp(1024, DESCRIPTORS_MAX)
+fn open_max() -> usize {
+    sys::limit(libc::RLIMIT_NOFILE).clamp(1024, extent::of(DESCRIPTORS_MAX))
 }
 
 /// A descriptor was duplicated.

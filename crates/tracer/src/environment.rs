@@ -2,6 +2,8 @@
 
 use core::ffi::{CStr, c_char};
 
+use crate::extent;
+
 /// Names of our variables, with the sign between name and value.
 pub const VARIABLES: [&[u8]; 4] = [
     b"LEADLINE_TRACE_DIR=",
@@ -51,12 +53,11 @@ pub fn read() -> Option<Settings> {
     let directory = variable(0)?;
     let of = |place| variable(place).and_then(number);
     let memory = usize::try_from(of(1)?).ok()?;
+    let most = extent::log_bytes_max().clamp(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX);
     Some(Settings {
         directory,
-        memory_bytes: memory.clamp(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX),
-        segments_bytes: usize::try_from(of(2).unwrap_or(0))
-            .ok()?
-            .min(MEMORY_BYTES_MAX),
+        memory_bytes: memory.clamp(MEMORY_BYTES_MIN, most),
+        segments_bytes: usize::try_from(of(2).unwrap_or(0)).ok()?.min(most),
         ticks_per_second: of(3).unwrap_or(0),
     })
 }

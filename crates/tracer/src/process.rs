@@ -14,15 +14,14 @@ use leadline_record::trace::layout::{
 };
 use leadline_record::trace::{CALLS, CALLS_CHECKSUM};
 
-use crate::descriptors::DESCRIPTORS_BYTES;
 use crate::environment::{self, Settings};
+use crate::hooks::requests;
 use crate::paths::Index;
 use crate::sys::{self, raw};
-use crate::thread::{THREADS_BYTES, Thread};
-use crate::{clock, symbols};
+use crate::thread::{self, Thread};
+use crate::{clock, descriptors, extent, symbols};
 
 const MADV_WIPEONFORK: i32 = 18;
-const PATH_ROOM: usize = 4096;
 /// A log with less room for its records is not worth having.
 const LEAST_BYTES: usize = 16 * PAGE_BYTES;
 
@@ -74,18 +73,27 @@ impl Process {
 
     /// The tables of descriptors, after the threads.
     pub fn descriptors(&self) -> *mut u8 {
-        self.part(PROCESS_BYTES + THREADS_BYTES)
+        self.part(PROCESS_BYTES + thread::bytes())
     }
 
-    /// The tables of paths, after the descriptors.
+    /// Asynchronous requests, after the descriptors.
+    pub fn requests(&self) -> *mut u8 {
+        self.part(PROCESS_BYTES + thread::bytes() + descriptors::bytes())
+    }
+
+    /// The tables of paths, at the end.
     pub fn tables(&self) -> *mut u8 {
-        self.part(PROCESS_BYTES + THREADS_BYTES + DESCRIPTORS_BYTES)
+        self.part(fixed_bytes())
     }
 
     fn part(&self, offset: usize) -> *mut u8 {
         let start = core::ptr::from_ref(self).cast_mut().cast::<u8>();
         start.wrapping_add(offset)
     }
+}
+
+fn fixed_bytes() -> usize {
+    PROCESS_BYTES + thread::bytes() + descriptors::bytes() + requests::bytes()
 }
 
 /// The process's state once its log is there; begins it when asked for the first time.
@@ -111,6 +119,17 @@ fn arena() -> Option<&'static Process> {
     unsafe { ARENA.load(Acquire).as_ref() }
 }
 
+/// The program has told the kernel which calls it will make: from now on none is made for recording.
+static QUIET: AtomicU32 = AtomicU32::new(0);
+
+pub fn is_quiet() -> bool {
+    QUIET.load(Relaxed) != 0
+}
+
+pub fn be_quiet(quiet: bool) {
+    QUIET.store(u32::from(quiet), Relaxed);
+}
+
 /// What happens once in a program: settings, real functions, memory. Called early, and again harmlessly.
 pub fn start() {
     if STARTED.load(Acquire) != NOT_YET
@@ -121,13 +140,13 @@ pub fn start() {
         return;
     }
     symbols::find_all();
-    if let Some(settings) = environment::read() {
+    extent::decide();
+    if let Some(settings) = environment::read().filter(|_| extent::is_enough()) {
         clock::set(settings.ticks_per_second);
         if clock::is_counter() {
-            symbols::time_by_counter();
+            symbols::time_by_counter(true);
         }
-        let bytes =
-            PROCESS_BYTES + THREADS_BYTES + DESCRIPTORS_BYTES + Index::bytes(settings.memory_bytes);
+        let bytes = fixed_bytes() + Index::bytes(settings.memory_bytes);
         let memory = sys::map_memory(bytes);
         if !memory.is_null() {
             sys::advise(memory, bytes, MADV_WIPEONFORK);
@@ -145,8 +164,11 @@ pub extern "C" fn after_fork_in_child() {
     };
     crate::thread::forget();
     if process.state.load(Relaxed) != NOT_YET {
-        let bytes = PROCESS_BYTES + THREADS_BYTES + DESCRIPTORS_BYTES;
-        sys::advise(ARENA.load(Relaxed).cast(), bytes, libc::MADV_DONTNEED);
+        sys::advise(
+            ARENA.load(Relaxed).cast(),
+            fixed_bytes(),
+            libc::MADV_DONTNEED,
+        );
         process.index.empty();
     }
 }
@@ -182,6 +204,13 @@ pub fn count(header: *mut Header, kind: usize) {
     unsafe { AtomicU64::from_ptr(place.cast()) }.fetch_add(1, Relaxed);
 }
 
+/// Takes back one of a kind of loss.
+pub fn uncount(header: *mut Header, kind: usize) {
+    let place = header.wrapping_byte_add(offset_of!(Header, lost) + 8 * kind);
+    // SAFETY: as in `count`.
+    unsafe { AtomicU64::from_ptr(place.cast()) }.fetch_sub(1, Relaxed);
+}
+
 /// Sets a flag of the header.
 pub fn flag(header: *mut Header, bit: u64) {
     // SAFETY: as in `count`.
@@ -194,18 +223,20 @@ pub fn flag(header: *mut Header, bit: u64) {
 fn open_log(process: &'static Process, settings: &Settings) -> bool {
     let unix_ns = sys::clock_ns(libc::CLOCK_REALTIME);
     let pid = sys::process_id();
-    let mut path = [0_u8; PATH_ROOM];
-    if !log_path(&mut path, settings.directory(), pid, unix_ns) {
+    // A child may begin on a signal handler's stack, which is small. No thread has a state yet.
+    // SAFETY: the first thread's state is in the arena, and only this one thread begins.
+    let room = unsafe { &mut (*process.threads()).path };
+    if !log_path(room, settings.directory(), pid, unix_ns) {
         return false;
     }
-    let fd = sys::open(&path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL);
+    let fd = sys::open(room, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL);
     if fd < 0 {
         return false;
     }
     let (main_bytes, segments_bytes) = fitting(
         pages(settings.memory_bytes - Index::bytes(settings.memory_bytes) / 2),
         pages(settings.segments_bytes),
-        sys::file_size_limit(),
+        sys::limit(libc::RLIMIT_FSIZE),
     );
     let whole = PAGE_BYTES + main_bytes + segments_bytes;
     let sized = main_bytes >= LEAST_BYTES && raw!(SYS_ftruncate, fd, whole) == 0;
@@ -237,7 +268,9 @@ fn open_log(process: &'static Process, settings: &Settings) -> bool {
             unix_ns,
             main_bytes as u64,
             segments_bytes as u64,
-        )
+        );
+        (*header).kernel_start = kernel_start(room);
+        seal(&mut *header);
     };
     process.header.store(header, Release);
     process.pid.store(pid, Relaxed);
@@ -281,15 +314,10 @@ fn fill(header: &mut Header, pid: u32, unix_ns: u64, main_bytes: u64, segments_b
     header.calls_checksum = CALLS_CHECKSUM;
     header.pid = pid;
     header.parent_pid = sys::parent_id();
-    header.kernel_start = kernel_start();
     header.main_offset = PAGE_BYTES as u64;
     header.main_bytes = main_bytes;
     header.segments_offset = PAGE_BYTES as u64 + main_bytes;
     header.segments_bytes = segments_bytes;
-    let fixed = core::ptr::from_ref(header).cast::<u8>();
-    // SAFETY: the bytes before the checksum are initialised and have no padding.
-    let fixed = unsafe { core::slice::from_raw_parts(fixed, offset_of!(Header, checksum)) };
-    header.checksum = crc32fast::hash(fixed);
     header.executable_bytes = sys::read_link(b"/proc/self/exe\0", &mut header.executable) as u32;
     header.command_bytes = sys::read_file(b"/proc/self/cmdline\0", &mut header.command) as u32;
     let cut = header.executable_bytes as usize >= EXECUTABLE_BYTES
@@ -299,10 +327,17 @@ fn fill(header: &mut Header, pid: u32, unix_ns: u64, main_bytes: u64, segments_b
     header.command_bytes = header.command_bytes.saturating_sub(u32::from(!cut));
 }
 
+/// The checksum of what does not change any more.
+fn seal(header: &mut Header) {
+    let fixed = core::ptr::from_ref(header).cast::<u8>();
+    // SAFETY: the bytes before the checksum are initialised and have no padding.
+    let fixed = unsafe { core::slice::from_raw_parts(fixed, offset_of!(Header, checksum)) };
+    header.checksum = crc32fast::hash(fixed);
+}
+
 /// Field 22 of /proc/self/stat, after the command in parentheses.
-fn kernel_start() -> u64 {
-    let mut text = [0_u8; 1024];
-    let length = sys::read_file(b"/proc/self/stat\0", &mut text);
+fn kernel_start(text: &mut [u8]) -> u64 {
+    let length = sys::read_file(b"/proc/self/stat\0", text);
     let text = text.get(..length).unwrap_or(&[]);
     let rest = text.rsplit(|byte| *byte == b')').next().unwrap_or(&[]);
     let field = rest.split(|byte| *byte == b' ').nth(20).unwrap_or(&[]);
@@ -314,7 +349,7 @@ fn pages(bytes: usize) -> usize {
 }
 
 /// `DIRECTORY/PID-NS.lltrace` and a zero byte; false when it is too long.
-fn log_path(into: &mut [u8; PATH_ROOM], directory: &[u8], pid: u32, unix_ns: u64) -> bool {
+fn log_path(into: &mut [u8], directory: &[u8], pid: u32, unix_ns: u64) -> bool {
     let mut text = environment::Text::new(into);
     text.push(directory);
     text.push(b"/");

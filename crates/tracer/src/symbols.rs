@@ -9,17 +9,39 @@ const COUNT: usize = CALLS.len();
 static REAL: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
 static TIMED: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
 
-/// Finds all of them, so that none is looked up in a signal handler or after a fork.
+/// Those of other libraries, or of none yet. The loader allocates memory to say that it has not found a name, and some
+/// programs' own allocators (chromium's) do not bear that as early as this: these are looked for when they are called.
+const LATE: [Call; 7] = [
+    Call::openat2,
+    Call::io_submit,
+    Call::io_getevents,
+    Call::io_pgetevents,
+    Call::io_uring_setup,
+    Call::io_uring_enter,
+    Call::io_uring_register,
+];
+
+/// Finds all others, so that none is looked up in a signal handler or after a fork.
 pub fn find_all() {
-    for (slot, (_, name, _)) in REAL.iter().zip(CALLS) {
-        slot.store(next(name), Relaxed);
+    for (number, (slot, (_, name, _))) in REAL.iter().zip(CALLS).enumerate() {
+        if LATE.iter().all(|call| call.number() != number) {
+            slot.store(next(name), Relaxed);
+        }
+    }
+    for named in NAMED {
+        named.found.store(next(named.name), Relaxed);
     }
 }
 
-/// Says that calls are timed by the CPU's counter from now on, which does not change.
-pub fn time_by_counter() {
-    for (timed, real) in TIMED.iter().zip(&REAL) {
-        timed.store(real.load(Relaxed), Relaxed);
+/// Says whether calls are timed by the CPU's counter.
+pub fn time_by_counter(timed: bool) {
+    for (by_counter, real) in TIMED.iter().zip(&REAL) {
+        let real = if timed {
+            real.load(Relaxed)
+        } else {
+            core::ptr::null_mut()
+        };
+        by_counter.store(real, Relaxed);
     }
 }
 
@@ -60,25 +82,45 @@ pub fn next(name: &str) -> *mut c_void {
     }
 }
 
-/// A real function that has no number, because its calls are not counted: found when it is first called.
+/// A real function that has no number, because its calls are not counted.
+#[repr(C)]
 pub struct Named {
-    name: &'static str,
+    /// First: `syscall` reads it without a frame.
     found: AtomicPtr<c_void>,
+    name: &'static str,
+}
+
+macro_rules! named {
+    ($($place:ident $name:literal)*) => {
+        $(pub static $place: Named = Named {
+            found: AtomicPtr::new(core::ptr::null_mut()),
+            name: concat!($name, "\0"),
+        };)*
+        static NAMED: &[&Named] = &[$(&$place),*];
+    };
+}
+named! {
+    EXECVE "execve"
+    EXECVPE "execvpe"
+    FEXECVE "fexecve"
+    EXECVEAT "execveat"
+    POSIX_SPAWN "posix_spawn"
+    POSIX_SPAWNP "posix_spawnp"
+    SYSCALL "syscall"
+    PRCTL "prctl"
+    UNDERSCORE_EXIT "_exit"
+    CAPITAL_EXIT "_Exit"
+    QUICK_EXIT "quick_exit"
 }
 
 impl Named {
-    pub const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            found: AtomicPtr::new(core::ptr::null_mut()),
-        }
-    }
-
+    /// Null where this system has none.
     pub fn get(&self) -> *mut c_void {
-        let mut found = self.found.load(Relaxed);
+        let found = self.found.load(Relaxed);
         if found.is_null() {
-            found = next(self.name);
-            self.found.store(found, Relaxed);
+            // A call from the constructor of another library, before ours.
+            crate::process::start();
+            return self.found.load(Relaxed);
         }
         found
     }

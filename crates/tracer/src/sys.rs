@@ -3,12 +3,15 @@
 use core::arch::asm;
 use core::ffi::c_void;
 
-/// The kernel's answer: a value, or a negative errno.
+/// The kernel's answer: a value, or a negative errno. ENOSYS for all where the program may not make every call.
 ///
 /// # Safety
 /// The arguments must be what the call of this number expects.
 #[inline(always)]
 pub unsafe fn call(number: i64, arguments: [usize; 6]) -> isize {
+    if number != libc::SYS_exit_group && crate::process::is_quiet() {
+        return -(libc::ENOSYS as isize);
+    }
     let result: isize;
     // SAFETY: the kernel's calling convention for x86-64; the caller vouches for the arguments.
     unsafe {
@@ -122,13 +125,13 @@ pub fn unmap(address: *mut u8, bytes: usize) {
     raw!(SYS_munmap, address, bytes);
 }
 
-/// The largest file that this process may make, in bytes (`ulimit -f`).
-pub fn file_size_limit() -> usize {
+/// A limit on what this process may have (`ulimit`); the largest number for none.
+pub fn limit(of: u32) -> usize {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    raw!(SYS_prlimit64, 0, libc::RLIMIT_FSIZE, 0, &raw mut limit);
+    raw!(SYS_prlimit64, 0, of, 0, &raw mut limit);
     usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
 }
 
@@ -141,7 +144,7 @@ pub fn parent_id() -> u32 {
 }
 
 pub fn thread_id() -> u32 {
-    raw!(SYS_gettid) as u32
+    raw!(SYS_gettid).max(0) as u32
 }
 
 /// The kernel's status of a descriptor, if it has one.
@@ -150,6 +153,34 @@ pub fn status(fd: i32) -> Option<libc::stat> {
     let result = raw!(SYS_fstat, fd, status.as_mut_ptr());
     // SAFETY: all-zero bytes are a valid stat, and the kernel has filled it.
     (result == 0).then(|| unsafe { status.assume_init() })
+}
+
+/// May the effective user do this with a path that ends with a zero byte?
+pub fn is_accessible(path: &[u8], way: i32) -> bool {
+    let here = libc::AT_FDCWD;
+    match raw!(SYS_faccessat2, here, path.as_ptr(), way, libc::AT_EACCESS) {
+        // Kernels before 5.8: of the real user.
+        error if error == -(libc::ENOSYS as isize) => {
+            raw!(SYS_faccessat, here, path.as_ptr(), way) == 0
+        }
+        result => result == 0,
+    }
+}
+
+/// The kernel's status of a path that ends with a zero byte, if there is a file.
+pub fn status_at(path: &[u8]) -> Option<libc::stat> {
+    debug_assert!(path.last() == Some(&0));
+    let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
+    let result = raw!(SYS_stat, path.as_ptr(), status.as_mut_ptr());
+    // SAFETY: all-zero bytes are a valid stat, and the kernel has filled it.
+    (result == 0).then(|| unsafe { status.assume_init() })
+}
+
+/// Can the eight bytes at an aligned address be read? Asked by a call that reads them, then fails by what it asks
+/// for: unlike others it needs no right, and hardly any filter of system calls refuses it.
+pub fn is_readable(address: usize) -> bool {
+    const NO_SUCH_WAY: i32 = -1;
+    raw!(SYS_rt_sigprocmask, NO_SUCH_WAY, address, 0, 8) == -(libc::EINVAL as isize)
 }
 
 /// Where the next plain read or write of a descriptor begins, if it can seek.

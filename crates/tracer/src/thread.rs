@@ -16,7 +16,8 @@ use leadline_record::trace::layout::{
 };
 
 use crate::chunks::{self, Cursor, Wanted};
-use crate::descriptors::Cached;
+use crate::descriptors::{Cached, DESCRIPTORS_MAX};
+use crate::extent;
 use crate::paths::Recent;
 use crate::process::{self, Process, lost};
 use crate::segments::SegmentCursor;
@@ -28,11 +29,15 @@ const BUSY: u32 = 2;
 /// Left behind by a thread that ended.
 const LEFT: u32 = 3;
 
-pub const THREADS_MAX: usize = 4096;
-pub const THREADS_BYTES: usize = THREADS_MAX * size_of::<Thread>();
+const THREADS_MAX: usize = 4096;
 pub const CACHED: usize = 64;
 pub const PATH_ROOM: usize = 8192;
 pub const DIRECTORY_ROOM: usize = 4096;
+
+/// What all states take.
+pub fn bytes() -> usize {
+    extent::of(THREADS_MAX) * size_of::<Thread>()
+}
 
 /// One thread's state. Zeros are a valid, free one. What every call needs is in its first lines.
 #[repr(C, align(64))]
@@ -40,6 +45,7 @@ pub struct Thread {
     pub state: AtomicU32,
     pub number: u32,
     pub descriptors: *const AtomicU64,
+    pub descriptors_max: u32,
     pub calls: *mut u64,
     pub segments: SegmentCursor,
     pub histograms: [Histogram; 4],
@@ -71,11 +77,10 @@ pub struct Histogram {
 unsafe extern "C" {
     static mut leadline_no_thread: [u8; 64];
     fn leadline_slot_thread() -> *mut *mut Thread;
-    fn leadline_slot_before_vfork() -> *mut *mut Thread;
 }
 
 /// What the child of a vfork gets in place of its parent's state, whose thread it runs in.
-static VFORK_CHILD: AtomicU32 = AtomicU32::new(u32::MAX);
+pub static VFORK_CHILD: AtomicU32 = AtomicU32::new(u32::MAX);
 
 fn vfork_child() -> *mut Thread {
     VFORK_CHILD.as_ptr().cast()
@@ -114,23 +119,6 @@ pub fn forget() {
 /// Is this the child of a vfork, which borrows its parent's memory?
 pub fn is_vfork_child() -> bool {
     current() == vfork_child()
-}
-
-/// The child of a vfork records nothing: what it did would be written down as its parent's.
-pub extern "C" fn enter_vfork_child() {
-    // SAFETY: both addresses are the calling thread's own variables.
-    unsafe {
-        leadline_slot_before_vfork().write(current());
-        leadline_slot_thread().write(vfork_child());
-    }
-}
-
-/// The parent goes on, with its state if the child had taken its place.
-pub extern "C" fn leave_vfork_child() {
-    if is_vfork_child() {
-        // SAFETY: the address is the calling thread's own variable.
-        set_current(unsafe { *leadline_slot_before_vfork() });
-    }
 }
 
 /// Exclusive use of the calling thread's state until it is dropped.
@@ -217,7 +205,7 @@ impl Drop for Entered {
 
 fn claim(process: &'static Process) -> Option<*mut Thread> {
     let header = chunks::header(process);
-    let taken = (process.threads_claimed.load(Relaxed) as usize).min(THREADS_MAX);
+    let taken = (process.threads_claimed.load(Relaxed) as usize).min(extent::of(THREADS_MAX));
     for place in 0..taken {
         let thread = process.threads().wrapping_add(place);
         // SAFETY: within the arena, where zeros are a valid state.
@@ -234,7 +222,7 @@ fn claim(process: &'static Process) -> Option<*mut Thread> {
         }
     }
     let place = process.threads_claimed.fetch_add(1, Relaxed) as usize;
-    if place >= THREADS_MAX {
+    if place >= extent::of(THREADS_MAX) {
         process.threads_claimed.fetch_sub(1, Relaxed);
         process::count(header, lost::THREADS);
         return None;
@@ -273,6 +261,7 @@ fn furnish(process: &'static Process, thread: &mut Thread, number: u32) -> bool 
     thread.calls = chunk.wrapping_add(1).cast();
     thread.process = process;
     thread.descriptors = process.descriptors().cast();
+    thread.descriptors_max = extent::of(DESCRIPTORS_MAX) as u32;
     thread.number = number;
     thread.id = sys::thread_id();
     thread.segments.wanted = process.segments_wanted.load(Relaxed) != 0;

@@ -15,11 +15,11 @@
 // What a thread has before its first call: a state that is never idle, so that one comparison finds both.
 char leadline_no_thread[64] __attribute__((aligned(64)));
 __thread void *leadline_thread STATIC_TLS = leadline_no_thread;
-__thread void *leadline_thread_before_vfork STATIC_TLS;
-__thread void *leadline_vfork_return STATIC_TLS;
+// Memory and how much of it: what the child of a vfork needed to become another program.
+__thread struct { void *memory; size_t bytes; } leadline_scratch STATIC_TLS;
 
 void **leadline_slot_thread(void) { return &leadline_thread; }
-void **leadline_slot_before_vfork(void) { return &leadline_thread_before_vfork; }
+void *leadline_slot_scratch(void) { return &leadline_scratch; }
 
 // Nothing here unwinds, but Rust's library names the functions of an unwinder. Without these, every traced process
 // would load libgcc_s for them. They are hidden: the program's own exceptions are not theirs.

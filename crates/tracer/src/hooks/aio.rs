@@ -7,13 +7,18 @@ use leadline_record::trace::Kind;
 use libc::{aiocb, ssize_t, timespec};
 
 use super::hook;
+use crate::chunks;
+use crate::process::{self, lost};
 use crate::recording::{Direction, Made, Transfer, on_descriptor, on_nothing, transfer};
 
-unsafe fn asked(made: Made, block: *const aiocb, kind: Kind) {
-    if !block.is_null() {
-        // SAFETY: as given to the real function, which has read it.
-        on_descriptor(made, unsafe { (*block).aio_fildes }, kind, |_, _| ());
-    }
+/// Whoever is told of the end may have freed the request before the call that made it is back.
+unsafe fn descriptor(block: *const aiocb) -> c_int {
+    // SAFETY: the real function reads it without a question, too.
+    unsafe { block.as_ref() }.map_or(-1, |block| block.aio_fildes)
+}
+
+fn asked(made: Made, fd: c_int, kind: Kind) {
+    on_descriptor(made, fd, kind, |_, _| ());
 }
 
 unsafe fn collected(made: Made, block: *const aiocb) {
@@ -41,19 +46,7 @@ unsafe fn collected(made: Made, block: *const aiocb) {
     );
 }
 
-/// The kernel's `struct iocb`.
-#[repr(C)]
-struct Request {
-    data: u64,
-    key: u32,
-    flags: u32,
-    operation: u16,
-    priority: i16,
-    descriptor: u32,
-    memory: u64,
-    bytes: u64,
-    offset: i64,
-}
+pub mod requests;
 
 /// The kernel's `struct io_event`.
 #[repr(C)]
@@ -69,17 +62,22 @@ const PWRITE: u16 = 1;
 const PREADV: u16 = 7;
 const PWRITEV: u16 = 8;
 
+/// Requests were submitted, some of them or none.
+pub fn submitted(made: Made, all: (*const *mut c_void, c_long)) {
+    requests::submitted(all, made.result);
+    on_nothing(made, Kind::Meta);
+}
+
 /// Requests whose results have come, in a call that returned so many.
 pub unsafe fn events(made: Made, events: *const Event) {
     on_nothing(made, Kind::Meta);
     for place in 0..made.result.max(0) as usize {
-        // SAFETY: the kernel has just written so many events; requests stay valid until they are collected.
-        let (event, request) = unsafe {
-            let event = &*events.wrapping_add(place);
-            let request = core::ptr::with_exposed_provenance::<Request>(event.request as usize);
-            (event, request.as_ref())
-        };
-        let Some(request) = request else {
+        // SAFETY: the kernel has just written so many events.
+        let event = unsafe { &*events.wrapping_add(place) };
+        let Some(request) = requests::take(event.request as usize, event.data) else {
+            if let Some(process) = process::existing() {
+                process::count(chunks::header(process), lost::CALLS);
+            }
             continue;
         };
         let direction = match request.operation {
@@ -112,20 +110,22 @@ pub unsafe fn events(made: Made, events: *const Event) {
 }
 
 hook! {
-    fn aio_read(block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Read);
-    fn aio_read64(block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Read);
-    fn aio_write(block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Write);
-    fn aio_write64(block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Write);
-    fn aio_fsync(operation: c_int, block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Sync);
-    fn aio_fsync64(operation: c_int, block: *mut aiocb) -> c_int, |made| asked(made, block, Kind::Sync);
+    fn aio_read(block: *mut aiocb) -> c_int, first fd = descriptor(block), |made| asked(made, fd, Kind::Read);
+    fn aio_read64(block: *mut aiocb) -> c_int, first fd = descriptor(block), |made| asked(made, fd, Kind::Read);
+    fn aio_write(block: *mut aiocb) -> c_int, first fd = descriptor(block), |made| asked(made, fd, Kind::Write);
+    fn aio_write64(block: *mut aiocb) -> c_int, first fd = descriptor(block), |made| asked(made, fd, Kind::Write);
+    fn aio_fsync(operation: c_int, block: *mut aiocb) -> c_int, first fd = descriptor(block),
+        |made| asked(made, fd, Kind::Sync);
+    fn aio_fsync64(operation: c_int, block: *mut aiocb) -> c_int, first fd = descriptor(block),
+        |made| asked(made, fd, Kind::Sync);
     fn aio_return(block: *mut aiocb) -> ssize_t, |made| collected(made, block);
     fn aio_return64(block: *mut aiocb) -> ssize_t, |made| collected(made, block);
     fn lio_listio(mode: c_int, list: *const *mut aiocb, count: c_int, event: *mut c_void) -> c_int,
         |made| on_nothing(made, Kind::Meta);
     fn lio_listio64(mode: c_int, list: *const *mut aiocb, count: c_int, event: *mut c_void) -> c_int,
         |made| on_nothing(made, Kind::Meta);
-    fn io_submit(context: *mut c_void, count: c_long, requests: *mut *mut c_void) -> c_int,
-        |made| on_nothing(made, Kind::Meta);
+    fn io_submit(context: *mut c_void, count: c_long, all: *mut *mut c_void) -> c_int,
+        first _kept = requests::submitting((all, count)), |made| submitted(made, (all, count));
     fn io_getevents(
         context: *mut c_void, least: c_long, most: c_long, into: *mut Event, timeout: *mut timespec,
     ) -> c_int, |made| events(made, into);

@@ -1,17 +1,18 @@
 //! Programs that this one starts: the tracer goes with them, even when they are given another environment, and
 //! what it cannot go with is noted.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 
 use leadline_record::trace::layout::{END_EXEC, END_NONE};
 
 use super::variadic;
-use crate::symbols::Named;
+use crate::symbols::{EXECVE, EXECVEAT, EXECVPE, FEXECVE, POSIX_SPAWN, POSIX_SPAWNP};
 use crate::{process, symbols};
 
+mod look;
 mod prepare;
 
-use prepare::Environment;
+use prepare::{Environment, Program};
 
 variadic! {
     execl to leadline_c_execl;
@@ -25,21 +26,26 @@ unsafe extern "C" {
     static environ: Strings;
 }
 
-static EXECVE: Named = Named::new("execve\0");
-static EXECVPE: Named = Named::new("execvpe\0");
-static FEXECVE: Named = Named::new("fexecve\0");
-static EXECVEAT: Named = Named::new("execveat\0");
-static POSIX_SPAWN: Named = Named::new("posix_spawn\0");
-static POSIX_SPAWNP: Named = Named::new("posix_spawnp\0");
-
 /// Runs `call` with an environment that the tracer is in; the process image ends here if it succeeds.
-unsafe fn replaced(environment: Strings, call: impl FnOnce(Strings) -> c_int) -> c_int {
-    // SAFETY: as given by the program.
-    let environment = unsafe { Environment::with_tracer(environment) };
+unsafe fn replaced(
+    program: Program,
+    environment: Strings,
+    call: impl Fn(Strings) -> c_int,
+) -> c_int {
+    let mut prepared = Environment::with_tracer(program, environment);
     process::mark_end(END_EXEC, 0);
-    let result = call(environment.strings());
+    let mut result = call(prepared.strings());
+    if result < 0 && errno() == libc::E2BIG && prepared.take_out() {
+        result = call(prepared.strings());
+        prepared.was_not_needed();
+    }
     process::mark_end(END_NONE, 0);
     result
+}
+
+fn errno() -> c_int {
+    // SAFETY: the address is the calling thread's own.
+    unsafe { *libc::__errno_location() }
 }
 
 /// Runs a program in place of this one.
@@ -57,8 +63,7 @@ pub unsafe extern "C" fn execve(
     unsafe {
         let real: unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int =
             core::mem::transmute(real);
-        prepare::note_untraceable(path, false);
-        replaced(environment, |environment| {
+        replaced(Program::At(path), environment, |environment| {
             real(path, arguments, environment)
         })
     }
@@ -79,8 +84,7 @@ pub unsafe extern "C" fn execvpe(
     unsafe {
         let real: unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int =
             core::mem::transmute(real);
-        prepare::note_untraceable(file, true);
-        replaced(environment, |environment| {
+        replaced(Program::InPath(file), environment, |environment| {
             real(file, arguments, environment)
         })
     }
@@ -129,7 +133,9 @@ pub unsafe extern "C" fn fexecve(fd: c_int, arguments: Strings, environment: Str
     unsafe {
         let real: unsafe extern "C" fn(c_int, Strings, Strings) -> c_int =
             core::mem::transmute(real);
-        replaced(environment, |environment| real(fd, arguments, environment))
+        replaced(Program::Unknown, environment, |environment| {
+            real(fd, arguments, environment)
+        })
     }
 }
 
@@ -150,7 +156,7 @@ pub unsafe extern "C" fn execveat(
     unsafe {
         let real: unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int =
             core::mem::transmute(real);
-        replaced(environment, |environment| {
+        replaced(Program::Unknown, environment, |environment| {
             real(directory, path, arguments, environment, flags)
         })
     }
@@ -166,7 +172,7 @@ type Spawn = unsafe extern "C" fn(
 ) -> c_int;
 
 macro_rules! spawn {
-    ($($name:ident $real:ident $search:literal)*) => {$(
+    ($($name:ident $real:ident $where:ident)*) => {$(
         /// Starts a program in a child.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
@@ -184,20 +190,18 @@ macro_rules! spawn {
             // SAFETY: the real function has this type; the arguments are the program's own.
             unsafe {
                 let real: Spawn = core::mem::transmute(real);
-                prepare::note_untraceable(path, $search);
-                let environment = Environment::with_tracer(environment);
-                real(pid, path, actions, attributes, arguments, environment.strings())
+                let mut prepared = Environment::with_tracer(Program::$where(path), environment);
+                let call = |environment| real(pid, path, actions, attributes, arguments, environment);
+                let mut result = call(prepared.strings());
+                if result == libc::E2BIG && prepared.take_out() {
+                    result = call(prepared.strings());
+                    if result != 0 {
+                        prepared.was_not_needed();
+                    }
+                }
+                result
             }
         }
     )*};
 }
-spawn! { posix_spawn POSIX_SPAWN false posix_spawnp POSIX_SPAWNP true }
-
-/// A string's bytes; empty for null.
-unsafe fn bytes_of<'a>(text: *const c_char) -> &'a [u8] {
-    if text.is_null() {
-        return &[];
-    }
-    // SAFETY: promised by the caller.
-    unsafe { CStr::from_ptr(text) }.to_bytes()
-}
+spawn! { posix_spawn POSIX_SPAWN At posix_spawnp POSIX_SPAWNP InPath }

@@ -1,11 +1,13 @@
-//! The beginning and the ends of a process: constructor, exit in its forms, vfork.
+//! The beginning and the ends of a process: constructor, exit in its forms, vfork, filters of system calls.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use leadline_record::trace::layout::END_EXIT;
 
 use crate::{process, symbols, thread};
+
+pub mod filter;
+pub mod vfork;
 
 /// Runs when the loader has loaded the library, before the program's main.
 #[used]
@@ -18,7 +20,6 @@ unsafe extern "C" {
 
 extern "C" fn begin() {
     process::start();
-    REAL_VFORK.store(symbols::next("vfork\0"), Relaxed);
     thread::prepare_ends();
     if process::ready().is_none() {
         return;
@@ -48,12 +49,12 @@ pub fn ended(status: c_int) {
 }
 
 macro_rules! ends {
-    ($($name:ident)*) => {$(
+    ($($name:ident $real:ident)*) => {$(
         /// Ends the process without what `exit` does before.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(status: c_int) -> ! {
             ended(status);
-            let real = symbols::next(concat!(stringify!($name), "\0"));
+            let real = symbols::$real.get();
             if !real.is_null() {
                 // SAFETY: the real function of this name has this type.
                 unsafe {
@@ -67,35 +68,4 @@ macro_rules! ends {
         }
     )*};
 }
-ends! { _exit _Exit quick_exit }
-
-static REAL_VFORK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-
-/// vfork returns twice on one stack, so nothing may be left on it: the return address waits in a variable of the
-/// thread, and the child, which runs in its parent's memory, is told apart.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vfork() -> c_int {
-    core::arch::naked_asm!(
-        "mov rdx, qword ptr [rip + leadline_vfork_return@GOTTPOFF]",
-        "pop rcx",
-        "mov qword ptr fs:[rdx], rcx",
-        "call qword ptr [rip + {real}]",
-        "mov rdx, qword ptr [rip + leadline_vfork_return@GOTTPOFF]",
-        "mov rcx, qword ptr fs:[rdx]",
-        "push rcx",
-        "push rax",
-        "test eax, eax",
-        "jnz 2f",
-        "call {enter}",
-        "jmp 3f",
-        "2:",
-        "call {leave}",
-        "3:",
-        "pop rax",
-        "ret",
-        real = sym REAL_VFORK,
-        enter = sym thread::enter_vfork_child,
-        leave = sym thread::leave_vfork_child,
-    )
-}
+ends! { _exit UNDERSCORE_EXIT _Exit CAPITAL_EXIT quick_exit QUICK_EXIT }

@@ -16,12 +16,15 @@ mod transfer;
 mod tree;
 mod uring;
 
-/// Defines functions that call the real one and then record: after `=>`, with the start and the result.
+pub use aio::requests;
+
+/// Defines functions that call the real one and then record, with the start and the result. What `first` is given
+/// was looked at before the call, because it may be gone after it.
 macro_rules! hook {
     ($(
         $(#[$attribute:meta])*
         fn $name:ident$([$call:ident])?($($argument:ident: $type:ty),* $(,)?) -> $return:ty,
-            |$made:ident $(, $outcome:ident)?| $record:expr;
+            $(first $early:ident = $value:expr,)? |$made:ident $(, $outcome:ident)?| $record:expr;
     )*) => {$(
         $(#[$attribute])*
         #[unsafe(no_mangle)]
@@ -34,6 +37,8 @@ macro_rules! hook {
                 let real: unsafe extern "C" fn($($type),*) -> $return =
                     // SAFETY: the real function of this name has this type.
                     unsafe { core::mem::transmute(real) };
+                // SAFETY: as the call below, and no more is read than it reads.
+                $(#[allow(unused_unsafe)] let $early = unsafe { $value };)?
                 let start = clock.now();
                 // SAFETY: the arguments are the program's own.
                 let result = unsafe { real($($argument),*) };

@@ -15,8 +15,8 @@ variadic! {
 }
 
 /// The kernel's `struct open_how`: its flags come first.
-pub unsafe fn flags_of(how: *const c_void) -> c_int {
-    if how.is_null() {
+pub unsafe fn flags_of(made: Made, how: *const c_void) -> c_int {
+    if how.is_null() || made.result < 0 {
         return 0;
     }
     // SAFETY: the kernel has just read it.
@@ -47,7 +47,7 @@ hook! {
     fn __openat64_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
         |made| opened(made, (directory, path), flags, false);
     fn openat2(directory: c_int, path: *const c_char, how: *const c_void, bytes: size_t) -> c_int,
-        |made| opened(made, (directory, path), flags_of(how), false);
+        |made| opened(made, (directory, path), flags_of(made, how), false);
     fn creat(path: *const c_char, mode: mode_t) -> c_int,
         |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY, false);
     fn creat64(path: *const c_char, mode: mode_t) -> c_int,

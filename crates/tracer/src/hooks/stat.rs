@@ -6,7 +6,8 @@ use leadline_record::trace::Kind;
 use libc::{AT_FDCWD, size_t, ssize_t};
 
 use super::hook;
-use crate::recording::{Made, on_descriptor, on_path, on_status};
+use crate::memory;
+use crate::recording::{Made, on_descriptor, on_nothing, on_path, on_status};
 
 #[inline(always)]
 unsafe fn path(made: Made, path: *const c_char) {
@@ -16,8 +17,9 @@ unsafe fn path(made: Made, path: *const c_char) {
 
 /// With an empty path the directory's descriptor is meant itself.
 pub unsafe fn at(made: Made, directory: c_int, path: *const c_char, flags: c_int) {
-    // SAFETY: as given to the real function, which has read it.
-    if flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || unsafe { path.read() } == 0) {
+    // SAFETY: as given to the real function, which has read it where it succeeded.
+    let is_empty = || path.is_null() || (made.result >= 0 && unsafe { path.read() } == 0);
+    if flags & libc::AT_EMPTY_PATH != 0 && is_empty() {
         return descriptor(made, directory);
     }
     // SAFETY: as above.
@@ -43,6 +45,19 @@ unsafe fn status(made: Made, fd: c_int, into: *const c_void) {
 pub unsafe fn asked(made: Made, directory: c_int, path: *const c_char) {
     // SAFETY: as given to the real function.
     unsafe { on_path(made, (directory, path), |_| ()) };
+}
+
+/// The answer may be where the question was.
+pub unsafe fn link_read(made: Made, directory: c_int, path: *const c_char, into: *const c_char) {
+    let bytes = usize::try_from(made.result).unwrap_or(0);
+    // SAFETY: as given to the real function.
+    unsafe {
+        if memory::is_overwritten(path, into, bytes) {
+            on_nothing(made, Kind::Meta);
+        } else {
+            asked(made, directory, path);
+        }
+    }
 }
 
 hook! {
@@ -78,7 +93,7 @@ hook! {
     fn euidaccess(name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
     fn eaccess(name: *const c_char, mode: c_int) -> c_int, |made| asked(made, AT_FDCWD, name);
     fn readlink(name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
-        |made| asked(made, AT_FDCWD, name);
+        |made| link_read(made, AT_FDCWD, name, into);
     fn readlinkat(directory: c_int, name: *const c_char, into: *mut c_char, bytes: size_t) -> ssize_t,
-        |made| asked(made, directory, name);
+        |made| link_read(made, directory, name, into);
 }

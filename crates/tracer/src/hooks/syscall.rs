@@ -3,13 +3,41 @@
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
-use super::{close, exec, life, open, position, stat, transfer, tree, uring, variadic};
-use crate::symbols::{self, Named};
+use super::{close, exec, life, open, position, stat, transfer, tree, uring};
+use crate::symbols::{self, SYSCALL};
 
 mod direct;
 
-variadic! {
-    syscall to leadline_c_syscall;
+unsafe extern "C" {
+    fn leadline_c_syscall();
+}
+
+/// Makes a system call. After some of them the stack is another's, or the one of two: no frame of ours may be on it.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syscall() {
+    core::arch::naked_asm!(
+        "cmp rdi, {vfork}",
+        "je {as_vfork}",
+        "cmp rdi, {clone}",
+        "je 2f",
+        "cmp rdi, {clone3}",
+        "je 2f",
+        "cmp rdi, {sigreturn}",
+        "jne {others}",
+        "2:",
+        "mov rax, qword ptr [rip + {real}]",
+        "test rax, rax",
+        "jz {others}",
+        "jmp rax",
+        vfork = const libc::SYS_vfork,
+        clone = const libc::SYS_clone,
+        clone3 = const libc::SYS_clone3,
+        sigreturn = const libc::SYS_rt_sigreturn,
+        as_vfork = sym life::vfork::vfork,
+        real = sym SYSCALL,
+        others = sym leadline_c_syscall,
+    )
 }
 
 fn address(value: c_long) -> *mut c_void {
@@ -45,7 +73,11 @@ pub unsafe extern "C" fn leadline_syscall(
     }
     noticed(number, a);
     // SAFETY: as above.
-    unsafe { real(number, arguments) }
+    let call = || unsafe { real(number, arguments) };
+    if number == libc::SYS_seccomp {
+        return life::filter::by_number(a, call);
+    }
+    call()
 }
 
 /// Calls of which only the fact is recorded.
@@ -59,10 +91,8 @@ fn noticed(number: c_long, first: c_long) {
     }
 }
 
-static REAL: Named = Named::new("syscall\0");
-
 unsafe fn real(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
-    let found = REAL.get();
+    let found = SYSCALL.get();
     if found.is_null() {
         return symbols::missing();
     }

@@ -145,14 +145,21 @@ fn copy(into: &mut [u8; PATH_ROOM], text: &[u8]) -> usize {
 }
 
 fn working_directory(thread: &mut Thread) -> usize {
-    let generation = DIRECTORY_GENERATION.load(Acquire);
-    if thread.directory_generation != generation {
-        let got = raw!(SYS_getcwd, thread.directory.as_mut_ptr(), DIRECTORY_ROOM);
-        // The kernel counts the zero byte at the end.
-        thread.directory_bytes = (got - 1).clamp(0, DIRECTORY_ROOM as isize) as u32;
-        thread.directory_generation = generation;
-    }
+    thread.learn_directory();
     let length = thread.directory_bytes as usize;
     let (path, directory) = (&mut thread.path, &thread.directory);
     copy(path, directory.get(..length).unwrap_or(&[]))
+}
+
+impl Thread {
+    /// Asks for the working directory, where it may have changed.
+    pub fn learn_directory(&mut self) {
+        let generation = DIRECTORY_GENERATION.load(Acquire);
+        if self.directory_generation != generation {
+            let got = raw!(SYS_getcwd, self.directory.as_mut_ptr(), DIRECTORY_ROOM);
+            // The kernel counts the zero byte at the end.
+            self.directory_bytes = (got - 1).clamp(0, DIRECTORY_ROOM as isize) as u32;
+            self.directory_generation = generation;
+        }
+    }
 }

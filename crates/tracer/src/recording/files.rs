@@ -5,7 +5,7 @@ use core::ffi::c_char;
 use leadline_record::trace::Kind;
 use leadline_record::trace::layout::{FileRecord, MODULE_STDIO};
 
-use super::{Made, counted, errno, is_bad_address};
+use super::{Made, counted, errno, is_named};
 use crate::thread::enter;
 use crate::{descriptors, paths};
 
@@ -23,10 +23,10 @@ pub unsafe fn opened(
     let Some(mut thread) = enter() else {
         return;
     };
-    if path.is_null() || is_bad_address(made) {
+    if path.is_null() || !is_named(made, path) {
         return;
     }
-    // SAFETY: promised by the caller, and the kernel could read it.
+    // SAFETY: promised by the caller, and it can be read.
     let text = unsafe { core::ffi::CStr::from_ptr(path) }.to_bytes();
     let file = paths::number(&mut thread, directory, text);
     if made.result >= 0 {

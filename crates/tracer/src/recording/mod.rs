@@ -12,6 +12,7 @@ use leadline_record::trace::{Call, Kind};
 
 use crate::clock::Clock;
 use crate::descriptors::{self, Description};
+use crate::memory;
 use crate::paths::{self, OPERATIONS_MAX};
 use crate::process::lost;
 use crate::segments::{self, Segment};
@@ -46,8 +47,10 @@ fn errno() -> i64 {
     i64::from(unsafe { *libc::__errno_location() })
 }
 
-fn is_bad_address(made: Made) -> bool {
-    made.result < 0 && errno() == i64::from(libc::EFAULT)
+/// Can the path be read that a call was given? Where it has succeeded the kernel has read it; where it failed, that
+/// may have been for this path, or before it was looked at.
+fn is_named(made: Made, path: *const c_char) -> bool {
+    made.result >= 0 || memory::is_path(path)
 }
 
 /// The record of the file that a call was on, if any; offset and length where it has them.
@@ -370,11 +373,11 @@ unsafe fn on_path_first(
         return;
     };
     let made = Made::new(call, start, result);
-    let record = if is_bad_address(made) {
-        thread.others
-    } else {
-        // SAFETY: promised by the caller, and the kernel could read it.
+    let record = if is_named(made, path) {
+        // SAFETY: promised by the caller, and it can be read.
         unsafe { paths::record(&mut thread, directory, path) }
+    } else {
+        thread.others
     };
     // SAFETY: the record is this thread's.
     let record = unsafe { &mut *record };

@@ -195,7 +195,8 @@ fn moved(description: &Description, fd: i32, bytes: u64) -> u64 {
 
 #[cold]
 fn asked(description: &Description, fd: i32, bytes: u64) -> u64 {
-    let position = sys::position(fd).unwrap_or(0);
+    let moved_on = || description.position.load(Relaxed) + bytes;
+    let position = sys::position(fd).unwrap_or_else(moved_on);
     description.position.store(position, Relaxed);
     position.saturating_sub(bytes)
 }

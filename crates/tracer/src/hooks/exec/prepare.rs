@@ -1,132 +1,235 @@
-//! An environment with the tracer in it, and a look at the program that gets it.
+//! An environment with the tracer in it, or without it where it cannot go along.
+//!
+//! What the program gives is read with care: the kernel, not this, is to refuse what cannot be read.
 
 use core::ffi::c_char;
 
 use leadline_record::trace::layout::PAGE_BYTES;
 
-use super::{Strings, bytes_of};
-use crate::chunks;
+use super::Strings;
+use super::look::note_untraceable;
 use crate::environment::{self, PRELOAD, Text, VARIABLES};
+use crate::memory::{Reach, STRING_BYTES};
 use crate::process::{self, lost};
-use crate::sys::{self, raw};
+use crate::scratch::Scratch;
+use crate::{chunks, extent, sys};
 
 const LIBRARY: &[u8] = b"libleadline_tracer.so";
-const TEXT_BYTES: usize = 16 * PAGE_BYTES;
+/// More entries than the kernel takes, however short.
+const ENTRIES_MAX: usize = 1 << 20;
+
+/// Where a program is.
+#[derive(Clone, Copy)]
+pub enum Program {
+    At(*const c_char),
+    InPath(*const c_char),
+    Unknown,
+}
 
 /// The program's environment, or a copy of it that has what it lacks of ours.
 pub struct Environment {
     given: Strings,
-    memory: *mut u8,
-    bytes: usize,
+    copy: Option<Scratch>,
+    /// What the copy is made of; None for an environment that cannot be read.
+    found: Option<Found>,
+}
+
+/// What an environment has.
+#[derive(Clone, Copy)]
+struct Found {
+    entries: usize,
+    variables: usize,
+    /// The libraries that are preloaded by it.
+    preloaded: &'static [u8],
 }
 
 impl Environment {
-    /// # Safety
-    /// `given` is null or an environment.
-    pub unsafe fn with_tracer(given: Strings) -> Self {
+    pub fn with_tracer(program: Program, given: Strings) -> Self {
         let mut plain = Self {
             given,
-            memory: core::ptr::null_mut(),
-            bytes: 0,
+            copy: None,
+            found: None,
         };
-        if environment::read().is_none() || is_complete(given) {
+        if environment::read().is_none() || process::is_quiet() {
             return plain;
         }
-        let Some(library) = own_library() else {
+        let mut reach = Reach::new();
+        note_untraceable(program, &mut reach);
+        plain.found = look(&mut reach, given);
+        let (Some(found), Some(library)) = (plain.found, own_library()) else {
             return plain;
         };
-        if !is_reachable(library) {
-            // A changed root: the loader would complain into the program's output.
-            if let Some(process) = process::existing() {
-                process::count(chunks::header(process), lost::CHILDREN);
-            }
-            return plain;
-        }
-        let mut entries = 0;
-        environment::for_each(given, |_| entries += 1);
-        let table = (entries + VARIABLES.len() + 2) * size_of::<*const c_char>();
-        plain.bytes = (table + TEXT_BYTES).next_multiple_of(PAGE_BYTES);
-        plain.memory = sys::map_memory(plain.bytes);
-        if !plain.memory.is_null() {
-            // SAFETY: fresh memory of this size; the table is at its start, texts behind it.
-            unsafe { plain.fill(table, library) };
+        let has_place = is_reachable(library, libc::R_OK) && is_reachable(directory(), libc::W_OK);
+        if !has_place || !extent::is_enough() {
+            // A changed root, another user: the loader would complain into the program's output.
+            plain.take_out();
+        } else if !found.is_complete() {
+            plain.copy = copied(given, found, Some(library));
         }
         plain
     }
 
     /// What the real function is given.
-    pub fn strings(&self) -> Strings {
-        if self.memory.is_null() {
-            self.given
-        } else {
-            self.memory.cast_const().cast()
+    pub fn strings(&mut self) -> Strings {
+        match &mut self.copy {
+            Some(copy) => copy.room().as_ptr().cast(),
+            None => self.given,
         }
     }
 
-    unsafe fn fill(&mut self, table: usize, library: &[u8]) {
-        let slots: *mut *const c_char = self.memory.cast();
-        let texts = self.memory.wrapping_add(table);
-        // SAFETY: the memory behind the table is ours.
-        let room = unsafe { core::slice::from_raw_parts_mut(texts, self.bytes - table) };
-        let mut text = Text::new(room);
-        let mut used = 0;
-        let mut place = |pointer: *const c_char| {
-            // SAFETY: there are as many slots as entries and variables, and one for the end.
-            unsafe { slots.wrapping_add(used).write(pointer) };
-            used += 1;
+    /// Makes it one without the tracer, which is counted as a child that is lost; false where it has none in it.
+    pub fn take_out(&mut self) -> bool {
+        let Some(found) = self.found else {
+            return false;
         };
-        let mut theirs: &[u8] = &[];
-        for index in 0.. {
-            if self.given.is_null() {
-                break;
-            }
-            // SAFETY: an environment ends with null.
-            let entry = unsafe { *self.given.wrapping_add(index) };
-            if entry.is_null() {
-                break;
-            }
-            // SAFETY: an entry of an environment is a string.
-            let bytes = unsafe { bytes_of(entry) };
-            if let Some(value) = bytes.strip_prefix(PRELOAD) {
-                theirs = value;
-            } else if !VARIABLES.iter().any(|name| bytes.starts_with(name)) {
-                place(entry);
-            }
+        let had_any = found.variables > 0 || contains_library(found.preloaded);
+        if !had_any && self.copy.is_none() && own_library().is_none() {
+            return false;
         }
+        let was_ours = self.copy.take().is_some();
+        if had_any {
+            self.copy = copied(self.given, found, None);
+        }
+        if let Some(process) = process::existing() {
+            process::count(chunks::header(process), lost::CHILDREN);
+        }
+        was_ours || self.copy.is_some()
+    }
+
+    /// Without the tracer it was refused as well: no child is lost.
+    pub fn was_not_needed(&self) {
+        if let Some(process) = process::existing() {
+            process::uncount(chunks::header(process), lost::CHILDREN);
+        }
+    }
+}
+
+impl Found {
+    fn is_complete(self) -> bool {
+        contains_library(self.preloaded) && self.variables >= VARIABLES.len()
+    }
+}
+
+/// Looks through an environment; None where it cannot be read.
+fn look(reach: &mut Reach, given: Strings) -> Option<Found> {
+    let mut found = Found {
+        entries: 0,
+        variables: 0,
+        preloaded: &[],
+    };
+    while !given.is_null() && found.entries < ENTRIES_MAX {
+        let slot = given.wrapping_add(found.entries);
+        if !reach.holds(slot.addr(), size_of::<*const c_char>()) {
+            return None;
+        }
+        // SAFETY: it can be read.
+        let entry = unsafe { slot.read_unaligned() };
+        if entry.is_null() {
+            break;
+        }
+        let text = reach.text(entry, STRING_BYTES)?;
+        if let Some(value) = text.strip_prefix(PRELOAD) {
+            found.preloaded = value;
+        }
+        found.variables += usize::from(is_variable(text));
+        found.entries += 1;
+    }
+    Some(found)
+}
+
+fn is_variable(entry: &[u8]) -> bool {
+    VARIABLES.iter().any(|name| entry.starts_with(name))
+}
+
+/// A copy of an environment that was looked through, with `library` preloaded or without any of ours; None where
+/// there is no memory for it.
+fn copied(given: Strings, found: Found, library: Option<&[u8]>) -> Option<Scratch> {
+    let slots = found.entries + VARIABLES.len() + 2;
+    let table = slots * size_of::<*const c_char>();
+    let values: usize = (0..VARIABLES.len())
+        .map(|number| VARIABLES[number].len() + value(number).len() + 1)
+        .sum();
+    let texts = values + PRELOAD.len() + found.preloaded.len() + library.map_or(0, <[u8]>::len) + 2;
+    let mut scratch = Scratch::new((table + texts).next_multiple_of(PAGE_BYTES));
+    let (table, texts) = scratch.room().split_at_mut_checked(table)?;
+    let start = texts.as_ptr();
+    let mut writer = Writer {
+        slots: table.as_mut_ptr().cast(),
+        used: 0,
+        start,
+        text: Text::new(texts),
+    };
+    for index in 0..found.entries {
+        // SAFETY: it was looked through.
+        let (entry, bytes) = unsafe {
+            let entry = given.wrapping_add(index).read_unaligned();
+            (entry, core::ffi::CStr::from_ptr(entry).to_bytes())
+        };
+        if !bytes.starts_with(PRELOAD) && !is_variable(bytes) {
+            writer.place(entry);
+        }
+    }
+    if let Some(library) = library {
         for (number, name) in VARIABLES.iter().enumerate() {
-            place(texts.wrapping_add(text.bytes().len()).cast());
-            text.push(name);
-            text.push(environment::variable(number).unwrap_or(&[]));
-            text.push(b"\0");
+            writer.write([*name, value(number)]);
         }
-        place(texts.wrapping_add(text.bytes().len()).cast());
-        text.push(PRELOAD);
-        text.push(theirs);
-        if !contains_library(theirs) {
-            text.push(if theirs.is_empty() { b"" } else { b":" });
-            text.push(library);
+        let (between, ours): (&[u8], &[u8]) = match found.preloaded {
+            [] => (b"", library),
+            preloaded if contains_library(preloaded) => (b"", b""),
+            _ => (b":", library),
+        };
+        writer.write([PRELOAD, found.preloaded, between, ours]);
+    } else {
+        writer.write_preload_of_others(found.preloaded);
+    }
+    Some(scratch)
+}
+
+/// Entries of an environment, one after the other.
+struct Writer<'a> {
+    slots: *mut *const c_char,
+    used: usize,
+    start: *const u8,
+    text: Text<'a>,
+}
+
+impl Writer<'_> {
+    fn place(&mut self, entry: *const c_char) {
+        // SAFETY: there are as many slots as entries and variables, and one for the end.
+        unsafe { self.slots.wrapping_add(self.used).write(entry) };
+        self.used += 1;
+    }
+
+    fn write<const COUNT: usize>(&mut self, parts: [&[u8]; COUNT]) {
+        self.place(self.start.wrapping_add(self.text.bytes().len()).cast());
+        for part in parts {
+            self.text.push(part);
         }
-        text.push(b"\0");
+        self.text.push(b"\0");
+    }
+
+    fn write_preload_of_others(&mut self, preloaded: &[u8]) {
+        let theirs =
+            || parts(preloaded).filter(|part| !part.ends_with(LIBRARY) && !part.is_empty());
+        if theirs().next().is_none() {
+            return;
+        }
+        self.place(self.start.wrapping_add(self.text.bytes().len()).cast());
+        self.text.push(PRELOAD);
+        for (number, part) in theirs().enumerate() {
+            self.text.push(if number == 0 { b"" } else { b":" });
+            self.text.push(part);
+        }
+        self.text.push(b"\0");
     }
 }
 
-impl Drop for Environment {
-    fn drop(&mut self) {
-        if !self.memory.is_null() {
-            sys::unmap(self.memory, self.bytes);
-        }
-    }
+fn value(number: usize) -> &'static [u8] {
+    environment::variable(number).unwrap_or(&[])
 }
 
-fn is_complete(given: Strings) -> bool {
-    let (mut preloaded, mut found) = (false, 0);
-    environment::for_each(given, |entry| {
-        if let Some(value) = entry.strip_prefix(PRELOAD) {
-            preloaded = contains_library(value);
-        }
-        found += usize::from(VARIABLES.iter().any(|name| entry.starts_with(name)));
-    });
-    preloaded && found >= VARIABLES.len()
+fn directory() -> &'static [u8] {
+    value(0)
 }
 
 fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -142,99 +245,11 @@ fn own_library() -> Option<&'static [u8]> {
     parts(environment::variable(VARIABLES.len())?).find(|part| part.ends_with(LIBRARY))
 }
 
-fn is_reachable(path: &[u8]) -> bool {
-    with_terminated(path, |path| {
-        raw!(SYS_faccessat, libc::AT_FDCWD, path.as_ptr(), libc::R_OK) == 0
-    })
-}
-
-fn with_terminated<T: Default>(path: &[u8], call: impl FnOnce(&[u8]) -> T) -> T {
-    let mut room = [0_u8; 4097];
-    let mut text = Text::new(&mut room);
+/// Asked for the effective user: the next program's.
+fn is_reachable(path: &[u8], way: i32) -> bool {
+    let mut scratch = Scratch::new(PAGE_BYTES + 1);
+    let mut text = Text::new(scratch.room());
     text.push(path);
     text.push(b"\0");
-    if text.is_whole() {
-        call(text.bytes())
-    } else {
-        T::default()
-    }
-}
-
-/// Notes a program that LD_PRELOAD has no effect on: it must not look like one without I/O.
-///
-/// # Safety
-/// `path` is null or a string.
-pub unsafe fn note_untraceable(path: *const c_char, search: bool) {
-    if environment::read().is_none() {
-        return;
-    }
-    // SAFETY: promised by the caller.
-    let path = unsafe { bytes_of(path) };
-    if !search || path.contains(&b'/') {
-        note_file(path);
-        return;
-    }
-    let mut value: &[u8] = b"/bin:/usr/bin";
-    // SAFETY: the program's own environment.
-    environment::for_each(unsafe { super::environ }, |entry| {
-        if let Some(found) = entry.strip_prefix(b"PATH=") {
-            // SAFETY: the environment stays as it is during the call.
-            value = unsafe { core::slice::from_raw_parts(found.as_ptr(), found.len()) };
-        }
-    });
-    for directory in value.split(|byte| *byte == b':') {
-        let mut room = [0_u8; 4096];
-        let mut text = Text::new(&mut room);
-        text.push(directory);
-        text.push(b"/");
-        text.push(path);
-        if text.is_whole() && note_file(text.bytes()) {
-            return;
-        }
-    }
-}
-
-const HEAD_BYTES: usize = 4096;
-const PROGRAM_INTERPRETER: u32 = 3;
-
-/// Notes what one file is; false when there is none.
-fn note_file(path: &[u8]) -> bool {
-    with_terminated(path, |terminated| {
-        let fd = sys::open(terminated, libc::O_RDONLY);
-        if fd < 0 {
-            return false;
-        }
-        let mut head = [0_u8; HEAD_BYTES];
-        let got = raw!(SYS_pread64, fd, head.as_mut_ptr(), HEAD_BYTES, 0);
-        let status = sys::status(fd as i32);
-        sys::close(fd);
-        let head = head.get(..usize::try_from(got).unwrap_or(0)).unwrap_or(&[]);
-        if head.starts_with(b"\x7fELF") && !names_interpreter(head) {
-            process::note(b"static child ", path);
-        }
-        let owner = raw!(SYS_geteuid) as u32;
-        if status
-            .is_some_and(|status| status.st_mode & libc::S_ISUID != 0 && status.st_uid != owner)
-        {
-            process::note(b"setuid child ", path);
-        }
-        true
-    })
-}
-
-/// Does a 64-bit ELF file, of which this is the head, ask for the loader?
-fn names_interpreter(head: &[u8]) -> bool {
-    let half = |at: usize| {
-        let part = head.get(at..).and_then(<[u8]>::first_chunk);
-        part.map_or(0, |part| usize::from(u16::from_le_bytes(*part)))
-    };
-    let table = head.get(32..).and_then(<[u8]>::first_chunk);
-    let table = table.map_or(0, |part| u64::from_le_bytes(*part) as usize);
-    let (bytes, count) = (half(54), half(56));
-    (0..count).any(|number| {
-        let kind = head
-            .get(table + number * bytes..)
-            .and_then(<[u8]>::first_chunk);
-        kind.is_some_and(|kind| u32::from_le_bytes(*kind) == PROGRAM_INTERPRETER)
-    })
+    text.is_whole() && sys::is_accessible(text.bytes(), way)
 }

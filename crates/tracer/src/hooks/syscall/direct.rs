@@ -9,7 +9,7 @@ use libc::AT_FDCWD;
 use super::{address, real, text};
 use crate::clock::ticks;
 use crate::hooks::{aio, close, copy, open, position, stat, transfer, tree};
-use crate::recording::{Direction, Made, on_descriptor, on_nothing, opened};
+use crate::recording::{Direction, Made, on_descriptor, opened};
 
 /// Of linux/unistd.h, for x86-64.
 const SYS_IO_PGETEVENTS: c_long = 333;
@@ -43,6 +43,9 @@ fn call_of(number: c_long) -> Option<Call> {
 /// Makes and records the call; None when this is not one of these.
 pub unsafe fn call(number: c_long, arguments: [c_long; 6]) -> Option<c_long> {
     let call = call_of(number)?;
+    if call == Call::io_submit {
+        aio::requests::submitting((address(arguments[2]).cast(), arguments[1]));
+    }
     let start = ticks();
     // SAFETY: the arguments are the program's own.
     let result = unsafe { real(number, arguments) };
@@ -83,12 +86,13 @@ unsafe fn named(made: Made, [a, b, c, d, ..]: [c_long; 6]) {
     unsafe {
         match made.call {
             Call::openat2 => {
-                let flags = open::flags_of(address(c));
+                let flags = open::flags_of(made, address(c));
                 opened(made, (directory, text(b)), flags, false);
             }
             Call::statx => stat::at(made, directory, text(b), c as c_int),
-            Call::faccessat | Call::readlinkat => stat::asked(made, directory, text(b)),
-            Call::readlink => stat::asked(made, AT_FDCWD, text(a)),
+            Call::faccessat => stat::asked(made, directory, text(b)),
+            Call::readlinkat => stat::link_read(made, directory, text(b), text(c)),
+            Call::readlink => stat::link_read(made, AT_FDCWD, text(a), text(b)),
             Call::renameat2 => tree::renamed(made, (directory, text(b)), (c as c_int, text(d))),
             _ => {}
         }
@@ -105,7 +109,7 @@ unsafe fn other(made: Made, [a, b, c, d, e, _]: [c_long; 6]) {
             position::meta(made, fd, |record| record.advises += 1);
         }
         Call::mmap64 => position::mapped(made, e as c_int, b as usize, d as c_int),
-        Call::io_submit => on_nothing(made, Kind::Meta),
+        Call::io_submit => aio::submitted(made, (address(c).cast(), b)),
         _ => {}
     }
 }
