@@ -1,4 +1,4 @@
-"""Large programs that many depend on, natively and traced: minutes, so `make test-conformance` alone runs them."""
+"""Large programs natively and traced: they take minutes, so `make test-conformance` alone runs them."""
 
 from __future__ import annotations
 

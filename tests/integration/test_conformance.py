@@ -1,4 +1,4 @@
-"""Programs run traced as they run natively: every case's results, errnos and end, and those of heavier ones."""
+"""Programs run traced as they run natively: the results, errnos and end of every case are the same."""
 
 from __future__ import annotations
 
