@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-guest test-quick damage fuzz kills check format bench lock clean wheel-test
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz kills check format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -39,6 +39,9 @@ demo: setup ## A lab, a small study on local, replicated and erasure-coded CephF
 
 test: setup ## All tests: Rust, Python units, integration, browser, real Ceph; says where their time went
 	$(BIN)/python tools/test_phases.py $(PHASES)
+
+test-conformance: setup ## Large programs natively and traced (JVM, node, Go, chromium, 100,000 spawns): minutes
+	$(BIN)/pytest tests/conformance --timeout=1800
 
 test-guest: setup ## Guests with the kernel's own clients: emulated where KVM does not work, so minutes each
 	$(BIN)/pytest tests/guest --timeout=600

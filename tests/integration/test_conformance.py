@@ -1,4 +1,4 @@
-"""Programs run traced as they run natively: every case's results, errnos and end, and those of heavier ones."""
+"""Programs run traced as they run natively: the results, errnos and end of every case are the same."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ CASES_LEAST = 400
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="session")
-def conformance() -> Path:
+def compiled() -> Path:
     """The program of all cases. It does wrong on purpose, which compilers see."""
     sources = sorted(SOURCES.glob("*.c"))
     command = ["gcc", "-O1", "-w", "-U_FORTIFY_SOURCE", "-pthread", *map(str, sources), "-o", PROGRAM]
     return built("conformance", [*sources, SOURCES / "conformance.h"], command)
+
+
+@pytest.fixture(scope="session")
+def conformance() -> Path:
+    """The program, compiled."""
+    return compiled()
 
 
 @pytest.fixture

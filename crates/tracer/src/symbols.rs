@@ -9,10 +9,27 @@ const COUNT: usize = CALLS.len();
 static REAL: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
 static TIMED: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
 
-/// Finds all of them, so that none is looked up in a signal handler or after a fork.
+/// Those of other libraries, or of none yet. The loader allocates memory to say that it has not found a name, and some
+/// programs' own allocators (chromium's) do not bear that as early as this: these are looked for when they are called.
+const LATE: [Call; 7] = [
+    Call::openat2,
+    Call::io_submit,
+    Call::io_getevents,
+    Call::io_pgetevents,
+    Call::io_uring_setup,
+    Call::io_uring_enter,
+    Call::io_uring_register,
+];
+
+/// Finds all others, so that none is looked up in a signal handler or after a fork.
 pub fn find_all() {
-    for (slot, (_, name, _)) in REAL.iter().zip(CALLS) {
-        slot.store(next(name), Relaxed);
+    for (number, (slot, (_, name, _))) in REAL.iter().zip(CALLS).enumerate() {
+        if LATE.iter().all(|call| call.number() != number) {
+            slot.store(next(name), Relaxed);
+        }
+    }
+    for named in NAMED {
+        named.found.store(next(named.name), Relaxed);
     }
     for named in NAMED {
         named.found.store(next(named.name), Relaxed);
