@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-guest test-quick fuzz check format bench lock clean wheel-test
+.PHONY: help setup packages demo test test-guest test-quick fuzz sanitize check format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -50,6 +50,9 @@ fuzz: .venv/.built ## Readers of others' files against anything, each for a minu
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement tests/fuzz/requirements.lock
 	for reader in strace log darshan; do \
 	  $(BIN)/python tests/fuzz/readers.py $$reader $(or $(FUZZ_SECONDS),60); done
+
+sanitize: packages ## What shares memory with libraries and the kernel, under sanitizers and Miri (PARTS="shim miri")
+	@tools/sanitize.sh $(PARTS)
 
 check: setup ## Formatting, lints, types, stubs, layers, the rules of the house
 	cargo fmt --all --check
