@@ -39,6 +39,19 @@ std::string place(const std::string &url) {
   return name;
 }
 
+// Bytes moved from or to a file of the store, or -1.
+ssize_t moved_at(const std::string &path, bool write, void *memory, uint32_t length, uint64_t offset) {
+  const int file = open(path.c_str(), write ? O_WRONLY : O_RDONLY);
+  const auto at = static_cast<off_t>(offset);
+  const ssize_t moved = write ? pwrite(file, memory, length, at) : pread(file, memory, length, at);
+  close(file);
+  return moved;
+}
+
+uint32_t read_at(const std::string &path, void *memory, uint32_t length, uint64_t offset) {
+  return static_cast<uint32_t>(std::max<ssize_t>(0, moved_at(path, false, memory, length, offset)));
+}
+
 using Answered = std::function<XrdCl::AnyObject *()>;
 struct Request {
   XrdCl::ResponseHandler *handler;
@@ -72,9 +85,10 @@ EnvInitializer::EnvInitializer() = default;
 EnvInitializer::~EnvInitializer() = default;
 
 namespace XrdCl {
+// A name only: load threads have tables of descriptors of their own.
 class FileImpl {
  public:
-  int file = -1;
+  std::string path;
 };
 
 struct StatInfoImpl {
@@ -111,55 +125,52 @@ static XRootDStatus look(const std::string &path, StatInfo *&found) {
 }
 
 File::File(bool) : pImpl(new FileImpl()), pPlugIn(nullptr), pEnablePlugIns(false) {}
-File::~File() {
-  if (pImpl->file >= 0) close(pImpl->file);
-  delete pImpl;
-}
+File::~File() { delete pImpl; }
 XRootDStatus File::Open(const std::string &url, OpenFlags::Flags flags, Access::Mode, uint16_t) {
   trouble();
   const bool fresh = flags & (OpenFlags::Delete | OpenFlags::New);
-  pImpl->file = open(place(url).c_str(), fresh ? O_RDWR | O_CREAT | O_TRUNC : O_RDWR, 0600);
-  return answer(pImpl->file >= 0);
+  pImpl->path = place(url);
+  const int file = open(pImpl->path.c_str(), fresh ? O_RDWR | O_CREAT | O_TRUNC : O_RDWR, 0600);
+  close(file);
+  return answer(file >= 0);
 }
 XRootDStatus File::Close(uint16_t) {
   trouble();
   return answer(true);
 }
 XRootDStatus File::Stat(bool, StatInfo *&found, uint16_t) {
-  return look("/proc/self/fd/" + std::to_string(pImpl->file), found);
+  return look(pImpl->path, found);
 }
 XRootDStatus File::Read(uint64_t offset, uint32_t length, void *memory, uint32_t &moved, uint16_t) {
   trouble();
-  moved = static_cast<uint32_t>(std::max<ssize_t>(0, pread(pImpl->file, memory, length, static_cast<off_t>(offset))));
+  moved = read_at(pImpl->path, memory, length, offset);
   return answer(true);
 }
 XRootDStatus File::Write(uint64_t offset, uint32_t length, const void *memory, uint16_t) {
   trouble();
-  return answer(pwrite(pImpl->file, memory, length, static_cast<off_t>(offset)) == static_cast<ssize_t>(length));
+  return answer(moved_at(pImpl->path, true, const_cast<void *>(memory), length, offset) == static_cast<ssize_t>(length));
 }
 XRootDStatus File::Sync(uint16_t) {
   trouble();
   return answer(true);
 }
 XRootDStatus File::Read(uint64_t offset, uint32_t length, void *memory, ResponseHandler *handler, uint16_t) {
-  return ask(handler, true, [file = pImpl->file, offset, length, memory] {
-    const auto moved = pread(file, memory, length, static_cast<off_t>(offset));
-    return object(new ChunkInfo(offset, static_cast<uint32_t>(std::max<ssize_t>(0, moved)), memory));
+  return ask(handler, true, [path = pImpl->path, offset, length, memory] {
+    return object(new ChunkInfo(offset, read_at(path, memory, length, offset), memory));
   });
 }
 XRootDStatus File::VectorRead(const ChunkList &chunks, void *, ResponseHandler *handler, uint16_t) {
-  return ask(handler, true, [file = pImpl->file, chunks] {
+  return ask(handler, true, [path = pImpl->path, chunks] {
     auto *info = new VectorReadInfo();
     for (const auto &chunk : chunks) {
-      const auto moved = pread(file, chunk.buffer, chunk.length, static_cast<off_t>(chunk.offset));
-      info->SetSize(info->GetSize() + static_cast<uint32_t>(std::max<ssize_t>(0, moved)));
+      info->SetSize(info->GetSize() + read_at(path, chunk.buffer, chunk.length, chunk.offset));
     }
     return object(info);
   });
 }
 XRootDStatus File::Write(uint64_t offset, uint32_t length, const void *memory, ResponseHandler *handler, uint16_t) {
-  return ask(handler, false, [file = pImpl->file, offset, length, memory]() -> AnyObject * {
-    if (pwrite(file, memory, length, static_cast<off_t>(offset)) < 0) abort();
+  return ask(handler, false, [path = pImpl->path, offset, length, memory]() -> AnyObject * {
+    if (moved_at(path, true, const_cast<void *>(memory), length, offset) < 0) abort();
     return nullptr;
   });
 }

@@ -68,7 +68,7 @@ fn trials(directory: &Path, own: &Value, depth: u32) -> Result<(), String> {
         ("randrw", 300_000_000),
     ] {
         let mut job = json!({
-            "format": "leadline.job/1", "trial": "t0001", "prefix": "data", "rw": rw, "rwmixread": 50, "bs": 65536,
+            "format": "leadline.job/1", "trial": "t0001", "prefix": own["engine"], "rw": rw, "rwmixread": 50, "bs": 65536,
             "size": 4 << 20, "nrfiles": 2, "numjobs": 2, "iodepth": depth, "direct": false,
             "overwrite": rw == "randrw", "fsync": 0, "end_fsync": false, "time_based": runtime_ns > 0,
             "runtime_ns": runtime_ns, "ramp_time_ns": 0, "rate_bytes_per_s": null, "rate_iops": null,
@@ -80,7 +80,9 @@ fn trials(directory: &Path, own: &Value, depth: u32) -> Result<(), String> {
         }
         let words = |error: leadline_engine::EngineError| format!("{own} {rw}: {error}");
         let job = AnyJob::parse(&job.to_string()).map_err(words)?;
-        let summary = trial::run(job, &directory.join("record"), &|| None).map_err(words)?;
+        let record = directory.join("record");
+        let summary = trial::run(job, &record, &|| None).map_err(words)?;
+        std::fs::remove_file(record).map_err(|error| error.to_string())?;
         let (state, error) = (&summary["state"], &summary["error"]);
         let line = format!("{} {rw}: {state} {error}", own["engine"]);
         writeln!(std::io::stdout(), "{line}").map_err(|error| error.to_string())?;

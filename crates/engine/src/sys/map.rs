@@ -139,11 +139,16 @@ impl MappedFile {
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
+        // The handler forgets it while its addresses are still nobody else's, and the entry is free last: another
+        // thread may claim it from then on.
+        let entry = ENTRIES.get(self.entry);
+        if let Some(entry) = entry {
+            entry.length.store(0, Ordering::Release);
+        }
         // SAFETY: the mapping is ours, and nobody can use it any more.
         let _ = check(unsafe { libc::munmap(self.start.cast(), self.length) });
-        if let Some(entry) = ENTRIES.get(self.entry) {
-            entry.start.store(0, Ordering::Relaxed);
-            entry.length.store(0, Ordering::Release);
+        if let Some(entry) = entry {
+            entry.start.store(0, Ordering::Release);
         }
     }
 }
