@@ -2,8 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz kills sanitize check format bench \
-  lock clean wheel-test
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz kills sanitize check audit sbom \
+  notices format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -23,7 +23,7 @@ packages: ## Install the Debian packages that are missing (root or sudo), or nam
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@touch $@
 
-.venv/.built: .venv/.installed $(RUST_SOURCES)
+.venv/.built: .venv/.installed $(RUST_SOURCES) python/leadline/report/templates/notices.txt
 	cargo build --profile tracer --locked --quiet --package leadline-tracer
 	@mkdir -p python/leadline/lib
 	@install -m 0644 target/tracer/libleadline_tracer.so python/leadline/lib/.new && \
@@ -71,7 +71,7 @@ check: setup ## Formatting, lints, types, stubs, layers, the rules of the house
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest leadline._core --allowlist tools/stubtest-allowed.txt
 	$(BIN)/lint-imports
-	for rule in kinds names schemes sizes; do $(BIN)/python tools/house/$$rule.py; done
+	for rule in kinds names pins schemes sizes; do $(BIN)/python tools/house/$$rule.py; done
 
 bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writes bench/results.md (QUICK=1: two minutes)
 	cargo build --release --locked --quiet --package leadline-engine --examples
@@ -88,6 +88,17 @@ format: .venv/.built ## Format Rust and Python
 	cargo fmt --all
 	$(BIN)/ruff format python tests bench tools
 	$(BIN)/ruff check --fix python tests bench tools
+
+audit: .venv/.installed ## Licences, sources and advisories of all dependencies (RUSTSEC_DB=DIR PYPA_DB=DIR); minutes at first
+	@tools/supply/audit.sh
+
+sbom: .venv/.installed ## A bill of materials of all of it: target/sbom/leadline.cdx.json (CycloneDX)
+	@tools/supply/tools.sh
+	@PATH=$(CURDIR)/target/supply/bin:$(CURDIR)/target/supply/python/bin:$(PATH) \
+	  target/supply/python/bin/python tools/supply/sbom.py target/sbom/leadline.cdx.json
+
+notices: .venv/.installed ## The notices of what pages and the wheel redistribute, anew from the packages (npm, cargo)
+	$(BIN)/python tools/notices.py
 
 lock: .venv/.installed ## Resolve the Python dependencies anew into requirements.lock
 	$(BIN)/pip-compile --quiet --extra dev --generate-hashes --strip-extras --allow-unsafe --no-header \

@@ -16,7 +16,8 @@ def main() -> None:
     for other in PLACE.glob("vega-*.js"):
         if other != path:
             other.unlink()
-    if not path.exists():
+    notices = (PLACE / "notices.txt").read_text(encoding="utf-8")
+    if not path.exists() or notices not in path.read_text(encoding="utf-8"):
         path.write_text(made_runtime(), encoding="utf-8", newline="")
 
 

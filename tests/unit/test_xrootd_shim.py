@@ -1,4 +1,4 @@
-"""The shim of `root://`: what XRootD's client throws leaves it as an errno, as C and Rust cannot be unwound."""
+"""The shim of `root://`: what XRootD's client throws leaves it as an errno: C and Rust cannot be unwound."""
 
 from __future__ import annotations
 

@@ -99,7 +99,9 @@ def made_runtime() -> str:
     """The same, put together anew."""
     import vl_convert
 
-    text = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    # Whoever passes a page on passes these packages on, whose terms have their notices go with them.
+    text = f"/*!\n{_asset('notices.txt')}*/\n{bundle}"
     # An HTML parser ends the element at the first of these, and normalises line ends before hashing.
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r", "")
 

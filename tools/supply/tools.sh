@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs what `make audit` and `make sbom` use below target/supply: minutes the first time, nothing afterwards.
+set -euo pipefail
+place=$PWD/target/supply
+deny=0.20.2 cyclonedx=0.5.9
+mkdir -p "$place"
+for tool in cargo-deny@$deny cargo-cyclonedx@$cyclonedx; do
+  [ -e "$place/.$tool" ] && continue
+  echo "building $tool"
+  cargo install --quiet --locked --root "$place" --target-dir "$place/build" "$tool"
+  rm -rf "$place/build"
+  touch "$place/.$tool"
+done
+if ! cmp --silent tools/supply/requirements.lock "$place/python/.installed"; then
+  rm -rf "$place/python"
+  .venv/bin/python -m venv "$place/python"
+  "$place/python/bin/pip" install --quiet --require-hashes --requirement tools/supply/requirements.lock
+  cp tools/supply/requirements.lock "$place/python/.installed"
+fi
