@@ -14,6 +14,7 @@ import leadline
 from leadline.cli import console
 from leadline.cli.main import run_command_line
 from leadline.errors import ResultError
+from leadline.store.acting import SeenManifest
 from leadline.store.journal import Journal
 
 EVIL = "a\x1b]0;owned\x07\x1b[2J\u202eb\u200b\x9b1m\r\nleadline: all is well\udcff"
@@ -87,8 +88,9 @@ def test_a_command_line_is_repeated_as_text(capfd: pytest.CaptureFixture[str], a
 def test_undo_shows_what_a_journal_calls_a_path(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = (["gone " + EVIL], ["left " + EVIL])
-    monkeypatch.setattr("leadline.run.session.undo_run", lambda _path: found)
+    found = (["gone " + EVIL], {"left " + EVIL: "why " + EVIL})
+    monkeypatch.setattr("leadline.run.session.undo_run", lambda _path, _seen: found)
+    monkeypatch.setattr("leadline.store.acting.look_at", lambda _path: SeenManifest({}, ()))
     assert run_command_line(["undo", str(tmp_path)]) == 1
     out = capfd.readouterr()
     assert len(shown(out.out)) == len(shown(out.err)) == 2

@@ -146,7 +146,9 @@ pub async fn list(
         .collect();
     // What is listed may be removed next: an endpoint that knows no prefix must not decide what that is.
     if let Some(other) = keys.iter().find(|key| !key.starts_with(prefix)) {
-        let words = format!("the endpoint lists {other:?}, not asked for: it does not begin with {prefix:?}");
+        let words = format!(
+            "the endpoint lists {other:?}, not asked for: it does not begin with {prefix:?}"
+        );
         return Err(Problem::new(libc::EPROTO, words));
     }
     if !after.is_empty() && !keys.is_empty() && keys.iter().all(|key| key.as_str() <= after) {
