@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from trace_tables import file_row, files_table, segment, segments_table, tables
 
@@ -207,6 +207,7 @@ def test_no_call_has_two_meanings() -> None:
         max_size=40,
     )
 )
+@example([("pwrite64", 0, 1, 0), ("pread64", 0, 0, 1)])  # a write of nothing, beyond what is read
 def test_every_read_of_a_script_finds_its_bytes(rows: list[tuple[str, int, int, int]]) -> None:
     """Played one after the other on byte counts, no read ends beyond what was laid out or written before."""
     found = script(

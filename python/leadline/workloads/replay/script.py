@@ -376,7 +376,8 @@ def _layout(kept: _Segments, kind: Ints, absent: Flags, files: int) -> _Layout:
     names = {name: kind == KINDS.index(name) for name in KINDS}
     end = kept.offset + np.maximum(kept.result, 0)
     order = np.lexsort((kept.start, kept.file))
-    written_before = _largest_before(kept.file[order], np.where(names["write"], end, 0)[order])
+    extends = names["write"] & (kept.result > 0)  # a write of nothing makes no file longer, wherever it is
+    written_before = _largest_before(kept.file[order], np.where(extends, end, 0)[order])
     uncovered = names["read"][order] & (kept.result[order] > 0) & (end[order] > written_before)
     needed = np.zeros(files, dtype=np.int64)
     np.maximum.at(needed, kept.file[order][uncovered], end[order][uncovered])
