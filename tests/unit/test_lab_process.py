@@ -77,6 +77,17 @@ def test_process_that_ignores_sigterm_is_killed(token: str, tmp_path: Path) -> N
     assert not process.is_running(found)
 
 
+def test_what_this_command_runs_under_is_never_ended(token: str, tmp_path: Path) -> None:
+    """A shell may carry the mark; the sleeper is no ancestor, and stays when one is beside it."""
+    found = start(token, tmp_path, SLEEPER)
+    parent = process.identify("shell", os.getppid())
+    assert parent is not None
+    with pytest.raises(LabError, match="runs under it"):
+        process.end([found, parent], grace_s=0.0)
+    assert process.is_running(found)
+    assert {1, os.getpid(), os.getppid()} <= process.ancestors()
+
+
 def test_program_that_does_not_exist_is_named(token: str, tmp_path: Path) -> None:
     with pytest.raises(LabError, match="no-such-program"):
         start(token, tmp_path, ["no-such-program"])

@@ -149,6 +149,19 @@ def start(name: str, command: Sequence[str], variables: Mapping[str, str], log: 
     return replace(identity, mark=variables.get(MARK, ""))
 
 
+def ancestors(proc: Path = _PROC) -> set[int]:
+    """Pids of this process and of those that it runs under, up to the first of the system."""
+    found, pid = {1}, os.getpid()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        try:
+            text = (proc / str(pid) / "stat").read_text(errors="replace")
+            pid = int(text[text.rindex(")") + 1 :].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+    return found
+
+
 def send(process: ProcessIdentity, number: signal.Signals) -> None:
     """Sends a signal to this process of the lab, and to no other that was given its pid meanwhile."""
     try:
@@ -177,7 +190,17 @@ def end(
     clock: Clock = SYSTEM_CLOCK,
     running: Callable[[ProcessIdentity], bool] = is_running,
 ) -> list[ProcessIdentity]:
-    """Ends processes: SIGTERM, after `grace_s` seconds SIGKILL. Returns those that even that did not end."""
+    """Ends processes: SIGTERM, after `grace_s` seconds SIGKILL. Returns those that even that did not end.
+
+    Raises LabError, and ends nothing, where this command or one that it runs under is among them.
+    """
+    above = ancestors()
+    for process in processes:
+        if process.pid in above:
+            raise LabError(
+                f"{process.name} (pid {process.pid}) is no process of the lab's: this command runs under it",
+                f"nothing was ended; do this again where the environment has no {MARK}",
+            )
     for number, deadline_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
         remaining = [process for process in processes if running(process)]
         for process in remaining:
