@@ -73,6 +73,10 @@ def remove_entries(
         _Removal(descriptor, clock() + slice_s, clock).empty(descriptor, directory, chosen)
     except _OutOfTimeError:
         return True
+    except RecursionError:
+        raise TargetError(
+            f"{directory} holds directories that are nested too deeply", "remove them by hand: rm -r"
+        ) from None
     finally:
         os.close(descriptor)
     return False
@@ -105,12 +109,18 @@ class _Removal:
 
     def empty(self, descriptor: int, place: Path, chosen: Chosen = lambda _: True) -> None:
         """Batch after batch, as what is removed while it is listed may be listed or not."""
+        before: list[tuple[str, bool]] = []
         while True:
             with os.scandir(descriptor) as listed:
                 found = itertools.islice((entry for entry in listed if chosen(entry.name)), _BATCH)
                 batch = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
             if not batch:
                 return
+            if batch == before:  # a cache, or a code page: repeating would never end
+                raise TargetError(
+                    f"{place} still lists {batch[0][0]!r} after its removal", "see the file system's own logs"
+                )
+            before = batch
             for name, is_directory in batch:
                 try:
                     self._remove(name, is_directory, descriptor, place / name)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,10 @@ from leadline import _core
 from leadline.cli.files import write_file
 from leadline.cli.machine import undo
 from leadline.errors import TargetError
+from leadline.observe.mounts.mountinfo import mount_of, read_mounts
 from leadline.observe.probe import _direct
+from leadline.removal import open_in, remove_entries
+from leadline.run.storage.mounted import Mounted
 from leadline.run.storage.workspace import MARK, Workspace, make_workspace, remove_files, remove_workspace
 from leadline.store.writer import create_result
 from private_mounts import as_user, bind, unbind, with_private_mounts
@@ -77,7 +82,7 @@ def test_what_is_mounted_in_a_copys_directory_is_left_and_named(own: Path, preci
             over.mkdir()
             bind(precious, over)
         for remove in (
-            lambda: remove_workspace(Workspace(str(own)), ID),
+            lambda: removed(Workspace(str(own)), ID),
             lambda: remove_files(Workspace(str(own)), "job-t0001"),
         ):
             with pytest.raises(TargetError, match=f"mounted on {over}") as refused:
@@ -86,7 +91,7 @@ def test_what_is_mounted_in_a_copys_directory_is_left_and_named(own: Path, preci
         assert whole(precious)
         assert (own / MARK).exists()
         unbind(over)
-        assert not remove_workspace(Workspace(str(own)), ID)
+        assert not removed(Workspace(str(own)), ID)
         assert not own.exists()
 
     with_private_mounts(action)
@@ -99,7 +104,7 @@ def test_a_mount_over_the_directory_itself_is_left_and_named(own: Path, precious
         mark_of(precious)
         bind(precious, own)
         with pytest.raises(TargetError, match=f"mounted on {own}"):
-            remove_workspace(Workspace(str(own)), ID)
+            removed(Workspace(str(own)), ID)
 
     with_private_mounts(action)
     assert whole(precious)
@@ -115,18 +120,22 @@ def test_undo_says_what_is_in_the_way_and_goes_on_when_it_is_gone(
         writer.journal("workspace_intended", target="t", **place._asdict())
         writer.close()
         make_workspace(place, ID)
-        (own / "copy.1").mkdir()
-        bind(precious, own / "copy.1")
+        (own / "t-copy.1").mkdir()
+        bind(precious, own / "t-copy.1")
         answer = CliRunner().invoke(undo.command, [str(tmp_path / "result")])
         assert f"could not be removed: {own}: " in answer.stderr
-        assert f"umount {own}/copy.1" in answer.stderr
-        unbind(own / "copy.1")
+        assert f"umount {own}/t-copy.1" in answer.stderr
+        unbind(own / "t-copy.1")
         answer = CliRunner().invoke(undo.command, [str(tmp_path / "result")])
         assert answer.stdout == f"removed: {own}\n"
 
     with_private_mounts(action)
     assert whole(precious)
     assert not own.exists()
+
+
+def removed(place: Workspace, study_id: str) -> bool:
+    return remove_workspace(place, study_id, ("",), None)
 
 
 def test_a_directory_that_another_user_made_and_marked_is_not_taken(own: Path) -> None:
@@ -136,7 +145,7 @@ def test_a_directory_that_another_user_made_and_marked_is_not_taken(own: Path) -
         (own / "data.0.0").write_text("bait")
 
     as_user(ATTACKER, attack)
-    for act in (make_workspace, remove_workspace):
+    for act in (make_workspace, removed):
         with pytest.raises(TargetError, match=f"user {ATTACKER}"):
             act(Workspace(str(own)), ID)
     assert sorted(path.name for path in own.iterdir()) == [MARK, "data.0.0"]
@@ -146,7 +155,7 @@ def test_a_user_who_may_not_look_into_a_directory_is_told_that_it_is_none_of_the
     make_workspace(Workspace(str(own)), ID)
 
     def other() -> None:
-        for act in (make_workspace, remove_workspace):
+        for act in (make_workspace, removed):
             with pytest.raises(TargetError):
                 act(Workspace(str(own)), ID)
 
@@ -156,7 +165,7 @@ def test_a_user_who_may_not_look_into_a_directory_is_told_that_it_is_none_of_the
 
 def test_an_empty_directory_of_another_user_is_not_taken(own: Path) -> None:
     as_user(ATTACKER, lambda: own.mkdir(mode=0o755))
-    for act in (make_workspace, remove_workspace):
+    for act in (make_workspace, removed):
         with pytest.raises(TargetError):
             act(Workspace(str(own)), ID)
     assert list(own.iterdir()) == []
@@ -165,12 +174,12 @@ def test_an_empty_directory_of_another_user_is_not_taken(own: Path) -> None:
 def test_a_directory_of_ours_that_others_may_write_in_is_not_taken(own: Path) -> None:
     make_workspace(Workspace(str(own)), ID)
     own.chmod(0o777)
-    for act in (make_workspace, remove_workspace):
+    for act in (make_workspace, removed):
         with pytest.raises(TargetError, match="may write") as refused:
             act(Workspace(str(own)), ID)
         assert "chmod" in refused.value.remedy
     own.chmod(0o700)
-    assert not remove_workspace(Workspace(str(own)), ID)
+    assert not removed(Workspace(str(own)), ID)
 
 
 @pytest.mark.parametrize("mark", ["link", "second name", "another user's"])
@@ -187,7 +196,7 @@ def test_a_mark_that_leadline_did_not_write_is_none(own: Path, tmp_path: Path, m
     with pytest.raises(TargetError, match="leadline did not make it"):
         make_workspace(Workspace(str(own)), ID)
     with pytest.raises(TargetError, match="was not removed"):
-        remove_workspace(Workspace(str(own)), ID)
+        removed(Workspace(str(own)), ID)
 
 
 def test_the_mark_is_not_written_through_a_link(own: Path, precious: Path) -> None:
@@ -230,7 +239,7 @@ def test_storage_that_shows_all_files_as_another_users_is_worked_on(tmp_path: Pa
         make_workspace(Workspace(str(place)), ID)
         assert place.stat().st_uid == ATTACKER
         _core.layout(job(place))
-        assert not remove_workspace(Workspace(str(place)), ID)
+        assert not removed(Workspace(str(place)), ID)
         assert not place.exists()
 
 
@@ -270,3 +279,73 @@ def test_a_file_that_is_asked_for_is_not_written_through_a_link(target: Path, pr
     write_file(target / "report.html", b"report")
     assert whole(precious)
     assert (target / "report.html").read_bytes() == b"report"
+
+
+def test_what_a_user_put_among_our_files_is_named_and_stays(own: Path) -> None:
+    place = Workspace(str(own))
+    make_workspace(place, ID)
+    (own / "t-data-0.0").write_text("ours")
+    (own / "thesis.tex").write_text("theirs")
+    with pytest.raises(TargetError, match=r"thesis\.tex"):
+        remove_workspace(place, ID, ["t-"], None)
+    assert sorted(path.name for path in own.iterdir()) == [MARK, "thesis.tex"]
+    (own / "thesis.tex").rename(own.parent / "thesis.tex")
+    assert not remove_workspace(place, ID, ["t-"], None)
+    assert not own.exists()
+
+
+def test_a_directory_that_was_exchanged_while_it_was_made_is_not_taken(
+    own: Path, precious: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exchanged(parent: int, path: Path) -> int:
+        path.rename(path.with_name("aside"))
+        precious.rename(path)
+        return open_in(parent, path)
+
+    monkeypatch.setattr("leadline.run.storage.storage.open_in", exchanged)
+    with pytest.raises(TargetError, match="exchanged"):
+        make_workspace(Workspace(str(own)), ID)
+    assert whole(own)
+    assert not (own / MARK).exists()
+
+
+def test_what_was_left_on_a_file_system_that_is_not_mounted_is_not_called_removed(own: Path) -> None:
+    place, top = Workspace(str(own)), own.parent
+    elsewhere = top.with_name("elsewhere")
+    elsewhere.mkdir()
+
+    def action() -> None:
+        bind(elsewhere, top)
+        mount = mount_of(str(top), read_mounts())
+        assert mount is not None
+        was = Mounted(mount.mount_point, mount.file_system, mount.source)
+        make_workspace(place, ID)
+        unbind(top)
+        with pytest.raises(TargetError, match="mounted on"):
+            remove_workspace(place, ID, ["t-"], was)
+        bind(elsewhere, top)
+        assert not remove_workspace(place, ID, ["t-"], was)
+        assert not own.exists()
+
+    with_private_mounts(action)
+
+
+@pytest.mark.parametrize("made", [Path.touch, lambda _: None])
+def test_a_target_that_is_gone_is_not_called_clean(tmp_path: Path, made: Callable[[Path], None]) -> None:
+    top = tmp_path / "top"
+    made(top)
+    with pytest.raises((TargetError, NotADirectoryError)):
+        remove_workspace(Workspace(str(top / f"leadline-{ID}")), ID, ["t-"], None)
+
+
+def test_directories_nested_beyond_reason_are_one_error(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=descriptor)
+        below = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+    with pytest.raises((TargetError, OSError)):
+        remove_entries(tmp_path, 60.0)
+    subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)

@@ -59,13 +59,13 @@ def test_a_workspace_keeps_its_mark_until_all_else_is_gone(tmp_path: Path) -> No
     place = tmp_path / "leadline-0abcdef1"
     make_workspace(Workspace(str(place)), "0abcdef1")
     fill(place / "tree.0", 1500)
-    assert remove_workspace(Workspace(str(place)), "0abcdef1", slice_s=0.0)
+    assert remove_workspace(Workspace(str(place)), "0abcdef1", ("",), None, slice_s=0.0)
     assert (place / ".leadline").exists()
-    assert not remove_workspace(Workspace(str(place)), "0abcdef1")
+    assert not remove_workspace(Workspace(str(place)), "0abcdef1", ("",), None)
     assert not place.exists()
 
 
 def test_a_directory_without_the_mark_is_never_removed(tmp_path: Path) -> None:
     fill(tmp_path / "leadline-0abcdef1", 1)
     with pytest.raises(TargetError, match="mark"):
-        remove_workspace(Workspace(str(tmp_path / "leadline-0abcdef1")), "0abcdef1")
+        remove_workspace(Workspace(str(tmp_path / "leadline-0abcdef1")), "0abcdef1", ("",), None)

@@ -83,7 +83,7 @@ def test_files_of_a_trial_go_and_the_mark_with_others_stays(place: Workspace, se
 def test_all_of_it_is_removed(place: Workspace, seen: Path) -> None:
     make_workspace(place, ID)
     (seen / "data.0.0").touch()
-    assert not remove_workspace(place, ID, 60.0)
+    assert not remove_workspace(place, ID, ("",), None, 60.0)
     assert not seen.exists()
 
 
@@ -94,7 +94,7 @@ def test_what_others_marked_is_neither_used_nor_removed(place: Workspace, seen: 
     with pytest.raises(TargetError, match="exists and leadline did not make it"):
         make_workspace(place, ID)
     with pytest.raises(TargetError, match="was not removed"):
-        remove_workspace(place, ID, 60.0)
+        remove_workspace(place, ID, ("",), None, 60.0)
     assert (seen / MARK).exists()
 
 
@@ -107,11 +107,11 @@ def test_one_whose_maker_died_before_its_mark_was_whole_goes_while_nothing_else_
         (seen / MARK).write_text(mark)
     (seen / "notes").touch()
     with pytest.raises(TargetError, match="was not removed"):
-        remove_workspace(place, ID, 60.0)
+        remove_workspace(place, ID, ("",), None, 60.0)
     (seen / "notes").unlink()
     with pytest.raises(TargetError, match="exists and leadline did not make it"):
         make_workspace(place, ID)
-    assert not remove_workspace(place, ID, 60.0)
+    assert not remove_workspace(place, ID, ("",), None, 60.0)
     assert not seen.exists()
 
 
@@ -142,7 +142,7 @@ def test_no_files_are_removed_by_a_prefix_that_leads_elsewhere(place: Workspace,
 def test_the_name_of_another_study_is_refused(place: Workspace, seen: Path) -> None:
     make_workspace(place, ID)
     with pytest.raises(TargetError, match="was not removed"):
-        remove_workspace(place, "1abcdef0", 60.0)
+        remove_workspace(place, "1abcdef0", ("",), None, 60.0)
     assert seen.exists()
 
 
@@ -158,7 +158,7 @@ def test_a_file_that_is_gone_does_not_pass_for_its_directory(
     place = Workspace(f"/leadline-{ID}", "cephfs:///")
     make_workspace(place, ID)
     with pytest.raises(FileNotFoundError):
-        remove_workspace(place, ID, 60.0)
+        remove_workspace(place, ID, ("",), None, 60.0)
 
 
 def test_a_link_is_no_directory_of_ours(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_link_is_no_directory_of_ours(tmp_path: Path) -> None:
     link = tmp_path / f"leadline-{ID}"
     link.symlink_to("elsewhere")
     with pytest.raises(TargetError, match="was not removed"):
-        remove_workspace(Workspace(str(link)), ID, 60.0)
+        remove_workspace(Workspace(str(link)), ID, ("",), None, 60.0)
 
 
 def test_a_parent_that_refuses_is_named_with_what_to_do(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from leadline.observe.patience import patient_s
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
 from leadline.run.model import RunRequest
+from leadline.run.storage.mounted import Mounted, mounted_of
 from leadline.run.storage.workspace import Place, Workspace, workspace_of
+from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter
-from leadline.study.target import Target
+from leadline.study.target import Target, TargetFacts
 
 SMALL_DEADLINE_S = 60.0  # making a directory, unlinking a trial's files
 _REMOVE_SLICE_S = 10.0
@@ -112,7 +114,8 @@ class Places:
         """Remove the workspaces; those that could not be removed are named."""
         places = {target: place for target, place in self._made.items() if target not in lost}
         left = [place.words for target, place in self._made.items() if target in lost]
-        left += remove_workspaces(self._request.id, places, self._writer)
+        targets = noted(self._request.plan.targets, self._request.facts)
+        left += remove_workspaces(self._request.id, places, targets, self._writer)
         return tuple(left)
 
 
@@ -124,15 +127,27 @@ def remove_all(worker: Worker, command: str, **arguments: Any) -> Answer:
             return answer
 
 
-def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: ResultWriter) -> dict[str, str]:
+def noted(targets: Iterable[Target], facts: Mapping[str, TargetFacts]) -> dict[str, Mounted | None]:
+    """Of each target by its name where it lay when the study was planned; None where nobody noted it."""
+    return {target.name: mounted_of(facts.get(target.name)) for target in targets}
+
+
+def remove_workspaces(
+    study_id: str,
+    places: Mapping[str, Workspace],
+    targets: Mapping[str, Mounted | None],
+    writer: ResultWriter,
+) -> dict[str, str]:
     """Remove a study's directories below its targets, each in a worker of its own.
 
-    Returns what is left, in words, and why; a target that hangs costs no more than a look.
+    `targets` are all of the study's, and where they lay when it was planned. Returns what is left, in words,
+    and why; a target that hangs costs no more than a look.
     """
     left = {}
+    begins = [f"{checked_name(target)}-" for target in targets]
     unwritten: StoreError | None = None
     for target, place in places.items():
-        reason = _remove_workspace(study_id, place)
+        reason = _remove_workspace(place, id=study_id, begins=begins, was=targets.get(target))
         try:
             if reason is None:
                 writer.journal("workspace_removed", target=target, **place._asdict())
@@ -146,7 +161,7 @@ def remove_workspaces(study_id: str, places: Mapping[str, Workspace], writer: Re
     return left
 
 
-def _remove_workspace(study_id: str, place: Workspace) -> str | None:
+def _remove_workspace(place: Workspace, **what: Any) -> str | None:
     """None where it is gone, else why it is left and what to do."""
     try:
         if place.location is None:
@@ -154,7 +169,7 @@ def _remove_workspace(study_id: str, place: Workspace) -> str | None:
     except TargetError as error:
         return error.message
     with Worker() as worker:
-        answer = remove_all(worker, "remove_workspace", id=study_id, **place._asdict())
+        answer = remove_all(worker, "remove_workspace", **what, **place._asdict())
     return None if answer.outcome == "done" else "; ".join(filter(None, (answer.message, answer.remedy)))
 
 
@@ -164,8 +179,10 @@ def left_workspaces(study_id: str, targets: Iterable[Target], writer: ResultWrit
     They are where the plan has them; a journal that names any other place is refused.
     """
     planned = {target.name: workspace_of(target, study_id) for target in targets}
-    left: dict[str, Workspace] = {}
-    for event in writer.events():
+    events = writer.events()
+    # An empty journal was emptied by somebody: a run writes to it before it makes anything.
+    left = {} if events else dict(planned)
+    for event in events:
         target = event.details.get("target")
         if event.event == "workspace_intended":
             found = (event.details.get("directory"), event.details.get("location"))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from leadline import _core
 from leadline.errors import ResultError, TargetError
-from leadline.observe.answering import check_answers
+from leadline.observe.answering import check_answers, in_fork
 from leadline.observe.client import Observer
 from leadline.plan.model import Plan
 from leadline.plan.order import with_block
@@ -27,7 +28,8 @@ from leadline.run.model import (
     Stopping,
     no_growth,
 )
-from leadline.run.places import left_workspaces, remove_workspaces
+from leadline.run.places import left_workspaces, noted, remove_workspaces
+from leadline.run.storage.mounted import Mounted, mounted_of, require_mounted
 from leadline.store.acting import SeenManifest
 from leadline.store.journal import Event
 from leadline.store.names import checked_name
@@ -87,11 +89,28 @@ def resume_run(
         )
     try:
         check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
+        _require_mounted(request)
     except TargetError:
         writer.close()
         raise
-    remove_workspaces(request.id, left_workspaces(request.id, request.plan.targets, writer), writer)
+    left = left_workspaces(request.id, request.plan.targets, writer)
+    kept = remove_workspaces(request.id, left, noted(request.plan.targets, request.facts), writer)
+    for place, why in kept.items():
+        writer.close()
+        raise TargetError(f"{place} is left of the run before: {why}", "the study cannot go on beside it")
     return _execute(request, writer, display, stopping, pilot, growth)
+
+
+def _require_mounted(request: RunRequest) -> None:
+    """Raises TargetError where a target lies on another file system than the trials that it has."""
+    for target in request.plan.targets:
+        was = mounted_of(request.facts.get(target.name))
+        if target.is_path and was is not None:
+            in_fork(partial(_ask_mounted, Path(target.url), was), target.url)
+
+
+def _ask_mounted(top: Path, was: Mounted, _doing: object) -> None:
+    require_mounted(top, was)
 
 
 def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
@@ -108,11 +127,21 @@ def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str]]
     try:
         seen.require_same(writer.manifest)
         study_id = str(writer.manifest["id"])
-        places = left_workspaces(study_id, _targets_of(writer.manifest), writer)
-        left = remove_workspaces(study_id, places, writer)
+        targets = _targets_of(writer.manifest)
+        places = left_workspaces(study_id, targets, writer)
+        left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
     finally:
         writer.close()
     return [place.words for place in places.values() if place.words not in left], left
+
+
+def _facts_of(manifest: Mapping[str, Any]) -> dict[str, TargetFacts]:
+    try:
+        return {name: TargetFacts.from_json(value) for name, value in manifest.get("targets", {}).items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ResultError(
+            f"what is known of the targets is damaged: {error}", "restore the manifest from a copy"
+        ) from None
 
 
 def _targets_of(manifest: Mapping[str, Any]) -> list[Target]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from leadline.errors import LeadlineError
 from leadline.run.storage import workspace
+from leadline.run.storage.mounted import Mounted
 from leadline.run.storage.storage import open_storage
 from leadline.workloads.conducted import CONDUCTED, conducted_kind, handed
 
@@ -53,7 +54,9 @@ def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
 
 
 def _remove_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    return {"more": workspace.remove_workspace(_place(command), command["id"], command["slice_s"])}
+    was = Mounted(*command["was"]) if command["was"] is not None else None
+    place, study_id, begins = _place(command), command["id"], command["begins"]
+    return {"more": workspace.remove_workspace(place, study_id, begins, was, command["slice_s"])}
 
 
 def _remove_files(command: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from leadline.run.storage.workspace import Workspace, make_workspace, remove_wor
 
 FILES = 16
 _BYTES = 4096
+_BEGIN = "created."
 
 
 def main(arguments: list[str]) -> int:
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
                 _try_files(own, found)
         finally:
             with contextlib.suppress(OSError, TargetError):
-                found["left"] = remove_workspace(Workspace(str(place)), study_id)
+                found["left"] = remove_workspace(Workspace(str(place)), study_id, [_BEGIN], None)
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 
@@ -46,7 +47,7 @@ def _try_files(place: int, found: dict[str, object]) -> None:
         data = os.urandom(_BYTES)
         doing = "create"
         try:
-            descriptor = os.open(f"created.{number}", flags, 0o600, dir_fd=place)
+            descriptor = os.open(f"{_BEGIN}{number}", flags, 0o600, dir_fd=place)
             try:
                 doing = "write"
                 os.pwrite(descriptor, data, 0)

@@ -10,6 +10,7 @@ import errno
 import itertools
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from leadline.removal import open_directory, open_in, remove_entries
 from leadline.run.storage.own import require_own
 
 _UNREADABLE = b"?"
+_OWNER_PROBE = ".leadline-owner-"  # what a look for the owner that files of ours show makes and removes
 _NAMES_MAX = 64  # enough to tell a directory that holds a mark alone
 
 
@@ -52,8 +54,11 @@ class Storage(Protocol):
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Remove what begins with `prefix`, with all below it; True when more is left after the time."""
 
-    def remove_directory(self, directory: str, mark: str, slice_s: float) -> bool:
-        """Remove all that is in a directory, then the mark, then itself; True when more is left."""
+    def remove_directory(self, directory: str, begins: Sequence[str], mark: str, slice_s: float) -> bool:
+        """Remove what begins so in a directory, then the mark, then itself; True when more is left.
+
+        Where anything else is in it, the mark and the directory stay: TargetError.
+        """
 
     def space(self, directory: str) -> tuple[int, int] | None:
         """Bytes in all, and free; None where the storage does not say."""
@@ -62,6 +67,28 @@ class Storage(Protocol):
 def open_storage(location: str | None) -> Storage:
     """What the URL `location` leads to, connected; without one, what is mounted on this host."""
     return MountedStorage() if location is None else LibraryStorage(location)
+
+
+def _require_nothing_else(directory: str, names: set[str], mark: str) -> None:
+    """Raises TargetError where others put something among what is ours; our lists begin as the mark does."""
+    others = sorted(name for name in names if not name.startswith(mark))
+    if others:
+        raise TargetError(
+            f"{directory} holds {others[0]!r}, which leadline did not make: it was left alone",
+            "move it elsewhere, then do this again",
+        )
+
+
+def _open_new(parent: int, path: Path) -> int:
+    """The directory that was just made there: it is empty, or another took its name meanwhile."""
+    descriptor = open_in(parent, path)
+    if os.listdir(descriptor):  # noqa: PTH208 - of a descriptor
+        os.close(descriptor)
+        raise TargetError(
+            f"{path} was exchanged for another directory while it was made: nothing in it was touched",
+            f"find out who may rename entries of {path.parent}, or name another target",
+        )
+    return descriptor
 
 
 class MountedStorage:
@@ -90,7 +117,7 @@ class MountedStorage:
             parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
             try:
                 os.mkdir(path.name, 0o700, dir_fd=parent)
-                self._held[directory] = parent, open_in(parent, path)
+                self._held[directory] = parent, _open_new(parent, path)
             except BaseException:
                 os.close(parent)
                 raise
@@ -136,8 +163,12 @@ class MountedStorage:
             return file.read(limit)
 
     def is_absent(self, directory: str) -> bool:
-        """True where there is certainly no such directory."""
-        return not os.path.lexists(directory)
+        """True where there is certainly no such directory; of what cannot be looked at nothing is certain."""
+        try:
+            os.lstat(directory)
+        except FileNotFoundError:
+            return True
+        return False
 
     def may_be_named(self, directory: str, name: str) -> bool:
         """A link is none, wherever it leads, nor is what we may not read."""
@@ -159,11 +190,17 @@ class MountedStorage:
         opened = self._own(directory)[1]
         return remove_entries(Path(directory), slice_s, lambda name: name.startswith(prefix), opened=opened)
 
-    def remove_directory(self, directory: str, mark: str, slice_s: float) -> bool:
+    def remove_directory(self, directory: str, begins: Sequence[str], mark: str, slice_s: float) -> bool:
         """Following no link and entering no mount; the mark goes last."""
         opened = self._own(directory)[1]
-        if remove_entries(Path(directory), slice_s, lambda name: name != mark, opened=opened):
+        ours = (*begins, _OWNER_PROBE)
+
+        def chosen(name: str) -> bool:
+            return name != mark and name.startswith(ours)
+
+        if remove_entries(Path(directory), slice_s, chosen, opened=opened):
             return True
+        _require_nothing_else(directory, self.holds(directory), mark)
         self.remove_empty(directory, mark)
         return False
 
@@ -220,11 +257,12 @@ class LibraryStorage:
         """Remove what begins with `prefix`; True when time was over before all was gone."""
         return self._volume.remove_files(directory, prefix, slice_s)
 
-    def remove_directory(self, directory: str, mark: str, slice_s: float) -> bool:
+    def remove_directory(self, directory: str, begins: Sequence[str], mark: str, slice_s: float) -> bool:
         """What is gone already is removed; the directory itself has to be, not something in it."""
         try:
-            if self._volume.remove_files(directory, "", slice_s):
+            if any(self._volume.remove_files(directory, begin, slice_s) for begin in begins):
                 return True
+            _require_nothing_else(directory, self.holds(directory), mark)
             self.remove_empty(directory, mark)
         except FileNotFoundError as missing:
             try:

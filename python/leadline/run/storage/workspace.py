@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from leadline import _core
 from leadline.errors import TargetError
+from leadline.run.storage.mounted import Mounted, require_mounted
 from leadline.run.storage.own import own_directory
 from leadline.run.storage.storage import Storage, open_storage
 from leadline.store.names import checked_id, checked_name
@@ -120,8 +122,13 @@ def forget_cached(directory: Path, prefix: str) -> None:
                     os.close(descriptor)
 
 
-def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S) -> bool:
-    """Remove the directory with all in it, for `slice_s` seconds at most; True when more is left.
+def remove_workspace(
+    place: Workspace, study_id: str, begins: Sequence[str], was: Mounted | None, slice_s: float = _SLICE_S
+) -> bool:
+    """Remove the directory with what is ours in it, for `slice_s` seconds at most; True when more is left.
+
+    Names of ours begin with one of `begins`: any other stays, and the directory with it. Where the directory
+    is not there it counts as removed only if the target lies on what it lay on: `was`, None if not noted.
 
     Only where its mark is this study's, to the byte. The mark goes last, so that what is left at any moment
     can be removed later. A maker may have died before its mark was whole, and a remover after it was gone:
@@ -129,6 +136,8 @@ def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S)
     """
     storage, whole = open_storage(place.location), _mark(study_id)
     if storage.is_absent(place.directory):
+        if place.location is None:
+            require_mounted(Path(place.directory).parent, was)
         return False
     try:
         mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
@@ -138,7 +147,7 @@ def remove_workspace(place: Workspace, study_id: str, slice_s: float = _SLICE_S)
     except FileNotFoundError:
         return False  # removed through another way to the same directory, which this one still shows
     if mark == whole:
-        return storage.remove_directory(place.directory, MARK, slice_s)
+        return storage.remove_directory(place.directory, begins, MARK, slice_s)
     raise TargetError(
         f"{place.words} does not carry this study's mark and was not removed", "look into it by hand"
     )
