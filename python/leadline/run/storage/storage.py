@@ -21,7 +21,7 @@ from leadline.run.storage.own import require_own
 
 _UNREADABLE = b"?"
 _OWNER_PROBE = ".leadline-owner-"  # what a look for the owner that files of ours show makes and removes
-_NAMES_MAX = 64  # enough to tell a directory that holds a mark alone
+_NAMES_MAX = 1000  # of very many names, those that are looked at
 
 
 class Storage(Protocol):
@@ -260,9 +260,11 @@ class LibraryStorage:
     def remove_directory(self, directory: str, begins: Sequence[str], mark: str, slice_s: float) -> bool:
         """What is gone already is removed; the directory itself has to be, not something in it."""
         try:
-            if any(self._volume.remove_files(directory, begin, slice_s) for begin in begins):
+            # Looked at before: where there are no directories, only our own lists say what is in one.
+            others = {name for name in self.holds(directory) if not name.startswith(tuple(begins))}
+            _require_nothing_else(directory, others, mark)
+            if self._volume.remove_files(directory, "", slice_s):
                 return True
-            _require_nothing_else(directory, self.holds(directory), mark)
             self.remove_empty(directory, mark)
         except FileNotFoundError as missing:
             try:
