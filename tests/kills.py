@@ -2,7 +2,8 @@
 
 A study is begun, killed, resumed, killed again, and ended at last by `run --resume` or by `undo`. Then its
 result is whole, no process of it runs, and nothing of it is left on the storage, as a second reader of that
-storage sees it. `--seed` makes the moments again; what failed stays to be looked into.
+storage sees it. `--seed` makes the moments again; what failed stays to be looked into. Ctrl-C ends the studies that
+are under way and says what was done.
 """
 
 from __future__ import annotations
@@ -223,6 +224,12 @@ def main() -> int:
     options = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="leadline-kills-", dir="/var/tmp"))
     tally = Tally(options.kills)
+
+    def enough(*_: object) -> None:
+        tally.wanted = 0
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, enough)
     sys.stderr.write(f"kills: {options.kills} kills, --seed {options.seed}, in {place}\n")
     with lab(place) as directory:
         local = place / "local"
