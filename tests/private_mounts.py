@@ -28,6 +28,14 @@ def unbind(place: Path) -> None:
     _call("umount2", os.fsencode(place), 0)
 
 
+def mount_dead_fuse(place: Path, kind: str) -> None:
+    """A FUSE file system of this kind, `fuse.NAME`, whose server is gone."""
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
+    _call("mount", b"none", os.fsencode(place), kind.encode(), ctypes.c_ulong(0), options)
+    os.close(device)
+
+
 def in_child(action: Callable[[], None]) -> None:
     """Do something in a fork of this process; its failure is a failure here."""
     pid = os.fork()

@@ -17,9 +17,12 @@ from leadline.cli.machine.lab import command
 from leadline.errors import LabError, UsageError
 from leadline.lab import mounts, record, registry
 from leadline.lab.cluster import process, stop
-from leadline.lab.paths import run_name
+from leadline.lab.paths import GUEST_PREFIX, run_name
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
+from private_mounts import bind, mount_dead_fuse, unbind, with_private_mounts
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts of its own need root")
 
 
 @pytest.fixture(autouse=True)
@@ -95,19 +98,98 @@ def test_half_started_lab_is_removed_and_again_is_no_error(tmp_path: Path) -> No
     assert not remove(made.directory)
 
 
-def test_start_killed_at_birth_leaves_what_is_removed(tmp_path: Path) -> None:
-    directory = tmp_path / "a"
-    directory.mkdir()
+@pytest.mark.parametrize("whose", ["users", "leadlines"])
+def test_start_killed_at_birth_leaves_what_is_removed_and_the_directory_goes_where_leadline_makes_them(
+    tmp_path: Path, home: Path, whose: str
+) -> None:
+    directory = (tmp_path if whose == "users" else home) / "a"
+    directory.mkdir(parents=True)
     (directory / record.LOCK).touch()
     (directory / f"{record.FILE}.new").write_text("{")
     assert remove(directory)
-    assert not directory.exists()
+    assert directory.exists() == (whose == "users")
+    assert whose != "users" or list(directory.iterdir()) == []
 
 
 def test_users_own_empty_directory_is_emptied_and_kept(tmp_path: Path) -> None:
     made = make_record(tmp_path / "a", made_directory=False)
     assert remove(made.directory)
     assert list(made.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("made_directory", [False, True])
+def test_what_is_not_the_labs_is_named_and_left_and_the_lab_is_gone(
+    tmp_path: Path, made_directory: bool
+) -> None:
+    made = make_record(tmp_path / "a", made_directory=made_directory)
+    registry.claim("a", made.directory, os.environ)
+    own = ["data/osd.0", "log", "crash", "run", f"{GUEST_PREFIX}abc"]
+    users = ["results", "gateways", "mnt/mine", "guest-metadata"]  # without gateways, their name is free
+    for name in own + users:
+        (made.directory / name).mkdir(parents=True)
+        (made.directory / name / "file").write_text("x")
+    (made.directory / "ceph.conf").write_text("x")
+    said: list[str] = []
+    assert stop.remove(made.directory, os.environ, said.append)
+    assert sorted(str(path.relative_to(made.directory)) for path in made.directory.rglob("file")) == sorted(
+        f"{name}/file" for name in users
+    )
+    assert sorted(entry.name for entry in made.directory.iterdir()) == [
+        "gateways", "guest-metadata", "mnt", "results",
+    ]  # fmt: skip
+    assert said == [f"left in {made.directory}, not of the lab's: gateways, guest-metadata, mnt, results"]
+    assert registry.directories(os.environ) == {}
+    with pytest.raises(UsageError, match="is not a lab"):
+        remove(made.directory)
+
+
+@needs_root
+def test_what_is_mounted_after_the_look_is_not_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precious, place = tmp_path / "precious", tmp_path / "a/data/osd.0"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+    made = make_record(tmp_path / "a")
+    place.mkdir(parents=True)
+
+    def action() -> None:
+        bind(precious, place)
+        monkeypatch.setattr(mounts, "mounts_below", lambda _: [])  # in this process, which is a fork
+        with pytest.raises(LabError, match=f"is mounted on {place}"):
+            remove(made.directory)
+        unbind(place)
+
+    with_private_mounts(action)
+    assert (precious / "file").read_text() == "x"
+    assert remove(made.directory)
+    assert not made.directory.exists()
+
+
+@needs_root
+@pytest.mark.skipif(not mounts.FUSE_DEVICE.exists(), reason="no /dev/fuse")
+@pytest.mark.parametrize(("name", "kind"), [("mine", "fuse.ceph-fuse"), ("mnt", "fuse.sshfs")])
+def test_only_the_labs_own_mounts_are_undone_and_none_where_another_is_there(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    made = make_record(tmp_path / "a", spec=LabSpec(directory=tmp_path / "a", subvolume="x"))
+    own, others = made.paths.subvolume_mount, made.directory / name
+    own.mkdir()
+    others.mkdir()
+
+    def action() -> None:
+        mount_dead_fuse(others, kind)
+        mount_dead_fuse(own, "fuse.ceph-fuse")
+        with pytest.raises(LabError, match=rf"something else \({kind}\) is mounted on {others}"):
+            remove(made.directory)
+        assert mounts.is_mounted(own)
+        assert mounts.is_mounted(others)
+        unbind(others)
+        others.rmdir()
+        assert remove(made.directory)
+        assert not made.directory.exists()
+
+    with_private_mounts(action)
 
 
 def test_recorded_and_unrecorded_processes_are_ended_and_a_stranger_with_a_recorded_pid_is_not(
@@ -148,8 +230,11 @@ def test_symbolic_link_in_a_lab_is_removed_and_not_followed(tmp_path: Path) -> N
     precious.mkdir()
     (precious / "file").write_text("x")
     made = make_record(tmp_path / "a")
-    (made.directory / "link").symlink_to(precious)
+    (made.directory / "log").mkdir()
+    (made.directory / "log/link").symlink_to(precious)
+    (made.directory / "data").symlink_to(precious)
     assert remove(made.directory)
+    assert not made.directory.exists()
     assert (precious / "file").read_text() == "x"
 
 

@@ -161,7 +161,7 @@ def _start_in(spec: LabSpec, name: str, directory: Path, made: bool, say: Callab
     except BaseException:  # interrupted: nobody will look at the logs
         say("interrupted: removing the lab")
         stop.stop_processes(journal.record, journal.variables, _silent)
-        stop.remove_files(journal.record)
+        stop.remove_files(journal.record, say)
         registry.release(directory, os.environ)
         raise
     return Lab(journal.record)

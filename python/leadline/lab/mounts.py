@@ -16,6 +16,7 @@ from leadline.lab.cluster.process import run_tool
 _MOUNT_TABLE = Path("/proc/self/mountinfo")
 _OCTAL = re.compile(r"\\([0-7]{3})")
 FUSE_DEVICE = Path("/dev/fuse")
+FUSE_KIND = "fuse.ceph-fuse"  # the file system type of a lab's mounts
 
 
 def parse_mount_points(text: str) -> list[tuple[str, str]]:

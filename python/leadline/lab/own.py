@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,14 +51,6 @@ def read_file(directory: int, name: str, path: Path) -> str | None:
             return file.read().decode()
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path / name, error) from error
-
-
-def remove_at(directory: int, name: str) -> None:
-    """Removes an entry of an open directory with all below it; links are removed, not followed."""
-    if stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
-        shutil.rmtree(name, dir_fd=directory)
-    else:
-        os.unlink(name, dir_fd=directory)
 
 
 def _require_own(descriptor: int, path: Path) -> None:

@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.lab.spec import LabSpec
+
 # sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
 SOCKET_PATH_BYTES_MAX = 107
 _LONGEST_SOCKET = "client.subvolume.4194304.asok"
 _RUN_PREFIX = "leadline-lab-"
+# What else may lie in the directory is not the lab's: a name that is made there is a property below, or here.
+GUEST_PREFIX = "leadline-guest-"
+_CLIENTS, _DATA, _GATEWAYS, _RUN = "clients", "data", "gateways", "run"
 
 
 @dataclass(frozen=True)
@@ -47,20 +52,25 @@ class LabPaths:
 
     def client_keyring(self, user: str) -> Path:
         """The key of a client other than client.admin, by the part of its name behind `client.`."""
-        return self.directory / "clients" / f"{user}.keyring"
+        return self.directory / _CLIENTS / f"{user}.keyring"
 
     @property
     def logs(self) -> Path:
         """One log a process."""
         return self.directory / "log"
 
+    @property
+    def crash(self) -> Path:
+        """What daemons that crashed wrote of it."""
+        return self.directory / "crash"
+
     def gateway(self, name: str) -> Path:
         """The directory of a gateway such as `nfs`."""
-        return self.directory / "gateways" / name
+        return self.directory / _GATEWAYS / name
 
     def data(self, daemon: str) -> Path:
         """The data directory of a daemon such as `osd.3`."""
-        return self.directory / "data" / daemon
+        return self.directory / _DATA / daemon
 
     def log(self, daemon: str) -> Path:
         """The log of a daemon such as `osd.3`."""
@@ -69,6 +79,21 @@ class LabPaths:
     def socket(self, daemon: str) -> Path:
         """The admin socket of a daemon such as `osd.3`, or of `client.admin` (ceph-fuse)."""
         return self.run / f"{daemon}.asok"
+
+    def mount_points(self, spec: LabSpec) -> tuple[Path, ...]:
+        """Where such a lab mounts its file system."""
+        return (self.mount, self.subvolume_mount) if spec.subvolume else (self.mount,)
+
+    def is_made(self, name: str, spec: LabSpec) -> bool:
+        """True for what such a lab makes in its directory, besides its mount points and its own file."""
+        made = {_DATA, *(path.name for path in (self.conf, self.keyring, self.monmap, self.logs, self.crash))}
+        if self.run == self.directory / _RUN:
+            made.add(_RUN)
+        if spec.subvolume:
+            made.add(_CLIENTS)
+        if spec.gateways:
+            made.add(_GATEWAYS)
+        return name in made or name.startswith(GUEST_PREFIX)
 
 
 def labs_home(variables: Mapping[str, str]) -> Path:
@@ -89,7 +114,7 @@ def run_name(fsid: str) -> str:
 
 def choose_run_directory(directory: Path, fsid: str, variables: Mapping[str, str]) -> Path:
     """`directory`/run, or a short path elsewhere where the names of sockets would not fit."""
-    inside = directory / "run"
+    inside = directory / _RUN
     if len(os.fsencode(inside / _LONGEST_SOCKET)) <= SOCKET_PATH_BYTES_MAX:
         return inside
     user = variables.get("XDG_RUNTIME_DIR", "")

@@ -28,6 +28,8 @@ LOCK = "leadline-lab.lock"
 GUEST = "guest"  # the process of a guest, which comes and goes while the lab is up
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNBORN = frozenset({LOCK, f"{FILE}.new"})
+# In this order: until the last is gone, the directory is still a lab, or one that is unborn.
+LAST = (f"{FILE}.new", FILE, LOCK)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class LabRecord:
     `bridge` is the network device that was made for it, `subvolume_path` the subvolume's directory in the
     file system; "" where there is none.
 
-    `made_directory` is False where the user's own empty directory was taken: it is emptied, not removed.
+    `made_directory` is False where the user's own empty directory was taken: it is not removed.
     """
 
     name: str

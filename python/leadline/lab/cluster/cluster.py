@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import sys
 import uuid
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from leadline.lab.gateways import gateways
 from leadline.lab.gateways import xrootd as gateway_xrootd
 from leadline.lab.journal import LabJournal
 from leadline.lab.spec import REPLICAS, LabSpec
+from leadline.removal import remove_tree
 
 MON, MGR, MDS, FUSE = "mon.a", "mgr.x", "mds.a", "client.admin"
 FILE_SYSTEM, META_POOL, DATA_POOL, ERASURE_POOL = "fs", "meta", "data", "ecdata"
@@ -112,7 +112,7 @@ def _make_directories(builder: Builder) -> None:
     paths = builder.journal.record.paths
     paths.run.mkdir(mode=0o700)
     daemons = [MON, MGR, MDS, *(f"osd.{number}" for number in config.osd_ids(builder.spec))]
-    for directory in (paths.logs, paths.mount, paths.directory / "crash", *map(paths.data, daemons)):
+    for directory in (paths.logs, paths.mount, paths.crash, *map(paths.data, daemons)):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -149,7 +149,7 @@ def _make_monitor(builder: Builder, port: int) -> None:
         "monmaptool", "--create", "--clobber", "--addv", "a", config.mon_addresses(record.spec, port),
         "--fsid", record.fsid, str(paths.monmap),
     )  # fmt: skip
-    shutil.rmtree(paths.data(MON))
+    remove_tree(paths.data(MON))
     paths.data(MON).mkdir(mode=0o700)
     builder.tool(
         "ceph-mon", "-c", str(paths.conf), "-i", "a", "--mkfs",

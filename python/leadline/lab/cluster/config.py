@@ -65,7 +65,7 @@ def _global(spec: LabSpec, paths: LabPaths, fsid: str, mon_host: str) -> dict[st
         "auth_allow_insecure_global_id_reclaim": "false",
         "keyring": str(paths.keyring),
         "run_dir": str(paths.run),
-        "crash_dir": str(paths.directory / "crash"),
+        "crash_dir": str(paths.crash),
         "log_to_file": "false",
         "mon_cluster_log_to_file": "false",
         "osd_crush_chooseleaf_type": "0",  # all OSDs are on this host

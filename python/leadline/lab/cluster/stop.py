@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import math
+import operator
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from leadline.errors import LabError
+from leadline import removal
+from leadline.errors import LabError, TargetError
 from leadline.lab import bridge, mounts, own, record, registry
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
-from leadline.lab.paths import run_name
+from leadline.lab.paths import labs_home, run_name
 from leadline.lab.record import LabRecord
 
 _UNMOUNT_DEADLINE_S = 5.0
@@ -34,8 +39,10 @@ def remove(directory: Path, variables: Mapping[str, str], say: Callable[[str], N
         if record.is_unborn(directory):
             with record.locked(directory):
                 if record.is_unborn(directory):
-                    _empty(descriptor)
-                    directory.rmdir()
+                    _remove_last(descriptor, directory)
+                    # Elsewhere, nobody knows whether it was made for the lab or was there.
+                    if directory.parent == labs_home(variables).resolve():
+                        directory.rmdir()
                     registry.release(directory, variables)
                     return True
         record.read_at(descriptor, directory)
@@ -44,7 +51,7 @@ def remove(directory: Path, variables: Mapping[str, str], say: Callable[[str], N
             with suppress(OSError):  # the disk may be full, which is a reason to go on
                 record.write_record(replace(lab, state="stopping"))
             stop_processes(lab, variables, say)
-            remove_files(lab)
+            remove_files(lab, say)
             registry.release(directory, variables)
     return True
 
@@ -85,29 +92,40 @@ def own_processes(lab: LabRecord) -> list[ProcessIdentity]:
 
 
 def _unmount_all(lab: LabRecord, variables: Mapping[str, str], clock: Clock) -> None:
-    for point, kind in mounts.mounts_below(lab.directory):
-        if point == lab.directory or not kind.startswith("fuse"):
+    """Undoes the lab's own mounts. Raises LabError, before any is, where something else is mounted there."""
+    own_points = lab.paths.mount_points(lab.spec) if lab.spec.mount else ()
+    below = mounts.mounts_below(lab.directory)
+    for point, kind in below:
+        if point not in own_points or kind != mounts.FUSE_KIND:
             raise LabError(
                 f"lab {lab.name}: something else ({kind}) is mounted on {point}",
                 f"Unmount it first: umount {point}",
             )
-        reasons: list[str] = []
-
-        def gone(point: Path = point, reasons: list[str] = reasons) -> bool:
-            reasons[:] = [mounts.unmount(point, variables, lazy=False)]
-            return not mounts.is_mounted(point)
-
-        if not poll(gone, _UNMOUNT_DEADLINE_S, interval_s=0.5, clock=clock):
-            mounts.unmount(point, variables, lazy=True)
-        if mounts.is_mounted(point):
-            raise LabError(
-                f"lab {lab.name}: {point} cannot be unmounted: {reasons[0]}",
-                "See `fuser -m` for who uses it.",
-            )
+    for point, _ in below:
+        _unmount(lab, point, variables, clock)
 
 
-def remove_files(lab: LabRecord) -> None:
-    """Removes the files of a lab whose processes have ended. Raises LabError where one would not go."""
+def _unmount(lab: LabRecord, point: Path, variables: Mapping[str, str], clock: Clock) -> None:
+    reasons: list[str] = []
+
+    def gone() -> bool:
+        reasons[:] = [mounts.unmount(point, variables, lazy=False)]
+        return not mounts.is_mounted(point)
+
+    if not poll(gone, _UNMOUNT_DEADLINE_S, interval_s=0.5, clock=clock):
+        mounts.unmount(point, variables, lazy=True)
+    if mounts.is_mounted(point):
+        raise LabError(
+            f"lab {lab.name}: {point} cannot be unmounted: {reasons[0]}",
+            "See `fuser -m` for who uses it.",
+        )
+
+
+def remove_files(lab: LabRecord, say: Callable[[str], None]) -> None:
+    """Removes the files of a lab whose processes have ended, and says what it leaves, as it is not the lab's.
+
+    Raises LabError where one would not go.
+    """
     run = lab.run_directory
     # The lab's file could have been edited: only a directory of our own making is removed elsewhere.
     elsewhere = run.parent != lab.directory and run.name == run_name(lab.fsid) and os.path.lexists(run)
@@ -117,12 +135,16 @@ def remove_files(lab: LabRecord) -> None:
     try:
         if elsewhere:
             with own.opened(run) as descriptor:
-                _empty(descriptor)
+                _remove_entries(descriptor, run, lambda _: True)
             run.rmdir()
         with own.opened(lab.directory) as descriptor:
-            _empty(descriptor)
-        if lab.made_directory:
+            left = _remove_made(descriptor, lab)
+        if left:
+            say(f"left in {lab.directory}, not of the lab's: {', '.join(left)}")
+        elif lab.made_directory:
             lab.directory.rmdir()
+    except TargetError as error:
+        raise LabError(f"lab {lab.name}: {error.message}", error.remedy) from error
     except OSError as error:
         raise LabError(
             f"lab {lab.name}: {error.filename or lab.directory} cannot be removed: {error.strerror}",
@@ -130,9 +152,26 @@ def remove_files(lab: LabRecord) -> None:
         ) from error
 
 
-def _empty(directory: int) -> None:
-    """Removes the contents, the lab's file and its lock last: until then, the directory is still a lab."""
-    last = [record.FILE, record.LOCK]
-    names = os.listdir(directory)
-    for name in [name for name in names if name not in last] + [name for name in last if name in names]:
-        own.remove_at(directory, name)
+def _remove_made(directory: int, lab: LabRecord) -> list[str]:
+    """Removes what the lab made in its open directory; what is left there, sorted."""
+    paths, spec = lab.paths, lab.spec
+    _remove_entries(directory, lab.directory, lambda name: paths.is_made(name, spec))
+    for point in paths.mount_points(spec):
+        try:
+            os.rmdir(point.name, dir_fd=directory)
+        except OSError as error:
+            # What lies in it, now that nothing is mounted there, was put there by others.
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+    _remove_last(directory, lab.directory)
+    return sorted(os.listdir(directory))
+
+
+def _remove_last(directory: int, place: Path) -> None:
+    for last in record.LAST:
+        _remove_entries(directory, place, partial(operator.eq, last))
+
+
+def _remove_entries(directory: int, place: Path, chosen: Callable[[str], bool]) -> None:
+    """Those of an open directory, with all below them, in no matter what time; no mount is entered."""
+    removal.remove_entries(place, math.inf, chosen, opened=directory)

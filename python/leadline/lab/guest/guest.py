@@ -46,6 +46,7 @@ from leadline.lab.guest.mounts import GuestMount
 from leadline.lab.guest.session import GuestSession, Told
 from leadline.lab.journal import LabJournal
 from leadline.lab.lab import Lab
+from leadline.lab.paths import GUEST_PREFIX
 from leadline.lab.record import GUEST, LabRecord, locked, read_record
 
 HOST_NAME = "leadline-guest"
@@ -142,7 +143,7 @@ def run(lab: Lab, request: GuestRequest, host: GuestListener) -> GuestOutcome:
     )
     with ExitStack() as stack:
         # Below the lab's directory: after a crash `lab down` removes it.
-        temporary = tempfile.TemporaryDirectory(prefix=f"{GUEST}-", dir=record.directory)
+        temporary = tempfile.TemporaryDirectory(prefix=GUEST_PREFIX, dir=record.directory)
         work = Path(stack.enter_context(temporary))
         initrd = work / "initrd"
         agent = (sys.executable, "-I", "-S", guest_agent.__file__)

@@ -15,6 +15,7 @@ use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_chosen};
 /// The password, where no file of credentials is named. It is never part of a URL.
 pub const PASSWORD_VARIABLE: &str = "LEADLINE_SMB_PASSWORD";
 const LINK: &str = "the server says that it lies in another directory, as what a link leads to does: look into it there";
+const UNKNOWN: &str = "the server does not number its files, so a link to elsewhere could not be told: remove it by hand";
 const CREDENTIALS_BYTES_MAX: u64 = 64 << 10;
 
 /// A directory of a share, by one connection.
@@ -165,6 +166,9 @@ impl Share {
             let path = format!("{directory}/{name}");
             let result = if *is_directory {
                 let inner = self.list(&path)?;
+                if inner.parent == 0 {
+                    return Err(VolumeError::new(libc::ELOOP, "remove", &path).with_remedy(UNKNOWN));
+                }
                 if inner.parent != listing.number {
                     return Err(VolumeError::new(libc::ELOOP, "remove", &path).with_remedy(LINK));
                 }
