@@ -217,7 +217,8 @@ def _remove(path: Path) -> LeadlineError | None:
         removed = stop.remove(path, os.environ, _say)
     except LeadlineError as error:
         return error
-    echo(f"removed {path}" if removed else f"there is no lab in {path}", err=True)
+    stays = " (the directory stays)" if os.path.lexists(path) else ""
+    echo(f"removed {path}{stays}" if removed else f"there is no lab in {path}", err=True)
     return None
 
 
