@@ -2,8 +2,8 @@
 
 A study is begun, killed, resumed, killed again, and ended at last by `run --resume` or by `undo`. Then its
 result is whole, no process of it runs, and nothing of it is left on the storage, as a second reader of that
-storage sees it. `--seed` makes the moments again; what failed stays to be looked into. Ctrl-C lets the studies
-that are under way end, and says what was done.
+storage sees it. `--seed` makes the moments again; what failed stays to be looked into. Ctrl-C lets the
+studies that are under way end, and says what was done.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def _attempt(place: Path, damage: Damage, number: int, error: int, forever: int)
     found["reached"] = damage.calls >= number
     damage.tell()
     found["wrong"] = check(place, said)
-    found["left"] = sorted(str(one.relative_to(place.parent)) for one in place.parent.rglob(".*.partial"))
+    found["left"] = sorted(str(one.relative_to(place.parent)) for one in place.parent.rglob(".leadline-*"))
     found["resumed"] = resume(place)
     return found
 

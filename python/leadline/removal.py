@@ -82,21 +82,33 @@ def remove_entries(
     return False
 
 
-def remove_tree(path: Path) -> None:
-    """Remove a directory with all below it. Raises as `remove_entries`."""
-    parent, descriptor = open_directory(path)
+def remove_tree(path: Path, made: int | None = None, beneath: int | None = None) -> None:
+    """Remove a directory with all below it. Raises as `remove_entries`.
+
+    `made` is a descriptor that was kept of it: another directory that has its name by now is let be.
+    `beneath` is one of the directory that it lies in, where that may have another name by now.
+    """
+    parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY) if beneath is None else os.dup(beneath)
     try:
-        remove_entries(path, float("inf"), opened=descriptor)
-        os.rmdir(path.name, dir_fd=parent)
+        descriptor = open_in(parent, path)
+        try:
+            if made is not None and not os.path.samestat(os.fstat(made), os.fstat(descriptor)):
+                raise TargetError(
+                    f"{path} is another directory than leadline made there, and was left alone",
+                    "see who may rename entries of the directory above",
+                )
+            remove_entries(path, float("inf"), opened=descriptor)
+            os.rmdir(path.name, dir_fd=parent)
+        finally:
+            os.close(descriptor)
     finally:
-        os.close(descriptor)
         os.close(parent)
 
 
-def discard_tree(path: Path) -> None:
+def discard_tree(path: Path, made: int | None = None, beneath: int | None = None) -> None:
     """The same, as far as it goes: what is not there, or cannot be removed, is let be."""
     with contextlib.suppress(OSError, LeadlineError):
-        remove_tree(path)
+        remove_tree(path, made, beneath)
 
 
 class _Removal:

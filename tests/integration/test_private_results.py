@@ -39,7 +39,7 @@ def test_files_of_a_trace_are_for_their_owner_alone(leadline: Command, tmp_path:
         while not Path(f"{gate}.began").exists():
             assert time.monotonic() < end
             time.sleep(0.02)
-        (logs,) = tmp_path.glob(".r.logs-*")
+        (logs,) = tmp_path.glob(".leadline-*")
         while_it_ran, found = list(modes(logs)), [path.name for path in logs.rglob("*") if path.is_file()]
         gate.touch()
     assert process.returncode == 0

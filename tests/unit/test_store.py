@@ -9,6 +9,7 @@ import pytest
 from builders import clock, latency_row, manifest, trial_row
 
 from leadline.errors import ResultError, UsageError
+from leadline.store.files import unfinished
 from leadline.store.journal import Journal, read_journal
 from leadline.store.reader import find_results, open_result
 from leadline.store.tables import SeriesRow
@@ -34,11 +35,26 @@ def test_an_existing_directory_is_never_touched(tmp_path: Path) -> None:
     assert list((tmp_path / "r").iterdir()) == []
 
 
-def test_a_result_that_died_while_it_was_made_does_not_hinder_the_next(tmp_path: Path) -> None:
-    (tmp_path / ".r.partial").mkdir()
-    (tmp_path / ".r.partial" / "manifest.json").write_text("{")
+def test_nothing_else_is_beside_a_result_that_was_made_or_could_not_be(tmp_path: Path) -> None:
     create_result(tmp_path / "r", manifest(), clock()).close()
+    with pytest.raises(TypeError):
+        create_result(tmp_path / "failed", manifest(no_json=object()), clock())
     assert {path.name for path in tmp_path.iterdir()} == {"r"}
+
+
+def test_what_a_killed_run_was_writing_goes_when_it_is_resumed_and_is_read_by_nobody(tmp_path: Path) -> None:
+    writer = create_result(tmp_path / "r", manifest(), clock())
+    writer.write_trial(trial_row(), [], [])
+    writer.close()
+    left = [unfinished(tmp_path / "r" / name) for name in ("manifest.json", "trials/t0001.parquet")]
+    for path in left:
+        path.write_text("half")
+    own = tmp_path / "r" / ".leadline-notes"
+    own.touch()
+    assert len(open_result(tmp_path / "r").trials()) == 1
+    reopen_result(tmp_path / "r", clock()).close()
+    assert not any(path.exists() for path in left)
+    assert own.exists()
 
 
 def test_a_trial_counts_only_when_the_journal_says_so(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
 
 def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str]]:
     """Remove what a run left below its targets; returns what was removed, and what could not be with why."""
-    writer = reopen_result(path, time.time_ns)
+    writer = reopen_result(path, time.time_ns, to_run=False)
     try:
         seen.require_same(writer.manifest)
         study_id = str(writer.manifest["id"])

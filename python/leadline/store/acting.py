@@ -16,6 +16,7 @@ from leadline.errors import ResultError
 from leadline.store.files import JOURNAL, MANIFEST
 from leadline.store.reader import check_manifest
 from leadline.store.replay_script import SCRIPT
+from leadline.trusted import why_not_file
 
 _ROOT = 0
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -39,7 +40,7 @@ def look_at(path: Path) -> SeenManifest:
     whole = check_manifest(path)
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        doubts = list(_doubts(path, os.fstat(directory)))
+        doubts = list(_doubts(path, os.fstat(directory))) or list(_doubts_of_way(path))
         for name in (JOURNAL, SCRIPT):
             with contextlib.suppress(FileNotFoundError):
                 doubts += _doubts(path / name, os.stat(name, dir_fd=directory, follow_symlinks=False))
@@ -65,6 +66,15 @@ def _doubts(file: Path, found: os.stat_result) -> Iterator[str]:
         yield f"{file} is a link"
     elif found.st_mode & _OTHERS_WRITE:
         yield f"{file} may be written by others (mode {stat.S_IMODE(found.st_mode):03o})"
+
+
+def _doubts_of_way(path: Path) -> Iterator[str]:
+    """Who may rename what lies above could exchange it: for root a doubt, as it acts with all rights.
+
+    Not for others, whose groups often share directories.
+    """
+    if os.geteuid() == _ROOT and (why := why_not_file(str(path.absolute()))):
+        yield f"{path} could be exchanged: {why}"
 
 
 def _user(uid: int) -> str:

@@ -4,26 +4,86 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from leadline.errors import StoreError
+from leadline.errors import LeadlineError, StoreError
+from leadline.removal import discard_tree, open_in, remove_entries
 
 MANIFEST = "manifest.json"
 JOURNAL = "events.jsonl"
 RECORDS = "records"  # the engine's own files of the trial that is running; empty afterwards
 RESULT_FORMAT = "leadline.result"
 RESULT_VERSION = 1
+_UNFINISHED = re.compile(r"\.leadline-[0-9a-f]{16}")
 
 
-def make_result_directory(path: Path, *, private: bool = False) -> None:
-    """A new directory for a result, which nobody else may write in, as what it says is acted on.
+def unfinished(path: Path) -> Path:
+    """Beside `path`, a name that nobody can foresee, for what gets its own name once it is whole."""
+    return path.with_name(f".leadline-{secrets.token_hex(8)}")
 
-    Root's are for root alone, as commands, paths and hosts are in them, and `private` ones for their owner.
+
+def make_empty(path: Path, mode: int) -> int:
+    """A new directory, and a descriptor of it. Raises OSError, also where others put theirs in its place."""
+    path.mkdir(mode=mode)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        with os.scandir(descriptor) as entries:
+            exchanged = any(True for _ in entries)
+        if exchanged:
+            os.close(descriptor)
+            raise OSError(errno.ESTALE, "it was exchanged while it was made", str(path))
+    except OSError:
+        with suppress(OSError):
+            path.rmdir()
+        raise
+    return descriptor
+
+
+@contextmanager
+def made_result(path: Path, *, private: bool = False) -> Iterator[tuple[Path, int]]:
+    """A directory that is at `path`, durable, once the block ends well; after any other end it is gone.
+
+    It and a descriptor of it, which the block may keep by `os.dup`. Nobody else may write in it, as what it
+    says is acted on. Root's are for root alone, as commands, paths and hosts are in them, and `private` ones
+    for their owner. Whatever is at `path` stays (an empty directory apart), and nothing that another made is
+    ever removed: what a run leaves that is killed within these few lines stays, too.
     """
-    path.mkdir(mode=0o700 if private or os.geteuid() == 0 else 0o755)
+    make_parents(path)
+    partial = unfinished(path)
+    descriptor = make_empty(partial, 0o700 if private or os.geteuid() == 0 else 0o755)
+    try:
+        try:
+            yield partial, descriptor
+            partial.rename(path)
+        except BaseException:
+            discard_tree(partial, descriptor)
+            raise
+    finally:
+        os.close(descriptor)
+    sync_directory(path.parent)
+
+
+def _is_unfinished(name: str) -> bool:
+    return bool(_UNFINISHED.fullmatch(name))
+
+
+def discard_unfinished(path: Path, opened: int) -> None:
+    """Remove what a killed run was writing in a result, or in the directory of a table of it."""
+    with os.scandir(opened) as entries:
+        tables = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    with suppress(OSError, LeadlineError):
+        remove_entries(path, float("inf"), _is_unfinished, opened=opened)
+        for name in tables:
+            table = open_in(opened, path / name)
+            try:
+                remove_entries(path / name, float("inf"), _is_unfinished, opened=table)
+            finally:
+                os.close(table)
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -38,17 +98,17 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
     It is as private as its directory.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with open(partial, "wb", opener=private_opener) as file:
+    partial = unfinished(path)
+    with open(partial, "xb", opener=private_opener) as file:  # a new one: no link, no FIFO of others
+        try:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            partial.unlink()
-        raise
+            partial.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                partial.unlink()
+            raise
     sync_directory(path.parent)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -17,6 +18,7 @@ from pathlib import Path
 from leadline.errors import LeadlineError
 from leadline.store.files import JOURNAL, write_whole
 from leadline.store.parquet import check_files, connected
+from leadline.trusted import believed_accounts
 
 INDEX = "cells-1.parquet"
 FIRST_ROW = "true QUALIFY row_number() OVER (PARTITION BY filename) = 1"  # what all rows of a result share
@@ -70,10 +72,15 @@ def journal_size(result: Path) -> int:
 
 
 def write_index(result: Path, rows: Sequence[IndexRow]) -> bool:
-    """Store a result's summary; False where the directory cannot be written, which is no error."""
+    """Store a result's summary; False where the directory cannot be written, which is no error.
+
+    Nor is it where others decide what lies in that directory.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not _is_ours(result):
+        return False
     names = [field.name for field in fields(IndexRow)]
     table = pa.table({name: [getattr(row, name) for row in rows] for name in names}, schema=_schema())
     buffer = io.BytesIO()
@@ -83,6 +90,14 @@ def write_index(result: Path, rows: Sequence[IndexRow]) -> bool:
     except OSError:
         return False
     return True
+
+
+def _is_ours(result: Path) -> bool:
+    try:
+        found = result.stat()
+    except OSError:
+        return False
+    return found.st_uid in believed_accounts() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _schema() -> object:

@@ -9,14 +9,11 @@ from pathlib import Path
 
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
-from leadline.removal import discard_tree
 from leadline.store.files import (
     JOURNAL,
     MANIFEST,
+    made_result,
     make_directory,
-    make_parents,
-    make_result_directory,
-    sync_directory,
     written_whole,
 )
 from leadline.store.reader import Result, find_results, open_result
@@ -67,23 +64,17 @@ def copy_result(result: Result, directory: Path) -> Path:
         place = directory / f"{name}-{_UNSAFE.sub('_', str(result.manifest['id']))}"
     if place.exists() or place.is_symlink():
         raise UsageError(f"{place} exists already", "name another --into")
-    partial = directory / f".{place.name}.partial"
     try:
-        make_parents(partial)
-        discard_tree(partial)
-        make_result_directory(partial, private=not result.path.stat().st_mode & 0o077)
-        for source in _files(result.path):
-            target = partial / source.relative_to(result.path)
-            make_directory(target.parent)
-            with source.open("rb") as data, written_whole(target) as file:
-                shutil.copyfileobj(data, file)
-        _compare(result, partial)
-        partial.rename(place)
-        sync_directory(directory)
+        private = not result.path.stat().st_mode & 0o077
+        with made_result(place, private=private) as (partial, _):
+            for source in _files(result.path):
+                target = partial / source.relative_to(result.path)
+                make_directory(target.parent)
+                with source.open("rb") as data, written_whole(target) as file:
+                    shutil.copyfileobj(data, file)
+            _compare(result, partial)
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error.strerror}", "name another --into") from None
-    finally:
-        discard_tree(partial)
     return place
 
 

@@ -19,7 +19,7 @@ from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
 KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
 KIND_WORKFLOWS = "workflows"
 _TRACED = ("processes", "files")  # the tables that a trial of a trace cannot do without
-_MANIFEST_BYTES_MAX = 256 << 20
+MANIFEST_BYTES_MAX = 256 << 20
 _JSON_COLUMNS = ("job", "factors", "threads", "summary", "reasons", "sources", "start_state", "end_state")
 
 GUEST = "guest"  # directory of a result: the same study, run in a guest of the same lab
@@ -113,7 +113,7 @@ def check_manifest(path: Path) -> dict[str, Any]:
             "name the directory that `leadline run --out` wrote; `leadline list DIR` finds them",
         )
     with reading(file):
-        manifest = parse_json(read_plain(file, _MANIFEST_BYTES_MAX))
+        manifest = parse_json(read_plain(file, MANIFEST_BYTES_MAX))
     form = manifest.get("format") if isinstance(manifest, dict) else None
     name, _, version = str(form)[:80].partition("/")
     if name != RESULT_FORMAT or not (version.isascii() and version.isdigit()):

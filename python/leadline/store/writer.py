@@ -6,42 +6,55 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError, UsageError
-from leadline.removal import discard_tree
+from leadline.foreign import parse_json, read_plain, reading
+from leadline.removal import discard_tree, open_in
 from leadline.store.files import (
     JOURNAL,
     MANIFEST,
     RECORDS,
     RESULT_FORMAT,
     RESULT_VERSION,
+    discard_unfinished,
+    made_result,
     make_directory,
-    make_parents,
-    make_result_directory,
     private_opener,
     storing,
-    sync_directory,
     unwritable,
     write_table,
     write_whole,
 )
 from leadline.store.journal import Event, Journal, read_journal
 from leadline.store.names import checked_id
-from leadline.store.reader import KIND_TRACE, check_manifest, finished_trials, require_study
+from leadline.store.reader import (
+    KIND_TRACE,
+    MANIFEST_BYTES_MAX,
+    check_manifest,
+    finished_trials,
+    require_study,
+)
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_arrow
 
 StoredTrial = tuple[TrialRow, Sequence[LatencyRow], Sequence[SeriesRow]]
 
 
 class ResultWriter:
-    """An open result directory, held by a lock on its journal: one run at a time."""
+    """An open result directory, held by a lock on its journal: one run at a time.
 
-    def __init__(self, path: Path, manifest: dict[str, Any], lock: int, now_ns: Callable[[], int]) -> None:
+    `directory` is a descriptor of it: whatever has its path later, nothing is removed elsewhere.
+    """
+
+    def __init__(
+        self, path: Path, manifest: dict[str, Any], lock: int, directory: int, now_ns: Callable[[], int]
+    ) -> None:
         self.path = path
         self.manifest = manifest
         self._lock = lock
+        self._directory = directory
         self._journal = Journal(path / JOURNAL, now_ns)
 
     def journal(self, event: str, **details: Any) -> None:
@@ -71,8 +84,17 @@ class ResultWriter:
 
     def discard(self, trial: str) -> None:
         """Remove what was recorded of a trial that is not stored."""
-        self.record_path(trial).unlink(missing_ok=True)
-        discard_tree(self.logs_path(trial))
+        with suppress(FileNotFoundError):
+            records = open_in(self._directory, self.path / RECORDS)
+            try:
+                discard_tree(self.logs_path(trial), beneath=records)
+                os.unlink(self.record_path(trial).name, dir_fd=records)
+            finally:
+                os.close(records)
+
+    def discard_all(self) -> None:
+        """Remove the result itself, if it is still where it was made."""
+        discard_tree(self.path, made=self._directory)
 
     def write_trial(self, row: TrialRow, latency: Sequence[LatencyRow], series: Sequence[SeriesRow]) -> None:
         """Store one trial. The journal's `trial_finished` is what makes it count."""
@@ -95,9 +117,9 @@ class ResultWriter:
 
     def close(self) -> None:
         """Release the lock; the records' directory goes when it is empty."""
-        records = self.path / RECORDS
-        if records.is_dir() and not any(records.iterdir()):
-            records.rmdir()
+        with suppress(OSError):
+            os.rmdir(RECORDS, dir_fd=self._directory)
+        os.close(self._directory)
         os.close(self._lock)
 
 
@@ -108,26 +130,21 @@ def create_result(path: Path, manifest: dict[str, Any], now_ns: Callable[[], int
             f"{path} exists already", f"name another --out, or go on with it: leadline run --resume {path}"
         )
     whole = {"format": f"{RESULT_FORMAT}/{RESULT_VERSION}", **manifest}
-    partial = path.with_name(f".{path.name}.partial")
-    lock: int | None = None
+    held: list[int] = []
     try:
-        discard_tree(partial)  # of a run that died within these few lines
-        make_parents(partial)
-        make_result_directory(partial, private=_is_private(manifest))
-        lock = _take_lock(partial)
-        make_directory(partial / RECORDS)
-        write_whole(partial / MANIFEST, json.dumps(whole, indent=1).encode())
-        partial.rename(path)
-        sync_directory(path.parent)
+        with made_result(path, private=_is_private(manifest)) as (partial, descriptor):
+            held += [_take_lock(partial), os.dup(descriptor)]
+            make_directory(partial / RECORDS)
+            write_whole(partial / MANIFEST, json.dumps(whole, indent=1).encode())
     except (OSError, ResultError) as error:
-        discard_tree(partial)
-        if lock is not None:
-            os.close(lock)
+        for one in held:
+            os.close(one)
         why = error.strerror if isinstance(error, OSError) else error.message
         raise UsageError(
             f"cannot make the result directory {path}: {why}", "free space there, or name another --out"
         ) from None
-    return ResultWriter(path, whole, lock, now_ns)
+    lock, directory = held
+    return ResultWriter(path, whole, lock, directory, now_ns)
 
 
 def _is_private(manifest: Mapping[str, Any]) -> bool:
@@ -137,17 +154,35 @@ def _is_private(manifest: Mapping[str, Any]) -> bool:
     return runs_programs or manifest.get("kind") == KIND_TRACE
 
 
-def reopen_result(path: Path, now_ns: Callable[[], int]) -> ResultWriter:
-    """Open an interrupted result to go on with it."""
+def reopen_result(path: Path, now_ns: Callable[[], int], *, to_run: bool = True) -> ResultWriter:
+    """To go on with an interrupted result; not `to_run`: for its journal alone, on full disks too."""
     manifest = check_manifest(path)
     require_study(path, manifest)
     checked_id(manifest.get("id"))
+    if not os.path.lexists(path / JOURNAL):  # it says what was made, and an empty one would say: nothing
+        raise ResultError(
+            f"{path} has no {JOURNAL}", "restore it from a copy: it says what was made on the targets"
+        )
+    directory = _open_same(path, manifest)
     lock = _take_lock(path)
     # Left by a run that died: of a trial that is stored already, or of one that is measured anew.
-    discard_tree(path / RECORDS)
-    with storing(path):
-        make_directory(path / RECORDS)
-    return ResultWriter(path, manifest, lock, now_ns)
+    discard_tree(path / RECORDS, beneath=directory)
+    discard_unfinished(path, directory)
+    if to_run:
+        with storing(path):
+            make_directory(path / RECORDS)
+    return ResultWriter(path, manifest, lock, directory, now_ns)
+
+
+def _open_same(path: Path, manifest: dict[str, Any]) -> int:
+    """The directory that this manifest was read from: something is going to be removed in it."""
+    with reading(path / MANIFEST):
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        found = parse_json(read_plain(Path(f"/proc/self/fd/{directory}/{MANIFEST}"), MANIFEST_BYTES_MAX))
+    if found != manifest:
+        os.close(directory)
+        raise ResultError(f"{path} was exchanged while leadline looked at it", "nothing was done")
+    return directory
 
 
 def _take_lock(path: Path) -> int:

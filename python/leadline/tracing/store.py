@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from leadline.errors import ResultError, StoreError, UsageError
 from leadline.foreign import parse_json, reading
-from leadline.removal import discard_tree
 from leadline.store.files import storing, write_table
 from leadline.store.parquet import fitted, opened
 from leadline.store.reader import KIND_TRACE, Result
@@ -95,7 +94,7 @@ def create_trace_result(
             writer.journal("trial_finished", trial=trial)
         writer.journal("traced", trials=list(tables))
     except (OSError, StoreError) as error:
-        discard_tree(path)
+        writer.discard_all()
         raise UsageError(
             f"the trace cannot be stored in {path}: {getattr(error.__cause__ or error, 'strerror', error)}",
             "free space, or name a directory elsewhere with -o",

@@ -111,7 +111,7 @@ def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Pa
 
     executable = in_fork(lambda doing: resolve(words[0], doing=doing), words[0])
     choice = choose(via, executable)  # type: ignore[arg-type]  # click has checked it
-    logs = _prepare(path)
+    logs, made = _prepare(path)
     try:
         check_space(logs, SPACE_MIN_BYTES)
         preload = choice.mode == "preload"
@@ -119,26 +119,26 @@ def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Pa
             traced = run_traced(words, executable, source, copies)
         _store(path, words, traced, choice, bounds)
     finally:
-        discard_tree(logs)
+        discard_tree(logs, made)
+        os.close(made)
     return traced, choice
 
 
-def _prepare(path: Path) -> Path:
-    """The directory for the logs while the command runs, beside the result's place."""
-    from leadline.store.files import make_parents
+def _prepare(path: Path) -> tuple[Path, int]:
+    """The directory for the logs while the command runs, beside the result's place; a descriptor of it."""
+    from leadline.store.files import make_empty, make_parents, unfinished
 
     if path.exists() or path.is_symlink():
         raise UsageError(f"{path} exists already", "name another directory with -o")
     place = path.absolute()
-    logs = place.with_name(f".{place.name}.logs-{os.getpid()}")
+    logs = unfinished(place)
     try:
         make_parents(logs)
-        logs.mkdir(mode=0o700)
+        return logs, make_empty(logs, 0o700)
     except OSError as error:
         raise UsageError(
             f"{place.parent} cannot be written: {error.strerror}", "name a directory elsewhere with -o"
         ) from None
-    return logs
 
 
 def _store(path: Path, words: Sequence[str], traced: Traced, choice: Choice, bounds: Bounds) -> None:
