@@ -39,6 +39,7 @@ works:
 """
 MOST_KILLS_OF_A_STUDY = 12
 DEADLINE_S = 180
+TRIES = 5  # a cluster in trouble, as it is on a busy host, stops a study: it is resumed as a person would
 Listing = Callable[[], str]
 
 
@@ -169,14 +170,18 @@ def end(way: Way, out: Path, new: tuple[str, ...], resume: tuple[str, ...], undo
     """By a last run, or by `undo` of what the kills left; then nothing is on the storage."""
     began = (out / "manifest.json").exists()
     words = ("undo", str(out)) if undone and began else resume if began else new
-    last = subprocess.run(
-        command_line(*words),
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-        env=os.environ | way.variables,
-    )
+    for _ in range(TRIES):
+        last = subprocess.run(
+            command_line(*words),
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+            env=os.environ | way.variables,
+        )
+        if "stopped: the cluster" not in last.stderr:
+            break
+        words = resume
     study_id = json.loads((out / "manifest.json").read_text())["id"]
     if words[0] == "undo":
         assert last.returncode == 0, last.stderr

@@ -230,7 +230,9 @@ impl Volume for Pool {
     fn names_in(&self, directory: &str, limit: usize) -> Outcome<Vec<String>> {
         let mark = format!("{directory}/{KEPT}");
         let marked = self.get(&mark, 1)?.map(|_| KEPT.to_owned());
-        let files = self.listed(directory)?.into_iter().map(|(name, _)| name);
+        let files = self.listed(directory)?.into_iter();
+        // The list has whole paths.
+        let files = files.map(|(path, _)| path[directory.len() + 1..].to_owned());
         let names: Vec<_> = marked.into_iter().chain(files).take(limit).collect();
         let list = self.plain(&format!("{directory}/{LIST}"));
         if names.is_empty() && self.context.size(&list) == -i64::from(libc::ENOENT) {

@@ -10,7 +10,9 @@ use crate::schemes::Location;
 use crate::sys::file::OpenHow;
 use crate::sys::xrootd::{File, How, Manner, System, text};
 use crate::volume::names::{Names, below};
-use crate::volume::{Handle, Outcome, Space, Volume, VolumeError, is_absent, is_chosen, lies_in};
+use crate::volume::{
+    Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent, is_chosen, lies_in,
+};
 
 /// A server and a directory on it.
 pub struct Server {
@@ -280,12 +282,17 @@ impl Volume for Server {
     fn names_in(&self, directory: &str, _limit: usize) -> Outcome<Vec<String>> {
         match self.system.names(&self.full(directory)) {
             Err(errno) if is_flat(errno) => {
-                // Nothing is listed there: the first list of ours tells.
-                let list = format!("{LIST}.0");
-                let found = self.get(&format!("{directory}/{list}"), 1)?;
-                found
-                    .map(|_| vec![list])
-                    .ok_or_else(|| is_absent(directory))
+                // Nothing is listed there: the mark and the first list of ours tell.
+                let mut names = Vec::new();
+                for name in [KEPT.to_owned(), format!("{LIST}.0")] {
+                    if self.get(&format!("{directory}/{name}"), 1)?.is_some() {
+                        names.push(name);
+                    }
+                }
+                if names.is_empty() {
+                    return Err(is_absent(directory));
+                }
+                Ok(names)
             }
             other => other.map_err(|errno| self.failed(errno, "list", directory)),
         }
