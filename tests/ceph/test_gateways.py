@@ -264,7 +264,7 @@ def assert_subvolume_is_all_that_its_client_reaches(lab: leadline_lab.Lab, direc
     everywhere = ("rados", "-c", conf, "-p", "data")
     assert len(client(*everywhere, "-N", "fsvolumens_projects", "ls").split()) == 2
     denied = subprocess.run(
-        ["rados", "-c", conf, "--id", "subvolume", "-p", "data", "get", "x", str(directory / "x")],
+        ["rados", "-c", conf, "--id", "subvolume", "-p", "data", "get", "x", str(directory.parent / "x")],
         env=lab.variables, capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     assert denied.returncode != 0
