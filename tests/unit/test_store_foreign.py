@@ -294,6 +294,16 @@ def test_a_pipe_and_a_link_stay_what_they_are(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 
+def test_a_link_to_a_file_of_a_result_is_no_way_around_the_refusal(tmp_path: Path) -> None:
+    create_result(tmp_path / "r", manifest(), lambda: 1).close()
+    journal, link = tmp_path / "r" / "events.jsonl", tmp_path / "report.html"
+    before = journal.read_bytes()
+    link.symlink_to(journal)
+    with pytest.raises(UsageError, match="file of the result"):
+        write_file(link, b"page")
+    assert journal.read_bytes() == before
+
+
 def test_a_result_without_its_journal_is_not_called_clean(tmp_path: Path) -> None:
     create_result(tmp_path / "r", manifest(), lambda: 1).close()
     (tmp_path / "r" / "events.jsonl").unlink()

@@ -14,10 +14,10 @@ def write_file(path: Path, data: bytes, option: str = "") -> None:
     from leadline.store.files import unfinished
 
     remedy = f"name another file with {option}" if option else "name another file"
+    path = _behind_links(path)
     if result := _result_of(path):
         raise UsageError(f"{path} is a file of the result {result}: it was not overwritten", remedy)
     try:
-        path = _behind_links(path)
         if path.exists() and not path.is_file():  # a device or a pipe takes what is written, and stays
             with open(os.open(path, os.O_WRONLY | os.O_NOCTTY), "wb") as there:  # noqa: PTH123
                 there.write(data)
