@@ -11,7 +11,9 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,6 +108,49 @@ def _placed(name: str) -> Callable[[Path], object]:
         return json.dumps(to_json(findings), allow_nan=False)
 
     return read
+
+
+def _traced(table: str) -> Callable[[Path], object]:
+    """Reads a traced result in which one table is the input's: as `show --json` does, segments included."""
+
+    def read(path: Path) -> object:
+        from leadline.report.renderers.show_json import to_json
+        from leadline.store.reader import open_result
+        from leadline.tracing.store import read_trace
+        from leadline.verdict.findings import build_findings
+
+        place = path.parent / f"traced-{table}" / "result"
+        shutil.copyfile(path, place / table / "t0001.parquet")
+        result = open_result(place)
+        with suppress(LeadlineError):  # the page has it all but the segments, and reads them apart
+            read_trace(result)
+        return json.dumps(to_json(build_findings(result, with_charts=True)), allow_nan=False)
+
+    return read
+
+
+def _tables(table: str) -> Callable[[Path, Path], None]:
+    """Traces a shell, for a true result to put the input into."""
+
+    def seed(corpus: Path, work: Path) -> None:
+        home = work / f"traced-{table}"
+        home.mkdir(exist_ok=True)
+        if not (home / "result").is_dir():
+            command = [
+                sys.executable,
+                "-m",
+                "leadline",
+                "trace",
+                "--segments",
+                "-o",
+                "result",
+                "--",
+                *_SUBJECT,
+            ]
+            subprocess.run(command, cwd=home, check=True, capture_output=True)
+        shutil.copyfile(home / "result" / table / "t0001.parquet", corpus / table)
+
+    return seed
 
 
 def _index(path: Path) -> object:
@@ -217,6 +262,10 @@ READERS = {
         _placed("latency/t0001.parquet"),
         _given("fuzz/result/latency/t0001.parquet", "fuzz/latency-*"),
     ),
+    **{
+        table: Reader("leadline.verdict.findings", 1 << 16, _traced(table), _tables(table))
+        for table in ("processes", "files", "segments", "call_latency")
+    },
     "index": Reader(
         "leadline.store.index", 1 << 14, _index, _given("fuzz/result/cells-1.parquet", "fuzz/index-*")
     ),
