@@ -317,6 +317,7 @@ def test_a_hung_mount_gets_an_answer_and_no_call(hung: Hung, verb: str, case: Ca
     ended = hung.ended[case]
     assert ended.code is not None, f"no answer: {ended.output}"
     assert "Traceback" not in ended.output
+    assert "\\n" not in ended.output, "what to do has a line of its own"
     if case.names is not None:
         assert str(hung.mount.path) in ended.output
         assert "no answer within" in ended.output

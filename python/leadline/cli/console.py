@@ -48,6 +48,9 @@ def complain(problem: object) -> None:
 
 def complain_of_usage(error: click.ClickException) -> None:
     """What click says of a command line that is wrong; it repeats what was typed."""
+    if isinstance(error.__cause__, LeadlineError):  # not the words are wrong, but what they name
+        complain(error.__cause__)
+        return
     lines: list[str] = []
     if isinstance(error, click.UsageError) and error.ctx is not None:
         lines += error.ctx.get_usage().splitlines()

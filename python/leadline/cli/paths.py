@@ -29,7 +29,7 @@ class AskedPath(click.Path):
         try:
             check_answers([os.fsdecode(value)])
         except TargetError as error:
-            self.fail(str(error), param, ctx)
+            raise click.BadParameter(str(error), ctx, param) from error
         return super().convert(value, param, ctx)
 
 

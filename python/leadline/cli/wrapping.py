@@ -23,4 +23,4 @@ class WrappingCommand(click.Command):
         try:
             return super().make_context(*arguments, **options)
         except click.UsageError as error:
-            raise Misused(error.format_message(), error.ctx) from None
+            raise Misused(error.format_message(), error.ctx) from error.__cause__

@@ -84,9 +84,9 @@ def command(
         bounds = _bounds(segments, memory)
         traced, choice = _trace(words, copies, via, bounds, path)
     except CommandError as error:
-        return _fail(str(error), error.exit_code)
+        return _fail(error, error.exit_code)
     except LeadlineError as error:
-        return _fail(str(error), EXIT_OWN_FAILURE)
+        return _fail(error, EXIT_OWN_FAILURE)
     except Exception as error:
         if os.environ.get("LEADLINE_DEBUG"):
             raise
@@ -176,13 +176,13 @@ def _lost_words(tables: TraceTables) -> str:
     return f"{lost} records were LOST; " if lost else ""
 
 
-def _say(text: str) -> None:
+def _say(words: object) -> None:
     with suppress(OSError):  # the command's outcome counts, even where nobody can be told of the trace
-        complain(text)
+        complain(words)
 
 
-def _fail(text: str, code: int) -> int:
-    _say(text)
+def _fail(problem: object, code: int) -> int:
+    _say(problem)
     return code
 
 

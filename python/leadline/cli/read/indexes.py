@@ -26,7 +26,7 @@ def enters(directory: Path) -> bool:
     try:
         check_answers([place])
     except TargetError as error:
-        complain(f"left out: {error}")
+        complain(TargetError(f"left out: {error.message}", error.remedy))
         return False
     return True
 
