@@ -121,6 +121,7 @@ def fitted(table: Table, wanted: Schema) -> Table:
             columns.append(pa.nulls(table.num_rows, field.type))
             continue
         column = table.column(field.name)
+        column.validate(full=True)  # text that is UTF-8, indexes within their dictionary
         found, asked = (_plain_type(one.type) for one in (column, field))
         alike = (pa.types.is_integer, pa.types.is_floating, asked.equals)
         if not (pa.types.is_null(found) or any(of(found) and of(asked) for of in alike)):
