@@ -45,10 +45,10 @@ INPUTS = {
 
 def _try(reader: Reader, place: Path, data: bytes) -> None:
     place.write_bytes(data)
-    begun = time.monotonic()
+    begun = time.process_time()  # of its own: others may be busy here
     with suppress(*reader.errors):
         reader.read(place)
-    assert time.monotonic() - begun < ONE_INPUT_MAX_S
+    assert time.process_time() - begun < ONE_INPUT_MAX_S
 
 
 @pytest.mark.parametrize("name", INPUTS)
