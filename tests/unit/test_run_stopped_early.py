@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from leadline.observe.model import Mark, Sample
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
 from leadline.run import child
-from leadline.run.child import Worker
+from leadline.run.child import Answer, Worker
 from leadline.run.executor import Executor
 from leadline.run.model import Outcome, RunOptions, RunRequest
+from leadline.run.places import Places
+from leadline.run.storage.workspace import Workspace, make_workspace
 from leadline.store.journal import read_journal
 from leadline.store.writer import create_result
 from leadline.study.library import load_study
@@ -150,3 +153,40 @@ def test_a_cluster_in_trouble_while_a_worker_starts_stops_the_study_with_its_own
     assert outcome.stopped == "the cluster reports 3 slow operations, at trial t0001"
     assert (outcome.interrupted, outcome.trials_run) == (False, 0)
     assert events[-1] == "stopped"
+
+
+class Ended:
+    """A worker that makes a workspace and is ended before it can say so."""
+
+    def __init__(self, how: Answer) -> None:
+        self._how = how
+
+    def call(self, _: str, __: float, **arguments: Any) -> Answer:
+        place = Workspace(arguments["directory"], arguments["location"])
+        make_workspace(place, arguments["id"])
+        return self._how
+
+
+@pytest.mark.parametrize(
+    "how",
+    [Answer("interrupted"), Answer("failed", late=True), Answer("died"), Answer("hung")],
+    ids=["interrupted", "late", "died", "hung"],
+)
+def test_a_workspace_goes_though_its_maker_was_ended_before_it_could_say_so(
+    tmp_path: Path, how: Answer
+) -> None:
+    request = RunRequest("0badcafe", plan_of(tmp_path), {"a": facts()}, RunOptions())
+    with closing(create_result(tmp_path / "r", manifest(plan=request.plan.as_json()), clock())) as writer:
+        places = Places(request, writer)
+        places.ensure(Ended(how), "a")  # type: ignore[arg-type]
+        assert (tmp_path / "leadline-0badcafe").is_dir()
+        assert places.clean_up({}) == ()
+    assert not (tmp_path / "leadline-0badcafe").exists()
+
+
+def test_what_a_lost_target_may_hold_is_named(tmp_path: Path) -> None:
+    request = RunRequest("0badcafe", plan_of(tmp_path), {"a": facts()}, RunOptions())
+    with closing(create_result(tmp_path / "r", manifest(plan=request.plan.as_json()), clock())) as writer:
+        places = Places(request, writer)
+        places.ensure(Ended(Answer("hung")), "a")  # type: ignore[arg-type]
+        assert places.clean_up({"a": "hung"}) == (str(tmp_path / "leadline-0badcafe"),)

@@ -32,7 +32,8 @@ class Answer:
     """How a command ended.
 
     `outcome`: `done` (see `value`), `failed` (see `message`), `interrupted` by the user, `hung` (past
-    its deadline; `pid` is stuck in the kernel when `stuck`), `died` (the worker ended by itself).
+    its deadline; `pid` is stuck in the kernel when `stuck`), `died` (the worker ended by itself). It `failed`
+    since it was `late`, or was `interrupted` when it was still `untold` what to do.
     """
 
     outcome: str
@@ -43,6 +44,13 @@ class Answer:
     file: str | None = None
     pid: int | None = None
     stuck: bool = False
+    late: bool = False
+    untold: bool = False
+
+    @property
+    def perhaps_done(self) -> bool:
+        """Whether what was asked for may be there, or half of it."""
+        return not self.untold and (self.outcome != "failed" or self.late)
 
 
 class Worker:
@@ -106,7 +114,7 @@ class Worker:
         `enough` is asked often: once it is true the worker is interrupted, as by a stop request.
         """
         if not self._begun:
-            return self._stopped()
+            return self._stopped(untold=True)
         line = json.dumps({"command": command, **arguments}) + "\n"
         try:
             assert self._process.stdin is not None  # noqa: S101 - PIPE was asked for
@@ -165,7 +173,8 @@ class Worker:
         if event == "failed":
             if late:  # it was interrupted for that, and by nobody else
                 words = f"I/O did not end by its deadline: process {self.pid} was interrupted"
-                return Answer("failed", message=words, remedy="look at the server behind it", pid=self.pid)
+                remedy = "look at the server behind it"
+                return Answer("failed", message=words, remedy=remedy, pid=self.pid, late=True)
             outcome = "interrupted" if message.get("interrupted") or interrupted else "failed"
             return Answer(
                 outcome,
@@ -208,8 +217,9 @@ class Worker:
         outcome = "hung" if late else "interrupted"
         return Answer(outcome, message=message, remedy=remedy, pid=self.pid, stuck=self.stuck)
 
-    def _stopped(self) -> Answer:
-        return Answer("interrupted", message="the worker was stopped before it could answer", pid=self.pid)
+    def _stopped(self, *, untold: bool = False) -> Answer:
+        words = "the worker was stopped before it could answer"
+        return Answer("interrupted", message=words, pid=self.pid, untold=untold)
 
     def _death(self) -> Answer:
         if not self._ended(_KILL_GRACE_S):

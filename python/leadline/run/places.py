@@ -34,6 +34,7 @@ class Places:
         self._request = request
         self._writer = writer
         self._made: dict[str, Workspace] = {}
+        self._perhaps: dict[str, Workspace] = {}
         self._laid_out: set[tuple[str, str]] = set()
 
     @property
@@ -55,6 +56,8 @@ class Places:
         answer = worker.call(
             "make_workspace", patient_s(SMALL_DEADLINE_S), id=self._request.id, **place._asdict()
         )
+        if answer.perhaps_done:  # who was ended on the way may have made it
+            self._perhaps[target] = place
         if answer.outcome != "done":
             return answer
         self._made[target] = place
@@ -112,8 +115,8 @@ class Places:
 
     def clean_up(self, lost: Collection[str]) -> tuple[str, ...]:
         """Remove the workspaces; those that could not be removed are named."""
-        places = {target: place for target, place in self._made.items() if target not in lost}
-        left = [place.words for target, place in self._made.items() if target in lost]
+        places = {target: place for target, place in self._perhaps.items() if target not in lost}
+        left = [place.words for target, place in self._perhaps.items() if target in lost]
         targets = noted(self._request.plan.targets, self._request.facts)
         left += remove_workspaces(self._request.id, places, targets, self._writer)
         return tuple(left)

@@ -225,12 +225,21 @@ impl Server {
         Ok(false)
     }
 
+    /// The last list goes first: what is interrupted leaves no gap, which would end the next search for them.
     fn remove_lists(&self, directory: &str) -> Outcome<()> {
+        let mut lists = Vec::new();
+        // Asked for, and not removed blindly: some servers say that they removed what was not there.
         for number in 0..LISTS_MAX {
             let path = format!("{directory}/{LIST}.{number}");
-            match self.system.remove(&self.full(&path)) {
-                missing if missing == -i64::from(libc::ENOENT) => break,
-                result => self.done(result, "remove", &path)?,
+            if self.get(&path, 1)?.is_none() {
+                break;
+            }
+            lists.push(path);
+        }
+        for path in lists.iter().rev() {
+            match self.system.remove(&self.full(path)) {
+                missing if missing == -i64::from(libc::ENOENT) => {}
+                result => self.done(result, "remove", path)?,
             }
         }
         Ok(())
