@@ -18,12 +18,15 @@ from leadline.cli.trust import require_trust, trust_option
 def command(directory: Path, trusted: bool) -> int:
     """Undo the changes that the journal of the result in DIRECTORY says are still in place.
 
-    Only directories that carry the mark of this very result are removed.
+    Only directories that carry the mark of this very result are removed; and beside the result what a
+    killed command was making there.
     """
     from leadline.run.session import undo_run
+    from leadline.store.making import remove_leftovers
 
     seen = require_trust(directory, "remove what it says it left", trusted=trusted)
     removed, left = undo_run(directory, seen)
+    removed += map(str, remove_leftovers(directory.absolute().parent))
     for place in removed:
         echo(f"removed: {place}")
     for place, why in left.items():
