@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from leadline.plan.order import with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
 from leadline.run.face import plain_transfer
+from leadline.run.held import held
 from leadline.run.model import (
     Display,
     Growth,
@@ -63,10 +65,13 @@ def new_run(
         "options": asdict(request.options),
         **details,
     }
-    writer = create_result(out, manifest, time.time_ns)
-    if add_files is not None:
-        add_files(out)
-    return _execute(request, writer, display, stopping, pilot, growth)
+    with (
+        held(request.id, request.plan.targets, out),
+        closing(create_result(out, manifest, time.time_ns)) as writer,
+    ):
+        if add_files is not None:
+            add_files(out)
+        return _execute(request, writer, display, stopping, pilot, growth)
 
 
 def resume_run(
@@ -78,27 +83,24 @@ def resume_run(
     growth: Growth = no_growth,
 ) -> Outcome:
     """Go on with an interrupted run: what a crash left below the targets is removed first."""
-    writer = reopen_result(path, time.time_ns)
-    seen.require_same(writer.manifest)
-    request = request_of(writer.manifest)
-    request = replace(request, plan=grown_plan(request.plan, writer.events()))
-    if _is_finished(writer, request.plan):
-        writer.close()
-        raise ResultError(
-            f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
-        )
-    try:
-        check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
-        _require_mounted(request)
-    except TargetError:
-        writer.close()
-        raise
-    left = left_workspaces(request.id, request.plan.targets, writer)
-    kept = remove_workspaces(request.id, left, noted(request.plan.targets, request.facts), writer)
-    for place, why in kept.items():
-        writer.close()
-        raise TargetError(f"{place} is left of the run before: {why}", "the study cannot go on beside it")
-    return _execute(request, writer, display, stopping, pilot, growth)
+    with closing(reopen_result(path, time.time_ns)) as writer:
+        seen.require_same(writer.manifest)
+        request = request_of(writer.manifest)
+        request = replace(request, plan=grown_plan(request.plan, writer.events()))
+        if _is_finished(writer, request.plan):
+            raise ResultError(
+                f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
+            )
+        with held(request.id, request.plan.targets, path):
+            check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
+            _require_mounted(request)
+            left = left_workspaces(request.id, request.plan.targets, writer)
+            kept = remove_workspaces(request.id, left, noted(request.plan.targets, request.facts), writer)
+            for place, why in kept.items():
+                raise TargetError(
+                    f"{place} is left of the run before: {why}", "the study cannot go on beside it"
+                )
+            return _execute(request, writer, display, stopping, pilot, growth)
 
 
 def _require_mounted(request: RunRequest) -> None:
@@ -123,15 +125,13 @@ def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
 
 def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str]]:
     """Remove what a run left below its targets; returns what was removed, and what could not be with why."""
-    writer = reopen_result(path, time.time_ns, to_run=False)
-    try:
+    with closing(reopen_result(path, time.time_ns, to_run=False)) as writer:
         seen.require_same(writer.manifest)
         study_id = str(writer.manifest["id"])
         targets = _targets_of(writer.manifest)
-        places = left_workspaces(study_id, targets, writer)
-        left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
-    finally:
-        writer.close()
+        with held(study_id, targets, path):
+            places = left_workspaces(study_id, targets, writer)
+            left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
     return [place.words for place in places.values() if place.words not in left], left
 
 
@@ -195,7 +195,6 @@ def _execute(
         return Executor(request, writer, observer, display, stopping, pilot, growth).run()
     finally:
         observer.stop()
-        writer.close()
 
 
 def _measure_itself(writer: ResultWriter, stopping: Stopping) -> None:
