@@ -30,10 +30,16 @@ from leadline.run.model import (
     Stopping,
     no_growth,
 )
-from leadline.run.places import left_workspaces, noted, remove_workspaces
+from leadline.run.places import (
+    left_workspaces,
+    noted,
+    planned_workspaces,
+    remove_workspaces,
+    require_outside,
+)
 from leadline.run.storage.mounted import Mounted, mounted_of, require_mounted
 from leadline.store.acting import SeenManifest
-from leadline.store.journal import Event
+from leadline.store.journal import DamagedJournalError, Event
 from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 from leadline.study.schemes import storageless
@@ -91,6 +97,7 @@ def resume_run(
             raise ResultError(
                 f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
             )
+        require_outside(path, request.id)
         with held(request.id, request.plan.targets, path):
             check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
             _require_mounted(request)
@@ -123,16 +130,24 @@ def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
     return plan
 
 
-def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str]]:
-    """Remove what a run left below its targets; returns what was removed, and what could not be with why."""
+def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str], str]:
+    """Remove what a run left below its targets; returns what was removed, and what could not be with why.
+
+    And what is wrong with the journal, or "": then every place of the plan is looked at for the mark.
+    """
     with closing(reopen_result(path, time.time_ns, to_run=False)) as writer:
         seen.require_same(writer.manifest)
         study_id = str(writer.manifest["id"])
         targets = _targets_of(writer.manifest)
+        require_outside(path, study_id)
+        damage = ""
         with held(study_id, targets, path):
-            places = left_workspaces(study_id, targets, writer)
+            try:
+                places = left_workspaces(study_id, targets, writer)
+            except DamagedJournalError as error:
+                damage, places = error.message, planned_workspaces(study_id, targets)
             left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
-    return [place.words for place in places.values() if place.words not in left], left
+    return [place.words for place in places.values() if place.words not in left], left, damage
 
 
 def _facts_of(manifest: Mapping[str, Any]) -> dict[str, TargetFacts]:

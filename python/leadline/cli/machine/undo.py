@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from leadline.cli.console import echo
-from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
+from leadline.cli.console import complain, echo
+from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED
 from leadline.cli.paths import AskedPath
 from leadline.cli.trust import require_trust, trust_option
 
@@ -25,7 +25,13 @@ def command(directory: Path, trusted: bool) -> int:
     from leadline.store.making import remove_leftovers
 
     seen = require_trust(directory, "remove what it says it left", trusted=trusted)
-    removed, left = undo_run(directory, seen)
+    try:
+        removed, left, damage = undo_run(directory, seen)
+    except KeyboardInterrupt:
+        complain(f"interrupted; what is left carries its mark still, go on with: leadline undo {directory}")
+        return EXIT_INTERRUPTED
+    if damage:
+        complain(f"{damage}; so every place of the plan was looked at")
     removed += map(str, remove_leftovers(directory.absolute().parent))
     for place in removed:
         echo(f"removed: {place}")
