@@ -12,6 +12,7 @@ import pytest
 
 from dying import die
 from leadline.store.journal import read_journal
+from leadline.store.making import leftovers
 from leadline.store.reader import open_result
 from support import Command, command_line
 from whole import assert_complete, wait_until_workers_are_gone
@@ -90,5 +91,29 @@ def assert_whole(
     ]
     assert list(target.iterdir()) == []
     beside = {path.name for path in out.parent.iterdir()} - {"r", "target", "small.yaml"}
-    # Killed in the few lines in which a result is made: it stays under a name that nobody could foresee.
-    assert all(name.startswith(".leadline-") for name in beside) if stale else not beside
+    # Killed in the one line between a directory and its mark: it stays, and is named.
+    assert beside == (
+        {left.path.name for left in leftovers(out.parent) if not left.certain} if stale else set()
+    )
+
+
+def test_logs_of_a_killed_trace_go_when_the_next_result_is_made_there(
+    leadline: Command, tmp_path: Path
+) -> None:
+    began, script = tmp_path / "began", 'touch "$0"; read line'
+    words = ("trace", "--via", "preload", "-o", str(tmp_path / "r"), "--")
+    with subprocess.Popen(
+        command_line(*words, "sh", "-c", script, str(began)), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as process:
+        end = time.monotonic() + 30
+        while not began.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        (logs,) = tmp_path.glob(".leadline-*")
+        assert leftovers(tmp_path) == []
+        process.kill()
+        process.wait()
+        assert leftovers(tmp_path) == [(logs, True)]  # also while the command still runs that was traced
+    done = leadline(*words, "true")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"began", "r"}

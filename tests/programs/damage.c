@@ -75,6 +75,14 @@ static int watched(const char *path) {
   return state && below && path && strncmp(path, below, strlen(below)) == 0;
 }
 
+// The whole path of what is named in an open directory.
+static const char *whole_path(int at, const char *path, char *room) {
+  if (!path || path[0] == '/' || at == AT_FDCWD || !path_of(at, room)) return path;
+  size_t length = strlen(room);
+  snprintf(room + length, PATH_MAX - length, "/%s", path);
+  return room;
+}
+
 // 1 where this call is to fail.
 static int fails(void) {
   int64_t number = __atomic_add_fetch(&state->calls, 1, __ATOMIC_SEQ_CST);
@@ -88,7 +96,7 @@ static int opened(const char *path, int flags) {
   return watched(path) && (flags & (O_CREAT | O_TRUNC)) ? fails() : 0;
 }
 
-#define OPENING(name, ...) \
+#define OPENING(name, whole, ...) \
   mode_t mode = 0; \
   if (flags & (O_CREAT | __O_TMPFILE)) { \
     va_list rest; \
@@ -97,15 +105,23 @@ static int opened(const char *path, int flags) {
     va_end(rest); \
   } \
   REAL(name); \
-  if (opened(path, flags)) return -1; \
+  const char *named = whole; \
+  if (opened(named, flags)) return -1; \
   int fd = real(__VA_ARGS__, flags, mode); \
-  if (fd >= 0 && watched(path) && (flags & O_CREAT)) note(flags & O_TRUNC ? "truncate" : "create", path, 0, NULL, 0); \
+  if (fd >= 0 && watched(named) && (flags & O_CREAT)) \
+    note(flags & O_TRUNC ? "truncate" : "create", named, 0, NULL, 0); \
   return fd
 
-int open(const char *path, int flags, ...) { OPENING(open, path); }
-int open64(const char *path, int flags, ...) { OPENING(open64, path); }
-int openat(int at, const char *path, int flags, ...) { OPENING(openat, at, path); }
-int openat64(int at, const char *path, int flags, ...) { OPENING(openat64, at, path); }
+int open(const char *path, int flags, ...) { OPENING(open, path, path); }
+int open64(const char *path, int flags, ...) { OPENING(open64, path, path); }
+int openat(int at, const char *path, int flags, ...) {
+  char room[PATH_MAX];
+  OPENING(openat, whole_path(at, path, room), at, path);
+}
+int openat64(int at, const char *path, int flags, ...) {
+  char room[PATH_MAX];
+  OPENING(openat64, whole_path(at, path, room), at, path);
+}
 
 ssize_t write(int fd, const void *data, size_t size) {
   char path[PATH_MAX];
@@ -160,6 +176,15 @@ int unlink(const char *path) {
   REAL(unlink);
   int done = real(path);
   if (!done && watched(path)) note("unlink", path, 0, NULL, 0);
+  return done;
+}
+
+int unlinkat(int at, const char *path, int flags) {
+  char room[PATH_MAX];
+  REAL(unlinkat);
+  const char *named = whole_path(at, path, room);
+  int done = real(at, path, flags);
+  if (!done && watched(named)) note("unlink", named, 0, NULL, 0);
   return done;
 }
 

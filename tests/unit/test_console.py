@@ -89,7 +89,7 @@ def test_undo_shows_what_a_journal_calls_a_path(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = (["gone " + EVIL], {"left " + EVIL: "why " + EVIL})
-    monkeypatch.setattr("leadline.run.session.undo_run", lambda _path, _seen: found)
+    monkeypatch.setattr("leadline.run.session.undo_run", lambda _path, _seen: (*found, ""))
     monkeypatch.setattr("leadline.store.acting.look_at", lambda _path: SeenManifest({}, ()))
     assert run_command_line(["undo", str(tmp_path)]) == 1
     out = capfd.readouterr()

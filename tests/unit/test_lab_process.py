@@ -35,7 +35,9 @@ def token(tmp_path: Path) -> Iterator[str]:
 
 
 def start(token: str, tmp_path: Path, command: list[str]) -> ProcessIdentity:
-    return process.start("osd.0", command, process.environment(token, os.environ), tmp_path / "osd.0.log")
+    return process.start(
+        "osd.0", command, process.environment(token, tmp_path, os.environ), tmp_path / "osd.0.log"
+    )
 
 
 def test_stat_is_parsed_although_the_command_holds_spaces_and_parentheses() -> None:
@@ -94,9 +96,12 @@ def test_program_that_does_not_exist_is_named(token: str, tmp_path: Path) -> Non
 
 
 def test_another_clusters_settings_are_not_inherited() -> None:
-    assert process.environment("f", {"CEPH_ARGS": "--id x", "CEPH_CONF": "/y", "PATH": "/bin"}) == {
+    assert process.environment(
+        "f", Path("/d"), {"CEPH_ARGS": "--id x", "CEPH_CONF": "/y", "PATH": "/bin"}
+    ) == {
         "PATH": "/bin",
         process.MARK: "f",
+        process.DIRECTORY: "/d",
     }
 
 

@@ -197,9 +197,15 @@ def test_recorded_and_unrecorded_processes_are_ended_and_a_stranger_with_a_recor
 ) -> None:
     fsid = f"test-{os.getpid()}-a"
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
-    recorded = process.start("osd.0", sleeper, process.environment(fsid, os.environ), tmp_path / "0.log")
-    marked = process.start("osd.1", sleeper, process.environment(fsid, os.environ), tmp_path / "1.log")
-    stranger = process.start("other", sleeper, process.environment("y", os.environ), tmp_path / "2.log")
+    recorded = process.start(
+        "osd.0", sleeper, process.environment(fsid, tmp_path / "a", os.environ), tmp_path / "0.log"
+    )
+    marked = process.start(
+        "osd.1", sleeper, process.environment(fsid, tmp_path / "a", os.environ), tmp_path / "1.log"
+    )
+    stranger = process.start(
+        "other", sleeper, process.environment("y", tmp_path / "y", os.environ), tmp_path / "2.log"
+    )
     token_processes += [recorded, marked, stranger]
     reused = replace(stranger, name="osd.2", start_ticks=stranger.start_ticks - 100)
     # An edited file may even have the stranger's own identity: it does not carry the lab's mark.
@@ -250,7 +256,9 @@ def test_lab_that_another_user_could_have_written_is_refused_and_nothing_of_it_b
     tmp_path: Path, token_processes: list[process.ProcessIdentity], whose: str
 ) -> None:
     made, own = make_record(tmp_path / "a"), ["sleep", "60"]
-    marked = process.start("osd.0", own, process.environment(made.fsid, os.environ), tmp_path / "0.log")
+    marked = process.start(
+        "osd.0", own, process.environment(made.fsid, made.directory, os.environ), tmp_path / "0.log"
+    )
     token_processes.append(marked)
     record.write_record(replace(made, processes=(marked,)))
     os.chown(made.directory / whose, 65534, 65534)

@@ -12,9 +12,8 @@ import pytest
 from builders import clock, manifest, trial_row
 
 from leadline.cli.files import write_file
-from leadline.cli.measure.trace import _prepare
+from leadline.cli.measure.trace import _logs_beside
 from leadline.errors import ResultError, UsageError
-from leadline.removal import discard_tree
 from leadline.store import files, writer
 from leadline.store.acting import look_at
 from leadline.store.index import INDEX, write_index
@@ -115,19 +114,15 @@ def test_of_two_runs_with_one_place_one_gets_it_and_the_other_is_told(tmp_path: 
 
 
 def test_another_directory_in_the_place_of_one_that_was_made_is_let_be(tmp_path: Path) -> None:
-    logs, kept = _prepare(tmp_path / "r")
-    logs.rename(tmp_path / "taken")
-    precious_at(logs)
-    discard_tree(logs, kept)
-    os.close(kept)
+    with _logs_beside(tmp_path / "r") as logs:
+        logs.rename(tmp_path / "taken")
+        precious_at(logs)
     assert is_whole(logs)
 
 
 def test_logs_that_are_still_there_are_removed(tmp_path: Path) -> None:
-    logs, kept = _prepare(tmp_path / "r")
-    (logs / "log").touch()
-    discard_tree(logs, kept)
-    os.close(kept)
+    with _logs_beside(tmp_path / "r") as logs:
+        (logs / "log").touch()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -251,11 +246,15 @@ def test_a_report_takes_the_place_of_any_other_file(tmp_path: Path) -> None:
 
 
 @needs_root
+@pytest.mark.parametrize("empty", [False, True])
 def test_a_directory_that_another_user_puts_in_a_new_ones_place_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: bool
 ) -> None:
     parent = tmp_path / "home"
     own = precious_at(parent / "own")
+    if empty:
+        (own / "file").unlink()
+        os.chown(own, ATTACKER, ATTACKER)
     for way in (tmp_path, *tmp_path.parents):
         if not way.stat().st_mode & 0o001:
             way.chmod(way.stat().st_mode | 0o011)
@@ -275,8 +274,8 @@ def test_a_directory_that_another_user_puts_in_a_new_ones_place_is_none(
     monkeypatch.setattr(Path, "mkdir", exchanged)
     with pytest.raises(UsageError):
         made(parent / "r")
-    (kept,) = [path for path in parent.iterdir() if (path / "file").exists()]
-    assert is_whole(kept)
+    kept = [path for path in parent.iterdir() if path.name != "taken"]
+    assert [[file.name for file in path.iterdir()] for path in kept] == [[] if empty else ["file"]]
 
 
 def test_a_pipe_and_a_link_stay_what_they_are(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from leadline.cli.console import complain, complain_of_usage, echo, echo_text
 from leadline.errors import LeadlineError, UsageError
 
 EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE = 0, 1, 2, 3, 4
+EXIT_INTERRUPTED = 130  # by Ctrl-C, as shells have it
 
 # Heading, the folder that the verbs are in, and each verb with a line of help.
 _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
@@ -140,7 +141,7 @@ def run_command_line(arguments: list[str]) -> int:
         return max(EXIT_USAGE, error.exit_code)  # `trace` has codes of its own
     except (click.Abort, KeyboardInterrupt):
         complain("interrupted")
-        return 130
+        return EXIT_INTERRUPTED
     except LeadlineError as error:
         if error.__cause__ is not None:
             _trace(error)

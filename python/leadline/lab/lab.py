@@ -47,7 +47,7 @@ class Lab:
     @property
     def variables(self) -> dict[str, str]:
         """The environment for programs that belong to the lab and end with it."""
-        return process.environment(self.record.fsid, os.environ)
+        return process.environment(self.record.fsid, self.directory, os.environ)
 
     @property
     def ceph(self) -> CephCommand:
@@ -145,7 +145,7 @@ def _start_in(spec: LabSpec, name: str, directory: Path, made: bool, say: Callab
         owner_uid=os.geteuid(),
         created_unix_s=time.time(),
     )
-    journal = LabJournal(lab, process.environment(fsid, os.environ))
+    journal = LabJournal(lab, process.environment(fsid, directory, os.environ))
     try:
         journal.update()
         build(Builder(journal, say, random.Random(fsid)))  # noqa: S311 - ports, not secrets

@@ -32,6 +32,10 @@ _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 LAST = (f"{FILE}.new", FILE, LOCK)
 
 
+class LostRecordError(UsageError):
+    """A directory has no lab's file, or a damaged one: what ran there cannot be learnt from it."""
+
+
 @dataclass(frozen=True)
 class GatewayRecord:
     """A server asked for. `reason` says why it is not there; "" where it was started and answered.
@@ -119,14 +123,14 @@ def read_at(descriptor: int, directory: Path) -> LabRecord:
     """The lab in a directory that is open, and this account's own."""
     text = own.read_file(descriptor, FILE, directory)
     if text is None:
-        raise UsageError(f"{directory} is not a lab", "`leadline lab list` shows the labs.")
+        raise LostRecordError(f"{directory} is not a lab", "`leadline lab list` shows the labs.")
     try:
         value = json.loads(text)
         found = value.get("format", "")
         if found == FORMAT:
             return _checked(LabRecord.from_json(value), directory)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{directory / FILE} is damaged or no lab's", "Nothing was changed.") from error
+        raise LostRecordError(f"{directory / FILE} is damaged or no lab's", "Nothing was changed.") from error
     if isinstance(found, str) and found.startswith("leadline.lab/"):
         raise UsageError(
             f"the lab in {directory} was made by a newer leadline ({found})", "Use that version."

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from leadline.errors import UsageError
+from leadline.lab.cluster import process
 from leadline.lab.paths import labs_home
 from leadline.lab.record import FILE, is_unborn
 from leadline.lab.spec import DEFAULT_NAME, check_name
@@ -32,6 +33,11 @@ def directories(variables: Mapping[str, str]) -> dict[str, Path]:
     entries = sorted(home.iterdir()) if home.is_dir() else []
     found = {entry.name: entry.resolve() for entry in entries}
     return {name: path for name, path in found.items() if path.is_dir() and _is_lab(path)}
+
+
+def lost() -> list[Path]:
+    """Directories in which no lab is found though processes of one run that this account started, sorted."""
+    return sorted(place for place in process.directories() if not _is_lab(place))
 
 
 def default_directory(variables: Mapping[str, str]) -> Path | None:

@@ -5,7 +5,9 @@ Everything here is done by a worker with a deadline; what is made is journalled 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from leadline import units
@@ -16,7 +18,7 @@ from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
 from leadline.run.model import RunRequest
 from leadline.run.storage.mounted import Mounted, mounted_of
-from leadline.run.storage.workspace import Place, Workspace, workspace_of
+from leadline.run.storage.workspace import MARK, Place, Workspace, name_of, workspace_of
 from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter
 from leadline.study.target import Target, TargetFacts
@@ -176,12 +178,27 @@ def _remove_workspace(place: Workspace, **what: Any) -> str | None:
     return None if answer.outcome == "done" else "; ".join(filter(None, (answer.message, answer.remedy)))
 
 
+def planned_workspaces(study_id: str, targets: Iterable[Target]) -> dict[str, Workspace]:
+    """Where a study works, by target."""
+    return {target.name: workspace_of(target, study_id) for target in targets}
+
+
+def require_outside(result: Path, study_id: str) -> None:
+    """Refuse a result that lies in a directory which is removed with what its study made."""
+    for above in Path(os.path.realpath(result)).parents:
+        if above.name == name_of(study_id) and os.path.lexists(above / MARK):
+            raise ResultError(
+                f"{result} lies in {above}, where its own study works and what is there is removed",
+                "nothing was done; move the result elsewhere, then do this again",
+            )
+
+
 def left_workspaces(study_id: str, targets: Iterable[Target], writer: ResultWriter) -> dict[str, Workspace]:
     """Directories that the journal says may still exist below the targets, by target.
 
     They are where the plan has them; a journal that names any other place is refused.
     """
-    planned = {target.name: workspace_of(target, study_id) for target in targets}
+    planned = planned_workspaces(study_id, targets)
     events = writer.events()
     # An empty journal was emptied by somebody: a run writes to it before it makes anything.
     left = {} if events else dict(planned)

@@ -47,7 +47,9 @@ def trial_error(answer: Answer) -> str | None:
     error = answer.value.get("error")
     if error:
         where = f" of {error['file']} at offset {error['offset']}" if error.get("file") else ""
-        return f"{error.get('operation') or 'I/O'}{where}: {error['message']} ({error['kind']})"
+        words, message = f"{error.get('operation') or 'I/O'}{where}: ", str(error["message"])
+        # The engine's own messages say where, as they do wherever else they are shown.
+        return f"{'' if message.startswith(words) else words}{message} ({error['kind']})"
     if answer.value["state"] == "deadline" and answer.value.get("copies") is not None:
         stuck = ", ".join(str(pid) for pid in answer.value["stuck_threads"])
         return f"copies could not be ended: processes {stuck} are stuck in the kernel; see /proc/PID/stack"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from leadline.plan.order import with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
 from leadline.run.face import plain_transfer
+from leadline.run.held import held
 from leadline.run.model import (
     Display,
     Growth,
@@ -28,10 +30,16 @@ from leadline.run.model import (
     Stopping,
     no_growth,
 )
-from leadline.run.places import left_workspaces, noted, remove_workspaces
+from leadline.run.places import (
+    left_workspaces,
+    noted,
+    planned_workspaces,
+    remove_workspaces,
+    require_outside,
+)
 from leadline.run.storage.mounted import Mounted, mounted_of, require_mounted
 from leadline.store.acting import SeenManifest
-from leadline.store.journal import Event
+from leadline.store.journal import DamagedJournalError, Event
 from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 from leadline.study.schemes import storageless
@@ -63,10 +71,13 @@ def new_run(
         "options": asdict(request.options),
         **details,
     }
-    writer = create_result(out, manifest, time.time_ns)
-    if add_files is not None:
-        add_files(out)
-    return _execute(request, writer, display, stopping, pilot, growth)
+    with (
+        held(request.id, request.plan.targets, out),
+        closing(create_result(out, manifest, time.time_ns)) as writer,
+    ):
+        if add_files is not None:
+            add_files(out)
+        return _execute(request, writer, display, stopping, pilot, growth)
 
 
 def resume_run(
@@ -78,27 +89,25 @@ def resume_run(
     growth: Growth = no_growth,
 ) -> Outcome:
     """Go on with an interrupted run: what a crash left below the targets is removed first."""
-    writer = reopen_result(path, time.time_ns)
-    seen.require_same(writer.manifest)
-    request = request_of(writer.manifest)
-    request = replace(request, plan=grown_plan(request.plan, writer.events()))
-    if _is_finished(writer, request.plan):
-        writer.close()
-        raise ResultError(
-            f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
-        )
-    try:
-        check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
-        _require_mounted(request)
-    except TargetError:
-        writer.close()
-        raise
-    left = left_workspaces(request.id, request.plan.targets, writer)
-    kept = remove_workspaces(request.id, left, noted(request.plan.targets, request.facts), writer)
-    for place, why in kept.items():
-        writer.close()
-        raise TargetError(f"{place} is left of the run before: {why}", "the study cannot go on beside it")
-    return _execute(request, writer, display, stopping, pilot, growth)
+    with closing(reopen_result(path, time.time_ns)) as writer:
+        seen.require_same(writer.manifest)
+        request = request_of(writer.manifest)
+        request = replace(request, plan=grown_plan(request.plan, writer.events()))
+        if _is_finished(writer, request.plan):
+            raise ResultError(
+                f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
+            )
+        require_outside(path, request.id)
+        with held(request.id, request.plan.targets, path):
+            check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
+            _require_mounted(request)
+            left = left_workspaces(request.id, request.plan.targets, writer)
+            kept = remove_workspaces(request.id, left, noted(request.plan.targets, request.facts), writer)
+            for place, why in kept.items():
+                raise TargetError(
+                    f"{place} is left of the run before: {why}", "the study cannot go on beside it"
+                )
+            return _execute(request, writer, display, stopping, pilot, growth)
 
 
 def _require_mounted(request: RunRequest) -> None:
@@ -121,18 +130,24 @@ def grown_plan(plan: Plan, events: Sequence[Event]) -> Plan:
     return plan
 
 
-def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str]]:
-    """Remove what a run left below its targets; returns what was removed, and what could not be with why."""
-    writer = reopen_result(path, time.time_ns, to_run=False)
-    try:
+def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str], str]:
+    """Remove what a run left below its targets; returns what was removed, and what could not be with why.
+
+    And what is wrong with the journal, or "": then every place of the plan is looked at for the mark.
+    """
+    with closing(reopen_result(path, time.time_ns, to_run=False)) as writer:
         seen.require_same(writer.manifest)
         study_id = str(writer.manifest["id"])
         targets = _targets_of(writer.manifest)
-        places = left_workspaces(study_id, targets, writer)
-        left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
-    finally:
-        writer.close()
-    return [place.words for place in places.values() if place.words not in left], left
+        require_outside(path, study_id)
+        damage = ""
+        with held(study_id, targets, path):
+            try:
+                places = left_workspaces(study_id, targets, writer)
+            except DamagedJournalError as error:
+                damage, places = error.message, planned_workspaces(study_id, targets)
+            left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
+    return [place.words for place in places.values() if place.words not in left], left, damage
 
 
 def _facts_of(manifest: Mapping[str, Any]) -> dict[str, TargetFacts]:
@@ -195,7 +210,6 @@ def _execute(
         return Executor(request, writer, observer, display, stopping, pilot, growth).run()
     finally:
         observer.stop()
-        writer.close()
 
 
 def _measure_itself(writer: ResultWriter, stopping: Stopping) -> None:

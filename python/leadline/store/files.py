@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from leadline.errors import LeadlineError, StoreError
-from leadline.removal import discard_tree, open_in, remove_entries
+from leadline.removal import open_in, remove_entries
 
 MANIFEST = "manifest.json"
 JOURNAL = "events.jsonl"
 RECORDS = "records"  # the engine's own files of the trial that is running; empty afterwards
 RESULT_FORMAT = "leadline.result"
 RESULT_VERSION = 1
+MARK = ".leadline"  # in a directory of ours while it is made
 _UNFINISHED = re.compile(r"\.leadline-[0-9a-f]{16}")
 
 
@@ -27,48 +28,8 @@ def unfinished(path: Path) -> Path:
     return path.with_name(f".leadline-{secrets.token_hex(8)}")
 
 
-def make_empty(path: Path, mode: int) -> int:
-    """A new directory, and a descriptor of it. Raises OSError, also where others put theirs in its place."""
-    path.mkdir(mode=mode)
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        with os.scandir(descriptor) as entries:
-            exchanged = any(True for _ in entries)
-        if exchanged:
-            os.close(descriptor)
-            raise OSError(errno.ESTALE, "it was exchanged while it was made", str(path))
-    except OSError:
-        with suppress(OSError):
-            path.rmdir()
-        raise
-    return descriptor
-
-
-@contextmanager
-def made_result(path: Path, *, private: bool = False) -> Iterator[tuple[Path, int]]:
-    """A directory that is at `path`, durable, once the block ends well; after any other end it is gone.
-
-    It and a descriptor of it, which the block may keep by `os.dup`. Nobody else may write in it, as what it
-    says is acted on. Root's are for root alone, as commands, paths and hosts are in them, and `private` ones
-    for their owner. Whatever is at `path` stays (an empty directory apart), and nothing that another made is
-    ever removed: what a run leaves that is killed within these few lines stays, too.
-    """
-    make_parents(path)
-    partial = unfinished(path)
-    descriptor = make_empty(partial, 0o700 if private or os.geteuid() == 0 else 0o755)
-    try:
-        try:
-            yield partial, descriptor
-            partial.rename(path)
-        except BaseException:
-            discard_tree(partial, descriptor)
-            raise
-    finally:
-        os.close(descriptor)
-    sync_directory(path.parent)
-
-
-def _is_unfinished(name: str) -> bool:
+def is_unfinished(name: str) -> bool:
+    """Whether a name is of that kind."""
     return bool(_UNFINISHED.fullmatch(name))
 
 
@@ -77,11 +38,11 @@ def discard_unfinished(path: Path, opened: int) -> None:
     with os.scandir(opened) as entries:
         tables = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     with suppress(OSError, LeadlineError):
-        remove_entries(path, float("inf"), _is_unfinished, opened=opened)
+        remove_entries(path, float("inf"), lambda name: is_unfinished(name) or name == MARK, opened=opened)
         for name in tables:
             table = open_in(opened, path / name)
             try:
-                remove_entries(path / name, float("inf"), _is_unfinished, opened=table)
+                remove_entries(path / name, float("inf"), is_unfinished, opened=table)
             finally:
                 os.close(table)
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leadline.errors import ResultError
-from leadline.foreign import read_plain, reading
+from leadline.foreign import RESTORE, read_plain, reading
 from leadline.store.files import private_opener, storing
 
 _BYTES_MAX = 256 << 20
+_PART = re.compile(r"[-+.\\a-zA-Z0-9]{1,5}")  # of a number, a word or an escape
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,12 @@ class Journal:
             os.close(descriptor)
 
 
+class DamagedJournalError(ResultError):
+    """A line of a journal cannot be read, and was not torn by a crash: what it said is lost."""
+
+
 def read_journal(path: Path) -> tuple[Event, ...]:
-    """All events. Lines torn by a crash are passed over; a line that is no event is an error."""
+    """All events. Lines torn by a crash are passed over; DamagedJournalError where another cannot be read."""
     if not os.path.lexists(path):
         raise ResultError(
             f"{path.parent} has no {path.name}", "the directory is not a complete result of leadline"
@@ -66,17 +72,29 @@ def read_journal(path: Path) -> tuple[Event, ...]:
     return tuple(_events(path, text))
 
 
+def _is_torn(line: str, error: json.JSONDecodeError) -> bool:
+    """Whether an event was cut short: by the end of what was written, or by zeros that a disk has instead."""
+    if "\0" in line or error.pos == len(line):
+        return True
+    # Within a word, a number or an escape the error is where that began; a whole event ends with a brace.
+    cut = error.msg.startswith("Unterminated") or _PART.fullmatch(line, error.pos)
+    return bool(cut) and line.startswith("{") and not line.endswith("}")
+
+
 def _events(path: Path, text: str) -> Iterator[Event]:
     from leadline.store.shapes import check_event_shape
 
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        with reading(f"{path}, line {number},"):
+        where = f"{path}, line {number},"
+        with reading(where):
             try:
                 value = json.loads(line)
-            except ValueError:
-                continue  # torn by a crash: its action had not begun, since the sync had not returned
+            except json.JSONDecodeError as error:
+                if _is_torn(line, error):
+                    continue  # its action had not begun, since the sync had not returned
+                raise DamagedJournalError(f"{where} is damaged: {error.msg}", RESTORE) from error
             if not isinstance(value, dict) or not isinstance(value.get("event"), str):
                 raise ValueError("it is not an event of leadline")
             check_event_shape(value["event"], value)

@@ -9,13 +9,8 @@ from pathlib import Path
 
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
-from leadline.store.files import (
-    JOURNAL,
-    MANIFEST,
-    made_result,
-    make_directory,
-    written_whole,
-)
+from leadline.store.files import JOURNAL, MANIFEST, make_directory, written_whole
+from leadline.store.making import made_result
 from leadline.store.reader import Result, find_results, open_result
 from leadline.store.tables import TABLES
 from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials

@@ -20,7 +20,6 @@ from leadline.store.files import (
     RESULT_FORMAT,
     RESULT_VERSION,
     discard_unfinished,
-    made_result,
     make_directory,
     private_opener,
     storing,
@@ -29,6 +28,7 @@ from leadline.store.files import (
     write_whole,
 )
 from leadline.store.journal import Event, Journal, read_journal
+from leadline.store.making import made_result
 from leadline.store.names import checked_id
 from leadline.store.reader import (
     KIND_TRACE,
@@ -163,8 +163,12 @@ def reopen_result(path: Path, now_ns: Callable[[], int], *, to_run: bool = True)
         raise ResultError(
             f"{path} has no {JOURNAL}", "restore it from a copy: it says what was made on the targets"
         )
-    directory = _open_same(path, manifest)
     lock = _take_lock(path)
+    try:
+        directory = _open_same(path, manifest)
+    except BaseException:
+        os.close(lock)
+        raise
     # Left by a run that died: of a trial that is stored already, or of one that is measured anew.
     discard_tree(path / RECORDS, beneath=directory)
     discard_unfinished(path, directory)
@@ -176,12 +180,17 @@ def reopen_result(path: Path, now_ns: Callable[[], int], *, to_run: bool = True)
 
 def _open_same(path: Path, manifest: dict[str, Any]) -> int:
     """The directory that this manifest was read from: something is going to be removed in it."""
-    with reading(path / MANIFEST):
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        found = parse_json(read_plain(Path(f"/proc/self/fd/{directory}/{MANIFEST}"), MANIFEST_BYTES_MAX))
-    if found != manifest:
-        os.close(directory)
-        raise ResultError(f"{path} was exchanged while leadline looked at it", "nothing was done")
+    directory = -1
+    try:
+        with reading(path / MANIFEST):
+            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            found = parse_json(read_plain(Path(f"/proc/self/fd/{directory}/{MANIFEST}"), MANIFEST_BYTES_MAX))
+        if found != manifest:
+            raise ResultError(f"{path} was exchanged while leadline looked at it", "nothing was done")
+    except BaseException:
+        if directory >= 0:
+            os.close(directory)
+        raise
     return directory
 
 

@@ -172,6 +172,21 @@ def list_labs(as_json: bool) -> None:
         echo_text(f"{printable(name)}\t{printable(path)}")
     if not labs:
         echo("no labs", err=True)
+    _say_lost()
+
+
+def _say_lost() -> None:
+    """Name what runs of labs that are not where they were started: only who names it has it ended."""
+    import shlex
+
+    from leadline.lab import registry
+
+    for place in registry.lost():
+        echo(
+            f"processes of a lab that was started in {place} run, and no lab is there:"
+            f" leadline lab down --dir {shlex.quote(str(place))}",
+            err=True,
+        )
 
 
 @command.command("down")
@@ -204,6 +219,7 @@ def _to_remove(name: str, directory: Path | None, every: bool) -> list[Path]:
     default = registry.default_directory(os.environ)
     if default is None:
         echo("there is no lab: nothing to remove", err=True)
+        _say_lost()
         return []
     return [default]
 

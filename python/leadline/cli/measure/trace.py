@@ -9,8 +9,8 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,40 +105,38 @@ def _bounds(segments: str | None, memory: str) -> Bounds:
 def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Path) -> tuple[Traced, Choice]:
     """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
     from leadline.observe.answering import in_fork
-    from leadline.removal import discard_tree
     from leadline.tracing.sources.launch import resolve, run_traced
     from leadline.tracing.sources.sources import BpfSource, PreloadSource, check_space, choose
 
     executable = in_fork(lambda doing: resolve(words[0], doing=doing), words[0])
     choice = choose(via, executable)  # type: ignore[arg-type]  # click has checked it
-    logs, made = _prepare(path)
-    try:
+    with _logs_beside(path) as logs:
         check_space(logs, SPACE_MIN_BYTES)
         preload = choice.mode == "preload"
         with nullcontext(PreloadSource(logs, bounds)) if preload else BpfSource(bounds) as source:
             traced = run_traced(words, executable, source, copies)
         _store(path, words, traced, choice, bounds)
-    finally:
-        discard_tree(logs, made)
-        os.close(made)
     return traced, choice
 
 
-def _prepare(path: Path) -> tuple[Path, int]:
-    """The directory for the logs while the command runs, beside the result's place; a descriptor of it."""
-    from leadline.store.files import make_empty, make_parents, unfinished
+@contextmanager
+def _logs_beside(path: Path) -> Iterator[Path]:
+    """The directory for the logs while the command runs, beside the result's place."""
+    from leadline.store.files import make_parents
+    from leadline.store.making import making
 
     if path.exists() or path.is_symlink():
         raise UsageError(f"{path} exists already", "name another directory with -o")
     place = path.absolute()
-    logs = unfinished(place)
-    try:
-        make_parents(logs)
-        return logs, make_empty(logs, 0o700)
-    except OSError as error:
-        raise UsageError(
-            f"{place.parent} cannot be written: {error.strerror}", "name a directory elsewhere with -o"
-        ) from None
+    with ExitStack() as stack:
+        try:
+            make_parents(place)
+            logs, _ = stack.enter_context(making(place, 0o700))
+        except OSError as error:
+            raise UsageError(
+                f"{place.parent} cannot be written: {error.strerror}", "name a directory elsewhere with -o"
+            ) from None
+        yield logs
 
 
 def _store(path: Path, words: Sequence[str], traced: Traced, choice: Choice, bounds: Bounds) -> None:

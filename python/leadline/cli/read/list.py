@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,21 @@ def command(directory: Path, as_json: bool, index: bool) -> int:
         echo_text(json.dumps(rows, indent=1))
     else:
         _print(directory, rows)
-    for words in unwritten:
+    for words in (*unwritten, *_left_beside({directory, *(path.parent for path in paths)})):
         complain(words)
     return say_left_out(problems.values())
+
+
+def _left_beside(directories: Iterable[Path]) -> Iterator[str]:
+    """What killed commands left of what they were making there, in words."""
+    from leadline.store.making import leftovers
+
+    for left in (one for directory in sorted(directories) for one in leftovers(directory)):
+        yield f"{left.path} was left by a command that was killed" + (
+            ": the next result that is made there removes it"
+            if left.certain
+            else f", or another host is making it; if none is: rm -r {shlex.quote(str(left.path))}"
+        )
 
 
 def _print(directory: Path, rows: Sequence[dict[str, Any]]) -> None:

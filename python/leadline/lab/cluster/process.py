@@ -12,14 +12,16 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from leadline.errors import LabError
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.trusted import accounts_of
 
 MARK = "LEADLINE_LAB"  # environment variable of every process of a lab; its value is the cluster's fsid
+DIRECTORY = "LEADLINE_LAB_DIR"  # another: the lab's directory, which may be lost while they run
 _PROC = Path("/proc")
 _CHECK_PACKAGES = "Check the installed Ceph packages with `leadline doctor`."
 _FOREIGN = ("CEPH_ARGS", "CEPH_CONF", "CEPH_KEYRING", "CEPH_LIB", "NOTIFY_SOCKET")
@@ -92,12 +94,49 @@ def find_marked(fsid: str, proc: Path = _PROC) -> list[ProcessIdentity]:
     return found
 
 
-def _carries(pid: int, mark: str, proc: Path = _PROC) -> bool:
+def find_in(directory: Path, proc: Path = _PROC) -> list[ProcessIdentity]:
+    """Running processes of the labs in `directory` by their own word, sorted by pid: its file may be lost.
+
+    They are all of this account's alone, and see this file system: elsewhere that path is another directory.
+    """
+    return [found for found, place in _placed(proc) if place == directory]
+
+
+def directories(proc: Path = _PROC) -> set[Path]:
+    """Where those processes say that their labs are."""
+    return {place for _, place in _placed(proc)}
+
+
+def _placed(proc: Path) -> Iterator[tuple[ProcessIdentity, Path]]:
+    """Every process of a lab's that runs, and the lab's directory."""
+    for pid in sorted(int(item) for item in os.listdir(proc) if item.isdigit()):  # noqa: PTH208
+        variables = _variables(pid, proc)
+        mark, directory = variables.get(MARK), variables.get(DIRECTORY)
+        if pid == os.getpid() or not mark or not directory or not _is_ours(proc / str(pid), proc):
+            continue
+        identity = identify(_command(pid, proc), pid, proc)
+        if identity is not None:
+            yield replace(identity, mark=mark), Path(directory)
+
+
+def _is_ours(place: Path, proc: Path) -> bool:
     try:
-        variables = (proc / str(pid) / "environ").read_bytes().split(b"\0")
+        same = (place / "ns/mnt").readlink() == (proc / "self/ns/mnt").readlink()
+        return same and accounts_of(place) == {os.geteuid()}
     except OSError:
         return False
-    return bool(mark) and f"{MARK}={mark}".encode() in variables
+
+
+def _variables(pid: int, proc: Path) -> dict[str, str]:
+    try:
+        words = (proc / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    return {name: value for name, _, value in (os.fsdecode(word).partition("=") for word in words)}
+
+
+def _carries(pid: int, mark: str, proc: Path = _PROC) -> bool:
+    return bool(mark) and _variables(pid, proc).get(MARK) == mark
 
 
 def is_own(process: ProcessIdentity) -> bool:
@@ -112,9 +151,10 @@ def _command(pid: int, proc: Path) -> str:
         return "process"
 
 
-def environment(fsid: str, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a lab's process: the caller's without another cluster's settings, and the mark."""
-    return {key: value for key, value in inherited.items() if key not in _FOREIGN} | {MARK: fsid}
+def environment(fsid: str, directory: Path, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a lab's process: the caller's without another cluster's settings, and the marks."""
+    own = {MARK: fsid, DIRECTORY: str(directory)}
+    return {key: value for key, value in inherited.items() if key not in _FOREIGN} | own
 
 
 def start(name: str, command: Sequence[str], variables: Mapping[str, str], log: Path) -> ProcessIdentity:

@@ -19,7 +19,7 @@ from leadline.lab.cluster import process
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.lab.paths import labs_home, run_name
-from leadline.lab.record import LabRecord
+from leadline.lab.record import LabRecord, LostRecordError
 
 _UNMOUNT_DEADLINE_S = 5.0
 _FUSE_GRACE_S = 5.0
@@ -34,18 +34,27 @@ def remove(directory: Path, variables: Mapping[str, str], say: Callable[[str], N
     """
     if not os.path.lexists(directory):
         registry.release(directory, variables)
-        return False
+        return _end_lost(directory, say)
     with own.opened(directory) as descriptor:
         if record.is_unborn(directory):
             with record.locked(directory):
                 if record.is_unborn(directory):
+                    _end_lost(directory, say)
                     _remove_last(descriptor, directory)
                     # Elsewhere, nobody knows whether it was made for the lab or was there.
                     if directory.parent == labs_home(variables).resolve():
                         directory.rmdir()
                     registry.release(directory, variables)
                     return True
-        record.read_at(descriptor, directory)
+        try:
+            record.read_at(descriptor, directory)
+        except LostRecordError as error:
+            if not _end_lost(directory, say):
+                raise
+            raise LabError(
+                f"{error.message}: processes of a lab ran there and were ended, its files were left alone",
+                f"Look into {directory}, then remove it by hand.",
+            ) from error
         with record.locked(directory):
             lab = record.read_at(descriptor, directory)
             with suppress(OSError):  # the disk may be full, which is a reason to go on
@@ -62,26 +71,39 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
     Its bridge goes last: what hangs on it belongs to processes.
     """
     _unmount_all(lab, variables, SYSTEM_CLOCK)
-    clients = [
-        item for item in own_processes(lab) if item.name == "ceph-fuse" or item.name.startswith("client.")
-    ]
+    _end_all(f"lab {lab.name}", lab.directory, lambda: own_processes(lab), say)
+    # The lab's file could have been edited: a device under another name is not this lab's.
+    if lab.bridge == bridge.name_for(lab.fsid):
+        bridge.remove(lab.bridge, variables)
+
+
+def _end_lost(directory: Path, say: Callable[[str], None]) -> bool:
+    """Ends what runs of a lab whose file in `directory` is lost, by its own marks; False for nothing."""
+    if not process.find_in(directory):
+        return False
+    say(f"there is no lab in {directory}, but processes of one that was started there run")
+    _end_all(f"the lab of {directory}", directory, lambda: process.find_in(directory), say)
+    return True
+
+
+def _end_all(
+    what: str, directory: Path, find: Callable[[], list[ProcessIdentity]], say: Callable[[str], None]
+) -> None:
+    clients = [item for item in find() if item.name == "ceph-fuse" or item.name.startswith("client.")]
     process.end(clients, grace_s=_FUSE_GRACE_S)
     # Twice: what a process started while it was being ended is found the second time.
     left: list[ProcessIdentity] = []
     for _ in range(2):
-        running = own_processes(lab)
+        running = find()
         if running:
             say(f"ending {len(running)} processes")
         left = process.end(running, grace_s=_DAEMON_GRACE_S)
     if left:
         names = ", ".join(f"{item.name} (pid {item.pid})" for item in left)
         raise LabError(
-            f"lab {lab.name}: could not be ended even with SIGKILL: {names}",
-            f"They wait in the kernel for I/O. Repeat `leadline lab down {lab.directory}` later.",
+            f"{what}: could not be ended even with SIGKILL: {names}",
+            f"They wait in the kernel for I/O. Repeat `leadline lab down {directory}` later.",
         )
-    # The lab's file could have been edited: a device under another name is not this lab's.
-    if lab.bridge == bridge.name_for(lab.fsid):
-        bridge.remove(lab.bridge, variables)
 
 
 def own_processes(lab: LabRecord) -> list[ProcessIdentity]:

@@ -71,10 +71,15 @@ class Workspace(Place):
         return Path(self.directory).name.removeprefix(_PREFIX)
 
 
+def name_of(study_id: str) -> str:
+    """What a study's directory is called wherever it works."""
+    return f"{_PREFIX}{checked_id(study_id)}"
+
+
 def workspace_of(target: Target, study_id: str) -> Workspace:
     """Where a study works on a target."""
     top = Path(target.url) if target.is_path else Path("/")
-    return Workspace(str(top / f"{_PREFIX}{checked_id(study_id)}"), target.location)
+    return Workspace(str(top / name_of(study_id)), target.location)
 
 
 def make_workspace(place: Workspace, study_id: str) -> None:

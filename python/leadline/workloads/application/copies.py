@@ -11,7 +11,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -147,9 +147,7 @@ class _Crew:
             for pid in groups:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, number)
-            for pid in strays:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
+            _send_to(strays, number, lambda: _descendants(self._spare))
             if not waiting:
                 self._left.update(strays)
             self._gather(time.monotonic() + grace_s)
@@ -260,6 +258,25 @@ def _descendants(spare: frozenset[int]) -> list[int]:
             found += own
             waiting += own
     return found
+
+
+def _send_to(pids: Sequence[int], number: int, still: Callable[[], Collection[int]]) -> None:
+    """Signal processes that others may reap: what is given such a pid meanwhile is none of them.
+
+    A descriptor holds whoever has the pid by then; it is one of ours where it still is after that.
+    """
+    held: dict[int, int] = {}
+    try:
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                held[pid] = os.pidfd_open(pid)
+        ours = set(still()) if held else set()
+        for pid in held.keys() & ours:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(held[pid], number)
+    finally:
+        for descriptor in held.values():
+            os.close(descriptor)
 
 
 def _listed(path: Path) -> list[str]:
