@@ -120,10 +120,11 @@ def _as_table(data: bytes, chance: random.Random) -> bytes:
 
     try:
         table = pq.read_table(io.BytesIO(data))
-    except (pa.ArrowException, OSError):  # damaged already
+        names = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # damaged already
         return _bytewise(data, chance)
     at = chance.randrange(table.num_columns)
-    name, count = table.column_names[at], table.num_rows
+    name, count = names[at], table.num_rows
     ways: list[Callable[[], pa.Table]] = [
         lambda: table.drop_columns([name]),
         lambda: table.set_column(at, name, pa.nulls(count)),

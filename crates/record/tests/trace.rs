@@ -299,6 +299,23 @@ fn counts_that_contradict_each_other_are_damage() {
 }
 
 #[test]
+fn a_segment_of_no_known_call_is_damage() {
+    let mut unknown = segment(5, Call::read);
+    let number = CALLS.len() as u16;
+    put(
+        &mut unknown,
+        offset_of!(SegmentRecord, call),
+        &number.to_le_bytes(),
+    );
+    let room = vec![0; SEGMENTS_AT - size_of::<ChunkHead>()];
+    let bytes = whole_of(VERSION, [room, unknown].concat());
+    assert!(matches!(
+        Columns::new(0).add(&*bytes),
+        Err(TraceError::Damaged { .. })
+    ));
+}
+
+#[test]
 fn more_calls_than_there_can_be_are_damage() {
     let counts: Vec<u8> = [3, u64::MAX].map(u64::to_le_bytes).concat();
     for kind in [CHUNK_HISTOGRAM, CHUNK_THREAD] {

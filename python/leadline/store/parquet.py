@@ -15,13 +15,14 @@ from leadline.foreign import open_plain
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-    from pyarrow import DataType, Schema, Table
+    from pyarrow import ChunkedArray, DataType, Schema, Table
     from pyarrow.parquet import ParquetFile
 
 _MIB = 1 << 20
 # Tables of ours stay far below: encodings and zstd make 20 times of a file's bytes, rarely 50 times.
 _ROWS_FREE, _ROWS_A_BYTE, _ROWS_MAX = 1 << 20, 64, 1 << 26
 _BYTES_FREE, _BYTES_A_BYTE, _BYTES_MAX = 256 * _MIB, 256, 1 << 35
+_FLOAT_MAX = 1e100  # beyond all that is measured, and far from where sums overflow
 _SETTINGS = {
     "memory_limit": "2GB",
     "autoinstall_known_extensions": "false",  # a file must not make DuckDB fetch anything
@@ -130,8 +131,21 @@ def fitted(table: Table, wanted: Schema) -> Table:
             raise ValueError(f"the column {field.name} lacks a value")
         if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(column.type):
             column = column.cast(asked).dictionary_encode()
-        columns.append(column.cast(field.type))
+        columns.append(_sound(field.name, column.cast(field.type)))
     return pa.table(columns, schema=wanted)
+
+
+def _sound(name: str, column: ChunkedArray) -> ChunkedArray:
+    """The column itself. Raises ValueError where sums of its numbers would be none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_floating(column.type):
+        least, most = pc.min_max(column.fill_null(0.0)).as_py().values()
+        beyond = most is not None and not (-_FLOAT_MAX < least <= most < _FLOAT_MAX)
+        if beyond or pc.any(pc.is_nan(column)).as_py():
+            raise ValueError(f"the column {name} holds what is no measured number")
+    return column
 
 
 def _plain_type(of: DataType) -> DataType:

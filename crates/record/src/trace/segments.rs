@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 
+use super::calls::CALLS;
 use super::error::TraceError;
 use super::layout::{
     CALL_EXTENSION, CHUNK_SEGMENTS, ChunkHead, FILE_NONE, SEGMENT_NO_LENGTH, SEGMENT_NO_OFFSET,
@@ -52,6 +53,9 @@ pub fn read_segments<S: Source + ?Sized>(
                 clock = long(record, offset_of!(SegmentRecord, offset));
                 extension = Some(*record);
                 continue;
+            }
+            if usize::from(call) >= CALLS.len() {
+                return Err(chunk.damaged("a segment of a call that there is none of"));
             }
             each(decode(
                 record,
