@@ -48,7 +48,7 @@ class Forks:
             self._started.kill()
             self._started.wait()
         self._socket.close()
-        self._process.wait(30)
+        self._process.wait(120)  # it may still be loading, on a busy host
 
     def can_run(self, environment: Mapping[str, str], options: Mapping[str, Any]) -> bool:
         """False for a command that needs an interpreter of its own."""

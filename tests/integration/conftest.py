@@ -33,7 +33,7 @@ def leadline(forks: Forks) -> Command:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def start(forks: Forks) -> Start:
     """Starts a command line, for a test that meets it while it runs."""
     return lambda *arguments: forks.start(arguments)
