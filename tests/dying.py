@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from typing import Any
 
-from leadline.cli.main import main
-from leadline.store.journal import Journal
-
-_DEADLINE_S = 120
+Death = tuple[str, int]  # "before" or "after", and the event's number
 
 
-def die(when: str, number: int, *words: str) -> int:
-    """The exit code of `leadline WORDS`, which dies `before` or `after` that event, or has ended sooner."""
-    command = [sys.executable, __file__, when, str(number), *words]
-    return subprocess.run(command, capture_output=True, timeout=_DEADLINE_S, check=False).returncode
+def dying_line(dies: Death, *words: str) -> list[str]:
+    """Arguments that run `leadline WORDS` as a process that dies so, or has ended sooner."""
+    when, number = dies
+    return [sys.executable, __file__, when, str(number), *words]
 
 
-def arm(before: bool, number: int) -> None:
-    """Let the process die at that event."""
+def arm(when: str, number: int) -> None:
+    """Let this process die at that event."""
+    from leadline.store.journal import Journal
+
     append, seen = Journal.append, 0
 
     def counted(self: Journal, event: str, **details: Any) -> None:
         nonlocal seen
         seen += 1
-        if seen == number and before:
+        if seen == number and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         append(self, event, **details)
         if seen == number:
@@ -41,6 +39,8 @@ def arm(before: bool, number: int) -> None:
 
 if __name__ == "__main__":
     when, at, *words = sys.argv[1:]
-    arm(when == "before", int(at))
+    arm(when, int(at))
+    from leadline.cli.main import main
+
     sys.argv = ["leadline", *words]
     main()

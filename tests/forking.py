@@ -5,9 +5,14 @@ Loading takes most of the time of a short command. What loading itself depends o
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
+import pkgutil
+import select
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -15,9 +20,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from support import command_line
+from dying import Death, arm, dying_line
+from support import Process, command_line
 
 # What the interpreter or the loader reads as it starts: with one of these a command is started anew.
 _AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC", "OMP_", "OPENBLAS")
@@ -31,14 +37,18 @@ class Forks:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._environment = dict(os.environ)
         self._free = threading.Lock()
+        self._started: Started | None = None
         words = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())]
         self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()])
         theirs.close()
 
     def close(self) -> None:
-        """End it."""
+        """End it, and what a test has left running."""
+        if self._started is not None and self._started.poll() is None:
+            self._started.kill()
+            self._started.wait()
         self._socket.close()
-        self._process.wait(30)
+        self._process.wait(120)  # it may still be loading, on a busy host
 
     def can_run(self, environment: Mapping[str, str], options: Mapping[str, Any]) -> bool:
         """False for a command that needs an interpreter of its own."""
@@ -47,16 +57,21 @@ class Forks:
         return not options.keys() - {"cwd"} and not any(name.startswith(_AT_START) for name in changed)
 
     def command(
-        self, words: Sequence[str], environment: Mapping[str, str], timeout: float, **options: Any
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        timeout: float,
+        dies: Death | None = None,
+        **options: Any,
     ) -> subprocess.CompletedProcess[str]:
-        """`leadline WORDS` to its end: in a fork, or started anew where it needs that or a fork is busy."""
+        """`leadline WORDS` to its end: in a fork, or started anew where it needs that or a fork is busy.
+
+        It is killed at the event of its journal that `dies` says, see `dying`.
+        """
         if self.can_run(environment, options) and self._free.acquire(blocking=False):
-            try:
-                return self._run(words, environment, timeout, **options)
-            finally:
-                self._free.release()
+            return self._run(words, environment, timeout, dies, **options)
         return subprocess.run(
-            command_line(*words),
+            command_line(*words) if dies is None else dying_line(dies, *words),
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -65,24 +80,100 @@ class Forks:
             **options,
         )
 
+    def start(self, words: Sequence[str]) -> Process:
+        """`leadline WORDS`, running; what it prints is kept until it is asked for."""
+        if self.can_run(os.environ, {}) and self._free.acquire(blocking=False):
+            outputs = [os.fdopen(os.memfd_create(name), "r+b") for name in ("output", "errors")]
+            pid = self._fork(words, os.environ, [file.fileno() for file in outputs])
+            self._started = Started(words, pid, self._socket, self._free, outputs)
+            return self._started
+        return subprocess.Popen(
+            command_line(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def _fork(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        outputs: Sequence[int],
+        cwd: Path | None = None,
+        dies: Death | None = None,
+    ) -> int:
+        """The process id of a fork that is `leadline WORDS`."""
+        place = str(cwd or Path.cwd())
+        request = {"words": list(words), "environment": dict(environment), "cwd": place, "dies": dies}
+        socket.send_fds(self._socket, [json.dumps(request).encode()], outputs)
+        return int(self._socket.recv(64))
+
     def _run(
-        self, words: Sequence[str], environment: Mapping[str, str], timeout: float, cwd: Path | None = None
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        timeout: float,
+        dies: Death | None,
+        cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Like `subprocess.run` with its output captured."""
-        request = {"words": list(words), "environment": dict(environment), "cwd": str(cwd or Path.cwd())}
         ends = [os.pipe(), os.pipe()]
-        socket.send_fds(self._socket, [json.dumps(request).encode()], [write for _, write in ends])
+        pid = self._fork(words, environment, [write for _, write in ends], cwd, dies)
+        running = Started(words, pid, self._socket, self._free, ())
         for _, write in ends:
             os.close(write)
-        pid = int(self._socket.recv(64))
         try:
             output = _read_all([read for read, _ in ends], timeout)
         except TimeoutError:
-            os.kill(pid, 9)
-            self._socket.recv(64)
+            running.kill()
+            running.wait()
             raise subprocess.TimeoutExpired(list(words), timeout) from None
-        code = int(self._socket.recv(64))
-        return subprocess.CompletedProcess(list(words), code, *output)
+        return subprocess.CompletedProcess(list(words), running.wait(), *output)
+
+
+class Started:
+    """One fork that runs: what `subprocess.Popen` offers of it."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        pid: int,
+        channel: socket.socket,
+        free: threading.Lock,
+        outputs: Sequence[IO[bytes]],
+    ) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._words, self._socket, self._free, self._outputs = words, channel, free, outputs
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended. Raises subprocess.TimeoutExpired."""
+        if self.returncode is None:
+            if not select.select([self._socket], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(list(self._words), timeout or 0)
+            self.returncode = int(self._socket.recv(64))
+            self._free.release()
+        return self.returncode
+
+    def communicate(self, *, timeout: float | None = None) -> tuple[str, str]:
+        """What it has printed on its standard output and error, once it has ended."""
+        self.wait(timeout)
+        for file in self._outputs:
+            file.seek(0)
+        output, errors = (file.read().decode() for file in self._outputs)
+        return output, errors
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Send it SIGKILL, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
 
 
 def _read_all(descriptors: Sequence[int], timeout: float) -> list[str]:
@@ -109,17 +200,27 @@ def _read_all(descriptors: Sequence[int], timeout: float) -> list[str]:
 
 
 def load() -> None:
-    """What most commands load; nothing here may start a thread or look at the environment."""
+    """What most commands load and read of the package; nothing may start a thread or see the environment."""
     import duckdb  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
+    import jinja2  # noqa: F401
+    import pyarrow.compute
+    import pyarrow.parquet
+    import rich.console
+    import rich.table  # noqa: F401
+    import ruamel.yaml  # noqa: F401
     import scipy.special  # noqa: F401
+    import vl_convert  # noqa: F401
 
-    import leadline.cli.main
-    import leadline.cli.measure.run
-    import leadline.report.renderers.terminal
-    import leadline.run.session
-    import leadline.verdict.findings
-    import leadline.verdict.summary  # noqa: F401
+    import leadline
+    from leadline.verdict.chains import vocabulary
+    from leadline.verdict.codes.catalogue import catalogue
+
+    pyarrow.array([None])  # it loads pandas where that is installed
+    for module in pkgutil.walk_packages(leadline.__path__, "leadline."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    catalogue()
+    vocabulary()
 
 
 def _serve(channel: socket.socket) -> dict[str, Any] | None:
@@ -152,6 +253,8 @@ def main(channel: socket.socket) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    if request["dies"] is not None:
+        arm(*request["dies"])
     sys.path[0], sys.argv = request["cwd"], ["leadline", *request["words"]]
     from leadline.cli.main import main as command
 

@@ -18,7 +18,7 @@ import psutil
 from leadline.observe.host.host import group_path
 from leadline.store.reader import open_result
 from leadline.verdict.findings import build_findings
-from support import command_line
+from support import Process, Start
 
 Codes = dict[str, tuple[str, str]]  # code -> state, evidence
 _DISK_BYTES = 64 << 20
@@ -127,7 +127,7 @@ def codes_of(result: Path) -> dict[str, Codes]:
 class Running:
     """A run that goes on while its test does something to it."""
 
-    process: subprocess.Popen[str]
+    process: Process
     result: Path
 
     def wait_for(self, event: str) -> None:
@@ -150,12 +150,10 @@ class Running:
 
 
 @contextmanager
-def running(study: Path, target: Path, result: Path, *options: str) -> Iterator[Running]:
+def running(start: Start, study: Path, target: Path, result: Path, *options: str) -> Iterator[Running]:
     """Starts a run; ended at the latest when the block is left."""
     words = ("run", str(study), "--target", f"a={target}", "--out", str(result), "--quiet", *options)
-    process = subprocess.Popen(
-        command_line(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = start(*words)
     try:
         yield Running(process, result)
     finally:

@@ -8,9 +8,26 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+class Process(Protocol):
+    """A command that runs: of `subprocess.Popen`, what tests use."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def communicate(self, *, timeout: float | None = None) -> tuple[str, str]: ...
+    def send_signal(self, sig: int, /) -> None: ...
+    def kill(self) -> None: ...
+
+
+Start = Callable[..., Process]
 
 
 def command_line(*arguments: str) -> list[str]:

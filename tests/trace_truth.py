@@ -21,7 +21,7 @@ from typing import Any
 from built import PROGRAM, built
 from leadline.tracing.sources.strace import read_strace
 from leadline.tracing.tables import TraceTables
-from support import command_line
+from support import Command
 
 PROGRAMS = Path(__file__).parent / "programs" / "truth"
 _FUNCTIONS = Path(__file__).parent / "data" / "trace" / "functions.yaml"
@@ -92,20 +92,16 @@ def under_strace(command: Sequence[str], directory: Path, *, paths: bool = True)
     return done.stdout, read_strace(log)
 
 
-def under_leadline(command: Sequence[str], directory: Path, via: str) -> tuple[str, TraceTables]:
+def under_leadline(
+    leadline: Command, command: Sequence[str], directory: Path, via: str
+) -> tuple[str, TraceTables]:
     """The same under `leadline trace`."""
     from leadline.store.reader import open_result
     from leadline.tracing.store import read_trace
 
     out = directory.with_name(f"{directory.name}.{via}")
-    done = subprocess.run(
-        command_line("trace", "--via", via, "--segments", "-o", str(out), "--", *command),
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
+    words = ("trace", "--via", via, "--segments", "-o", str(out), "--", *command)
+    done = leadline(*words, cwd=directory, timeout=_DEADLINE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout, read_trace(open_result(out))
 

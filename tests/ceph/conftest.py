@@ -17,7 +17,7 @@ from forking import Forks
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
 from leadline.lab import mounts, packages
-from support import Command
+from support import Command, Start
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
@@ -71,6 +71,12 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def leadline() -> Command:
     """Runs a command line of leadline."""
     return run_leadline
+
+
+@pytest.fixture(scope="session")
+def start() -> Start:
+    """Starts a command line, for a test that meets it while it runs."""
+    return lambda *arguments: forks().start(arguments)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from healthy import wait_until_healthy
 from leadline import lab as leadline_lab
 from leadline.lab import faults
 from provoking import Codes, codes_of, running, wait_until, write_study
+from support import Start
 
 pytestmark = pytest.mark.ceph
 
@@ -29,13 +30,13 @@ def study(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(lab: leadline_lab.Lab, study: Path, tmp_path: Path) -> Callable[..., Codes]:
+def run(start: Start, lab: leadline_lab.Lab, study: Path, tmp_path: Path) -> Callable[..., Codes]:
     """Run one work on the replicated mount; the codes of its cell."""
 
     def execute(work: str = READ, *options: str) -> Codes:
         write_study(study, work)
         place = Path(lab.status().targets["replicated"])
-        with running(study, place, tmp_path / "r", "--ignore-health", *options) as started:
+        with running(start, study, place, tmp_path / "r", "--ignore-health", *options) as started:
             started.end()
         return codes_of(tmp_path / "r")["a.w"]
 

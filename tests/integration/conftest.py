@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forking import Forks
-from support import Command
+from support import Command, Start
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +31,12 @@ def leadline(forks: Forks) -> Command:
         return forks.command(arguments, environment, timeout, **options)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def start(forks: Forks) -> Start:
+    """Starts a command line, for a test that meets it while it runs."""
+    return lambda *arguments: forks.start(arguments)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from leadline.store.reader import open_result
 from leadline.store.tables import TrialRow
 from leadline.workloads.application.capture import KEPT_BYTES_MAX
-from support import Command, command_line, show
+from support import Command, Start, command_line, show
 
 UNTRACED = ("--set", "works.run.trace=off")
 ONE = ("--blocks", "1", "--set", "factors.copies=[1]")
@@ -228,20 +228,14 @@ def test_what_a_program_leaves_running_is_ended_and_said(
     assert not is_running(int(pids.read_text()))
 
 
-def started(out: Path, pids: Path, *words_of_run: str) -> subprocess.Popen[str]:
-    """A run whose program has begun."""
-    process = subprocess.Popen(
-        command_line(*words_of_run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    wait_for(lambda: pids.exists() and len(pids.read_text().split()) >= 2)
-    return process
-
-
-def test_ctrl_c_ends_the_copies_and_resume_goes_on(leadline: Command, target: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_copies_and_resume_goes_on(
+    leadline: Command, start: Start, target: Path, tmp_path: Path
+) -> None:
     pids, go_on, out = tmp_path / "pids", tmp_path / "go", tmp_path / "r"
     script = f"echo $$ >> {pids}; [ -e {go_on} ] || exec sleep 600"
     more = ("--blocks", "1", "--set", "factors.copies=[2]", "--quiet")
-    process = started(out, pids, *words(target, out, *more), "--", "sh", "-c", script)
+    process = start(*words(target, out, *more), "--", "sh", "-c", script)
+    wait_for(lambda: pids.exists() and len(pids.read_text().split()) >= 2)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
@@ -254,12 +248,13 @@ def test_ctrl_c_ends_the_copies_and_resume_goes_on(leadline: Command, target: Pa
 
 
 def test_a_killed_run_leaves_no_program_and_undo_removes_its_files(
-    leadline: Command, target: Path, tmp_path: Path
+    start: Start, leadline: Command, target: Path, tmp_path: Path
 ) -> None:
     """Even what a copy started in the background ends with the run."""
     pids, out = tmp_path / "pids", tmp_path / "r"
     script = f"sleep 600 & echo $! >> {pids}; echo $$ >> {pids}; wait"
-    process = started(out, pids, *words(target, out, *ONE, "--quiet"), "--", "sh", "-c", script)
+    process = start(*words(target, out, *ONE, "--quiet"), "--", "sh", "-c", script)
+    wait_for(lambda: pids.exists() and len(pids.read_text().split()) >= 2)
     process.kill()
     process.communicate()
     wait_for(lambda: not [pid for pid in pids.read_text().split() if is_running(int(pid))])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from leadline.store.reader import open_result
-from support import Command, command_line
+from support import Command, Start
 
 _SMALL = ("--set", "runtime=100ms", "--no-ceph")
+_EVEN = ("--set", "rate_iops=500")  # the rates of blocks agree, however busy the host
 
 
 def added(out: Path) -> list[list[str]]:
@@ -24,7 +24,7 @@ def test_until_looks_after_six_blocks_and_ends_when_intervals_are_narrow(
 ) -> None:
     out = tmp_path / "r"
     targets = ("--target", "a=null://", "--target", "b=null://", "--set", "engine=auto")
-    done = leadline("run", str(study), *targets, *_SMALL, "--until", "100%", "--out", str(out))
+    done = leadline("run", str(study), *targets, *_SMALL, *_EVEN, "--until", "100%", "--out", str(out))
     assert done.returncode in (0, 3), done.stderr
     result = open_result(out)
     blocks = {trial.block for trial in result.trials()}
@@ -72,14 +72,12 @@ def test_a_bad_goal_is_one_clear_error(
 
 
 def test_resume_goes_on_with_added_blocks_and_their_goal(
-    leadline: Command, study: Path, target: Path, tmp_path: Path
+    leadline: Command, start: Start, study: Path, target: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
-    process = subprocess.Popen(
-        command_line(
-            *("run", str(study), "--target", f"a={target}", *_SMALL, "--until", "100%"),
-            *("--out", str(out), "--quiet"),
-        )
+    process = start(
+        *("run", str(study), "--target", f"a={target}", *_SMALL, *_EVEN, "--until", "100%"),
+        *("--out", str(out), "--quiet"),
     )
     deadline = time.monotonic() + 60
     journal = out / "events.jsonl"

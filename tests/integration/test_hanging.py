@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import json
 import os
-import pkgutil
 import re
 import shutil
 import signal
@@ -31,9 +29,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import forking
-import leadline
 import slow_fuse
-from dying import die
+from forking import Forks
 from leadline.cli.main import leadline as verbs
 from leadline.cli.main import main as run
 from leadline.cli.paths import AskedOrAddress, AskedPath, UntouchedPath
@@ -197,11 +194,11 @@ class Ended:
 class Hung:
     """The mount, its stopped daemon, and every case as it went."""
 
-    def __init__(self, mount: SlowMount, work: Path) -> None:
+    def __init__(self, mount: SlowMount, work: Path, forks: Forks) -> None:
         self.mount, self.work = mount, work
         self.good = work / "good"
         self.good.mkdir()
-        crash(mount.path, work)
+        crash(mount.path, work, forks)
         program = mount.backing / "prog"
         program.write_text("#!/bin/sh\nexit 0\n")
         program.chmod(0o755)
@@ -266,7 +263,7 @@ def end_all(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def crash(target: Path, work: Path) -> None:
+def crash(target: Path, work: Path, forks: Forks) -> None:
     """A run that died with its directory on the mount, as `work`/crashed."""
     study = work / "study.yaml"
     study.write_text(
@@ -276,7 +273,9 @@ def crash(target: Path, work: Path) -> None:
     options = ("--target", f"a={target}", "--out", str(work / "crashed"), "--quiet")
     for number in range(4, 8):
         shutil.rmtree(work / "crashed", ignore_errors=True)
-        assert die("after", number, "run", str(study), *options) == -signal.SIGKILL
+        words = ("run", str(study), *options)
+        died = forks.command(words, os.environ, 60, dies=("after", number))
+        assert died.returncode == -signal.SIGKILL, died.stderr
         if list(target.glob("leadline-*")):
             shutil.copytree(work / "crashed", work / "copied")
             return
@@ -298,12 +297,12 @@ def marked() -> dict[int, str]:
 
 
 @pytest.fixture(scope="module")
-def hung(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hung]:
+def hung(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Iterator[Hung]:
     work = tmp_path_factory.mktemp("work")
     program = slow_fuse.build()
     above = tmp_path_factory.mktemp("above")
     with slow_fuse.mounted(program, above, believed_s=0) as mount:
-        found = Hung(mount, work)
+        found = Hung(mount, work, forks)
         found.run_all(LIVE, hold=False)
         found.run_all([case for _, case in ALL], hold=True)
         yield found
@@ -352,9 +351,6 @@ def test_nothing_is_left_once_the_daemon_goes_on(hung: Hung) -> None:
 def serve() -> None:
     """Forks that become the commands asked for on standard input, once that ends; says their exit codes."""
     forking.load()
-    for found in pkgutil.walk_packages(leadline.__path__, "leadline."):
-        if found.name.startswith(("leadline.cli", "leadline.observe", "leadline.workloads", "leadline.lab")):
-            importlib.import_module(found.name)
     gc.freeze()  # what is loaded stays shared with the forks
     gate, opening = os.pipe()
     pids = []

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from dying import die
 from leadline.store.journal import read_journal
 from leadline.store.reader import open_result
-from support import Command, command_line, show
+from provoking import wait_until
+from support import Command, Start, show
 
 KILLS_EACH = 4
 LONGEST_S = 2.0
@@ -103,19 +103,15 @@ def test_when_one_job_fails_the_others_are_ended_and_none_counts(
 
 
 def test_a_hung_job_makes_its_group_invalid_and_the_target_is_left_alone(
-    leadline: Command, study: Path, target: Path, tmp_path: Path
+    leadline: Command, start: Start, study: Path, target: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
-    process = subprocess.Popen(
-        command_line(
-            *("run", str(study), "--target", f"a={target}", "--out", str(out), "--grace", "1s"),
-            *("--blocks", "1", "--set", "works.both.runtime=3s"),
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    process = start(
+        *("run", str(study), "--target", f"a={target}", "--out", str(out), "--grace", "1s"),
+        *("--blocks", "1", "--set", "works.both.runtime=3s"),
     )
-    worker = wait_for_worker(out, "a.both.stream")
+    trial, worker = wait_for_worker(out, "a.both.stream")
+    wait_until((out / "records" / f"{trial}.llrec").exists)  # its engine runs
     os.kill(worker, signal.SIGSTOP)
     _, errors = process.communicate(timeout=90)
     assert process.returncode == 3, errors
@@ -129,29 +125,25 @@ def test_a_hung_job_makes_its_group_invalid_and_the_target_is_left_alone(
     assert list(target.iterdir()) == []
 
 
-def wait_for_worker(out: Path, cell: str, seconds: float = 30) -> int:
+def wait_for_worker(out: Path, cell: str, seconds: float = 30) -> tuple[str, int]:
+    """The trial and the worker of a cell, once it has begun."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         events = read_journal(out / "events.jsonl") if (out / "events.jsonl").exists() else ()
         for event in events:
             if event.event == "trial_started" and event.details["cell"] == cell:
-                return int(event.details["worker"])
+                return event.details["trial"], int(event.details["worker"])
         time.sleep(0.02)
     raise AssertionError(f"{cell} did not start within {seconds} s")
 
 
 def test_ctrl_c_ends_all_jobs_and_resume_runs_the_slot_again(
-    leadline: Command, study: Path, target: Path, tmp_path: Path
+    leadline: Command, start: Start, study: Path, target: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
-    process = subprocess.Popen(
-        command_line(
-            *("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet"),
-            *("--set", "runtime=2s", "--blocks", "1"),
-        ),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+    process = start(
+        *("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet"),
+        *("--set", "runtime=2s", "--blocks", "1"),
     )
     wait_for_worker(out, "a.both.small")
     process.send_signal(signal.SIGINT)
@@ -179,25 +171,26 @@ def test_a_group_is_stored_whole_or_not_at_all_at_whichever_event_the_run_is_kil
 ) -> None:
     out = tmp_path / "r"
     new = ("run", str(study), "--target", f"a={target}", "--out", str(out), "--blocks", "1", "--seed", "1")
-    assert die("after", number, *new) == -signal.SIGKILL
+    assert leadline(*new, dies=("after", number)).returncode == -signal.SIGKILL
     events = tuple(event.event for event in read_journal(out / "events.jsonl"))
     assert events == (BEFORE_GROUPS + ALONE + GROUP + GROUP)[:number]
     assert_groups_are_whole(out)
-    assert die("before", number, "run", "--resume", str(out)) in (-signal.SIGKILL, 0, 3)
+    resumed = leadline("run", "--resume", str(out), dies=("before", number))
+    assert resumed.returncode in (-signal.SIGKILL, 0, 3)
     assert_groups_are_whole(out)
     assert_all_is_stored(leadline("run", "--resume", str(out)), out, target, trials=5)
 
 
 @pytest.mark.parametrize("seed", [3])
 def test_a_group_is_stored_whole_or_not_at_all_whenever_the_run_is_killed(
-    leadline: Command, study: Path, target: Path, tmp_path: Path, seed: int
+    leadline: Command, start: Start, study: Path, target: Path, tmp_path: Path, seed: int
 ) -> None:
     moment = random.Random(seed)  # noqa: S311 - moments, not secrets
     out = tmp_path / "r"
     new = ("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet")
     for _ in range(KILLS_EACH):
         words = ("run", "--resume", str(out), "--quiet") if out.exists() else new
-        process = subprocess.Popen(command_line(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = start(*words)
         time.sleep(moment.uniform(0, LONGEST_S))  # the random moment itself
         process.kill()
         process.wait()

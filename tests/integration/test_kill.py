@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dying import die
 from leadline.store.journal import read_journal
 from leadline.store.making import leftovers
 from leadline.store.reader import open_result
-from support import Command, command_line
+from support import Command, Start
 from whole import assert_complete, wait_until_workers_are_gone
 
 KILLS_EACH = 6
@@ -52,18 +51,18 @@ def test_a_result_is_whole_after_a_kill_at_this_event_and_one_of_the_resumed_run
     """The event is on disk and nothing follows; then what it announces is done and no event follows."""
     out = tmp_path / "r"
     new, resume = new_run(study, target, out, 1), ("run", "--resume", str(out), "--quiet")
-    assert die("after", number, *new) == -signal.SIGKILL
+    assert leadline(*new, dies=("after", number)).returncode == -signal.SIGKILL
     wait_until_workers_are_gone(out)
     assert len(read_journal(out / "events.jsonl")) == number
     # Where there is little left to run, the resumed process ends before it has written as many.
-    assert die("before", number, *resume) in (-signal.SIGKILL, 0, 2, 3)
+    assert leadline(*resume, dies=("before", number)).returncode in (-signal.SIGKILL, 0, 2, 3)
     wait_until_workers_are_gone(out)
     assert_whole(leadline(*resume), out, target, trials=2)
 
 
 @pytest.mark.parametrize("seed", [7])
 def test_a_result_is_whole_after_any_number_of_kills(
-    leadline: Command, study: Path, target: Path, tmp_path: Path, seed: int
+    leadline: Command, start: Start, study: Path, target: Path, tmp_path: Path, seed: int
 ) -> None:
     """Six random moments; each resumed run is killed again, until the last may end."""
     moment = random.Random(seed)  # noqa: S311 - moments, not secrets
@@ -71,7 +70,7 @@ def test_a_result_is_whole_after_any_number_of_kills(
     new = new_run(study, target, out, 3)
     for _ in range(KILLS_EACH):
         words = ("run", "--resume", str(out), "--quiet") if out.exists() else new
-        process = subprocess.Popen(command_line(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = start(*words)
         time.sleep(moment.uniform(0, LONGEST_S))  # the random moment itself
         process.kill()
         process.wait()

@@ -19,7 +19,7 @@ import pytest
 
 from leadline.store.reader import open_result
 from leadline.store.stages import StageRow, read_stages
-from support import Command, command_line, show
+from support import Command, Start, show
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipelines.md"
 ODD_NAME = "a \"b\" 'c'\nd.txt"
@@ -303,17 +303,14 @@ def is_running(pid: int) -> bool:
 
 
 def test_ctrl_c_ends_clients_server_and_programs_and_the_run_can_go_on(
-    leadline: Command, target: Path, source: Path, tmp_path: Path
+    start: Start, leadline: Command, target: Path, source: Path, tmp_path: Path
 ) -> None:
     out, flag = tmp_path / "r", tmp_path / "go"
     waiting = (
         f"{{stage: wait, command: [sh, -c, 'touch {tmp_path}/there; test -e {flag} || exec sleep 600']}}"
     )
     path = study(tmp_path, f"{{stage: get, step: download}}, {waiting}", more="clients: 2,")
-    words = command_line(
-        "run", str(path), "--target", f"a={target}", "--source", str(source), "--out", str(out)
-    )
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    process = start("run", str(path), "--target", f"a={target}", "--source", str(source), "--out", str(out))
     wait_for((tmp_path / "there").exists)
     all_of_them = children_of(process.pid)
     process.send_signal(signal.SIGINT)

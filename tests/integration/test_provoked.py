@@ -30,7 +30,7 @@ from provoking import (
     why_no_disk,
     write_study,
 )
-from support import Command, command_line
+from support import Command, Start, command_line
 
 READ = "w: {rw: randread, bs: 4k}"
 BUSY = "while True: pass"
@@ -161,8 +161,8 @@ def test_a_generator_that_storage_does_not_hold_back(leadline: Command, study: P
 
 
 @pytest.mark.provokes("host_cpu_saturated", "other_load")
-def test_neighbours_that_take_all_cpus(study: Path, target: Path, tmp_path: Path) -> None:
-    with running(write_study(study, READ), target, tmp_path / "r", "--set", "runtime=2s") as run_:
+def test_neighbours_that_take_all_cpus(start: Start, study: Path, target: Path, tmp_path: Path) -> None:
+    with running(start, write_study(study, READ), target, tmp_path / "r", "--set", "runtime=2s") as run_:
         run_.wait_for("workspace_intended")
         with neighbours(BUSY, 2 * (os.cpu_count() or 1)):
             run_.wait_for("trial_finished")
@@ -183,7 +183,7 @@ def test_a_neighbour_on_the_device_is_seen_and_hides_no_cached_reads(
 
 
 @pytest.fixture(scope="module")
-def alone(disk: Disk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Codes]:
+def alone(start: Start, disk: Disk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Codes]:
     """One run on a disk that nobody else uses."""
     base = tmp_path_factory.mktemp("alone")
     study = write_study(
@@ -192,7 +192,7 @@ def alone(disk: Disk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Cod
         "x: {rw: write, bs: 4k, direct: true, fsync: 1}",
         "kept: {rw: randwrite, bs: 64k}",
     )
-    with running(study, disk.path, base / "r") as run_:
+    with running(start, study, disk.path, base / "r") as run_:
         run_.end()
     return codes_of(base / "r")
 
@@ -235,9 +235,9 @@ def data_file(target: Path) -> Path:
 
 
 @pytest.mark.provokes("verification_failed")
-def test_a_byte_that_somebody_changes(study: Path, target: Path, tmp_path: Path) -> None:
+def test_a_byte_that_somebody_changes(start: Start, study: Path, target: Path, tmp_path: Path) -> None:
     write_study(study, "w: {rw: randread, bs: 4k, size: 64k, verify: true, runtime: 20s}")
-    with running(study, target, tmp_path / "r") as run_:
+    with running(start, study, target, tmp_path / "r") as run_:
         run_.wait_for("trial_started")
         with data_file(target).open("r+b") as file:
             file.seek(20_000)
@@ -251,8 +251,10 @@ def test_a_byte_that_somebody_changes(study: Path, target: Path, tmp_path: Path)
 
 
 @pytest.mark.provokes("unwritten_blocks")
-def test_a_file_in_which_somebody_punches_a_hole(study: Path, disk: Disk, tmp_path: Path) -> None:
-    with running(write_study(study, READ), disk.path, tmp_path / "r") as run_:
+def test_a_file_in_which_somebody_punches_a_hole(
+    start: Start, study: Path, disk: Disk, tmp_path: Path
+) -> None:
+    with running(start, write_study(study, READ), disk.path, tmp_path / "r") as run_:
         run_.wait_for("trial_started")
         hole = ("fallocate", "--punch-hole", "--offset", "0", "--length", "2M", str(data_file(disk.path)))
         subprocess.run(hole, check=True)
@@ -293,9 +295,9 @@ def test_reads_faster_than_the_control_group_lets_the_device_be(
 
 
 @pytest.mark.provokes("incomplete", "not_run")
-def test_a_run_that_is_interrupted(study: Path, target: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_interrupted(start: Start, study: Path, target: Path, tmp_path: Path) -> None:
     write_study(study, READ, "x: {rw: randread, bs: 8k}", blocks=2, more="seed: 7\n")
-    with running(study, target, tmp_path / "r") as run_:
+    with running(start, study, target, tmp_path / "r") as run_:
         run_.wait_for("trial_finished")
         run_.process.send_signal(signal.SIGINT)
         run_.end()
@@ -305,9 +307,9 @@ def test_a_run_that_is_interrupted(study: Path, target: Path, tmp_path: Path) ->
 
 
 @pytest.mark.provokes("events_lost")
-def test_observers_that_are_held_up(study: Path, target: Path, tmp_path: Path) -> None:
+def test_observers_that_are_held_up(start: Start, study: Path, target: Path, tmp_path: Path) -> None:
     write_study(study, "w: {rw: randread, bs: 4k, runtime: 2s}", more="observe: {interval: 100ms}\n")
-    with running(study, target, tmp_path / "r") as run_:
+    with running(start, study, target, tmp_path / "r") as run_:
         run_.wait_for("trial_started")
         agent = run_.pid_of("leadline.observe.agent")
         os.kill(agent, signal.SIGSTOP)

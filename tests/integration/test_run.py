@@ -7,13 +7,12 @@ import io
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from leadline.store.reader import open_result
-from support import Command, command_line, show, wait_for_event
+from support import Command, Start, show, wait_for_event
 
 
 def test_the_first_study_of_a_new_user(leadline: Command, tmp_path: Path) -> None:
@@ -119,15 +118,10 @@ def test_redaction_leaves_no_path_and_no_host(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_run_cleanly_and_resume_completes_it(
-    leadline: Command, study: Path, target: Path, tmp_path: Path, number: signal.Signals
+    start: Start, leadline: Command, study: Path, target: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     out = tmp_path / "r"
-    process = subprocess.Popen(
-        command_line("run", str(study), "--target", f"a={target}", "--out", str(out), "--set", "runtime=5s"),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = start("run", str(study), "--target", f"a={target}", "--out", str(out), "--set", "runtime=5s")
     wait_for_event(out, "trial_started")
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
@@ -138,12 +132,10 @@ def test_a_signal_ends_the_run_cleanly_and_resume_completes_it(
 
 
 def test_resume_goes_on_where_the_run_ended(
-    leadline: Command, study: Path, target: Path, tmp_path: Path
+    start: Start, leadline: Command, study: Path, target: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
-    process = subprocess.Popen(
-        command_line("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet")
-    )
+    process = start("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet")
     wait_for_event(out, "trial_finished")
     process.kill()
     process.wait()
@@ -159,12 +151,10 @@ def test_resume_goes_on_where_the_run_ended(
 
 
 def test_undo_removes_what_a_killed_run_left(
-    leadline: Command, study: Path, target: Path, tmp_path: Path
+    start: Start, leadline: Command, study: Path, target: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
-    process = subprocess.Popen(
-        command_line("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet")
-    )
+    process = start("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet")
     wait_for_event(out, "trial_started")
     process.kill()
     process.wait()

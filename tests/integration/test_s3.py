@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from leadline import _core
 from leadline.store.reader import open_result
 from s3_server import BUCKET, Service, error, serving
-from support import Command, command_line
+from support import Command, Start, wait_for_event
 from undoing import (
     MARK,
     OURS,
@@ -233,24 +232,15 @@ def test_a_write_that_is_refused_ends_the_trial_with_its_reason(
     assert "Traceback" not in done.stderr
 
 
-def started(out: Path, *arguments: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [*command_line("run", *arguments, "--out", str(out), "--quiet"), "--set", "runtime=30s"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    end = time.monotonic() + 60
-    journal = out / "events.jsonl"
-    while not (journal.exists() and '"trial_started"' in journal.read_text()):
-        assert time.monotonic() < end, "no trial began"
-        assert process.poll() is None, process.stderr and process.stderr.read()
-        time.sleep(0.05)
-    return process
+LONG = ("--quiet", "--set", "runtime=30s")
 
 
-def test_an_interrupted_run_leaves_nothing(service: tuple[Service, str], tmp_path: Path) -> None:
-    process = started(tmp_path / "r", study_of(tmp_path), *target(service[1]))
+def test_an_interrupted_run_leaves_nothing(
+    start: Start, service: tuple[Service, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    process = start("run", study_of(tmp_path), *target(service[1]), "--out", str(out), *LONG)
+    wait_for_event(out, "trial_started")
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
@@ -258,11 +248,12 @@ def test_an_interrupted_run_leaves_nothing(service: tuple[Service, str], tmp_pat
 
 
 def test_a_killed_run_leaves_what_undo_removes(
-    leadline: Command, service: tuple[Service, str], tmp_path: Path
+    start: Start, leadline: Command, service: tuple[Service, str], tmp_path: Path
 ) -> None:
     found, endpoint = service
     out = tmp_path / "r"
-    process = started(out, study_of(tmp_path), *target(endpoint))
+    process = start("run", study_of(tmp_path), *target(endpoint), "--out", str(out), *LONG)
+    wait_for_event(out, "trial_started")
     process.kill()
     process.wait(30)
     assert found.objects
@@ -275,19 +266,12 @@ def test_a_killed_run_leaves_what_undo_removes(
 
 
 def test_a_service_that_stops_answering_ends_the_trial_by_its_deadline(
-    service: tuple[Service, str], tmp_path: Path
+    start: Start, service: tuple[Service, str], tmp_path: Path
 ) -> None:
     found, endpoint = service
     out = tmp_path / "r"
-    process = subprocess.Popen(
-        [
-            *command_line("run", study_of(tmp_path), *target(endpoint), "--out", str(out), "--quiet"),
-            *("--set", "runtime=1s", "--grace", "1s"),
-        ],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+    words = ("run", study_of(tmp_path), *target(endpoint), "--out", str(out))
+    process = start(*words, "--quiet", "--set", "runtime=1s", "--grace", "1s")
     end = time.monotonic() + 60
     while found.asked["get"] + found.asked["put"] < 20 and time.monotonic() < end:
         time.sleep(0.02)

@@ -22,7 +22,7 @@ from servers import PASSWORD, smb_server, user_name, wait_for_port, xrootd_conf,
 
 from leadline import _core
 from leadline.store.reader import open_result
-from support import Command, command_line
+from support import Command, Process, Start
 from undoing import links_are_not_followed, only_what_is_marked_goes, other_directories_are_refused
 
 STUDY = """
@@ -111,7 +111,7 @@ def job(directory: str, location: str | None, engine: str, **changes: Any) -> st
     return json.dumps({**plain, **own, **changes})
 
 
-def wait_for_trial(out: Path, process: subprocess.Popen[str], seconds: float = 60) -> None:
+def wait_for_trial(out: Path, process: Process, seconds: float = 60) -> None:
     """Returns when a trial of the run has started; fails when the run ends before."""
     file, end = out / "events.jsonl", time.monotonic() + seconds
     while time.monotonic() < end:
@@ -129,15 +129,6 @@ def long_study(tmp_path: Path, runtime: str) -> Path:
         f"  long: {{rw: randrw, bs: 64k, size: 4M, runtime: {runtime}, time_based: true, iodepth: 4}}\n"
     )
     return path
-
-
-def start_run(study: Path, url: str, out: Path, *more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command_line("run", str(study), "--target", f"s={url}", "--out", str(out), "--quiet", *more),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def test_every_byte_read_back_is_right_and_nothing_stays(
@@ -350,10 +341,11 @@ def test_a_sync_that_the_library_lacks_is_refused_before_the_run(
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_is_ended_leaves_nothing_that_undo_does_not_remove(
-    served: Served, leadline: Command, tmp_path: Path, how: signal.Signals
+    served: Served, leadline: Command, start: Start, tmp_path: Path, how: signal.Signals
 ) -> None:
     out = tmp_path / "r"
-    process = start_run(long_study(tmp_path, "20s"), served.url, out)
+    study = long_study(tmp_path, "20s")
+    process = start("run", str(study), "--target", f"s={served.url}", "--out", str(out), "--quiet")
     try:
         wait_for_trial(out, process)
     finally:
@@ -366,10 +358,11 @@ def test_a_run_that_is_ended_leaves_nothing_that_undo_does_not_remove(
 
 
 def test_a_server_that_stops_answering_ends_the_trial_by_its_deadline(
-    leadline: Command, tmp_path: Path, served: Served
+    leadline: Command, start: Start, tmp_path: Path, served: Served
 ) -> None:
     out = tmp_path / "r"
-    process = start_run(long_study(tmp_path, "3s"), served.url, out, "--grace", "1s")
+    words = ("run", str(long_study(tmp_path, "3s")), "--target", f"s={served.url}", "--out", str(out))
+    process = start(*words, "--quiet", "--grace", "1s")
     wait_for_trial(out, process)
     family = [served.process.pid, *(child.pid for child in psutil.Process(served.process.pid).children(True))]
     for pid in family:

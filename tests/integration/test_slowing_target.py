@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 import slow_fuse
 from leadline import _core
-from support import Command, command_line, show
+from support import Command, Start, show
 
 pytestmark = pytest.mark.skipif(slow_fuse.missing() is not None, reason=str(slow_fuse.missing()))
 
@@ -33,18 +32,16 @@ def intervals(record: Path) -> int:
 
 @pytest.mark.provokes("level_shift")
 def test_a_level_that_shifts_within_a_trial_is_said_and_marked_on_its_chart(
-    leadline: Command, tmp_path: Path
+    leadline: Command, start: Start, tmp_path: Path
 ) -> None:
     (tmp_path / "s.yaml").write_text(STUDY)
     out = tmp_path / "r"
     program = slow_fuse.build()
     with slow_fuse.mounted(program, tmp_path) as mount:
         mount.rules(read_ms=1)
-        process = subprocess.Popen(
-            command_line(
-                *("run", str(tmp_path / "s.yaml"), "--target", f"a={mount.path}", "--no-ceph"),
-                *("--out", str(out), "--quiet"),
-            )
+        process = start(
+            *("run", str(tmp_path / "s.yaml"), "--target", f"a={mount.path}", "--no-ceph"),
+            *("--out", str(out), "--quiet"),
         )
         record = out / "records" / "t0001.llrec"
         end = time.monotonic() + 60

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from leadline.store.reader import open_result
 from leadline.store.tables import TrialRow
-from support import Command, command_line, show
+from support import Command, Start, show
 
 SECOND = 10**9
 
@@ -106,14 +105,11 @@ def test_a_search_finds_a_rate_in_each_block(
 
 
 def test_a_resumed_search_goes_on_from_its_stored_probes(
-    leadline: Command, write_study: Callable[[str], Path], target: Path, tmp_path: Path
+    start: Start, leadline: Command, write_study: Callable[[str], Path], target: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
     study = write_study(SEARCH.replace("trials: 3", "trials: 4"))
-    process = subprocess.Popen(
-        command_line("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet"),
-        stdout=subprocess.DEVNULL,
-    )
+    process = start("run", str(study), "--target", f"a={target}", "--out", str(out), "--quiet")
     end = time.monotonic() + 30
     while not (out / "trials" / "t0002.parquet").exists() and time.monotonic() < end:
         time.sleep(0.02)

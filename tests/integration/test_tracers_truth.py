@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from leadline.tracing.sources import bpf, preload
+from support import Command
 from trace_truth import (
     compiled_c,
     compiled_go,
@@ -46,9 +47,9 @@ def place(tmp_path: Path) -> Path:
     return path
 
 
-def library_differences(program: Path, scenario: str, place: Path) -> list[str]:
+def library_differences(leadline: Command, program: Path, scenario: str, place: Path) -> list[str]:
     """Functions and bytes that do not agree, whatever variant of a symbol was called."""
-    said, tables = under_leadline([str(program), scenario], place, "preload")
+    said, tables = under_leadline(leadline, [str(program), scenario], place, "preload")
     truth, seen = printed(said), within(tables, place)
     seen.calls.pop("aio_return", None)  # where the library learns what aio_read and aio_write moved
     return differences(
@@ -59,21 +60,25 @@ def library_differences(program: Path, scenario: str, place: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_library_sees_every_function_and_byte_of_a_program(scenario: str, place: Path) -> None:
+def test_the_library_sees_every_function_and_byte_of_a_program(
+    leadline: Command, scenario: str, place: Path
+) -> None:
     require("preload")
-    assert library_differences(compiled_c(), scenario, place) == []
+    assert library_differences(leadline, compiled_c(), scenario, place) == []
 
 
 @pytest.mark.parametrize("scenario", VARIED)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_library_sees_the_variants_of_a_symbol(variant: str, scenario: str, place: Path) -> None:
+def test_the_library_sees_the_variants_of_a_symbol(
+    leadline: Command, variant: str, scenario: str, place: Path
+) -> None:
     require("preload")
-    assert library_differences(compiled_c(*VARIANTS[variant]), scenario, place) == []
+    assert library_differences(leadline, compiled_c(*VARIANTS[variant]), scenario, place) == []
 
 
-def test_the_library_sees_the_functions_of_programs_linked_long_ago(place: Path) -> None:
+def test_the_library_sees_the_functions_of_programs_linked_long_ago(leadline: Command, place: Path) -> None:
     require("preload")
-    said, tables = under_leadline([str(compiled_c(subject="old"))], place, "preload")
+    said, tables = under_leadline(leadline, [str(compiled_c(subject="old"))], place, "preload")
     truth, seen = printed(said), within(tables, place)
     assert differences(truth, seen, fileless=True) == []
     stats = sum(row["STATS"] for row in tables.files.to_pylist() if row["path"] == str(place / "file"))
@@ -81,9 +86,11 @@ def test_the_library_sees_the_functions_of_programs_linked_long_ago(place: Path)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_kernel_programs_see_every_call_and_byte_of_a_program(scenario: str, place: Path) -> None:
+def test_the_kernel_programs_see_every_call_and_byte_of_a_program(
+    leadline: Command, scenario: str, place: Path
+) -> None:
     require("bpf")
-    said, tables = under_leadline([str(compiled_c("-static")), scenario], place, "bpf")
+    said, tables = under_leadline(leadline, [str(compiled_c("-static")), scenario], place, "bpf")
     truth, seen = in_system_calls(printed(said)), within(tables, place)
     found = differences(truth, seen, fileless=True)
     if any("io_submit" in note for note in seen.notes):  # it says that it does not know these bytes
@@ -91,34 +98,34 @@ def test_the_kernel_programs_see_every_call_and_byte_of_a_program(scenario: str,
     assert found == []
 
 
-def test_the_kernel_programs_see_what_goes_through_a_ring(place: Path) -> None:
+def test_the_kernel_programs_see_what_goes_through_a_ring(leadline: Command, place: Path) -> None:
     require("bpf")
-    said, tables = under_leadline([str(compiled_c()), "ring"], place, "bpf")
+    said, tables = under_leadline(leadline, [str(compiled_c()), "ring"], place, "bpf")
     seen = within(tables, place)
     assert (seen.bytes_read, seen.bytes_written) == printed(said).ring
     assert (seen.calls["io_uring:read"], seen.calls["io_uring:write"]) == (3, 3)
 
 
-def test_the_library_says_that_it_cannot_see_what_goes_through_a_ring(place: Path) -> None:
+def test_the_library_says_that_it_cannot_see_what_goes_through_a_ring(leadline: Command, place: Path) -> None:
     require("preload")
-    _, tables = under_leadline([str(compiled_c()), "ring"], place, "preload")
+    _, tables = under_leadline(leadline, [str(compiled_c()), "ring"], place, "preload")
     assert "io_uring" in within(tables, place).notes
 
 
-def test_a_static_program_in_go_is_followed_in_the_kernel(place: Path) -> None:
+def test_a_static_program_in_go_is_followed_in_the_kernel(leadline: Command, place: Path) -> None:
     require("bpf")
     if shutil.which("go") is None:
         pytest.skip("no go")
-    said, tables = under_leadline([str(compiled_go())], place, "auto")
+    said, tables = under_leadline(leadline, [str(compiled_go())], place, "auto")
     assert tables.mode == "bpf"
     assert differences(in_system_calls(printed(said)), within(tables, place), fileless=True) == []
 
 
-def test_a_program_in_rust_agrees(place: Path) -> None:
+def test_a_program_in_rust_agrees(leadline: Command, place: Path) -> None:
     require("preload")
     if shutil.which("rustc") is None:
         pytest.skip("no rustc")
-    said, tables = under_leadline([str(compiled_rust())], place, "preload")
+    said, tables = under_leadline(leadline, [str(compiled_rust())], place, "preload")
     truth, seen = printed(said), within(tables, place)
     seen = seen.renamed(plain_names(seen.calls), plain_names(seen.everywhere))
     assert differences(truth, seen, fileless=True) == []

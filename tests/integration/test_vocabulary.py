@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from leadline.store.reader import open_result
-from support import Command, command_line, show
+from support import Command, Start, show
 
 METADATA = (
     "format: leadline.study/1\n"
@@ -95,7 +94,7 @@ def test_shared_files_and_the_finer_options_run_from_a_study(
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_what_a_stopped_metadata_trial_leaves_is_removed(
-    leadline: Command, target: Path, tmp_path: Path, how: signal.Signals
+    start: Start, leadline: Command, target: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
     study = write(
         tmp_path / "m.yaml",
@@ -103,8 +102,7 @@ def test_what_a_stopped_metadata_trial_leaves_is_removed(
         "  many: {operations: [create], files: 200000, branch: 4, depth: 3, numjobs: 2}\n",
     )
     out = tmp_path / "r"
-    command = command_line("run", str(study), "--target", f"a={target}", "--out", str(out))
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    running = start("run", str(study), "--target", f"a={target}", "--out", str(out))
     try:
         deadline = time.monotonic() + 60
         while not any(target.glob("leadline-*/a-fresh-*/f*")) and time.monotonic() < deadline:

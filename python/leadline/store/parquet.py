@@ -5,9 +5,11 @@ A few kilobytes can claim a billion rows, or unpack to all memory there is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import Field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +46,23 @@ def connected() -> Iterator[DuckDBPyConnection]:
     """A DuckDB of our own, with bounded memory, that fetches nothing from anywhere."""
     import duckdb
 
-    with duckdb.connect(config=dict(_SETTINGS)) as connection:
+    process = os.getpid()  # threads of DuckDB do not live on in a fork, so what is kept is not used there
+    try:
+        connection = _database(process).cursor()
+        connection.execute("SELECT 1")
+    except duckdb.Error:  # a file that broke it breaks what is read next no more
+        _database.cache_clear()
+        connection = _database(process).cursor()
+    with connection:
         yield connection
+
+
+@cache
+def _database(_process: int) -> DuckDBPyConnection:
+    """Kept: to start one takes as long as to read some tables."""
+    import duckdb
+
+    return duckdb.connect(config=dict(_SETTINGS))
 
 
 def check_claims(rows: int, unpacked_bytes: int, file_bytes: int) -> None:

@@ -6,6 +6,7 @@ of its own, since nobody can tell whose it was.
 
 from __future__ import annotations
 
+import functools
 import json
 import resource
 import shlex
@@ -251,7 +252,7 @@ def _process(log: DarshanLog, number: int, totals: dict[str, int]) -> ProcessRow
         parent=None,
         pid=number if number < log.ranks else -1,  # Darshan keeps ranks, not pids
         executable=words.split(" ")[0],
-        command=ALL_RANKS if number >= log.ranks else json.dumps(_words(words)),
+        command=ALL_RANKS if number >= log.ranks else _words(words),
         mode="import",
         started_ns=log.shift_ns,
         ended_ns=None if wall_s is None else log.shift_ns + int(wall_s * NS),
@@ -267,11 +268,13 @@ def _process(log: DarshanLog, number: int, totals: dict[str, int]) -> ProcessRow
     )
 
 
-def _words(command: str) -> list[str]:
+@functools.lru_cache(maxsize=8)  # each rank of a log has the same, and there are thousands
+def _words(command: str) -> str:
     try:
-        return shlex.split(command)
+        words = shlex.split(command)
     except ValueError:
-        return command.split()
+        words = command.split()
+    return json.dumps(words)
 
 
 def _segments(logs: Sequence[DarshanLog]) -> tuple[pa.Table | None, list[TraceLatencyRow]]:
