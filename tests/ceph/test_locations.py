@@ -19,7 +19,7 @@ from leadline import _core
 from leadline import lab as leadline_lab
 from leadline.store.reader import Result, open_result
 from support import Command, command_line
-from undoing import links_are_not_followed, only_what_is_marked_goes
+from undoing import OURS, links_are_not_followed, only_what_is_marked_goes
 
 pytestmark = pytest.mark.ceph
 
@@ -171,6 +171,18 @@ def test_undo_removes_only_what_carries_the_mark_in_a_pool(
         return f"rados://data/undo-{name}?conf={conf}&object_size=1M"
 
     only_what_is_marked_goes(leadline, tmp_path, at, makes_directories=False, keeps_lists=True)
+
+
+def test_a_list_of_more_files_than_a_reader_takes_at_once_is_known_to_its_end(
+    lab: leadline_lab.Lab,
+) -> None:
+    conf = lab.status().directory / "ceph.conf"
+    volume = _core.Volume(f"rados://data/long?conf={conf}&object_size=1M")
+    line = f"4096 4096 {OURS}/{'a' * 1000}\n".encode()
+    volume.put(f"{OURS}/.leadline-files", line * ((66 << 20) // len(line)) + f"4096 1 {OURS}/last\n".encode())
+    assert sorted(volume.names_in(OURS, 9)) == ["a" * 1000, "last"]
+    assert not volume.remove_files(OURS, "", 60.0)
+    volume.remove_directory(OURS, ".leadline")
 
 
 def test_undo_removes_only_what_carries_the_mark_in_a_file_system(

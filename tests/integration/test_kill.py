@@ -13,7 +13,7 @@ import pytest
 from leadline.store.journal import read_journal
 from leadline.store.making import leftovers
 from leadline.store.reader import open_result
-from support import Command, Start
+from support import Command, Start, command_line
 from whole import assert_complete, wait_until_workers_are_gone
 
 KILLS_EACH = 6

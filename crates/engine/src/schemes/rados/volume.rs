@@ -1,6 +1,7 @@
 //! Files cut into the objects of a pool. A list of what was made lies beside the mark, so that removing needs no
 //! listing of a pool that may hold billions of objects of others, and never meets one of them.
 
+use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +16,8 @@ use crate::volume::{Handle, KEPT, Outcome, Space, Volume, VolumeError, is_absent
 
 /// The object with a line for every file: size of its objects, of the file, and its name.
 const LIST: &str = ".leadline-files";
-const LIST_BYTES_MAX: usize = 64 << 20;
+/// Twice what an OSD lets an object be (osd_max_object_size), if nobody raised it.
+const LIST_BYTES_MAX: usize = 256 << 20;
 /// How long a client looks for monitors.
 const CONNECT_S: &str = "10";
 /// Removals in flight.
@@ -142,8 +144,13 @@ impl Pool {
     pub fn listed(&self, directory: &str) -> Outcome<Vec<(String, u64)>> {
         let list = format!("{directory}/{LIST}");
         let bytes = self.get(&list, LIST_BYTES_MAX)?.unwrap_or_default();
+        if bytes.len() == LIST_BYTES_MAX {
+            return Err(self.failed(-i64::from(libc::EFBIG), "read all of", &list));
+        }
+        let text = String::from_utf8_lossy(&bytes);
         let mut files: Vec<(String, u64)> = Vec::new();
-        for line in String::from_utf8_lossy(&bytes).lines() {
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for line in text.lines() {
             let mut words = line.splitn(3, ' ');
             let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
             // A line that a full cluster cut short names a file that was never opened.
@@ -154,7 +161,8 @@ impl Pool {
                 continue;
             };
             let objects = file_bytes.div_ceil(object_bytes.max(1));
-            match files.iter_mut().find(|(known, _)| known == name) {
+            let place = *places.entry(name).or_insert(files.len());
+            match files.get_mut(place) {
                 Some((_, known)) => *known = objects.max(*known),
                 None => files.push((name.to_owned(), objects)),
             }

@@ -178,8 +178,12 @@ impl Server {
                 _ => List::NotNeeded,
             };
         }
+        let line = format!("{path}\n");
+        if matches!(*list, List::Kept { bytes, .. } if bytes + line.len() as u64 >= LIST_BYTES_MAX as u64)
+        {
+            *list = self.new_list(directory)?; // what is longer is not read to its end
+        }
         if let List::Kept { file, bytes } = &mut *list {
-            let line = format!("{path}\n");
             self.done(
                 file.write(line.as_bytes(), *bytes),
                 "note a file in",
