@@ -139,6 +139,18 @@ def start(way: Way, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
     )
 
 
+def run(way: Way, words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """To its end, undisturbed."""
+    return subprocess.run(
+        command_line(*words),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        env=os.environ | way.variables,
+    )
+
+
 def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, tally: Tally) -> float:
     """A study on one way from its first kill to its end; how long a whole run takes, as far as is known."""
     study, out = place / "study.yaml", place / "r"
@@ -175,14 +187,7 @@ def end(way: Way, out: Path, new: tuple[str, ...], resume: tuple[str, ...], undo
     began = (out / "manifest.json").exists()
     words = ("undo", str(out)) if undone and began else resume if began else new
     for _ in range(TRIES):
-        last = subprocess.run(
-            command_line(*words),
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-            env=os.environ | way.variables,
-        )
+        last = run(way, words)
         if "stopped: the cluster" not in last.stderr:
             break
         words = resume
@@ -230,14 +235,7 @@ def undisturbed(way: Way, place: Path) -> float:
             str(place / f"u{number}"),
             "--quiet",
         )
-        done = subprocess.run(
-            command_line(*words),
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-            env=os.environ | way.variables,
-        )
+        done = run(way, words)
         if done.returncode in (0, 3):
             return time.monotonic() - began
         said = done.stderr  # a cluster in trouble is left alone, and is well a moment later
