@@ -73,7 +73,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A job, the reasons of what was chosen, and whether it may be served by the page cache."""
+    """A job, the reasons of what was chosen, and whether a cache may serve it."""
 
     job: AnyJob
     measures_caches: bool
