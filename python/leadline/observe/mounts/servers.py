@@ -51,7 +51,7 @@ def with_server(
     here, port = _is_here(facts, url), _port(facts, url)
     pids = sorted(listening(port)) if here and port is not None else []
     memory = server_memory_bytes or (memory_bytes if here else None)
-    server = ServerAccess(here, port, _program(pids[0]) if pids else None, memory)
+    server = ServerAccess(here, port, memory)
     if conf is not None:
         return replace(facts, server=server, ceph=_named(conf))
     found = (access for pid in pids for access in [cluster_of(pid)] if access is not None)
@@ -99,13 +99,6 @@ def _resolved(name: str) -> tuple[str, ...]:
         return (str(socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)[0][4][0]),)
     except OSError:
         return ()
-
-
-def _program(pid: int) -> str | None:
-    try:
-        return (PROC / str(pid) / "comm").read_text().strip()
-    except OSError:
-        return None
 
 
 def cluster_of(pid: int, proc: Path = PROC) -> CephAccess | None:

@@ -19,7 +19,7 @@ from leadline.study.target import Target, TargetFacts
 # What the time estimate assumes where a job ends with its size, and for laying files out. Nominal on purpose:
 # nothing is measured before the plan is shown.
 NOMINAL_BYTES_PER_S = 200 * units.MIB
-NOMINAL_REMOTE_BYTES_PER_S = 50 * units.MIB  # for laying files out on other hosts, all copies acknowledged
+NOMINAL_REMOTE_BYTES_PER_S = 30 * units.MIB  # for laying files out on other hosts: all copies, synced
 NOMINAL_OPERATIONS_PER_S = 5_000
 
 _Lookup = TypeVar("_Lookup")
