@@ -75,8 +75,8 @@ class CephAccess:
 class ServerAccess:
     """The server that stands between this host and a target's storage, as far as it is known.
 
-    `here` is true where it runs on this host; `port` is where it listens. `memory_bytes` is what it could keep of
-    a data set; None is not known.
+    `here` is true where it runs on this host; `port` is where it listens. `memory_bytes` is what it could
+    keep of a data set; None is not known.
     """
 
     here: bool = False
