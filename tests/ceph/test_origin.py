@@ -37,7 +37,6 @@ def read_through(
         done = leadline(*words, **way.variables)
         assert done.returncode in (0, 3), done.stderr  # 3: INVALID, as what a cache answered is
         (cell,) = json.loads(leadline("show", str(out), "--json").stdout)["cells"]
-        assert cell["trials"][0]["state"] == "complete"
         return dict(cell)
 
     return read
