@@ -105,6 +105,7 @@ def test_where_nobody_counts_behind_a_server_its_cache_is_not_excluded(
         assert state == "DOUBTFUL"
         assert "the server's cache is not excluded" in evidence
         assert words in evidence
+        assert evidence.endswith("(nothing is counted behind the server: no cluster is known there)")
 
 
 @pytest.mark.parametrize("access", ["rados", "radosstriper", "libnfs", "libsmbclient", "xrootd", "s3"])

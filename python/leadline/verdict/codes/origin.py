@@ -78,9 +78,10 @@ def _by_the_server(case: Case, found: Bytes) -> Iterator[Code]:
         "its memory, which is not known here" if memory is None else f"its memory of {format_size(memory)}"
     )
     size = format_size(case.cell.job.data_set_bytes)
+    why = "no cluster is known there" if case.facts.ceph is None else found.reasons["osd"]
     yield catalogue()["origin_unknown"].fire(
         f"the server's cache is not excluded: the data set of {size} would have to be larger than {limit}"
-        f" (not counted behind it: {found.reasons['osd']})"
+        f" (nothing is counted behind the server: {why})"
     )
 
 
