@@ -154,8 +154,11 @@ def test_a_figure_above_the_link_is_invalid() -> None:
     found = check(**LINK, target={"access": "nfs"})
     assert found.state == "INVALID"
     assert evidence(found)["implausible"] == (
-        "50 MiB/s read in t0003, the link of eth0 (1 Gbit/s) allows at most 40 MiB/s"
+        "50 MiB/s read in t0003, the link of eth0 (1 Gbit/s) allows at most 40 MiB/s:"
+        " what explains it was not seen"
     )
+    cached = check(**LINK, target={"access": "nfs"}, wire_received_bytes=25 * MIB)
+    assert evidence(cached)["implausible"].endswith(": 75 % came out of the page cache")
     assert "implausible" not in evidence(check(**{**LINK, "wire_limit_bytes_per_s": 45 * MIB}))
 
 

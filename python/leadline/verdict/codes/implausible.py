@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from leadline.analysis.cells import CellTable, compare_cells
-from leadline.analysis.chain import travel_read
+from leadline.analysis.chain import JOINED, travel_read
 from leadline.analysis.origin import bytes_read
 from leadline.analysis.statistics.means import Estimate
 from leadline.plan.model import PlannedCell
@@ -24,6 +24,7 @@ from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Code
 from leadline.workloads.judged import judged
 
+_NOT_SEEN = "what explains it was not seen"
 _WIRE = "wire_limit_bytes_per_s"
 _DEVICE = {"read": "device_read_limit_bytes_per_s", "write": "device_write_limit_bytes_per_s"}
 
@@ -44,7 +45,7 @@ def implausible(case: Case) -> Iterator[Code]:
     ]
     ratio, evidence = max(found, default=(0.0, ""))
     if ratio > kind.thresholds["factor"]:
-        yield kind.fire(evidence, worse=True)
+        yield kind.fire(f"{evidence}: {_explained(case.cell, case.good, case.facts, near=True)}", worse=True)
     elif case.outran:
         yield kind.fire(case.outran)
 
@@ -67,7 +68,7 @@ def outrunning(
         if words and seen is not None and seen.low is not None and seen.low > limits["outran"]:
             found[small.id] = (
                 f"{words[0]} moved {seen.value:.3g} times as much as {words[1]} in {large.id}"
-                f" ({_at_least(seen)}): {_explained(small, tables, facts)}"
+                f" ({_at_least(seen)}): {_explained(small, tables[small.id].good, facts[small.target])}"
             )
     return found
 
@@ -94,9 +95,10 @@ def overtaking(
         place = lows.index(min(lows))
         least = seen[place]
         if least is not None:
+            why = _explained(through, tables[through.id].good, facts[through.target])
             found[through.id] = (
                 f"{least.value:.3g} times as quick as {direct[place].id}, which goes to the same cluster"
-                f" without the gateway ({_at_least(least)}): {_explained(through, tables, facts)}"
+                f" without the gateway ({_at_least(least)}): {why}"
             )
     return found
 
@@ -120,17 +122,19 @@ def _at_least(seen: Estimate) -> str:
     return f"at least {seen.low:.3g} times, {seen.count} blocks"
 
 
-def _explained(cell: PlannedCell, tables: Mapping[str, CellTable], facts: Mapping[str, TargetFacts]) -> str:
-    """The cache that was seen to answer, or that none was."""
-    target = facts[cell.target]
-    travel = travel_read(tables[cell.id].good, target, cell.job.direct and target.direct_io)
+def _explained(
+    cell: PlannedCell, trials: Sequence[TrialRow], target: TargetFacts, *, near: bool = False
+) -> str:
+    """The cache that was seen to answer, or that none was; `near`: of this host, before link and device."""
+    travel = travel_read(trials, target, cell.job.direct and target.direct_io)
     least = catalogue()["cached_reads"].thresholds["share"]
     caches = [
         f"{whole_percent(place.share)} came out of {place_words(place.name, 'read')}"
         for place in (travel.places if travel else ())
         if place.share is not None and place.share > least and "cache" in place_words(place.name, "short")
+        if not near or set(place.name.split(JOINED)) <= set(target.host_caches)
     ]
-    return " and ".join(caches) or "what explains it was not seen"
+    return " and ".join(caches) or _NOT_SEEN
 
 
 def _comparable(small: PlannedCell, large: PlannedCell) -> bool:
