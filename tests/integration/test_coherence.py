@@ -24,7 +24,7 @@ def _run(leadline: Command, tmp_path: Path, *arguments: str) -> tuple[dict[str, 
 
 
 def _figure(found: dict[str, Any], words: str, writer: str, reader: str) -> dict[str, Any]:
-    table = found["ways"][0]
+    table = next(one for one in found["ways"] if one["name"] == "coherence")
     (row,) = [row for row in table["rows"] if row["keys"] == [words, writer]]
     value: dict[str, Any] = row["values"][table["columns"].index(f"seen by {reader}")]
     return value

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from leadline import units
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
-from leadline.study.kind.face import NOMINAL_BYTES_PER_S
+from leadline.study.kind.face import NOMINAL_BYTES_PER_S, NOMINAL_REMOTE_BYTES_PER_S
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study
 from leadline.study.target import TargetFacts
@@ -16,7 +16,8 @@ from leadline.workloads.planned import PLANNED
 def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) -> tuple[str, ...]:
     """Everything that is said beside a plan's trials."""
     notes = [
-        f"time assumes {units.format_rate(NOMINAL_BYTES_PER_S)} for laying files out"
+        f"time assumes {units.format_rate(NOMINAL_BYTES_PER_S)} for laying files out,"
+        f" {units.format_rate(NOMINAL_REMOTE_BYTES_PER_S)} on other hosts,"
         f" and {TRIAL_OVERHEAD_S} s around each trial",
         f"space: {study.limits.reserve} of each target is kept free (limits.reserve)",
     ]

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from leadline.analysis.cells import CellTable
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
 from leadline.plan.model import Plan, PlannedCell
@@ -154,7 +153,7 @@ def _summed_up(result: Result, found: _Judgement) -> Findings:
         statements=(),
         host={str(k): str(v) for k, v in read.manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
-        itself=_itself(result, read.tables),
+        itself=_itself(result, read),
         study=read.manifest["study"],
         reproduce=_reproduce(read.manifest, plan),
         version=str(read.manifest.get("version", "")),
@@ -180,6 +179,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
+        *words.time_off(read.taken),
         *changes_over_time(read.plan.cells, read.tables, states, found.anchor, read.study.compare.metrics),
     ]
     if any(kind.findings_first and found.own[kind.kind].cells for kind in KINDS):
@@ -226,8 +226,8 @@ def _cluster(trials: Sequence[TrialRow]) -> dict[str, str]:
     return {}
 
 
-def _itself(result: Result, tables: Mapping[str, CellTable]) -> dict[str, str]:
-    """What leadline itself cost: the engine without storage, and the observers."""
+def _itself(result: Result, read: Material) -> dict[str, str]:
+    """What leadline itself cost: the engine without storage, the observers, and time beside the plan's."""
     found: dict[str, str] = {}
     for event in result.events:
         if event.event == "self_measured":
@@ -235,11 +235,13 @@ def _itself(result: Result, tables: Mapping[str, CellTable]) -> dict[str, str]:
             found["engine without storage (null, 4 KiB, 32 in flight)"] = (
                 f"{cost:.0f} ns per operation" if cost else f"not measured: {event.details.get('reason')}"
             )
-    trials = [trial for table in tables.values() for trial in table.trials]
+    trials = [trial for table in read.tables.values() for trial in table.trials]
     cpu = [trial.observer_cpu_ns for trial in trials if trial.observer_cpu_ns is not None]
     seconds = sum(trial.ramp_ns + trial.measured_ns for trial in trials) / 1e9
     if cpu and seconds > 0:
         found["observers"] = f"{sum(cpu) / 1e9 / seconds:.2%} of one CPU during trials"
+    if read.taken is not None:
+        found["time"] = words.time_words(read.taken)
     return found
 
 

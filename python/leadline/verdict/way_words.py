@@ -120,7 +120,7 @@ def _whys(way: MeasuredWay, column: WayColumn, usable: Sequence[MeasuredWay]) ->
     if cpu and cheapest and cpu >= limits["cpu_times"] * cheapest:
         times = format_number(cpu / cheapest)
         yield f"an operation costs its client {format_quantity(cpu, 'ns')} of CPU, {times} times the cheapest"
-    yield from _wire(way.quantity(column, "wire_per_byte"), limits)
+    yield from _wire(way.quantity(column, "wire_per_byte"), limits, cached=bool(access(way.access).caches))
     passes = _rules()["passes"].get(way.access)
     if passes and way is not max(usable, key=lambda one: _rank(one, column)):
         yield str(passes)
@@ -131,10 +131,11 @@ def _rank(way: MeasuredWay, column: WayColumn) -> float:
     return value if metric_kind(column.metric).higher_is_better else -value
 
 
-def _wire(wire: Quantity, limits: Mapping[str, float]) -> Iterator[str]:
+def _wire(wire: Quantity, limits: Mapping[str, float], *, cached: bool) -> Iterator[str]:
+    """`cached`: the way has a cache on this host; where it has none, fewer bytes are no cache's."""
     if wire.value is None:
         return
     if wire.value > limits["wire_more"]:
         yield f"moves {format_number(wire.value)} bytes on the wire for each byte of work"
-    elif wire.value < limits["wire_less"]:
+    elif cached and wire.value < limits["wire_less"]:
         yield f"moves {format_number(wire.value)} bytes on the wire for each byte of work: a cache answered"

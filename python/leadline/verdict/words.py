@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from leadline.analysis.duration import TimeTaken
 from leadline.verdict.chain_words import chain_statements
 from leadline.verdict.compared.comparisons import FEW_BLOCKS, confidence_words
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
 from leadline.workloads.judged import metric_kind, metric_part
+
+# What an estimate of time may be wrong by: a share of what was planned, and seconds, of which nobody plans.
+_TIME_OFF, _TIME_OFF_S = 0.5, 30.0
 
 
 def statements(
@@ -274,6 +278,33 @@ def _lab(targets: Sequence[TargetView]) -> Iterator[Statement]:
             f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} on a lab: all its daemons share this"
             " host's disk and CPUs. Mechanisms and ratios hold; the absolute figures are no cluster's.",
         )
+
+
+def time_words(taken: TimeTaken) -> str:
+    """How long a study took beside what its plan had said."""
+    from leadline.units import format_duration
+
+    taken_s, planned_s = format_duration(taken.taken_s), format_duration(taken.planned_s)
+    return f"took {taken_s}, planned {planned_s}"
+
+
+def time_off(taken: TimeTaken | None) -> Iterator[Statement]:
+    """Said where the plan was wrong by more than half: who waits for it should know the next time."""
+    from leadline.units import format_duration
+
+    if taken is None or abs(taken.off) <= _TIME_OFF or abs(taken.taken_s - taken.planned_s) <= _TIME_OFF_S:
+        return
+    around_s = max(taken.taken_s - taken.layout_s - taken.trials_s, 0.0)
+    parts = (
+        ("laying files out", taken.layout_s),
+        ("trials", taken.trials_s),
+        ("around them (starting, removing, asking the cluster)", around_s),
+    )
+    yield Statement(
+        "caution",
+        f"The estimate of time was wrong by more than half: the study {time_words(taken)}.",
+        tuple(f"{name}: {format_duration(seconds)}" for name, seconds in parts),
+    )
 
 
 def _works(found: Sequence[Comparison]) -> str:

@@ -11,7 +11,12 @@ from leadline.verdict.face import JudgedWork, OwnCells
 from leadline.verdict.model import CellShown, FigureTable, Statement
 from leadline.workloads.coherence.figures import coherence_metrics
 from leadline.workloads.coherence.job import LAGS, WORDS, CoherenceJob
-from leadline.workloads.coherence.words import coherence_statements, coherence_tables, pairs_of
+from leadline.workloads.coherence.words import (
+    coherence_progress,
+    coherence_statements,
+    coherence_tables,
+    pairs_of,
+)
 
 # What one way to a file system sees of another.
 _SEEN = {
@@ -28,7 +33,8 @@ class JudgedCoherence(JudgedWork[CoherenceJob]):
 
     kind = CoherenceJob.kind
     metric_kinds = _SEEN
-    exempt = frozenset({"too_short"})
+    # Its intervals are of repetitions, of which one block has enough.
+    exempt = frozenset({"too_short", "few_blocks"})
 
     def metrics(
         self,
@@ -44,6 +50,10 @@ class JudgedCoherence(JudgedWork[CoherenceJob]):
     def default_metrics(self, job: CoherenceJob) -> tuple[str, ...]:
         """None."""
         return ()
+
+    def progress(self, trial: TrialRow) -> str | None:
+        """What was seen, and what never was."""
+        return coherence_progress(trial)
 
     def shown(self, job: CoherenceJob) -> CellShown:
         """Of two targets, and so in no target's table."""

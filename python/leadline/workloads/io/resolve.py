@@ -9,7 +9,7 @@ from leadline import _core, units
 from leadline.study import schemes
 from leadline.study.fields import AUTO
 from leadline.study.kind.face import Resolved, Surroundings
-from leadline.study.kind.resolving import choose_direct, fail
+from leadline.study.kind.resolving import choose_direct, fail, server_may_answer
 from leadline.study.kind.sizes import as_split, common_step
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.distribution import MAP
@@ -284,7 +284,9 @@ def _measures_caches(job: Job, facts: TargetFacts, around: Surroundings, notes: 
     if facts.in_memory:
         notes.append(f"measures memory: {facts.file_system} keeps its files there")
         return False
-    if job.direct or job.data_set_bytes >= around.memory_bytes:
+    if job.reads and server_may_answer(facts, job.data_set_bytes, notes):
+        return True
+    if not facts.host_caches or job.direct or job.data_set_bytes >= around.memory_bytes:
         return False
     what = "reads can come from the page cache" if job.reads else "writes go to the page cache first"
     sizes = f"{units.format_size(job.data_set_bytes)} is less than memory"
