@@ -37,6 +37,11 @@ def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) ->
         notes.append("one block gives no interval: nothing can be compared")
     if any(cell.job.reads_only and cell.job.verify for cell in plan.cells):
         notes.append("verify: the processor's time for checking each block is part of what is measured")
+    if any(cell.job.verify and not cell.job.reads_only for cell in plan.cells):
+        notes.append(
+            "verify: after each trial that writes all its files are read back, past this host's caches, apart"
+            " from what is measured; the engine keeps 4 bytes for each 4 KiB of them"
+        )
     return tuple(notes)
 
 

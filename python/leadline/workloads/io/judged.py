@@ -8,10 +8,12 @@ from typing import Any
 from leadline.analysis.metrics import COST_METRICS, LARGE_BLOCK_BYTES, LATENCY_METRICS, Measured
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.units import format_size
-from leadline.verdict.face import JudgedWork
+from leadline.verdict.face import JudgedWork, OwnCells
 from leadline.verdict.model import CellShown
+from leadline.verdict.sections.section import Section
 from leadline.workloads.io.figures import io_metrics
 from leadline.workloads.io.job import MIXED, READ_ONLY, Job
+from leadline.workloads.io.verified import verified_section
 
 _PLAIN = ("bandwidth", "iops", *LATENCY_METRICS)
 
@@ -89,6 +91,10 @@ class JudgedIo(JudgedWork[Job]):
             return ((job.bs, 1.0),)
         total = sum(size * percent for size, percent in job.bssplit.write)
         return tuple((size, size * percent / total) for size, percent in job.bssplit.write)
+
+    def section(self, own: OwnCells) -> Section | None:
+        """What was verified."""
+        return verified_section(own)
 
     def syncs_each(self, job: Job) -> bool:
         """With fsync=1 or fdatasync=1."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from leadline import _core, units
 from leadline.study import schemes
-from leadline.study.fields import AUTO
+from leadline.study.fields import AUTO, OTHER
 from leadline.study.kind.face import Resolved, Surroundings
 from leadline.study.kind.resolving import choose_direct, fail, server_may_answer
 from leadline.study.kind.sizes import as_split, common_step
@@ -63,6 +63,7 @@ def resolve_io(
         rate_iops=options.rate_iops,
         arrival=options.arrival or "constant",
         verify=bool(options.verify),
+        read_back="other" if options.verify == OTHER else "same",
         incompressible=options.incompressible is not False and not _shares(options),
         bssplit=as_split(options.bs, options.bssplit),
         fdatasync=options.fdatasync or 0,
