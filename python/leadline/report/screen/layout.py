@@ -40,6 +40,11 @@ class ScreenTable:
     notes: tuple[str, ...] = ()
     cut: str = ""
 
+    def is_number(self, place: int) -> bool:
+        """True for a column of numbers; words stand behind those of a long table."""
+        words = {"verdict", ""} & set(self.headings)
+        return self.numbers <= place < len(self.headings) - len(words)
+
 
 @dataclass(frozen=True)
 class _Grid:

@@ -59,7 +59,7 @@ def screen_of(findings: Findings, width: int = WIDTH, height: int = HEIGHT) -> P
                 table,
                 doubts[:named],
                 len(doubts[named:]),
-                (*steps[:done], _REST),
+                steps[:done],
             )
             if _fits(found, width, height):
                 return found
@@ -124,7 +124,7 @@ def lines_of(screen: PrintedScreen, width: int = WIDTH) -> list[Line]:
         if screen.more_doubts:
             lines.append((f"and {fmt.plural(screen.more_doubts, 'code')} more: --all", "dim"))
     lines.append(("", ""))
-    for place, step in enumerate(screen.steps):
+    for place, step in enumerate((*screen.steps, _REST)):
         lines += _wrapped(step, width, "", "Next: " if place == 0 else "      ")
     return lines
 
@@ -157,7 +157,6 @@ def _table_lines(table: ScreenTable, width: int) -> list[Line]:
     over = _total(widths) - width
     if over > 0:  # no form fits: names are folded
         widths[0] = max(widths[0] - over, min(_NAME_MIN, widths[0]))
-    last = _last_number(table)
 
     def line(row: Sequence[str]) -> list[str]:
         folded = [
@@ -168,7 +167,7 @@ def _table_lines(table: ScreenTable, width: int) -> list[Line]:
         for number in range(max(map(len, folded))):
             texts = [(part[number : number + 1] or [""])[0] for part in folded]
             cells = [
-                text.rjust(wide) if table.numbers <= place <= last else text.ljust(wide)
+                text.rjust(wide) if table.is_number(place) else text.ljust(wide)
                 for place, (text, wide) in enumerate(zip(texts, widths, strict=True))
             ]
             found.append((" " * _GAP).join(cells).rstrip())
@@ -177,9 +176,3 @@ def _table_lines(table: ScreenTable, width: int) -> list[Line]:
     total = min(_total(widths), width)
     head: list[Line] = [*((text, "dim") for text in line(table.headings)), ("\u2500" * total, "dim")]
     return [*head, *((text, "") for row in table.rows for text in line(row))]
-
-
-def _last_number(table: ScreenTable) -> int:
-    """The last column that is right-aligned: words stand behind the numbers of a long table."""
-    words = {"verdict", ""} & set(table.headings)
-    return len(table.headings) - 1 - len(words)

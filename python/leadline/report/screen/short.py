@@ -9,7 +9,7 @@ import math
 
 from leadline.report import format as fmt
 from leadline.units import format_number
-from leadline.verdict.model import Comparison, Outcome, Quantity, State
+from leadline.verdict.model import UNUSABLE, Comparison, Outcome, Quantity, State
 from leadline.verdict.sections.answer import AskedFigure
 
 INVALID = "INVALID"
@@ -63,9 +63,16 @@ def _half(item: Quantity) -> str:
 def short_ratio(figure: AskedFigure) -> str:
     """The ratio with the mark of its verdict and of doubt; without a comparison the mark of doubt alone."""
     found = figure.comparison
-    if figure.state == "INVALID" or found is None or not comparable(found):
+    shown = found is not None and figure.state not in UNUSABLE and comparable(found)
+    return f"{_ratio(found.ratio) if shown and found else ''}{short_marks(figure)}"
+
+
+def short_marks(figure: AskedFigure) -> str:
+    """The marks of verdict and doubt alone."""
+    found = figure.comparison
+    if figure.state in UNUSABLE or found is None or not comparable(found):
         return STATE_MARKS[figure.state]
-    return f"{_ratio(found.ratio)}{VERDICT_MARKS[found.verdict]}{STATE_MARKS[doubt_of(figure)]}"
+    return f"{VERDICT_MARKS[found.verdict]}{STATE_MARKS[doubt_of(figure)]}"
 
 
 def comparable(comparison: Comparison) -> bool:

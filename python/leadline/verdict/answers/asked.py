@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from leadline.analysis.cells import CellTable
 from leadline.plan.model import PlannedCell
@@ -48,6 +49,7 @@ def asked_figures(
                     cell.validity.state,
                     compared,
                     name in leading,
+                    metric_kind(name).higher_is_better,
                 )
             )
     return (*found, *_left_out(found, planned, left_out))
@@ -68,9 +70,11 @@ def _left_out(
     works = {cell.id: cell.work for cell in planned}
     for one in left_out:
         rows = {figure.work: figure for figure in found if works[figure.cell] == one.work}
-        for row, figure in rows.items():
+        for figure in rows.values():
             reason = Quantity(None, figure.quantity.unit, reason=one.reason)
-            yield AskedFigure(row, one.target, "", figure.metric, reason, "NOT_RUN", None, figure.leads)
+            yield replace(
+                figure, target=one.target, cell="", quantity=reason, state="NOT_RUN", comparison=None
+            )
 
 
 def log_ratios(

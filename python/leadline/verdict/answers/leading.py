@@ -15,7 +15,6 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.verdict.compared.comparisons import Pair, decide
 from leadline.verdict.model import UNUSABLE, Comparison, worst
 from leadline.verdict.sections.answer import AskedFigure, at_least
-from leadline.workloads.judged import metric_kind
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ def find_leaders(
     for work in dict.fromkeys(one.work for one in figures):
         own = [one for one in figures if one.work == work and _counts(one)]
         remote = [one for one in own if one.target not in passed_by]
-        ranked = sorted(
-            remote or own, key=_value, reverse=metric_kind((own or figures)[0].metric).higher_is_better
-        )
+        ranked = sorted(remote or own, key=_value, reverse=all(one.higher_is_better for one in own))
         if len(ranked) > 1:
             chosen.append((ranked[0], [_pair(ranked[0], other, tables) for other in ranked[1:]]))
     decided = iter(decide([pair for _, pairs in chosen for pair in pairs], margin, alpha))

@@ -23,6 +23,7 @@ class AskedFigure:
     state: State
     comparison: Comparison | None = None
     leads: bool = True
+    higher_is_better: bool = True
 
 
 def at_least(comparison: Comparison) -> float:
