@@ -97,17 +97,21 @@ def _steps(findings: Findings, answer: StudyAnswer) -> tuple[str, ...]:
     for item in tables.fired(findings):
         if item.code.code != "few_blocks" or not answer.steps:
             found.append(f"{fmt.printable(item.code.title)}: {fmt.printable(item.code.remedy)}")
+    first = len(answer.steps)  # of the remedies: each of them wants another run
+    if len(found) > first and answer.run_seconds is not None:
+        found[first] += f" A run takes {_time(answer.run_seconds)}."
     return tuple(found)
 
 
 def _step(step: NextStep) -> str:
     text = fmt.printable(step.text)
-    return text if step.seconds is None else f"{text} (about {units.format_duration(_rounded(step.seconds))})"
+    return text if step.seconds is None else f"{text} ({_time(step.seconds)})"
 
 
-def _rounded(seconds: float) -> float:
+def _time(seconds: float) -> str:
     """To minutes, or of short times to seconds: it is an estimate."""
-    return float(round(seconds / 60) * 60) if seconds >= 120 else float(round(seconds))
+    rounded = round(seconds / 60) * 60 if seconds >= 120 else round(seconds)
+    return f"about {units.format_duration(float(rounded))}"
 
 
 def lines_of(screen: PrintedScreen, width: int = WIDTH) -> list[Line]:

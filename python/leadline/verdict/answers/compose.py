@@ -14,7 +14,7 @@ from leadline.study.schemes import access
 from leadline.study.study import QUESTION_MAX, Study
 from leadline.verdict.answers import words
 from leadline.verdict.answers.asked import asked_figures, log_ratios
-from leadline.verdict.answers.certain import usable
+from leadline.verdict.answers.certain import named, usable
 from leadline.verdict.answers.cost import block_seconds, finished_trials, more_blocks
 from leadline.verdict.answers.leading import find_leaders
 from leadline.verdict.compared.comparisons import Pair, asked_metrics, decide
@@ -60,6 +60,7 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
         against if any(one.comparison for one in figures) else "",
         matrix,
         tuple(_steps(found, undecided)),
+        None if (block := _block_seconds(found)) is None else block * found.plan.blocks,
     )
 
 
@@ -126,6 +127,8 @@ def _as_sure(text: str, found: JudgedStudy) -> str:
     if not text:
         every = f"none of {len(states)} cells has a figure to use" if states else "nothing was measured"
         return f"No answer: {every}."
+    absent = [one.target for one in found.left_out if one.work is None]
+    text += f" Not measured: {named(absent)}." if absent else ""
     if bad == len(states):
         return f"{text} No cell can be relied on: see below."
     if doubtful + bad == 0:
@@ -135,10 +138,13 @@ def _as_sure(text: str, found: JudgedStudy) -> str:
     return f"{text} ({', '.join(parts)}.)"
 
 
+def _block_seconds(found: JudgedStudy) -> float | None:
+    return block_seconds(found.events, max(len(found.plan.trials) // max(found.plan.blocks, 1), 1))
+
+
 def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep]:
     """What would finish or decide it, the most urgent first."""
-    trials = len(found.plan.trials)
-    seconds = block_seconds(found.events, max(trials // max(found.plan.blocks, 1), 1))
+    trials, seconds = len(found.plan.trials), _block_seconds(found)
     steps = []
     if not found.complete:
         left = max(1 - finished_trials(found.events) / max(trials, 1), 0)

@@ -44,7 +44,10 @@ class NextStep:
 
 @dataclass(frozen=True)
 class StudyAnswer:
-    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place."""
+    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place.
+
+    `run_seconds` is how long the study took, where it is known.
+    """
 
     question: str
     text: str
@@ -52,3 +55,4 @@ class StudyAnswer:
     against: str = ""
     matrix: FigureTable | None = None
     steps: tuple[NextStep, ...] = ()
+    run_seconds: float | None = None
