@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 import random
 import re
+from dataclasses import replace
 
 import pytest
+from application_examples import planned
+from builders import cell
 from test_screen import WORKS, figures
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.store.journal import Event
+from leadline.study.library import load_study
 from leadline.verdict.answers.certain import factor_words
+from leadline.verdict.answers.compose import question_of
 from leadline.verdict.answers.cost import block_seconds, blocks_that_tell, more_blocks
 from leadline.verdict.answers.leading import find_leaders
-from leadline.verdict.answers.words import against_base, leaders_of
+from leadline.verdict.answers.words import against_base, figures_alone, leaders_of
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, State
 from leadline.verdict.sections.answer import AskedFigure, at_least
+from leadline.workloads.application.judged import JudgedApplication
+from leadline.workloads.io.judged import JudgedIo
 
 _CLAUSE = re.compile(r"(faster|slower) than base0 in (\d+) of (\d+) works \((.*?)\)")
 _BOUND = re.compile(r"at least ([\d.,]+) (times|%) in ([\w ]+)|([\w ]+): at least ([\d.,]+) (times|%)")
@@ -129,3 +136,37 @@ def test_one_block_is_said_to_have_no_interval() -> None:
     assert step is not None
     assert "a single block has no interval" in step.text
     assert step.seconds == pytest.approx(60)
+
+
+def test_of_one_target_only_figures_to_use_are_named() -> None:
+    good, _ = _measured("a", [100.0, 102.0])
+    bad = replace(good, work="large", state="INVALID", quantity=Quantity(7e9, "1/s"))
+    said = figures_alone([good, bad])
+    assert said == "a gives 101 IOPS in small. 1 of 2 works have no figure to use."
+
+
+def test_a_shared_file_is_held_against_the_same_job_with_a_file_each() -> None:
+    alone, shared = cell("a.each", rw="write"), cell("a.one", rw="write", shared="strided")
+    reads, elsewhere = (
+        cell("a.reads", rw="read", shared="strided"),
+        cell("b.one", rw="write", shared="strided"),
+    )
+    found = JudgedIo().within([alone, shared, reads, elsewhere])
+    assert [(base.id, other.id) for base, other in found.pairs] == [("a.each", "a.one")]
+
+
+def test_copies_are_held_against_the_fewest_of_the_same_program_and_target() -> None:
+    cells = [planned("a", 4), planned("a", 1), planned("a", 2), planned("b", 2), planned("a", 8, trace="off")]
+    found = JudgedApplication().within(cells)
+    assert {(base.id, other.id) for base, other in found.pairs} == {
+        ("a.run_1", "a.run_4"),
+        ("a.run_1", "a.run_2"),
+    }
+
+
+def test_a_question_is_the_studys_own_or_the_first_that_it_asks_or_its_title() -> None:
+    study = load_study("quick", {})
+    assert question_of(study) == study.question
+    assert question_of(study.model_copy(update={"question": ""})) == "What does this path deliver?"
+    silent = study.model_copy(update={"question": "", "about": "Nothing is asked."})
+    assert question_of(silent) == "Quick look"
