@@ -27,10 +27,11 @@ Line = tuple[str, str]  # text, style
 
 @dataclass(frozen=True)
 class CodeDoubt:
-    """A validity code with how many cells it is about."""
+    """A validity code with how many cells it is about, in a line and in a few letters."""
 
     state: State
     text: str
+    short: str
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class PrintedScreen:
     answer: str
     table: ScreenTable | None
     doubts: tuple[CodeDoubt, ...]
-    more_doubts: int
+    more_doubts: tuple[CodeDoubt, ...]
     steps: tuple[str, ...]
 
 
@@ -58,7 +59,7 @@ def screen_of(findings: Findings, width: int = WIDTH, height: int = HEIGHT) -> P
                 fmt.printable(answer.text),
                 table,
                 doubts[:named],
-                len(doubts[named:]),
+                doubts[named:],
                 steps[:done],
             )
             if _fits(found, width, height):
@@ -86,6 +87,7 @@ def _doubts(findings: Findings) -> tuple[CodeDoubt, ...]:
             item.code.state,
             f"{fmt.printable(fmt.sentence(item.code.title))} ({fmt.printable(item.code.code)}):"
             f" {len(item.cells)} of {fmt.plural(every, 'cell')}",
+            f"{fmt.printable(item.code.code)} {len(item.cells)}",
         )
         for item in tables.fired(findings)
     )
@@ -126,7 +128,9 @@ def lines_of(screen: PrintedScreen, width: int = WIDTH) -> list[Line]:
         for one in screen.doubts:
             lines += _wrapped(f"{one.state.replace('_', ' ')}: {one.text}", width, one.state)
         if screen.more_doubts:
-            lines.append((f"and {fmt.plural(screen.more_doubts, 'code')} more: --all", "dim"))
+            rest = f"and by cells: {', '.join(one.short for one in screen.more_doubts)}"
+            brief = f"and {fmt.plural(len(screen.more_doubts), 'code')} more: --all"
+            lines.append((rest if len(rest) <= width else brief, "dim"))
     lines.append(("", ""))
     for place, step in enumerate((*screen.steps, _REST)):
         lines += _wrapped(step, width, "", "Next: " if place == 0 else "      ")
