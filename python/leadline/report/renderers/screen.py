@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
+from leadline.report import format as fmt
 from leadline.report import metrics
 from leadline.report.console import STYLES, new_table, text
 from leadline.report.screen.figure import figure_table
@@ -29,12 +31,15 @@ def show_screen(findings: Findings, console: Console) -> bool:
 
 def show_figure(findings: Findings, figure: str, console: Console) -> None:
     """Print one figure of every cell. Raises UsageError for one that no cell has."""
-    table = figure_table(findings, figure)
+    table, width = figure_table(findings, figure), min(console.width, WIDTH)
     shown = new_table(f"{findings.title}: {metrics.heading(figure)}")
     for place, heading in enumerate(table.headings):
-        shown.add_column(heading, justify="right" if place in table.right else "left", no_wrap=place > 1)
+        shown.add_column(
+            heading, justify="right" if place in table.right else "left", no_wrap=place > 1, overflow="fold"
+        )
     for row in table.rows:
         shown.add_row(*map(text, row))
-    console.print(shown)
+    console.print(shown, width=width, soft_wrap=False)
     for note in table.notes:
-        console.print(text(f"  {note}", "dim"))
+        for line in textwrap.wrap(fmt.printable(note), width - 2):
+            console.print(text(f"  {line}", "dim"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from leadline.report import format as fmt
 from leadline.report.screen.short import (
+    bounded_ratio,
     comparable,
     doubt_of,
     short_figure,
@@ -146,7 +147,7 @@ def _ratio(one: AskedFigure) -> tuple[str, str, str]:
         return ("", "", "")
     if one.state in UNUSABLE or not comparable(found):
         return (fmt.NO_VALUE, "", "not comparable")
-    return (fmt.ratio(found.ratio), fmt.ratio_interval(found.low, found.high), found.verdict)
+    return (bounded_ratio(found.ratio), fmt.ratio_interval(found.low, found.high), found.verdict)
 
 
 def _state(one: AskedFigure) -> str:

@@ -87,6 +87,11 @@ def doubt_of(figure: AskedFigure) -> State:
     return "DOUBTFUL" if doubtful else figure.state
 
 
+def bounded_ratio(value: float | None) -> str:
+    """A ratio with three digits; below a thousandth it is only said that it lies there."""
+    return "<0.001\u00d7" if value is not None and value < 0.001 else fmt.ratio(value)
+
+
 def _ratio(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return fmt.NO_VALUE
