@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from leadline.store.tables import TrialRow
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts
 from leadline.verdict.model import Cell, Validity
+from leadline.workloads.coherence.answer import coherence_answer, seen_word
 from leadline.workloads.coherence.figures import Lag, coherence_metrics, lag_of
 from leadline.workloads.coherence.job import QUESTIONS, WORDS, CoherenceJob
 from leadline.workloads.coherence.judged import JudgedCoherence
@@ -257,3 +259,41 @@ def test_a_path_answers_none_for_what_is_not_there_and_keeps_a_lock_until_it_is_
 def test_a_cell_of_coherence_is_planned_without_a_layout() -> None:
     cell = PlannedCell("a.c_to_b", "a", "c_to_b", {}, _job(), None, 1.0)
     assert cell.job.data_set_bytes > 0
+
+
+# -- the first screen ----------------------------------------------------------------------------------
+
+SLOW = {"lags_ns": [2 * MS_NS, 3_000 * MS_NS], "unseen": 0}
+KEPT = {"asked": 2, "honoured": 2}
+IGNORED = {"asked": 2, "honoured": 0}
+
+
+@pytest.mark.parametrize(
+    ("answers", "word"),
+    [
+        ({"name": PROMPT, "bytes_closed": PROMPT}, "at once"),
+        ({"name": PROMPT, "bytes_closed": PROMPT, "bytes_written": STALE}, "after close"),
+        ({"name": PROMPT, "bytes_closed": STALE, "bytes_written": STALE}, "never"),
+        ({"name": SLOW, "bytes_closed": PROMPT}, "in 3.00 s"),
+        ({"lock_flock": KEPT}, None),
+    ],
+)
+def test_what_is_seen_is_the_worst_of_what_was_asked(answers: dict[str, Any], word: str | None) -> None:
+    assert seen_word(_pair(answers)) == word
+
+
+def test_the_answer_counts_pairs_and_has_a_word_for_each() -> None:
+    good = _pair({"name": PROMPT, "bytes_closed": PROMPT, "lock_fcntl": KEPT})
+    bad = _pair({"name": STALE, "bytes_closed": PROMPT, "lock_fcntl": IGNORED}, "c")
+    lost = replace(_pair({"name": PROMPT}, "d"), trials=())
+    found = coherence_answer([good, bad, lost])
+    assert "Of 2 pairs of ways, 1 see everything at once, 1 some things never" in found.text
+    assert "1 honour locks by fcntl" in found.text
+    assert "1 of 3 pairs gave no answer" in found.text
+    assert found.matrix is not None
+    words = {row.keys: row.values[0].text for row in found.matrix.rows}
+    assert words["seen", "a"] == "at once"
+    assert words["seen", "c"] == "never"
+    assert words["lock, fcntl", "a"] == "kept"
+    assert words["lock, fcntl", "c"] == "not kept"
+    assert ("seen", "d") not in words

@@ -376,7 +376,6 @@ class Executor:
             self._probes.add(row, latency)
             if row.state != "complete":
                 self._failed.append(row.trial)
-                self._display.say(f"{row.trial} {row.cell}: {row.error}")
                 self._lose_when_gone(row.target, answer)
             self._display.finished(row)
         left = [member.trial for member in members[len(stored) :]]

@@ -37,6 +37,7 @@ from leadline.workloads.planned import JOB_OPTIONS, JobOptions
 
 STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000
+QUESTION_MAX = 100  # letters: a line
 
 
 def _parse_reserve(value: object) -> str:
@@ -102,6 +103,9 @@ class Study(_Section):
     format: Literal["leadline.study/1"] = Field(description="the format and its version")
     name: str = Field("", pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", description="short name; the file's name")
     title: str = Field("", max_length=200, description="one line for reports")
+    question: str = Field(
+        "", max_length=QUESTION_MAX, description="what is asked, in one line: reports answer it first"
+    )
     about: str = Field("", max_length=4000, description="what is asked and why")
     targets: dict[str, _Url] = Field(default_factory=dict, description="name: path, or null://")
     works: dict[str, WorkOptions] = Field(min_length=1, description="name: options of a job, or several jobs")

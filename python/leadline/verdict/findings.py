@@ -21,6 +21,7 @@ from leadline.study.left_out import LeftOut
 from leadline.study.study import Study
 from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
+from leadline.verdict.answers.compose import JudgedStudy, answer_of
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets
 from leadline.verdict.compared.over_time import changes_over_time
@@ -28,6 +29,7 @@ from leadline.verdict.face import OwnCells
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import Cell, Comparison, FigureTable, Findings, Statement, TargetView, worst
 from leadline.verdict.private import PRINTED, private_texts
+from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import Section
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import (
@@ -83,7 +85,31 @@ def _study_findings(result: Result, with_charts: bool, base: str | None) -> Find
     read = read_material(result, with_charts=with_charts)
     found = _judged(read, result.guest(), base, with_charts=with_charts)
     return replace(
-        _summed_up(result, found), statements=_said(found, result.complete), sections=_sections(found)
+        _summed_up(result, found),
+        statements=_said(found, result.complete),
+        sections=_sections(found),
+        answer=_answer(result, found),
+    )
+
+
+def _answer(result: Result, found: _Judgement) -> StudyAnswer:
+    read = found.read
+    return answer_of(
+        JudgedStudy(
+            study=read.study,
+            plan=read.plan,
+            events=result.events,
+            targets=found.targets,
+            cells=found.cells,
+            tables=read.tables,
+            comparisons=found.comparisons,
+            beside=found.beside,
+            anchor=found.anchor,
+            alpha=read.alpha,
+            left_out=found.left_out,
+            own=tuple(kind.answer(found.own[kind.kind]) for kind in KINDS),
+            complete=result.complete,
+        )
     )
 
 

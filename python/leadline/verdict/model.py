@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from leadline.study import schemes
 
 if TYPE_CHECKING:
+    from leadline.verdict.sections.answer import StudyAnswer
     from leadline.verdict.sections.section import Frame, Section
 
 State = Literal["VALID", "DOUBTFUL", "INVALID", "NOT_RUN"]
@@ -305,7 +306,8 @@ def _study_frame() -> Frame:
 class Findings:
     """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list.
 
-    `sections` are what it has besides cells, in the order of reports; `frame` is how all of it is laid out.
+    `sections` are what it has besides cells, in the order of reports; `frame` is how all of it is laid out;
+    `answer` is that of a study to its question.
     `private` are texts that tell where it was made, each with what a redacted report says instead.
     """
 
@@ -330,6 +332,7 @@ class Findings:
     sections: tuple[Section, ...] = ()
     private: Mapping[str, str] = field(default_factory=dict, repr=False)
     frame: Frame = field(default_factory=_study_frame)
+    answer: StudyAnswer | None = None
 
 
 @dataclass(frozen=True)

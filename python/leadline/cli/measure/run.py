@@ -292,7 +292,7 @@ def run_and_conclude(path: Path, gates: list[Gate], execute: Callable[[StopReque
 
 
 def _conclude(path: Path, gates: list[Gate]) -> int:
-    from leadline.report.renderers.terminal import show
+    from leadline.report.renderers.screen import show_screen
     from leadline.store.index import journal_size, write_index
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
@@ -302,7 +302,7 @@ def _conclude(path: Path, gates: list[Gate]) -> int:
     findings = build_findings(result, with_charts=False)
     write_index(path, index_rows(result, findings, size))
     console = make_console()
-    show(findings, console)
+    show_screen(findings, console)
     console.print(f"result: {path.resolve()}", markup=False)
     outcomes = judge_gates(gates, findings)
     say_gates(outcomes)

@@ -28,6 +28,8 @@ def _document(findings: Findings) -> dict[str, Any]:
         "kind": findings.kind,
         "id": findings.id,
         "title": findings.title,
+        "question": findings.answer.question if findings.answer else None,
+        "answer": findings.answer.text if findings.answer else None,
         "created": findings.created,
         "complete": findings.complete,
         "state": findings.state,

@@ -7,8 +7,9 @@ from typing import Any
 
 from leadline.analysis.metrics import Measured, MetricKind
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.verdict.face import JudgedWork, OwnCells
+from leadline.verdict.face import JudgedWork, KindAnswer, OwnCells
 from leadline.verdict.model import CellShown, FigureTable, Statement
+from leadline.workloads.coherence.answer import coherence_answer
 from leadline.workloads.coherence.figures import coherence_metrics
 from leadline.workloads.coherence.job import LAGS, WORDS, CoherenceJob
 from leadline.workloads.coherence.words import (
@@ -62,6 +63,10 @@ class JudgedCoherence(JudgedWork[CoherenceJob]):
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What a reader may rely on."""
         return coherence_statements(_pairs(own), own.left_out)
+
+    def answer(self, own: OwnCells) -> KindAnswer:
+        """A word for each writer and reader."""
+        return coherence_answer(_pairs(own))
 
     def pair_tables(self, own: OwnCells) -> tuple[FigureTable, ...]:
         """Medians, locks and shared files; the worst times."""

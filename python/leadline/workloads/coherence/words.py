@@ -176,6 +176,16 @@ def _lock(pair: WriterReader, question: str) -> Quantity:
     return Quantity(None, "", blocks=len(answers), text=text)
 
 
+def lock_words(pair: WriterReader, question: str) -> str | None:
+    """Whether locks of one kind hold between the two; None where that was not asked."""
+    return _lock(pair, question).text if question in pair.job.questions else None
+
+
+def intact_words(pair: WriterReader) -> str | None:
+    """Whether two writers in one file keep each other's bytes; None where that was not asked."""
+    return _intact(pair, SHARED).text if SHARED in pair.job.questions else None
+
+
 def _intact(pair: WriterReader, question: str) -> Quantity:
     answers = answers_of(pair.trials, question)
     reason = next((str(one["reason"]) for one in answers if "reason" in one), None)
@@ -258,11 +268,11 @@ def _sentences(pair: WriterReader) -> Iterator[tuple[int, str]]:
     if lags:
         yield _SEEING, _visibility(pair, lags)
     for question in LOCKS:
-        text = _lock(pair, question).text if question in pair.job.questions else None
+        text = lock_words(pair, question)
         if text is not None:
             held = "are honoured" if text == "honoured" else f"are not honoured ({text})"
             yield _LOCKING, f"locks by {question.removeprefix('lock_')} {held}"
-    text = _intact(pair, SHARED).text if SHARED in pair.job.questions else None
+    text = intact_words(pair)
     if text is not None:
         lost = f"two writers in one file lose bytes of each other ({text})"
         yield _SHARING, "two writers in one file keep each other's bytes" if text == "intact" else lost

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from leadline.analysis.metrics import COST_METRICS, LARGE_BLOCK_BYTES, LATENCY_METRICS, Measured
+from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.units import format_size
-from leadline.verdict.face import JudgedWork, OwnCells
+from leadline.verdict.face import JudgedWork, OwnCells, WithinTarget
 from leadline.verdict.model import CellShown
 from leadline.verdict.sections.section import Section
 from leadline.workloads.io.figures import io_metrics
@@ -58,6 +59,16 @@ class JudgedIo(JudgedWork[Job]):
             asked=(("", self.default_metrics(job)[0]),),
             in_flight=job.iodepth * job.numjobs,
         )
+
+    def within(self, planned: Sequence[PlannedCell]) -> WithinTarget:
+        """Each job in a shared file against the same job, option by option, with a file each."""
+        jobs = [(cell, cell.job) for cell in planned if isinstance(cell.job, Job)]
+        pairs = []
+        for cell, job in jobs:
+            apart = job.model_copy(update={"shared": "none"})
+            alike = [one for one, other in jobs if (one.target, other) == (cell.target, apart)]
+            pairs += [(one, cell) for one in alike[:1] if job.shared != "none"]
+        return WithinTarget("a file each", tuple(pairs))
 
     def compressible(self, job: Job) -> str | None:
         """The shares that the study asked for."""
