@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import few_blocks
 import known_slowdown
 import real_studies
 import simulated
@@ -49,6 +50,10 @@ SIMULATED: Mapping[str, Section] = {
     "percentiles": simulated.percentiles,
     "over_time": simulated.over_time,
     "power": simulated.power,
+    "few_blocks_three": few_blocks.coverage_of_three,
+    "few_blocks_six": few_blocks.coverage_of_six,
+    "few_blocks_two_targets": few_blocks.coverage_narrow,
+    "few_blocks_power": few_blocks.power,
     "sequential": simulated_runs.sequential,
     "budget": simulated_runs.budget,
     "level_shift": simulated_runs.level_shift,

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from leadline.units import format_ratio_interval
 from leadline.verdict.chain_words import chain_statements
-from leadline.verdict.compared.comparisons import FEW_BLOCKS, confidence_words
+from leadline.verdict.compared.deciding import confidence_words
+from leadline.verdict.compared.learned import FEW_BLOCKS
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
 from leadline.workloads.judged import metric_kind, metric_part
 
@@ -106,16 +108,14 @@ def _factor_interval(comparison: Comparison) -> str:
     low, high = comparison.low or 0.0, comparison.high or 0.0
     if (comparison.ratio or 1.0) < 1 and low > 0 and high > 0:
         low, high = 1 / high, 1 / low
-    return f"{_digits(low)} to {_digits(high)}, {comparison.blocks} blocks"
+    return f"{format_ratio_interval(low, high)}, {comparison.blocks} blocks"
 
 
 def _interval(comparison: Comparison) -> str:
     if comparison.low is None or comparison.high is None:
         return f"{_digits(comparison.ratio)}, no interval: {comparison.blocks} block"
-    return (
-        f"{_digits(comparison.low)} to {_digits(comparison.high)}"
-        f" ({_confidence(comparison)}), {comparison.blocks} blocks"
-    )
+    interval = format_ratio_interval(comparison.low, comparison.high)
+    return f"{interval} ({_confidence(comparison)}), {comparison.blocks} blocks"
 
 
 def _confidence(comparison: Comparison) -> str:
@@ -241,10 +241,21 @@ def _cautions(
 def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
     few = [c for c in comparisons if c.assumption and c.blocks < FEW_BLOCKS]
     if few:
+        rests = dict.fromkeys(c.assumption for c in few if c.assumption)
         yield Statement(
             "caution",
             f"{len(few)} of {len(comparisons)} comparisons have few blocks, so that their intervals rest on"
             " assumptions; with six or more blocks they would not have to.",
+            tuple(rests),
+        )
+    unlike = [c for c in comparisons if c.unlike]
+    if unlike:
+        yield Statement(
+            "caution",
+            f"{len(unlike)} of {len(comparisons)} comparisons scatter unlike the other cells:"
+            f" {_listed([f'{c.other} in {c.work}' for c in unlike])}. Their intervals rest on their own"
+            " blocks.",
+            tuple(f"{c.work} {c.metric}, {c.other}: {_interval(c)}" for c in unlike),
         )
     uneven = [c for c in comparisons if c.skewness is not None]
     if uneven:
