@@ -104,7 +104,7 @@ def coverage_of_six() -> Iterator[str]:
 def coverage_narrow() -> Iterator[str]:
     """The same of a study of two targets."""
     yield "## Few blocks, two targets\n"
-    yield from _coverage(NARROW, 240, BLOCKS)
+    yield from _coverage(NARROW, 160, BLOCKS)
 
 
 def _coverage(size: tuple[int, int], tries: int, numbers: tuple[int, ...]) -> Iterator[str]:

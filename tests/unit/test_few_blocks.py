@@ -64,13 +64,16 @@ def test_it_is_far_shorter_than_that_of_three_blocks_alone() -> None:
     assert learned < 0.5 * np.median(mean_of_blocks(ratios_of(cells)).half_width(0.01))
 
 
-def test_a_target_that_scatters_ten_times_as_much_keeps_its_width() -> None:
-    held = []
-    for seed in range(20):
+def test_a_target_that_scatters_ten_times_as_much_is_learned_of_by_its_own_works() -> None:
+    held, shorter = [], []
+    for seed in range(12):
         cells = study(seed)
         cells[-1] *= 10
         held.append(holding(cells)[-6:].mean())
+        learned = [one.half_width(0.01)[0] for one in judged(cells).means[-6:]]
+        shorter.append(np.median(learned) / np.median(mean_of_blocks(ratios_of(cells)[-6:]).half_width(0.01)))
     assert np.mean(held) >= 0.9
+    assert np.median(shorter) < 0.7
 
 
 def test_a_cell_unlike_all_others_is_named_and_has_the_interval_of_its_own_blocks() -> None:
@@ -87,7 +90,7 @@ def test_what_blocks_did_to_all_cells_is_no_correlation_and_what_cells_keep_is()
     drift = np.array([3.0, 2.0, 1.0, -1.0, -2.0, -3.0])
     independent, kept = study(5, 8, 8, 6) + drift, study(5, 8, 8, 6, rho=0.7)
     likely = [correlation_weights(cells.reshape(-1, 6)) for cells in (independent, kept)]
-    assert likely[0][:3].sum() > 0.9
+    assert likely[0][:3].sum() > 0.8
     assert likely[1][5:].sum() > 0.9
 
 

@@ -83,14 +83,18 @@ def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
     factors = _by_factor(found)
     least, most = factors[0], factors[-1]
     if len(factors) == 1:
-        interval = f"{_confidence(most[1])} interval {_factor_interval(most[1])}"
-        return f"{_digits(most[0])} times {outcome} in {most[1].work} ({interval})"
-    return (
-        f"{outcome} in {_works(found)}, from {_digits(least[0])} times in {least[1].work}"
-        f" ({_confidence(least[1])} interval {_factor_interval(least[1])})"
-        f" to {_digits(most[0])} times in {most[1].work}"
-        f" ({_confidence(most[1])} interval {_factor_interval(most[1])})"
-    )
+        return _times(most[1], f" {outcome}")
+    return f"{outcome} in {_works(found)}, from {_times(least[1])} to {_times(most[1])}"
+
+
+def _times(comparison: Comparison, outcome: str = "") -> str:
+    """How many times, in which work, with the interval; where that has one end, at least how many."""
+    interval = _factor_interval(comparison)
+    if interval.startswith("at least"):
+        bound, _, blocks = interval.partition(", ")
+        return f"{bound} times{outcome} in {comparison.work} ({_confidence(comparison)}, {blocks})"
+    factor = _digits(_factor(comparison))
+    return f"{factor} times{outcome} in {comparison.work} ({_confidence(comparison)} interval {interval})"
 
 
 def _by_factor(found: Sequence[Comparison]) -> list[tuple[float, Comparison]]:

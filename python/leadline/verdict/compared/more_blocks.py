@@ -42,7 +42,7 @@ def more_statements(comparisons: Sequence[Comparison], block_s: float | None) ->
     for more in _STEPS:
         tells = [one.more.tells for one in undecided if one.more is not None and one.more.blocks == more]
         if tells:
-            cost = f" in about {format_duration(more * block_s)}" if block_s else ""
+            cost = f" in about {format_duration(60 * math.ceil(more * block_s / 60))}" if block_s else ""
             words.append(f"{more} more{cost} would tell {_percent(max(tells))} in {len(tells)}")
     yield Statement(
         "caution",
@@ -58,7 +58,7 @@ def more_statements(comparisons: Sequence[Comparison], block_s: float | None) ->
 
 def _percent(difference: float) -> str:
     """Rounded up to a figure that is easily remembered: 3 %, 20 %, a factor of 2."""
-    if difference > 1:
+    if difference > 0.95:
         return f"a factor of {math.ceil(2 * (1 + difference)) / 2:.3g}"
     step = 0.01 if difference < 0.1 else 0.05
     return f"{100 * math.ceil(difference / step - 1e-9) * step:.0f} %"
