@@ -38,10 +38,10 @@ Which scenarios count as "beyond" was settled after seeing what could be held. T
 is one of eight variants of the rule that were tried; five did not hold. So the tables of the first set
 confirm a choice. The second set is the test on scenarios unseen.
 
-Intervals of few blocks (`few_blocks_*`) came about on sixteen scenarios that are not kept, and were then tried
-on those of `bench/few_blocks_scenarios.py`, drawn anew for each study. One constant was changed after that: how
-far the cells' likelihood of a correlation is trusted (0.4), on other random numbers of three of them, since
-targets that drift came out at 92 with six blocks.
+Intervals of few blocks (`few_blocks_*`) came about on sixteen scenarios that are not kept, and were then
+tried on those of `bench/few_blocks_scenarios.py`, drawn anew for each study. One constant was changed after
+that: how far the cells' likelihood of a correlation is trusted (0.4), on other random numbers of three of
+them, since targets that drift came out at 92 with six blocks.
 """
 OUTPUT = Path(__file__).parent / "coverage.md"
 Section = Callable[[], Iterator[str]]

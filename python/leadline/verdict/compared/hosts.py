@@ -45,7 +45,7 @@ class HostComparisons:
 
 
 def compare_hosts(views: Sequence[HostView], metrics: Sequence[str], margin: float) -> HostComparisons:
-    """All comparisons of the works and targets that every result has. They share one chance to err.
+    """All comparisons of the works and targets that every result has: one table, which explores.
 
     Raises ResultError where results are of one host, or have no work on a common target.
     """
