@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from few_blocks_scenarios import STUDIES, Array, Shape, usual
+from few_blocks_scenarios import STUDIES, Array, Shape, one_cell, one_rarely_slow, one_target, usual
 from leadline.analysis.statistics.intervals import mean_of_blocks
 from leadline.analysis.statistics.moderated import moderate
 from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels, holm_levels
@@ -157,6 +157,34 @@ def _coverage(size: tuple[int, int], tries: int, numbers: tuple[int, ...]) -> It
             rows,
         )
         yield f"Coverage below 93: {', '.join(short) or 'none'}.\n"
+
+
+def odd_ones() -> Iterator[str]:
+    """Coverage of the comparisons that are unlike the others, alone."""
+    tries = 120
+    yield "## Few blocks: the odd ones alone\n"
+    yield (
+        "Of the same scenarios only the comparisons of what is odd, which is not the base here:"
+        f" {tries} studies of {WIDE[0]} x {WIDE[1]} cells, nothing differs. Coverage in percent; in brackets"
+        " by its own blocks.\n"
+    )
+    rows = []
+    for name, scenario, count in (
+        ("one target rarely slow", one_rarely_slow, WIDE[1]),
+        ("a target ten times noisier", one_target, WIDE[1]),
+        ("a cell unlike all others", one_cell, 1),
+    ):
+        cells = []
+        for blocks in BLOCKS:
+            made = [
+                judge(scenario(random_of(960, blocks, number), (*WIDE, blocks), WIDE[0] - 1), np.zeros(WIDE))
+                for number in range(tries)
+            ]
+            odd = slice(-WIDE[1], None if count > 1 else 1 - WIDE[1])
+            own = 100 * np.mean([one.own_holds[odd].mean() for one in made])
+            cells.append(f"{_mean([float(one.holds[odd].mean()) for one in made])} ({own:.1f})")
+        rows.append([name, *cells])
+    yield table(["scenario", *(f"{blocks} blocks" for blocks in BLOCKS)], rows)
 
 
 def power() -> Iterator[str]:

@@ -53,10 +53,10 @@ def rarely_slow(random: np.random.Generator, shape: Shape) -> Array:
     return 0.6 * random.standard_normal(shape) - random.uniform(1.2, 3.6) * slow
 
 
-def one_rarely_slow(random: np.random.Generator, shape: Shape) -> Array:
-    """One target alone is slow in 15 % of its trials, by six deviations."""
-    rows, at = 0.5 * random.standard_normal(shape), random.integers(shape[0])
-    rows[at] -= 3 * ((random.random(shape[1:]) < 0.15) - 0.15)
+def one_rarely_slow(random: np.random.Generator, shape: Shape, at: int | None = None) -> Array:
+    """One target alone, any (or `at`), is slow in 15 % of its trials, by six deviations."""
+    rows, drawn = 0.5 * random.standard_normal(shape), random.integers(shape[0])
+    rows[drawn if at is None else at] -= 3 * ((random.random(shape[1:]) < 0.15) - 0.15)
     return rows
 
 
@@ -82,17 +82,18 @@ def one_storage(random: np.random.Generator, shape: Shape) -> Array:
     return rows + 0.4 * random.standard_normal(shape)
 
 
-def one_cell(random: np.random.Generator, shape: Shape) -> Array:
-    """One cell, any, scatters 5 to 20 times as much as the others."""
+def one_cell(random: np.random.Generator, shape: Shape, at: int | None = None) -> Array:
+    """One cell, any (or of the target `at`), scatters 5 to 20 times as much as the others."""
     rows = _usual(random, shape)
-    rows[random.integers(shape[0]), random.integers(shape[1])] *= random.uniform(5, 20)
+    target, work = random.integers(shape[0]), random.integers(shape[1])
+    rows[(target, work) if at is None else (at, 0)] *= random.uniform(5, 20)
     return rows
 
 
-def one_target(random: np.random.Generator, shape: Shape) -> Array:
-    """One target, any, the base included, scatters ten times as much."""
-    rows = _usual(random, shape)
-    rows[random.integers(shape[0])] *= 10
+def one_target(random: np.random.Generator, shape: Shape, at: int | None = None) -> Array:
+    """One target, any, the base included (or `at`), scatters ten times as much."""
+    rows, drawn = _usual(random, shape), random.integers(shape[0])
+    rows[drawn if at is None else at] *= 10
     return rows
 
 

@@ -33,9 +33,6 @@ Array = NDArray[np.float64]
 LEAST_PRIOR_DEGREES = 2.0
 MOST_CORRELATION = 0.6
 MOST_UNLIKE = 0.5
-_TRUST = (
-    0.4  # in the cells' likelihood: what blocks keep is rarely a series of the first order (by simulation)
-)
 _NEGLIGIBLE = 1e-4  # of the weight of a correlation
 _SMALLEST_SPREAD = 1e-9  # of a log ratio: below it lies rounding
 
@@ -100,7 +97,9 @@ def correlation_weights(cells: Array) -> Array:
     fit = np.array([float(least_squares(rows, rho).likelihood.sum()) for rho in CORRELATIONS])
     first = _weights(fit / 2)
     share = common_share(rows, ["all"] * len(rows), float(first @ np.array(CORRELATIONS)))
-    return _weights(_TRUST * fit / (1 + (len(rows) - 1) * share))
+    # A cell tells no more of it than three blocks do: what many of them keep is rarely of the first order.
+    trust = 2 / (cells.shape[1] - 1)
+    return _weights(trust * fit / (1 + (len(rows) - 1) * share))
 
 
 def _weights(likelihood: Array) -> Array:

@@ -121,7 +121,7 @@ def _correction(levels: Sequence[float], alpha: float, *, explores: bool) -> str
         each = f"{confidence_words(least)[:-2]} to {confidence_words(most)}"
     looked = " that were looked at more than once" if alpha < ALPHA else ""
     rule = (
-        f"Benjamini and Hochberg: of the differences found at most {alpha:.0%} are false, on average"
+        f"Benjamini and Hochberg: of the differences found at most {100 * alpha:.0f} % are false, on average"
         if explores
         else "Holm"
     )
