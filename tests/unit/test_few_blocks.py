@@ -6,15 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import cell
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.analysis.cells import CellTable
+from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.intervals import mean_of_blocks
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.analysis.statistics.moderated import Moderated, common_share, correlation_weights, moderate
 from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels
 from leadline.analysis.statistics.power import blocks_for, smallest_difference, smallest_learned_difference
 from leadline.units import format_ratio_interval
+from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.more_blocks import more_statements
 from leadline.verdict.compared.pair import Pair
@@ -183,6 +187,24 @@ def test_the_studys_own_question_is_decided_so_that_nothing_errs() -> None:
     assert "Holm" in str(asked[0].correction)
     assert {one.confidence for one in explored} == {1 - ALPHA * 4 / 8}
     assert min(one.confidence for one in asked) == 1 - ALPHA / 4  # four are left, each with its whole share
+
+
+def test_only_works_that_decide_are_held_to_it() -> None:
+    values = np.exp(0.1 * study(1, 2, 6))
+    tables = {
+        f"{target}.w{work}": CellTable(
+            f"{target}.w{work}",
+            (),
+            {block: Measured({"iops": float(values[at, work, block])}, {}) for block in range(3)},
+        )
+        for at, target in enumerate("ab")
+        for work in range(6)
+    }
+    cells, states = [cell(name) for name in tables], dict.fromkeys(tables, "VALID")
+    found = compare_targets(cells, tables, states, "a", ("iops",), 0.05, ALPHA, {"w0", "w1"})  # type: ignore[arg-type]
+    rules = {one.work: str(one.correction).partition(":")[0] for one in found}
+    assert rules["w0"] == rules["w1"] == "corrected for 2 comparisons (Holm)"
+    assert rules["w2"] == rules["w5"] == "corrected for 4 comparisons (Benjamini and Hochberg"
 
 
 def test_a_run_that_looked_at_its_intervals_learns_nothing() -> None:
