@@ -18,12 +18,13 @@ from leadline.published.findings import published_findings
 from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
-from leadline.study.study import Study
+from leadline.study.study import Study, deciding_works
 from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets
+from leadline.verdict.compared.more_blocks import block_seconds, more_statements
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
 from leadline.verdict.material import Material, read_material
@@ -121,7 +122,10 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
     cells = judge_cells(read, with_charts=with_charts)
     states = {cell.id: cell.validity.state for cell in cells}
     anchor = _anchor(base, read.study, plan)
-    comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin, read.alpha)
+    decides = deciding_works(read.study)
+    comparisons = compare_targets(
+        plan.cells, tables, states, anchor, asked.metrics, asked.margin, read.alpha, decides
+    )
     targets = tuple(
         TargetView(t.name, t.url, facts.access, facts.words, facts.as_json())
         for t, facts in ((t, read.facts[t.name]) for t in plan.targets)
@@ -203,6 +207,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
     states = {cell.id: cell.validity.state for cell in found.cells}
     said = [
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
+        *more_statements((*found.comparisons, *found.beside), block_seconds(read.tables)),
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
         *words.time_off(read.taken),
@@ -304,7 +309,7 @@ def _way_tables(found: _Judgement) -> tuple[FigureTable, ...]:
         return (*of_pairs, *(replace(one, title=f"{one.title} (in a guest, {EMULATED})") for one in of_guest))
     if not found.read.study.compare.table:
         return ()
-    table = ways_table(*_ways(found), found.read.tables, found.read.alpha)
+    table = ways_table(*_ways(found), found.read.tables, found.read.alpha, found.comparisons)
     return (table,) if table else ()
 
 

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from leadline.analysis.duration import TimeTaken
+from leadline.units import format_ratio_interval
 from leadline.verdict.chain_words import chain_statements
-from leadline.verdict.compared.comparisons import FEW_BLOCKS, confidence_words
+from leadline.verdict.compared.deciding import confidence_words
+from leadline.verdict.compared.learned import FEW_BLOCKS
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
 from leadline.workloads.judged import metric_kind, metric_part
 
@@ -85,14 +87,18 @@ def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
     factors = _by_factor(found)
     least, most = factors[0], factors[-1]
     if len(factors) == 1:
-        interval = f"{_confidence(most[1])} interval {_factor_interval(most[1])}"
-        return f"{_digits(most[0])} times {outcome} in {most[1].work} ({interval})"
-    return (
-        f"{outcome} in {_works(found)}, from {_digits(least[0])} times in {least[1].work}"
-        f" ({_confidence(least[1])} interval {_factor_interval(least[1])})"
-        f" to {_digits(most[0])} times in {most[1].work}"
-        f" ({_confidence(most[1])} interval {_factor_interval(most[1])})"
-    )
+        return _times(most[1], f" {outcome}")
+    return f"{outcome} in {_works(found)}, from {_times(least[1])} to {_times(most[1])}"
+
+
+def _times(comparison: Comparison, outcome: str = "") -> str:
+    """How many times, in which work, with the interval; where that has one end, at least how many."""
+    interval = _factor_interval(comparison)
+    if interval.startswith("at least"):
+        bound, _, blocks = interval.partition(", ")
+        return f"{bound} times{outcome} in {comparison.work} ({_confidence(comparison)}, {blocks})"
+    factor = _digits(_factor(comparison))
+    return f"{factor} times{outcome} in {comparison.work} ({_confidence(comparison)} interval {interval})"
 
 
 def _by_factor(found: Sequence[Comparison]) -> list[tuple[float, Comparison]]:
@@ -110,16 +116,14 @@ def _factor_interval(comparison: Comparison) -> str:
     low, high = comparison.low or 0.0, comparison.high or 0.0
     if (comparison.ratio or 1.0) < 1 and low > 0 and high > 0:
         low, high = 1 / high, 1 / low
-    return f"{_digits(low)} to {_digits(high)}, {comparison.blocks} blocks"
+    return f"{format_ratio_interval(low, high)}, {comparison.blocks} blocks"
 
 
 def _interval(comparison: Comparison) -> str:
     if comparison.low is None or comparison.high is None:
         return f"{_digits(comparison.ratio)}, no interval: {comparison.blocks} block"
-    return (
-        f"{_digits(comparison.low)} to {_digits(comparison.high)}"
-        f" ({_confidence(comparison)}), {comparison.blocks} blocks"
-    )
+    interval = format_ratio_interval(comparison.low, comparison.high)
+    return f"{interval} ({_confidence(comparison)}), {comparison.blocks} blocks"
 
 
 def _confidence(comparison: Comparison) -> str:
@@ -245,10 +249,21 @@ def _cautions(
 def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
     few = [c for c in comparisons if c.assumption and c.blocks < FEW_BLOCKS]
     if few:
+        rests = dict.fromkeys(c.assumption for c in few if c.assumption)
         yield Statement(
             "caution",
             f"{len(few)} of {len(comparisons)} comparisons have few blocks, so that their intervals rest on"
             " assumptions; with six or more blocks they would not have to.",
+            tuple(rests),
+        )
+    unlike = [c for c in comparisons if c.unlike]
+    if unlike:
+        yield Statement(
+            "caution",
+            f"{len(unlike)} of {len(comparisons)} comparisons scatter unlike the other cells:"
+            f" {_listed([f'{c.other} in {c.work}' for c in unlike])}. Their intervals rest on their own"
+            " blocks.",
+            tuple(f"{c.work} {c.metric}, {c.other}: {_interval(c)}" for c in unlike),
         )
     uneven = [c for c in comparisons if c.skewness is not None]
     if uneven:

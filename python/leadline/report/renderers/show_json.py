@@ -123,6 +123,9 @@ def comparison_to_json(item: Comparison) -> dict[str, Any]:
         "confidence": item.confidence,
         "correction": item.correction,
         "skewness": item.skewness,
+        "at_least": finite(item.at_least),
+        "unlike": item.unlike,
+        "more_blocks": {"blocks": item.more.blocks, "tells": item.more.tells} if item.more else None,
     }
 
 

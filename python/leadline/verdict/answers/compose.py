@@ -17,7 +17,9 @@ from leadline.verdict.answers.asked import asked_figures, log_ratios
 from leadline.verdict.answers.certain import named, usable
 from leadline.verdict.answers.cost import block_seconds, finished_trials, more_blocks
 from leadline.verdict.answers.leading import find_leaders
-from leadline.verdict.compared.comparisons import Pair, asked_metrics, decide
+from leadline.verdict.compared.comparisons import asked_metrics
+from leadline.verdict.compared.deciding import decide
+from leadline.verdict.compared.pair import Pair
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, TargetView, worst
 from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from leadline.analysis.statistics.power import block_variation, smallest_difference
 from leadline.store.journal import Event
-from leadline.verdict.compared.comparisons import FEW_BLOCKS
+from leadline.verdict.compared.learned import FEW_BLOCKS
 from leadline.verdict.model import Comparison
 from leadline.verdict.sections.answer import NextStep
 
