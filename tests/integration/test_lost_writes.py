@@ -75,7 +75,7 @@ def test_as_many_blocks_of_each_kind_are_found_as_suffered(
         "size": 2 * MIB, "end_fsync": True, "ledger": str(tmp_path / "ledger"),
     }  # fmt: skip
     _core.layout(job(place, **changes))
-    faulty.faults(list(KINDS), every=7, after_s=1)
+    faulty.faults(list(KINDS), every=7)
     summary = trial(place, tmp_path, **changes)
     assert summary["state"] == "complete", summary["error"]
     checked = _core.check(job(place, **changes))
@@ -255,7 +255,7 @@ def test_another_way_that_shows_old_data_is_a_stale_cache(
         slow_fuse.mounted(program, tmp_path) as writer,
         slow_fuse.mounted(program, tmp_path, name="other") as other,
     ):
-        writer.faults(["cache"], every=10, first=256, after_s=20)
+        writer.faults(["cache"], every=10, first=256)
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
         targets = {"writer": writer.path, "other": other.path, "elsewhere": elsewhere}
