@@ -42,11 +42,11 @@ class SlowMount:
         new.write_text(" ".join(str(word) for word in words) + "\n")
         new.rename(self.backing / ".slow")
 
-    def faults(self, kinds: Sequence[str], every: int, first: int = 0, after_s: float = 0) -> None:
+    def faults(self, kinds: Sequence[str], every: int, first: int = 0) -> None:
         """What becomes, in turn, of each so manyth block of 4 KiB that is written: see `slow_fuse.c`."""
         (self.backing / ".injected").unlink(missing_ok=True)
         new = self.backing / ".faults.new"
-        new.write_text(f"{','.join(kinds)} {every} {first} {int(after_s * 1000)}\n")
+        new.write_text(f"{','.join(kinds)} {every} {first}\n")
         new.rename(self.backing / ".faults")
 
     def injected(self) -> list[tuple[str, int]]:

@@ -8,10 +8,10 @@
  * before TO_BYTE fail with ERRNO (0: none does). Data of failing operations is not touched.
  *
  * BACKING/.faults, read again by each write, has what becomes of acknowledged data:
- *     KIND[,KIND]... EVERY FIRST MS
+ *     KIND[,KIND]... EVERY FIRST
  * Of the blocks of 4 KiB that are written the first FIRST are left alone, then each EVERYth suffers the next KIND:
  * drop (is not written), tear (half of it is), zero, flip (one bit), foreign (other bytes), swap (it and the next
- * change places), delay (is written MS later) or cache (the same, and this mount shows it at once). Each block that
+ * change places), delay (is written once it was read twice) or cache (never is, and this mount shows it). Each that
  * suffered is a line in BACKING/.injected: its kind and its offset. */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -30,6 +30,8 @@
 #include <unistd.h>
 
 #define BLOCK 4096
+/* One may be of who finds out how a file can be read. */
+#define ARRIVES_AFTER_READS 2
 
 struct rules {
 	long read_delay_us, write_delay_us, servers, error;
@@ -86,8 +88,7 @@ struct late {
 	struct late *next;
 	char path[256], data[BLOCK];
 	off_t offset;
-	long after_ms;
-	int seen_here;
+	int seen_here, reads;
 };
 
 static pthread_mutex_t faults = PTHREAD_MUTEX_INITIALIZER;
@@ -124,36 +125,14 @@ static struct late *keep(const char *path, const char *data, off_t offset)
 	return block;
 }
 
-static void *arrive(void *argument)
+static void delay(const char *path, const char *data, off_t offset, int seen_here)
 {
-	struct late *block = argument;
-	struct timespec left = {block->after_ms / 1000, block->after_ms % 1000 * 1000000};
-	while (nanosleep(&left, &left) != 0 && errno == EINTR)
-		;
-	pthread_mutex_lock(&faults);
-	put(block, block->offset);
-	for (struct late **link = &late_blocks; *link != NULL; link = &(*link)->next)
-		if (*link == block) {
-			*link = block->next;
-			break;
-		}
-	free(block);
-	pthread_mutex_unlock(&faults);
-	return NULL;
-}
-
-static void delay(const char *path, const char *data, off_t offset, long after_ms, int seen_here)
-{
-	pthread_t thread;
 	struct late *block = keep(path, data, offset);
 	if (block == NULL)
 		return;
-	block->after_ms = after_ms;
 	block->seen_here = seen_here;
 	block->next = late_blocks;
 	late_blocks = block;
-	if (pthread_create(&thread, NULL, arrive, block) == 0)
-		pthread_detach(thread);
 }
 
 /* The kind whose turn it is, of those between commas. */
@@ -170,13 +149,13 @@ static const char *next_kind(char *kinds)
 static int suffers_nothing(const char *path, const char *data, off_t offset)
 {
 	char text[256] = "", kinds[200] = "";
-	long every = 0, first = 0, after_ms = 0;
+	long every = 0, first = 0;
 	int fd = openat(backing, ".faults", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 1;
 	ssize_t count = read(fd, text, sizeof text - 1);
 	close(fd);
-	if (count <= 0 || sscanf(text, "%199s %ld %ld %ld", kinds, &every, &first, &after_ms) < 3 || every < 1)
+	if (count <= 0 || sscanf(text, "%199s %ld %ld", kinds, &every, &first) < 3 || every < 1)
 		return 1;
 	struct late *changed = keep(path, data, offset);
 	if (changed == NULL)
@@ -215,19 +194,29 @@ static int suffers_nothing(const char *path, const char *data, off_t offset)
 	if (strcmp(kind, "zero") == 0 || strcmp(kind, "foreign") == 0 || strcmp(kind, "flip") == 0)
 		put(changed, offset);
 	if (strcmp(kind, "delay") == 0 || strcmp(kind, "cache") == 0)
-		delay(path, data, offset, after_ms, strcmp(kind, "cache") == 0);
+		delay(path, data, offset, strcmp(kind, "cache") == 0);
 	inject(kind, offset);
 	free(changed);
 	return 0;
 }
 
-/* Over what was read: blocks that are late, and that this mount shows. */
-static void show_late(const char *path, char *buffer, size_t size, off_t offset)
+/* What was read of late blocks: this mount shows them, or they arrive after this. */
+static void read_late(const char *path, char *buffer, size_t size, off_t offset)
 {
-	for (struct late *block = late_blocks; block != NULL; block = block->next) {
+	struct late **link = &late_blocks;
+	while (*link != NULL) {
+		struct late *block = *link;
 		off_t within = block->offset - offset;
-		if (block->seen_here && within >= 0 && within + BLOCK <= (off_t)size && strcmp(block->path, path) == 0)
+		int is_read = within >= 0 && within + BLOCK <= (off_t)size && strcmp(block->path, path) == 0;
+		if (is_read && block->seen_here)
 			memcpy(buffer + within, block->data, BLOCK);
+		else if (is_read && ++block->reads == ARRIVES_AFTER_READS) {
+			put(block, block->offset);
+			*link = block->next;
+			free(block);
+			continue;
+		}
+		link = &block->next;
 	}
 }
 
@@ -268,7 +257,7 @@ static int slow_read(const char *path, char *buffer, size_t size, off_t offset, 
 	ssize_t count = pread((int)file->fh, buffer, size, offset);
 	int result = count < 0 ? -errno : (int)count;
 	if (count > 0)
-		show_late(path, buffer, (size_t)count, offset);
+		read_late(path, buffer, (size_t)count, offset);
 	pthread_mutex_unlock(&faults);
 	return result;
 }

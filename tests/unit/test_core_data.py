@@ -82,6 +82,8 @@ def test_a_file_that_is_too_short_is_a_mismatch_and_stops_a_trial(tmp_path: Path
     assert (summary["state"], summary["error"]["kind"]) == ("error", "short")
 
 
-def test_a_layout_keeps_its_rate(tmp_path: Path) -> None:
+def test_a_layout_and_what_reads_it_back_keep_their_rate(tmp_path: Path) -> None:
     laid_out = _core.layout(job(tmp_path, size=4 * MIB, layout_rate_bytes_per_s=10 * MIB))
     assert laid_out["elapsed_ns"] >= 350_000_000
+    checked = _core.check(job(tmp_path, size=4 * MIB, layout_rate_bytes_per_s=10 * MIB))
+    assert checked["elapsed_ns"] >= 350_000_000

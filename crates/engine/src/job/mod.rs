@@ -108,7 +108,7 @@ pub struct Job {
     pub deadline_ns: u64,
     #[serde(deserialize_with = "present")]
     pub parent_pid: Option<i32>,
-    /// Bounds `layout`; may be left out.
+    /// Bounds `layout` and `check`; may be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_rate_bytes_per_s: Option<u64>,
     // The keys below are younger than the format. Left out they mean what there was before them, so that a plan

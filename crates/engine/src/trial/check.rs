@@ -116,6 +116,8 @@ impl Look<'_> {
         for (path, id) in all_files(self.job) {
             let (file, past) = self.open(&path)?;
             checked.past = past;
+            let size = file.size();
+            let size = u64::try_from(size).map_err(|_| failed(size, "stat", &path))?;
             let mut offset = 0;
             while offset < self.job.file_bytes() {
                 if (self.signal)().is_some() {
@@ -124,7 +126,10 @@ impl Look<'_> {
                 let left = self.job.file_bytes() - offset;
                 let length = left.min(self.chunk_bytes() as u64) as usize;
                 let chunk = &mut buffer.as_mut_slice()[..length];
-                let found = read_up_to(file.as_ref(), chunk, offset, &path)?;
+                // Whole blocks for direct I/O; nothing is asked for far beyond the end.
+                let there = size.saturating_sub(offset).min(length as u64) as usize;
+                let there = there.next_multiple_of(BLOCK_BYTES).min(length);
+                let found = read_up_to(file.as_ref(), &mut chunk[..there], offset, &path)?;
                 self.judge(
                     &chunk[..length],
                     found,
@@ -137,9 +142,24 @@ impl Look<'_> {
                 let elapsed_ns = self.begun.elapsed().as_nanos() as u64;
                 let share = bytes as f64 / whole as f64;
                 progress.report("read-back", elapsed_ns, bytes, checked.blocks, share);
+                self.keep_rate(bytes);
             }
         }
         Ok(late)
+    }
+
+    /// Waits until `bytes` are allowed: reading back is bounded as laying out is.
+    fn keep_rate(&self, bytes: u64) {
+        let Some(rate) = self.job.layout_rate_bytes_per_s else {
+            return;
+        };
+        let due = Duration::from_secs_f64(bytes as f64 / rate as f64);
+        while let Some(left) = due.checked_sub(self.begun.elapsed())
+            && !left.is_zero()
+            && (self.signal)().is_none()
+        {
+            std::thread::sleep(left.min(LOOK));
+        }
     }
 
     /// Whole operations, so that one that arrived in part is seen as such.
@@ -340,13 +360,17 @@ fn read_up_to(
             0 => break,
             count if count > 0 => done += count as usize,
             result => {
-                return Err(EngineError::System {
-                    errno: -result as i32,
-                    operation: "read back",
-                    path: path.to_owned(),
-                });
+                return Err(failed(result, "read back", path));
             }
         }
     }
     Ok(done)
+}
+
+fn failed(result: i64, operation: &'static str, path: &Path) -> EngineError {
+    EngineError::System {
+        errno: -result as i32,
+        operation,
+        path: path.to_owned(),
+    }
 }
