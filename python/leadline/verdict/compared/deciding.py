@@ -61,6 +61,7 @@ def decide(pairs: Sequence[Pair], margin: float, alpha: float = ALPHA) -> tuple[
             known[at] if at in known else Learned(None),
             corrections.get(at) or next((text for text in corrections.values() if text), None),
             uneven.get(at),
+            tells=not looked,  # between the blocks of a run that goes on nobody asks what more would tell
         )
         for at, pair in enumerate(pairs)
     )
@@ -77,6 +78,8 @@ def _comparison(
     known: Learned,
     correction: str | None,
     skewness: float | None,
+    *,
+    tells: bool,
 ) -> Comparison:
     estimate = pair.ratio.estimate(level) if pair.ratio else None
     outcome = outcome_of(estimate, metric_kind(pair.metric).higher_is_better, margin)
@@ -84,7 +87,7 @@ def _comparison(
     blocks = estimate.count if estimate else 0
     basis = known.basis or assumption(blocks)
     parts = [part for part in (pair.basis, basis, _skew_words(skewness)) if part]
-    wanted = pair.ratio is not None and verdict == "undecided" and pair.state not in UNUSABLE
+    wanted = tells and pair.ratio is not None and verdict == "undecided" and pair.state not in UNUSABLE
     return Comparison(
         work=pair.work,
         metric=pair.metric,
