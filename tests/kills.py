@@ -139,14 +139,15 @@ def start(way: Way, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
     )
 
 
-def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, tally: Tally) -> None:
-    """A study on one way from its first kill to its end."""
+def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, tally: Tally) -> float:
+    """A study on one way from its first kill to its end; how long a whole run takes, as far as is known then."""
     study, out = place / "study.yaml", place / "r"
     study.write_text(STUDY)
     new = ("run", str(study), "--target", f"a={way.where}", "--out", str(out), "--quiet", "--seed", "1")
     resume = ("run", "--resume", str(out), "--quiet")
     for _ in range(moment.randint(1, MOST_KILLS_OF_A_STUDY)):
-        process = start(way, resume if (out / "manifest.json").exists() else new)
+        whole = not (out / "manifest.json").exists()
+        began, process = time.monotonic(), start(way, new if whole else resume)
         # The random moment itself; the wait ends with a process that was done sooner.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(moment.uniform(0, 0.8 * longest_s))
@@ -157,6 +158,8 @@ def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, ta
         with tally.lock:
             tally.kills[way.name] += killed
             tally.ended_before += not killed
+        if whole and not killed:  # a host that is less busy by now
+            longest_s = min(longest_s, time.monotonic() - began)
         if (out / "events.jsonl").exists():
             wait_until_workers_are_gone(out)
         elif out.exists():
@@ -164,6 +167,7 @@ def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, ta
     end(way, out, new, resume, undone=moment.random() < 0.25)
     with tally.lock:
         tally.studies[way.name] += 1
+    return longest_s
 
 
 def end(way: Way, out: Path, new: tuple[str, ...], resume: tuple[str, ...], undone: bool) -> None:
@@ -202,7 +206,7 @@ def lane(ways: list[Way], place: Path, seed: str, tally: Tally) -> None:
             try:
                 if way.name not in longest:
                     longest[way.name] = undisturbed(way, own)
-                one_study(way, own, moment, longest[way.name], tally)
+                longest[way.name] = one_study(way, own, moment, longest[way.name], tally)
             except Exception as error:  # one failure must not hide the next
                 tally.failures.append(f"{way.name}: {error!r}\n  look into {own}")
                 continue
