@@ -140,7 +140,7 @@ def start(way: Way, words: tuple[str, ...]) -> subprocess.Popen[bytes]:
 
 
 def one_study(way: Way, place: Path, moment: random.Random, longest_s: float, tally: Tally) -> float:
-    """A study on one way from its first kill to its end; how long a whole run takes, as far as is known then."""
+    """A study on one way from its first kill to its end; how long a whole run takes, as far as is known."""
     study, out = place / "study.yaml", place / "r"
     study.write_text(STUDY)
     new = ("run", str(study), "--target", f"a={way.where}", "--out", str(out), "--quiet", "--seed", "1")
