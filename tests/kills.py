@@ -186,6 +186,7 @@ def end(way: Way, out: Path, new: tuple[str, ...], resume: tuple[str, ...], undo
         if "stopped: the cluster" not in last.stderr:
             break
         words = resume
+    assert (out / "manifest.json").exists(), last.stderr
     study_id = json.loads((out / "manifest.json").read_text())["id"]
     if words[0] == "undo":
         assert last.returncode == 0, last.stderr

@@ -15,6 +15,7 @@ from pathlib import Path
 
 _LATE_S = 0.02
 _HELD_MAX = 1 << 20
+_DEATHS = (signal.SIGSEGV, signal.SIGABRT)  # of libnfs
 Ask = Callable[[socket.socket], bytes | None]
 
 
@@ -177,18 +178,21 @@ def seed_s3(corpus: Path, _work: Path) -> None:
 def read_nfs(path: Path) -> None:
     """A server whose every reply is the input's; the input's second byte says which version is spoken.
 
-    libnfs itself dies of some (a count beyond memory, in `zdr_malloc`): leadline uses it in processes that
-    may, and so does this. Whatever else ends the process is a finding.
+    libnfs itself dies of some (a count beyond memory, in `zdr_malloc`; it frees twice what a reply named
+    twice): leadline uses it in processes that may, and so does this. What panics is a finding.
     """
     data = path.read_bytes()
     server = _server("nfs", rpc_call, b"\xfe--\xfe", rpc_record)
     server.say(data[:1] + data[2:])
     version = 3 + (data[1] % 2 if len(data) > 1 else 0)
     ports = f"nfsport={server.port}&mountport={server.port}" if version == 3 else f"nfsport={server.port}"
+    words = os.memfd_create("words")
     pid = os.fork()
     if pid == 0:
         code = 1
-        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # the fuzzer's own handler calls any death a finding
+        os.dup2(words, 2)
+        for number in _DEATHS:  # the fuzzer's own handler calls any death a finding
+            signal.signal(number, signal.SIG_DFL)
         try:
             _use(f"nfs://127.0.0.1/export?version={version}&{ports}&timeout=1")
             code = 0
@@ -196,9 +200,11 @@ def read_nfs(path: Path) -> None:
             code = 0
         finally:
             os._exit(code)
-    status = os.waitpid(pid, 0)[1]
-    if os.waitstatus_to_exitcode(status) not in (0, -signal.SIGSEGV):
-        raise AssertionError(f"a reply ended the process: {os.waitstatus_to_exitcode(status)}")
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    said = os.pread(words, 4096, 0).decode(errors="replace")
+    os.close(words)
+    if code not in (0, *(-number for number in _DEATHS)) or "panicked" in said:
+        raise AssertionError(f"a reply ended the process: {code}: {said}")
 
 
 def seed_nfs(corpus: Path, _work: Path) -> None:

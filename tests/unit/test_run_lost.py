@@ -75,7 +75,7 @@ def test_a_reader_that_hangs_before_a_trial_loses_its_own_target_and_not_the_wri
     writer.close()
     assert lost == ["reader"]
     assert outcome.not_run == {"writer.coherence_to_reader": "I/O did not end by its deadline"}
-    assert outcome.left_behind == ()
+    assert outcome.left_behind == ("/second/leadline-0badcafe, perhaps",)  # nobody knows whether it was made
 
 
 def test_a_reader_that_hangs_in_a_trial_is_said_to_hang_and_the_writer_is_well(

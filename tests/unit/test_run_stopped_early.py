@@ -189,4 +189,4 @@ def test_what_a_lost_target_may_hold_is_named(tmp_path: Path) -> None:
     with closing(create_result(tmp_path / "r", manifest(plan=request.plan.as_json()), clock())) as writer:
         places = Places(request, writer)
         places.ensure(Ended(Answer("hung")), "a")  # type: ignore[arg-type]
-        assert places.clean_up({"a": "hung"}) == (str(tmp_path / "leadline-0badcafe"),)
+        assert places.clean_up({"a": "hung"}) == (f"{tmp_path}/leadline-0badcafe, perhaps",)

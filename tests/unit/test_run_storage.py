@@ -108,11 +108,22 @@ def test_one_whose_maker_died_before_its_mark_was_whole_goes_while_nothing_else_
     (seen / "notes").touch()
     with pytest.raises(TargetError, match="was not removed"):
         remove_workspace(place, ID, ("",), None, 60.0)
-    (seen / "notes").unlink()
     with pytest.raises(TargetError, match="exists and leadline did not make it"):
         make_workspace(place, ID)
+    (seen / "notes").unlink()
     assert not remove_workspace(place, ID, ("",), None, 60.0)
     assert not seen.exists()
+
+
+@pytest.mark.parametrize("mark", [None, "", '{"format": "lead'])
+def test_one_that_a_server_made_after_its_maker_had_died_is_made_anew(
+    place: Workspace, seen: Path, mark: str | None
+) -> None:
+    seen.mkdir()
+    if mark is not None:
+        (seen / MARK).write_text(mark)
+    make_workspace(place, ID)
+    assert json.loads((seen / MARK).read_text()) == {"format": "leadline.workspace/1", "id": ID}
 
 
 @pytest.mark.parametrize(

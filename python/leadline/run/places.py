@@ -118,7 +118,11 @@ class Places:
     def clean_up(self, lost: Collection[str]) -> tuple[str, ...]:
         """Remove the workspaces; those that could not be removed are named."""
         places = {target: place for target, place in self._perhaps.items() if target not in lost}
-        left = [place.words for target, place in self._perhaps.items() if target in lost]
+        left = [
+            place.words if target in self._made else f"{place.words}, perhaps"
+            for target, place in self._perhaps.items()
+            if target in lost
+        ]
         targets = noted(self._request.plan.targets, self._request.facts)
         left += remove_workspaces(self._request.id, places, targets, self._writer)
         return tuple(left)

@@ -88,11 +88,16 @@ def make_workspace(place: Workspace, study_id: str) -> None:
     try:
         storage.make_directory(place.directory)
     except FileExistsError:
-        if not _may_be(storage, place, study_id) or _mark_in(storage, place) != _mark(study_id):
+        mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
+        if mark == _mark(study_id):
+            return
+        if not _is_begun(storage, place, mark, _mark(study_id)):
             raise TargetError(
                 f"{place.words} exists and leadline did not make it", storage.foreign_remedy
             ) from None
-        return
+        # A server may carry out what a maker asked for long after that was ended.
+        storage.remove_empty(place.directory, MARK)
+        storage.make_directory(place.directory)
     storage.put(f"{place.directory}/{MARK}", _mark(study_id))
 
 
@@ -103,6 +108,11 @@ def _mark(study_id: str) -> bytes:
 
 def _mark_in(storage: Storage, place: Workspace) -> bytes | None:
     return storage.get(f"{place.directory}/{MARK}", _MARK_BYTES_MAX)
+
+
+def _is_begun(storage: Storage, place: Workspace, mark: bytes | None, whole: bytes) -> bool:
+    """Whether there is nothing but the beginning of the mark."""
+    return whole.startswith(mark or b"") and storage.holds(place.directory) <= {MARK}
 
 
 def _may_be(storage: Storage, place: Workspace, study_id: str) -> bool:
@@ -146,7 +156,7 @@ def remove_workspace(
         return False
     try:
         mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
-        if mark != whole and whole.startswith(mark or b"") and storage.holds(place.directory) <= {MARK}:
+        if mark != whole and _is_begun(storage, place, mark, whole):
             storage.remove_empty(place.directory, MARK)
             return False
     except FileNotFoundError:
