@@ -25,7 +25,8 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.analysis.statistics.power import block_variation
 from leadline.plan.model import Plan
 from leadline.store.reader import open_result
-from leadline.verdict.compared.comparisons import Pair, decide
+from leadline.verdict.compared.deciding import decide
+from leadline.verdict.compared.pair import Pair
 from leadline.verdict.material import tables_of
 from leadline.verdict.model import Comparison
 from real_studies import leadline

@@ -29,6 +29,7 @@ from leadline.verdict.material import tables_of
 from shares import share
 
 STUDIES, LAB_STUDIES, SLOWDOWN = 13, 7, 1.1  # so many give 100 comparisons
+FEW_BLOCKS_STUDIES = 9  # 216
 STUDY = """format: leadline.study/1
 blocks: 10
 limits: {reserve: 1M}
@@ -76,12 +77,28 @@ def leadline(*words: str, timeout: float = 600) -> str:
 
 def on_directory(directory: Path, minutes: float) -> Iterator[str]:
     """The section on a directory; nothing stays below it."""
-    with tempfile.TemporaryDirectory(prefix="coverage-", dir=directory) as place:
-        file_system = leadline_words(Path(place))
-        targets = dict.fromkeys("ab", Path(place) / "data")
-        found = list(_studies(Path(place), targets, STUDY, STUDIES, minutes))
+    found, file_system = _against_itself(directory, "ab", STUDY, STUDIES, minutes)
     yield "## Real studies of a directory against itself\n"
     yield from _told(found, f"on {file_system}", 10)
+    yield from _slowed([study.pairs for study in found], 10)
+
+
+def of_few_blocks(directory: Path, minutes: float) -> Iterator[str]:
+    """The section on a directory as four targets in three blocks: intervals learned from all cells."""
+    study = STUDY.replace("blocks: 10", "blocks: 3")
+    found, file_system = _against_itself(directory, "abcd", study, FEW_BLOCKS_STUDIES, minutes)
+    yield "## Real studies of few blocks, a directory against itself\n"
+    yield from _told(found, f"of four targets on {file_system}", 3)
+
+
+def _against_itself(
+    directory: Path, names: str, study: str, most: int, minutes: float
+) -> tuple[list[Judged], str]:
+    """Studies of one new directory under several names, and the type of its file system."""
+    with tempfile.TemporaryDirectory(prefix="coverage-", dir=directory) as place:
+        targets = dict.fromkeys(names, Path(place) / "data")
+        found = list(_studies(Path(place), targets, study, most, minutes))
+        return found, leadline_words(Path(place))
 
 
 def leadline_words(directory: Path) -> str:
@@ -101,6 +118,7 @@ def on_lab(minutes: float) -> Iterator[str]:
         took_s = time.monotonic() - begun
     yield "## Real studies of a lab's CephFS directory against itself\n"
     yield from _told(found, f"on a lab's replicated directory through ceph-fuse ({took_s:.0f} s)", 6)
+    yield from _slowed([study.pairs for study in found], 6)
 
 
 @contextmanager
@@ -177,7 +195,6 @@ def _told(studies: Sequence[Judged], where: str, blocks: int) -> Iterator[str]:
             f"- {item['work']} {item['metric']}: {item['low']:.3f} to {item['high']:.3f},"
             f" {item['blocks']} blocks\n"
         )
-    yield from _slowed([study.pairs for study in studies], blocks)
 
 
 def _slowed(studies: Sequence[Pairs], count: int) -> Iterator[str]:

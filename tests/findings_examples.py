@@ -31,6 +31,7 @@ from leadline.verdict.model import (
     TrialView,
     Validity,
 )
+from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
 from leadline.workloads.io.judged import leading_rates
 
 MIB = 2**20
@@ -325,6 +326,27 @@ def _findings(title: str, about: str, targets: list[str], cells: tuple[Cell, ...
     )
 
 
+def answered(found: Findings) -> Findings:
+    """With the answer to a question: the bandwidth of every cell, and how it compares."""
+    base = found.targets[0].name
+    compared = {(one.work, one.other): one for one in found.comparisons if one.metric == "bandwidth"}
+    figures = tuple(
+        AskedFigure(
+            one.work,
+            one.target,
+            one.id,
+            "bandwidth",
+            one.metrics["bandwidth"],
+            one.validity.state,
+            compared.get((one.work, one.target)),
+        )
+        for one in found.cells
+    )
+    steps = (NextStep("to tell a factor of 2 in most of what is undecided: run it with --blocks 6", 840.0),)
+    answer = StudyAnswer("Which target is the fastest?", f"{base} is.", figures, base, steps=steps)
+    return replace(found, answer=answer)
+
+
 def small() -> Findings:
     """One target, two cells, one block: the least that a study gives."""
     cells = (
@@ -333,7 +355,7 @@ def small() -> Findings:
     )
     found = _findings("Quick look at /var/tmp", "How fast is this directory?", ["local"], cells, "VALID")
     words = "local reads 1.86 GiB/s in large blocks and 178,000 times a second in small ones."
-    return replace(found, statements=(Statement("headline", words),), cluster={})
+    return answered(replace(found, statements=(Statement("headline", words),), cluster={}))
 
 
 def typical() -> Findings:
@@ -381,7 +403,7 @@ def typical() -> Findings:
         Statement("finding", "Erasure coding halves small random writes against 3 replicas."),
         Statement("caution", "One cell is INVALID: reads of replicated.seqread_1m came from a cache."),
     )
-    return replace(found, statements=statements)
+    return answered(replace(found, statements=statements))
 
 
 def large() -> Findings:
@@ -399,9 +421,8 @@ def large() -> Findings:
     found = _findings(
         "Block sizes and patterns on four targets", "Where does each target lead?", names, cells, "DOUBTFUL"
     )
-    return replace(
-        found, statements=(Statement("headline", "The kernel client leads ceph-fuse in every work."),)
-    )
+    words = Statement("headline", "The kernel client leads ceph-fuse in every work.")
+    return answered(replace(found, statements=(words,)))
 
 
 def hostile() -> Findings:
@@ -428,8 +449,21 @@ def hostile() -> Findings:
         for item in found.cells
     )
     facts = {HOSTILE: HOSTILE}
+    asked = found.answer
+    assert asked is not None
+    answer = replace(
+        asked,
+        question=HOSTILE,
+        text=HOSTILE,
+        against=HOSTILE,
+        figures=tuple(
+            replace(one, work=one.work + HOSTILE, target=one.target + HOSTILE) for one in asked.figures
+        ),
+        steps=(NextStep(HOSTILE),),
+    )
     return replace(
         found,
+        answer=answer,
         title="=HYPERLINK(1)" + HOSTILE,
         about=HOSTILE,
         cells=bad,

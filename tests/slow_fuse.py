@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,6 +41,18 @@ class SlowMount:
         new = self.backing / ".slow.new"
         new.write_text(" ".join(str(word) for word in words) + "\n")
         new.rename(self.backing / ".slow")
+
+    def faults(self, kinds: Sequence[str], every: int, first: int = 0) -> None:
+        """What becomes, in turn, of each so manyth block of 4 KiB that is written: see `slow_fuse.c`."""
+        (self.backing / ".injected").unlink(missing_ok=True)
+        new = self.backing / ".faults.new"
+        new.write_text(f"{','.join(kinds)} {every} {first}\n")
+        new.rename(self.backing / ".faults")
+
+    def injected(self) -> list[tuple[str, int]]:
+        """The blocks that suffered: what, and their offset."""
+        lines = (self.backing / ".injected").read_text().splitlines()
+        return [(line.split()[0], int(line.split()[1])) for line in lines]
 
 
 def missing() -> str | None:
@@ -81,17 +93,27 @@ def held(mount: SlowMount) -> Iterator[None]:
 
 @contextmanager
 def mounted(
-    program: Path, directory: Path, believed_s: int = 1, owner: int | None = None
+    program: Path,
+    directory: Path,
+    believed_s: int = 1,
+    owner: int | None = None,
+    name: str = "slow",
+    *,
+    cached: bool = False,
 ) -> Iterator[SlowMount]:
-    """Mounts below `directory`; unmounted and ended at the end.
+    """Mounts below `directory`; unmounted and ended at the end. Another `name`: another mount of the same.
 
-    The kernel believes names and attributes for `believed_s`, and shows all files as those of `owner`.
+    The kernel believes names and attributes for `believed_s`, and shows all files as those of `owner`; with
+    `cached` files go through its page cache.
     """
-    mount = SlowMount(directory / "slow", directory / "backing")
+    mount = SlowMount(directory / name, directory / "backing")
     mount.path.mkdir()
-    mount.backing.mkdir()
+    mount.backing.mkdir(exist_ok=True)
     options = str(believed_s) if owner is None else f"{believed_s},uid={owner}"
-    process = subprocess.Popen([*_WITH_ITS_PARENT, program, mount.backing, mount.path, options])
+    environment = {**os.environ, "SLOW_FUSE_CACHED": "1"} if cached else None
+    process = subprocess.Popen(
+        [*_WITH_ITS_PARENT, program, mount.backing, mount.path, options], env=environment
+    )
     mount = replace(mount, daemon=process.pid)
     try:
         end = time.monotonic() + _MOUNT_DEADLINE_S

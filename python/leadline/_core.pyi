@@ -113,6 +113,8 @@ def run_trial(job_json: str, record_path: str | PathLike[str]) -> dict[str, Any]
     """Runs one trial, writing its record as it goes; returns the summary.
 
     Failures of the trial's I/O are in the summary (`state` error), and so is a signal (`state` interrupted).
+    A job that verifies goes by its ledger, a file that `layout` makes and each trial takes further;
+    wrong_blocks are what its own reads found. ValueError where nothing would be checked.
     """
 
 def job_formats() -> list[str]:
@@ -128,10 +130,14 @@ def check_job(job_json: str) -> None:
     """
 
 def check(job_json: str) -> dict[str, Any]:
-    """Reads and verifies every block of a job's files.
+    """Reads every block of a job's files past this host's caches, and holds it against the job's ledger.
 
-    Returns blocks, mismatches (the first 100: file, offset, reason), mismatches_total, unwritten_blocks and
-    generations (good blocks by the generation that wrote them). KeyboardInterrupt on SIGINT.
+    Without a ledger, against what `layout` of this very job leaves. Counts are blocks of 4 KiB: blocks,
+    good_blocks, unwritten_blocks; wrong_blocks by kind (lost, torn, misplaced, foreign, zeroed, flipped),
+    without what an earlier look has counted; stale_blocks (old at first, right within seconds);
+    recovered_blocks (right now, by what the trial took them for). Besides mismatches (the first 100: file,
+    offset, kind, reason), mismatches_total, past (how caches were passed by) and elapsed_ns.
+    KeyboardInterrupt on SIGINT.
     """
 
 def read_record(path: str | PathLike[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ a path found in another process is followed only where root and this account alo
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -17,6 +18,14 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def believed_accounts() -> frozenset[int]:
     """Root, and whoever runs this program."""
     return frozenset({0, os.geteuid()})
+
+
+def account_of_ceph() -> frozenset[int]:
+    """The account that Ceph's own packages run its daemons as, where this host has it."""
+    try:
+        return frozenset({pwd.getpwnam("ceph").pw_uid})
+    except KeyError:
+        return frozenset()
 
 
 def why_not_file(path: str) -> str:

@@ -156,6 +156,27 @@ def format_number(value: float, digits: int = 3) -> str:
     return f"{rounded:,.{max(0, digits - 1 - magnitude)}f}"
 
 
+def format_ratio_interval(low: float, high: float) -> str:
+    """The interval of a ratio as far as it says something: `1.12 to 1.31`; `at least 8.1` where its other end
+    is ten times as far; `unbounded` where it spans more than a thousand times.
+    """
+    if low > 1 and high > _ONE_ENDED * low:
+        return f"at least {format_number(low)}"
+    if high < 1 and high > _ONE_ENDED * low:
+        return f"at most {_small(high)}"
+    if not low > 0 or high > _UNBOUNDED * low:
+        return "unbounded"
+    return f"{_small(low)} to {_small(high)}"
+
+
+def _small(ratio: float) -> str:
+    """No row of zeros: below a thousandth it is said by its inverse."""
+    return format_number(ratio) if ratio >= 0.001 else f"1 / {format_number(1 / ratio)}"
+
+
+_ONE_ENDED, _UNBOUNDED = 10.0, 1000.0
+
+
 def format_size(size_bytes: float) -> str:
     """`4 KiB`, `1.5 GiB`, `123 MiB`: IEC, three significant digits, no trailing zeros."""
     value, power = float(size_bytes), 0

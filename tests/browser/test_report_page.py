@@ -166,7 +166,7 @@ def test_without_scripts_hostile_names_stay_text(tab: Page, report: Report) -> N
     tab.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         tab.open(report("hostile"), wait=False)
-        assert tab.value("document.querySelectorAll('noscript svg').length") == 5
+        assert tab.value("document.querySelectorAll('noscript svg').length") == 6  # five works, the answer
         assert tab.value("document.querySelectorAll('script').length") == 3
         assert tab.value("document.querySelectorAll('img, image, foreignObject, a[href^=http]').length") == 0
         assert tab.requests() == []
@@ -207,3 +207,17 @@ def _luminance(colour: str) -> float:
         for value in _channels(colour)
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_page_opens_with_question_answer_and_one_picture(tab: Page, report: Report) -> None:
+    tab.open(report("typical"))
+    assert tab.value("document.querySelector('main > section').id") == "answer"
+    assert tab.value("document.querySelector('#answer h2').textContent") == "Which target is the fastest?"
+    shown = "document.querySelectorAll('#answer tbody tr').length"
+    assert tab.value(shown) == len(EXAMPLES["typical"]().cells)
+    assert (
+        tab.value("document.querySelectorAll('#answer [data-chart=answer] svg .mark-rect path').length") > 0
+    )
+    # A figure that is INVALID is in no field of the map: the word is.
+    texts = "[...document.querySelectorAll('#answer svg .mark-text text')].map(e => e.textContent)"
+    assert "INVALID" in tab.value(texts)

@@ -33,6 +33,7 @@ works:
   randrw_64k: {rw: randrw, bs: 64k}
   randread_2m: {rw: randread, bs: 2M, iodepth: 2}
 """
+BOTH = "works:\n  randwrite_64k: {rw: randwrite, bs: 64k}\n"
 
 
 def urls(lab: leadline_lab.Lab) -> dict[str, str]:
@@ -68,7 +69,23 @@ def test_every_byte_read_back_is_the_byte_that_was_written(result: Result) -> No
     trials = result.trials()
     assert {trial.state for trial in trials} == {"complete"}
     assert len(trials) == 2 * 3
-    assert all(trial.verified_blocks > 0 for trial in trials if trial.read_operations)
+    assert all(trial.verified_blocks > 0 for trial in trials)
+
+
+def test_what_a_library_wrote_is_read_back_through_the_mount_too(
+    lab: leadline_lab.Lab, leadline: Command, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "both.yaml", tmp_path / "r"
+    path.write_text(STUDY.partition("works:")[0].replace("verify: true", "verify: other") + BOTH)
+    ways = {"library": urls(lab)["library"], "mount": str(lab.status().targets["replicated"])}
+    done = leadline("run", str(path), *options(ways), "--out", str(out))
+    assert done.returncode in (0, 3), done.stderr
+    for trial in open_result(out).trials():
+        assert trial.state == "complete", trial.error
+        found = json.loads(trial.summary)["verification"]
+        looks = {look["target"]: look["good_blocks"] for look in found.pop("looks")}
+        assert looks == dict.fromkeys(ways, (8 << 20) // 4096)
+        assert set(found.values()) == {0}
 
 
 def test_bytes_are_followed_to_the_osds(result: Result) -> None:

@@ -54,7 +54,7 @@ def test_every_way_to_a_lab_is_a_row_and_what_is_not_there_has_its_reason(
     assert wire["ceph-fuse"]["value"] > 0.9
     for way in ("libcephfs", "rados"):
         assert wire[way]["value"] is None or 0.9 < wire[way]["value"] < 3
-    assert "has no figure of names" in done.stdout
+    assert "has no figure of names" in leadline("show", "--all", str(out)).stdout
 
 
 def test_the_mount_and_the_library_see_what_each_other_writes(
@@ -71,7 +71,7 @@ def test_the_mount_and_the_library_see_what_each_other_writes(
     )
     assert done.returncode in (0, 3), done.stderr
     found = json.loads(leadline("show", str(out), "--json").stdout)
-    rows = {tuple(row["keys"]): row["values"] for row in found["ways"][0]["rows"]}
+    rows = {tuple(row["keys"]): row["values"] for row in found["ways"][1]["rows"]}
     assert all(item["value"] > 0 for item in rows["a new file's name", "library"])
     assert rows["a lock by fcntl", "mount"][0]["text"] == "honoured"
     assert "takes no lock" in rows["a lock by fcntl", "library"][0]["reason"]
@@ -85,3 +85,14 @@ def test_a_labs_ways_are_listed_ready_to_paste(lab: leadline_lab.Lab, leadline: 
     assert found["ceph-fuse"]["where"].startswith("/")
     assert found["rados"]["where"].startswith("rados://")
     assert found["kernel-ceph"]["reason"]
+
+
+def test_coherence_plans_the_pairs_that_share_files_and_names_the_rest(
+    lab: leadline_lab.Lab, leadline: Command
+) -> None:
+    plan = json.loads(leadline("plan", "coherence", "--lab", str(lab.directory), "--json").stdout)
+    same = {one.name for one in lab.targets() if one.same_bytes == "cephfs" and not one.reason}
+    pairs = {(cell["target"], cell["job"]["reader"]) for cell in plan["cells"]}
+    assert pairs == {(writer, reader) for writer in same for reader in same}
+    assert {"local", "xrootd"} <= {one["target"] for one in plan["left_out"]}
+    assert plan["seconds"] < 600

@@ -20,11 +20,12 @@ def _run(leadline: Command, tmp_path: Path, *arguments: str) -> tuple[dict[str, 
         *("run", "coherence", *arguments, "--blocks", "1", "--out", str(out), "--quiet"), timeout=300
     )
     assert done.returncode in (0, 3), done.stderr
-    return json.loads(leadline("show", str(out), "--json").stdout), done.stdout
+    whole = leadline("show", str(out), "--all").stdout
+    return json.loads(leadline("show", str(out), "--json").stdout), whole
 
 
 def _figure(found: dict[str, Any], words: str, writer: str, reader: str) -> dict[str, Any]:
-    table = found["ways"][0]
+    table = next(one for one in found["ways"] if one["name"] == "coherence")
     (row,) = [row for row in table["rows"] if row["keys"] == [words, writer]]
     value: dict[str, Any] = row["values"][table["columns"].index(f"seen by {reader}")]
     return value

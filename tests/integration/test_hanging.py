@@ -67,6 +67,7 @@ CASES = {
         Case("plan quick --target a=HUNG/deep"),
         Case("plan HUNG/study.yaml --target a=GOOD"),
         Case("plan quick --target a=GOOD --like HUNG/result"),
+        Case("plan quick --target a=GOOD --conf HUNG/ceph.conf"),
         Case("plan analysis --target a=GOOD --input GOOD -- HUNG/prog"),
         Case("plan analysis --target a=GOOD --input HUNG/input -- true"),
         Case("plan media --target a=GOOD --source HUNG/film.mp4"),
@@ -76,6 +77,7 @@ CASES = {
     "run": (
         Case("run quick --target a=HUNG"),
         Case("run quick --target a=GOOD --out HUNG/out"),
+        Case("run quick --target a=GOOD --conf HUNG/ceph.conf"),
         Case("run quick --target a=GOOD", directory="HUNG"),
         Case("run --resume HUNG/result"),
         Case("run --resume OTHER"),

@@ -147,7 +147,7 @@ def test_links_are_looked_at_through_a_second_client_and_copied_where_it_does_no
         assert said["how"] == how
         if how == "copy":
             assert "second client" in said["why"]
-            assert "links do not work" in leadline("show", str(out)).stdout
+            assert "links do not work" in leadline("show", "--all", str(out)).stdout
 
 
 def test_what_was_measured_before_a_stage_failed_is_kept_and_said(
@@ -162,7 +162,7 @@ def test_what_was_measured_before_a_stage_failed_is_kept_and_said(
     assert done.returncode == 3
     assert [(row.stage, row.state) for row in stages(out)] == [("good", "complete"), ("bad", "error")]
     assert "stage bad: exit code 4: the disk ate it" in (open_result(out).trials()[0].error or "")
-    text = leadline("show", str(out)).stdout
+    text = leadline("show", "--all", str(out)).stdout
     assert "good had been measured before" in " ".join(text.split())
     assert list(target.iterdir()) == []
 

@@ -5,7 +5,14 @@
  * numbers, read again by each operation:
  *     READ_DELAY_US WRITE_DELAY_US SERVERS ERRNO FROM_BYTE TO_BYTE
  * At most SERVERS reads and writes are served at a time (0: no bound); those with a byte from FROM_BYTE on and
- * before TO_BYTE fail with ERRNO (0: none does). Data of failing operations is not touched. */
+ * before TO_BYTE fail with ERRNO (0: none does). Data of failing operations is not touched.
+ *
+ * BACKING/.faults, read again by each write, has what becomes of acknowledged data:
+ *     KIND[,KIND]... EVERY FIRST
+ * Of the blocks of 4 KiB that are written the first FIRST are left alone, then each EVERYth suffers the next KIND:
+ * drop (is not written), tear (half of it is), zero, flip (one bit), foreign (other bytes), swap (it and the next
+ * change places), delay (is written once it was read twice) or cache (never is, and this mount shows it). Each that
+ * suffered is a line in BACKING/.injected: its kind and its offset. */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -22,12 +29,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#define BLOCK 4096
+/* One may be of who finds out how a file can be read. */
+#define ARRIVES_AFTER_READS 2
+
 struct rules {
 	long read_delay_us, write_delay_us, servers, error;
 	long long from_byte, to_byte;
 };
 
 static int backing;
+/* Files are opened past the page cache, unless SLOW_FUSE_CACHED is set: mapped files need it. */
+static unsigned direct_io;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER;
 static long serving;
@@ -70,6 +83,143 @@ static const char *relative(const char *path)
 	return path[1] == '\0' ? "." : path + 1;
 }
 
+/* A block that is not where it belongs yet. */
+struct late {
+	struct late *next;
+	char path[256], data[BLOCK];
+	off_t offset;
+	int seen_here, reads;
+};
+
+static pthread_mutex_t faults = PTHREAD_MUTEX_INITIALIZER;
+static struct late *late_blocks, *swapped;
+static long blocks_written, blocks_harmed;
+
+static void inject(const char *kind, off_t offset)
+{
+	int fd = openat(backing, ".injected", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (fd >= 0) {
+		dprintf(fd, "%s %lld\n", kind, (long long)offset);
+		close(fd);
+	}
+}
+
+static void put(const struct late *block, off_t offset)
+{
+	int fd = openat(backing, relative(block->path), O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		if (pwrite(fd, block->data, BLOCK, offset) != BLOCK)
+			perror("slow_fuse: a late block");
+		close(fd);
+	}
+}
+
+static struct late *keep(const char *path, const char *data, off_t offset)
+{
+	struct late *block = calloc(1, sizeof *block);
+	if (block != NULL) {
+		snprintf(block->path, sizeof block->path, "%s", path);
+		memcpy(block->data, data, BLOCK);
+		block->offset = offset;
+	}
+	return block;
+}
+
+static void delay(const char *path, const char *data, off_t offset, int seen_here)
+{
+	struct late *block = keep(path, data, offset);
+	if (block == NULL)
+		return;
+	block->seen_here = seen_here;
+	block->next = late_blocks;
+	late_blocks = block;
+}
+
+/* The kind whose turn it is, of those between commas. */
+static const char *next_kind(char *kinds)
+{
+	char *words[16], *rest = NULL;
+	int count = 0;
+	for (char *word = strtok_r(kinds, ",", &rest); word != NULL && count < 16; word = strtok_r(NULL, ",", &rest))
+		words[count++] = word;
+	return count == 0 ? "" : words[blocks_harmed++ % count];
+}
+
+/* Writes one whole block as the faults have it; true when the caller is to write it as it is. */
+static int suffers_nothing(const char *path, const char *data, off_t offset)
+{
+	char text[256] = "", kinds[200] = "";
+	long every = 0, first = 0;
+	int fd = openat(backing, ".faults", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 1;
+	ssize_t count = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (count <= 0 || sscanf(text, "%199s %ld %ld", kinds, &every, &first) < 3 || every < 1)
+		return 1;
+	struct late *changed = keep(path, data, offset);
+	if (changed == NULL)
+		return 1;
+	if (swapped != NULL) {
+		put(changed, swapped->offset);
+		put(swapped, offset);
+		inject("swap", swapped->offset);
+		inject("swap", offset);
+		free(swapped), free(changed);
+		swapped = NULL;
+		return 0;
+	}
+	blocks_written++;
+	if (blocks_written <= first || (blocks_written - first) % every != 0) {
+		free(changed);
+		return 1;
+	}
+	const char *kind = next_kind(kinds);
+	if (strcmp(kind, "swap") == 0) {
+		swapped = changed;
+		return 0;
+	}
+	if (strcmp(kind, "zero") == 0)
+		memset(changed->data, 0, BLOCK);
+	else if (strcmp(kind, "foreign") == 0)
+		memset(changed->data, 0x55, BLOCK);
+	else if (strcmp(kind, "flip") == 0)
+		changed->data[BLOCK / 3] ^= 1;
+	else if (strcmp(kind, "tear") == 0) {
+		int file = openat(backing, relative(path), O_WRONLY | O_CLOEXEC);
+		if (pwrite(file, data, BLOCK / 2, offset) < 0)
+			perror("slow_fuse: half a block");
+		close(file);
+	}
+	if (strcmp(kind, "zero") == 0 || strcmp(kind, "foreign") == 0 || strcmp(kind, "flip") == 0)
+		put(changed, offset);
+	if (strcmp(kind, "delay") == 0 || strcmp(kind, "cache") == 0)
+		delay(path, data, offset, strcmp(kind, "cache") == 0);
+	inject(kind, offset);
+	free(changed);
+	return 0;
+}
+
+/* What was read of late blocks: this mount shows them, or they arrive after this. */
+static void read_late(const char *path, char *buffer, size_t size, off_t offset)
+{
+	struct late **link = &late_blocks;
+	while (*link != NULL) {
+		struct late *block = *link;
+		off_t within = block->offset - offset;
+		int is_read = within >= 0 && within + BLOCK <= (off_t)size && strcmp(block->path, path) == 0;
+		if (is_read && block->seen_here)
+			memcpy(buffer + within, block->data, BLOCK);
+		else if (is_read && ++block->reads == ARRIVES_AFTER_READS) {
+			put(block, block->offset);
+			*link = block->next;
+			free(block);
+			continue;
+		}
+		link = &block->next;
+	}
+}
+
 static int slow_getattr(const char *path, struct stat *facts, struct fuse_file_info *file)
 {
 	(void)file;
@@ -83,7 +233,7 @@ static int slow_open(const char *path, struct fuse_file_info *file)
 	if (fd < 0)
 		return -errno;
 	file->fh = (uint64_t)fd;
-	file->direct_io = 1; /* each call of the program is one operation here, whatever its size */
+	file->direct_io = direct_io; /* each call of the program is one operation here, whatever its size */
 	return 0;
 }
 
@@ -93,30 +243,43 @@ static int slow_create(const char *path, mode_t mode, struct fuse_file_info *fil
 	if (fd < 0)
 		return -errno;
 	file->fh = (uint64_t)fd;
-	file->direct_io = 1;
+	file->direct_io = direct_io;
 	return 0;
 }
 
 static int slow_read(const char *path, char *buffer, size_t size, off_t offset, struct fuse_file_info *file)
 {
-	(void)path;
 	struct rules rules = current_rules();
 	int refused = serve(&rules, rules.read_delay_us, offset, size);
 	if (refused != 0)
 		return refused;
+	pthread_mutex_lock(&faults);
 	ssize_t count = pread((int)file->fh, buffer, size, offset);
-	return count < 0 ? -errno : (int)count;
+	int result = count < 0 ? -errno : (int)count;
+	if (count > 0)
+		read_late(path, buffer, (size_t)count, offset);
+	pthread_mutex_unlock(&faults);
+	return result;
 }
 
 static int slow_write(const char *path, const char *data, size_t size, off_t offset, struct fuse_file_info *file)
 {
-	(void)path;
 	struct rules rules = current_rules();
 	int refused = serve(&rules, rules.write_delay_us, offset, size);
 	if (refused != 0)
 		return refused;
-	ssize_t count = pwrite((int)file->fh, data, size, offset);
-	return count < 0 ? -errno : (int)count;
+	if (offset % BLOCK != 0 || size % BLOCK != 0 || faccessat(backing, ".faults", F_OK, 0) != 0) {
+		ssize_t count = pwrite((int)file->fh, data, size, offset);
+		return count < 0 ? -errno : (int)count;
+	}
+	int result = (int)size;
+	pthread_mutex_lock(&faults);
+	for (size_t at = 0; at < size && result > 0; at += BLOCK)
+		if (suffers_nothing(path, data + at, offset + (off_t)at) &&
+		    pwrite((int)file->fh, data + at, BLOCK, offset + (off_t)at) != BLOCK)
+			result = -EIO;
+	pthread_mutex_unlock(&faults);
+	return result;
 }
 
 static int slow_truncate(const char *path, off_t size, struct fuse_file_info *file)
@@ -205,6 +368,7 @@ static const struct fuse_operations operations = {
 
 int main(int argc, char **argv)
 {
+	direct_io = getenv("SLOW_FUSE_CACHED") == NULL;
 	if (argc != 3 && argc != 4) {
 		fprintf(stderr, "usage: slow_fuse BACKING MOUNTPOINT [SECONDS]\n");
 		return 2;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from leadline.store.tables import TrialRow
 from leadline.study.library import load_study
 from leadline.study.target import Target, TargetFacts
 from leadline.verdict.model import Cell, Validity
+from leadline.workloads.coherence.answer import coherence_answer, seen_word
 from leadline.workloads.coherence.figures import Lag, coherence_metrics, lag_of
 from leadline.workloads.coherence.job import QUESTIONS, WORDS, CoherenceJob
-from leadline.workloads.coherence.side import content
-from leadline.workloads.coherence.ways import PathWay
+from leadline.workloads.coherence.judged import JudgedCoherence
+from leadline.workloads.coherence.side import CoherenceSide, content
+from leadline.workloads.coherence.ways import NotPossibleError, PathWay, VolumeWay
 from leadline.workloads.coherence.words import WriterReader, coherence_statements, coherence_tables
 
 MS_NS = 1_000_000
@@ -77,6 +80,57 @@ def test_a_plan_has_a_cell_for_every_writer_and_reader() -> None:
     assert Plan.from_json(json.loads(json.dumps(plan.as_json()))) == plan
 
 
+def test_only_targets_that_may_share_a_directory_are_paired() -> None:
+    """Of a lab it is known which ways lead to the same files; what nobody else can look at is said once."""
+    facts = TargetFacts("local", "ext4", "ext4 on vda", free_bytes=1 << 40)
+    shared = {"mount": "cephfs", "library": "cephfs", "disk": "disk", "other": None}
+    targets = {name: Target(name, f"/{name}", one) for name, one in shared.items()}
+    plan = make_plan(
+        load_study("coherence", {}, ()), targets, dict.fromkeys(targets, facts), Host(1 << 30), 1
+    )
+    pairs = {(cell.target, cell.job.reader) for cell in plan.cells if isinstance(cell.job, CoherenceJob)}
+    assert pairs >= {("mount", "library"), ("library", "mount"), ("mount", "mount"), ("mount", "other")}
+    assert not {("mount", "disk"), ("disk", "mount"), ("library", "disk")} & pairs
+    assert Plan.from_json(json.loads(json.dumps(plan.as_json()))) == plan
+    del targets["other"]
+    alone = make_plan(
+        load_study("coherence", {}, ()), targets, dict.fromkeys(targets, facts), Host(1 << 30), 1
+    )
+    assert "disk" not in {cell.target for cell in alone.cells}
+    (left,) = alone.left_out
+    assert (left.target, left.reason) == ("disk", "no other target of this run leads to the same files")
+
+
+def test_what_a_writer_cannot_do_is_said_before_a_reader_waits_for_it() -> None:
+    """A reader would look until it gave up, thirty seconds for each such question."""
+    way = object.__new__(VolumeWay)
+    for question in ("size_written", "bytes_written", "link"):
+        side = CoherenceSide(print)
+        side._way = way
+        with pytest.raises(NotPossibleError):
+            side.commands["coherence_prepare"]({"question": question, "name": "f", "file_bytes": 10})
+
+
+def test_a_trial_says_in_a_line_what_was_seen_and_what_never_was() -> None:
+    answers = {"name": PROMPT, "bytes_held": STALE, "link": {"reason": "the writer: no hard link"}}
+    said = JudgedCoherence().progress(_trial(answers))
+    assert said == (
+        "2 of 12 questions could be asked; the slowest seen after 2.00 ms: a new file's name;"
+        " not in 30 s: its bytes, closed, by a reader that had it open"
+    )
+
+
+def test_the_matrix_has_a_word_for_each_pair() -> None:
+    prompt = _pair({"name": PROMPT, "rename": PROMPT})
+    late = _pair({"name": {"lags_ns": [2_500 * MS_NS], "unseen": 0}, "bytes_held": STALE}, "c")
+    matrix = coherence_tables([prompt, late])[0]
+    assert matrix.name == "coherence_matrix"
+    assert {row.keys[1]: row.values[0].text for row in matrix.rows} == {
+        "a": "at once",
+        "c": "never: 1, up to 2.50 s",
+    }
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -132,7 +186,7 @@ def test_tables_are_writer_by_reader_with_words_where_there_is_no_number() -> No
         "shared_file": {"bytes_per_s": [1e6, 2e6], "wrong": [0, 0], "blocks": 16},
         "link": {"reason": "the writer: Function not implemented"},
     }
-    medians, worst = coherence_tables([_pair(answers), _pair({"name": PROMPT}, "c")])
+    _, medians, worst = coherence_tables([_pair(answers), _pair({"name": PROMPT}, "c")])
     rows = {row.keys: row.values[0] for row in medians.rows}
     assert medians.columns == ("seen by b",)
     assert rows["a new file's name", "a"].value == 2 * MS_NS
@@ -205,3 +259,41 @@ def test_a_path_answers_none_for_what_is_not_there_and_keeps_a_lock_until_it_is_
 def test_a_cell_of_coherence_is_planned_without_a_layout() -> None:
     cell = PlannedCell("a.c_to_b", "a", "c_to_b", {}, _job(), None, 1.0)
     assert cell.job.data_set_bytes > 0
+
+
+# -- the first screen ----------------------------------------------------------------------------------
+
+SLOW = {"lags_ns": [2 * MS_NS, 3_000 * MS_NS], "unseen": 0}
+KEPT = {"asked": 2, "honoured": 2}
+IGNORED = {"asked": 2, "honoured": 0}
+
+
+@pytest.mark.parametrize(
+    ("answers", "word"),
+    [
+        ({"name": PROMPT, "bytes_closed": PROMPT}, "at once"),
+        ({"name": PROMPT, "bytes_closed": PROMPT, "bytes_written": STALE}, "after close"),
+        ({"name": PROMPT, "bytes_closed": STALE, "bytes_written": STALE}, "never"),
+        ({"name": SLOW, "bytes_closed": PROMPT}, "in 3.00 s"),
+        ({"lock_flock": KEPT}, None),
+    ],
+)
+def test_what_is_seen_is_the_worst_of_what_was_asked(answers: dict[str, Any], word: str | None) -> None:
+    assert seen_word(_pair(answers)) == word
+
+
+def test_the_answer_counts_pairs_and_has_a_word_for_each() -> None:
+    good = _pair({"name": PROMPT, "bytes_closed": PROMPT, "lock_fcntl": KEPT})
+    bad = _pair({"name": STALE, "bytes_closed": PROMPT, "lock_fcntl": IGNORED}, "c")
+    lost = replace(_pair({"name": PROMPT}, "d"), trials=())
+    found = coherence_answer([good, bad, lost])
+    assert "Of 2 pairs of ways, 1 see everything at once, 1 some things never" in found.text
+    assert "1 honour locks by fcntl" in found.text
+    assert "1 of 3 pairs gave no answer" in found.text
+    assert found.matrix is not None
+    words = {row.keys: row.values[0].text for row in found.matrix.rows}
+    assert words["seen", "a"] == "at once"
+    assert words["seen", "c"] == "never"
+    assert words["lock, fcntl", "a"] == "kept"
+    assert words["lock, fcntl", "c"] == "not kept"
+    assert ("seen", "d") not in words

@@ -59,15 +59,16 @@ def test_a_block_moved_elsewhere_is_a_mismatch(tmp_path: Path) -> None:
     assert "offset 4096" in mismatch["reason"]
 
 
-@pytest.mark.parametrize("verify", [True, False])
-def test_a_block_never_written_is_counted(tmp_path: Path, verify: bool) -> None:
+def test_blocks_of_zeros_are_counted_and_by_verification_found(tmp_path: Path) -> None:
     _core.layout(job(tmp_path))
     with (tmp_path / "data.0.0").open("r+b") as file:
         file.seek(7 * BLOCK)
         file.write(bytes(2 * BLOCK))
-    summary, _ = run(tmp_path, verify=verify)
+    summary, _ = run(tmp_path)
     assert (summary["state"], summary["unwritten_blocks_read"]) == ("complete", 2)
-    assert _core.check(job(tmp_path))["unwritten_blocks"] == 2
+    summary, _ = run(tmp_path, verify=True)
+    assert (summary["state"], summary["wrong_blocks"]["zeroed"]) == ("error", 2)
+    assert summary["verified_blocks"] == 254
 
 
 def test_a_file_that_is_too_short_is_a_mismatch_and_stops_a_trial(tmp_path: Path) -> None:
@@ -75,12 +76,14 @@ def test_a_file_that_is_too_short_is_a_mismatch_and_stops_a_trial(tmp_path: Path
     path = tmp_path / "data.0.0"
     with path.open("r+b") as file:
         file.truncate(MIB // 2)
-    (mismatch,) = _core.check(job(tmp_path))["mismatches"]
-    assert mismatch["offset"] == MIB // 2
+    checked = _core.check(job(tmp_path))
+    assert (checked["mismatches"][0]["offset"], checked["wrong_blocks"]["lost"]) == (MIB // 2, 128)
     summary, _ = run(tmp_path)
     assert (summary["state"], summary["error"]["kind"]) == ("error", "short")
 
 
-def test_a_layout_keeps_its_rate(tmp_path: Path) -> None:
+def test_a_layout_and_what_reads_it_back_keep_their_rate(tmp_path: Path) -> None:
     laid_out = _core.layout(job(tmp_path, size=4 * MIB, layout_rate_bytes_per_s=10 * MIB))
     assert laid_out["elapsed_ns"] >= 350_000_000
+    checked = _core.check(job(tmp_path, size=4 * MIB, layout_rate_bytes_per_s=10 * MIB))
+    assert checked["elapsed_ns"] >= 350_000_000

@@ -34,6 +34,7 @@ def test_table_is_plain_where_no_terminal_is() -> None:
     assert done.exit_code == 0
     assert "\x1b" not in done.output
     assert "io_uring" in done.output
+    assert max(map(len, done.output.splitlines())) <= 100
 
 
 def test_missing_library_names_its_package() -> None:

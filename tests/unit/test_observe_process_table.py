@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 
 from builders import facts
 
+from leadline.observe.host.listening import listeners
 from leadline.observe.host.proc_parse import parse_task_stat
 from leadline.observe.host.process_table import CpuAccount, ProcessSnapshot, ProcessTable, read_table
 from leadline.observe.host.reader import TICK_NS
 from leadline.observe.model import Mark, delta
 from leadline.observe.reading import Request
+from leadline.study.target import ServerAccess
 
 KTHREAD = 0x00200000
 NONE: frozenset[str] = frozenset()
@@ -168,3 +171,35 @@ def test_others_share_of_cpu_is_what_nobody_explains() -> None:
     end = Mark("e", 1, values, sources=dict.fromkeys(names, "x"))
     assert delta(start, end).other_cpu_share == 0.4
     assert delta(start, Mark("e", 1, {**values, "explained_cpu_ns": None})).other_cpu_share is None
+
+
+def test_the_targets_own_server_is_not_somebody_else() -> None:
+    account, served = CpuAccount(), {20}
+    before = {
+        "p10": stat("run", 1, 0),
+        "p20": stat("smbd", 1, 5),
+        "p21": stat("smbd", 20, 5),
+        "p30": stat("hog", 1, 5),
+    }
+    first = table({10}, **before)
+    assert first.below(served) == {20, 21}
+    start = account.add(first, NONE, first.below(served))
+    account.busiest(first, NONE, first.below(served))
+    after = table({10}, **{**before, "p21": stat("smbd", 20, 905), "p30": stat("hog", 1, 8)})
+    assert account.add(after, NONE, after.below(served)) - start == 900
+    assert account.busiest(after, NONE, after.below(served)) == "hog (process 30)"
+
+
+def test_the_server_of_a_target_is_found_by_the_port_that_it_listens_on() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert listeners(port) == {os.getpid()}
+        here = facts(access="nfs", server=ServerAccess(here=True, port=port))
+        found = ProcessTable({"a": here}, os.getpid()).counters(Request("a", None))
+        assert found.values["explained_cpu_ns"] is not None
+        assert "the target's server" in found.sources["explained_cpu_ns"]
+    assert listeners(port) == frozenset()
+    gone = ProcessTable({"a": here}, os.getpid(), server_is_here=lambda _facts: True).counters(
+        Request("a", None)
+    )
+    assert gone.values["explained_cpu_ns"] is None

@@ -155,7 +155,8 @@ def test_a_ratio_to_an_invalid_base_carries_the_word_in_a_valid_row() -> None:
     found = typical()
     cells = (judged(found.cells[0], "cached_reads"), found.cells[2])
     page = to_html(replace(found, cells=cells, comparisons=compare(cells, "local")))
-    row = page[page.index('<td><span class="name">ec21</span></td>') :]
+    numbers = page[page.index('<section id="numbers">') :]
+    row = numbers[numbers.index('<td><span class="name">ec21</span></td>') :]
     row = row[: row.index("</tr>")]
     assert row.index("INVALID") < row.index('<span class="v">0.139')
 

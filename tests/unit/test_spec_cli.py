@@ -43,7 +43,7 @@ def test_plan_says_what_is_written_where(tmp_path: object) -> None:
 
 
 def test_plan_says_how_small_a_difference_the_blocks_can_find() -> None:
-    three = plan_output("quick", "--target", "n=null://")
+    three = plan_output("quick", "--target", "n=null://", "--blocks", "3")
     twelve = plan_output("quick", "--target", "n=null://", "--target", "m=null://", "--blocks", "12")
     assert "smallest difference found in 4 of 5 studies (3 blocks, " in three
     assert "(12 blocks, " in twelve

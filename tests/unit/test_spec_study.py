@@ -8,7 +8,7 @@ import pytest
 
 from leadline.errors import ResultError, SpecError
 from leadline.study.library import builtin_names, builtin_text, load_study
-from leadline.study.study import Study, expand, parse_study
+from leadline.study.study import Study, deciding_works, expand, parse_study
 from leadline.study.yaml_source import read_yaml
 from leadline.workloads.planned import JOB_OPTIONS
 
@@ -27,6 +27,16 @@ def names(study: Study) -> list[str]:
 def test_the_smallest_study() -> None:
     study = study_of(GOOD)
     assert (study.name, study.blocks, study.seed, names(study)) == ("my", 3, 1, ["one"])
+
+
+def test_a_work_that_decides_does_so_in_all_its_levels() -> None:
+    text = GOOD + "  two: {rw: read}\nfactors: {bs: [4k, 1M]}\nlabel: '{work}_{bs}'\n"
+    assert deciding_works(study_of(text + "compare: {decides: [one, two_1m]}\n")) == {
+        "one_4k",
+        "one_1m",
+        "two_1m",
+    }
+    assert deciding_works(study_of(text)) == frozenset()
 
 
 def test_factors_are_crossed_with_works_and_named_by_the_label() -> None:
@@ -131,6 +141,7 @@ def test_built_in_studies_are_valid(name: str) -> None:
         (GOOD + "blocks: many\n", 5, "blocks", "not a whole number", "from 1"),
         (GOOD + "compare:\n  margin: 5\n", 6, "compare.margin", "not a percentage", "5%"),
         (GOOD + "targets: {a: /x}\ncompare:\n  base: b\n", 7, "compare.base", "no target", "known are a"),
+        (GOOD + "compare:\n  decides: [two]\n", 6, "compare.decides", "'two' is no work", "known are one"),
         (GOOD + "targets:\n  A: /x\n", 6, "targets.A", "no name of a target", "a-z"),
         (
             GOOD + "targets:\n  a: s3://bucket\n",

@@ -17,7 +17,8 @@ from leadline.study.work import SteadyState
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.codes.judge import judge
-from leadline.verdict.compared.comparisons import compare_beside, outcome_of
+from leadline.verdict.compared.comparisons import compare_beside
+from leadline.verdict.compared.deciding import outcome_of
 from leadline.verdict.model import Validity, worst
 from leadline.verdict.words import statements
 

@@ -13,8 +13,9 @@ from findings_examples import small
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.report.redact import redacted
+from leadline.study.target import CephAccess, ServerAccess
 from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.implausible import outrunning
+from leadline.verdict.codes.implausible import outrunning, overtaking
 from leadline.verdict.codes.judge import judge
 from leadline.verdict.model import Validity
 
@@ -153,8 +154,11 @@ def test_a_figure_above_the_link_is_invalid() -> None:
     found = check(**LINK, target={"access": "nfs"})
     assert found.state == "INVALID"
     assert evidence(found)["implausible"] == (
-        "50 MiB/s read in t0003, the link of eth0 (1 Gbit/s) allows at most 40 MiB/s"
+        "50 MiB/s read in t0003, the link of eth0 (1 Gbit/s) allows at most 40 MiB/s:"
+        " what explains it was not seen"
     )
+    cached = check(**LINK, target={"access": "nfs"}, wire_received_bytes=25 * MIB)
+    assert evidence(cached)["implausible"].endswith(": 75 % came out of the page cache")
     assert "implausible" not in evidence(check(**{**LINK, "wire_limit_bytes_per_s": 45 * MIB}))
 
 
@@ -195,7 +199,7 @@ def outran(
         )
         for one, rate in zip(cells, (times * 1e8, 1e8), strict=True)
     }
-    return outrunning(cells, tables)
+    return outrunning(cells, tables, {"a": facts()})
 
 
 def test_small_random_reads_that_outrun_large_sequential_ones_are_doubtful() -> None:
@@ -212,13 +216,53 @@ def test_small_random_reads_that_outrun_large_sequential_ones_are_doubtful() -> 
         ({**SMALL, "iodepth": 32}, LARGE, 3.0),
         ({**SMALL, "numjobs": 4}, LARGE, 3.0),
         ({**SMALL, "direct": False}, LARGE, 3.0),
-        (SMALL, {**LARGE, "bs": 32768}, 3.0),
+        (SMALL, {**LARGE, "bs": 8192}, 3.0),
         (SMALL, {**LARGE, "rate_iops": 10.0}, 3.0),
         ({**SMALL, "rw": "randwrite"}, {**LARGE, "rw": "write"}, 3.0),
     ],
 )
 def test_what_may_be_so_is_not_doubted(small: dict[str, Any], large: dict[str, Any], times: float) -> None:
     assert outran(small, large, times) == {}
+
+
+def overtakes(times: float, osds: int | None = 0, **changes: Any) -> dict[str, str]:
+    """What is said of reads through NFS that are so many times as quick as RADOS."""
+    ceph, server = CephAccess(conf="/c"), ServerAccess(here=True)
+    library = {"file_system": "x", "mount_point": None, "direct_io": True}
+    ways = {
+        "nfs": facts(access="libnfs", ceph=ceph, server=server, **library),
+        "rados": facts(access="rados", ceph=ceph, **library),
+        "fuse": facts(access="ceph-fuse", ceph=ceph),
+        **changes,
+    }
+    cells = tuple(cell(f"{name}.read", rw="read", bs=1 << 22) for name in ways)
+    rates = {"nfs.read": times * 1e8, "rados.read": 1e8, "fuse.read": 3e7}
+    row = trial_row(wire_received_bytes=101 * MIB, osd_read_bytes=osds, store_read_bytes=osds)
+    tables = {
+        one.id: CellTable(
+            one.id, (row,), {b: Measured({"bandwidth": rates[one.id] * (1 + 0.01 * b)}, {}) for b in range(6)}
+        )
+        for one in cells
+    }
+    return overtaking(cells, tables, ways)
+
+
+def test_a_gateway_that_is_quicker_than_its_own_cluster_is_doubtful_with_what_explains_it() -> None:
+    found = overtakes(2.0)
+    assert list(found) == ["nfs.read"]
+    assert found["nfs.read"] == (
+        "2 times as quick as rados.read, which goes to the same cluster without the gateway"
+        " (at least 2 times, 6 blocks): 100 % came out of the gateway's cache"
+    )
+    assert overtakes(2.0, osds=None)["nfs.read"].endswith("what explains it was not seen")
+
+
+def test_a_gateway_is_not_doubted_that_reads_ahead_is_slower_or_serves_another_cluster() -> None:
+    assert overtakes(2.0, osds=100 * MIB) == {}
+    assert overtakes(1.1) == {}
+    other = facts(access="libnfs", ceph=CephAccess(conf="/other"), mount_point=None)
+    assert overtakes(2.0, nfs=other) == {}
+    assert overtakes(2.0, nfs=facts(access="libnfs", mount_point=None)) == {}
 
 
 def test_an_emulated_host_is_doubtful() -> None:

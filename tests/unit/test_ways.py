@@ -220,3 +220,12 @@ def test_a_count_that_is_not_the_clients_own_is_no_figure(
     )
     assert "wire_per_byte" not in values
     assert reason in reasons["wire_per_byte"]
+
+
+@pytest.mark.parametrize(("access", "said"), [("ceph-fuse", True), ("rados", False), ("libnfs", False)])
+def test_few_bytes_on_the_wire_are_a_caches_only_where_the_way_has_one(access: str, said: bool) -> None:
+    views = (TargetView("fuse", "/fuse", access, "fuse"), *VIEWS[1:])
+    cells = (_cell("fuse", wire_per_byte=Quantity(0.48, "B/B")), _cell("lib"), _cell("local"))
+    ways = ways_of(views, cells, ())
+    found = way_statements(ways, columns_of(ways), TABLES, 0.05, ())
+    assert any("a cache answered" in line for one in found for line in one.evidence) is said

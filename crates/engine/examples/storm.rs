@@ -85,6 +85,9 @@ fn trials(directory: &Path, own: &Value, depth: u32) -> Result<(), String> {
             job[key] = value.clone();
         }
         let words = |error: leadline_engine::EngineError| format!("{own} {rw}: {error}");
+        if job["verify"] == true {
+            job["ledger"] = json!(directory.join("ledger"));
+        }
         let job = AnyJob::parse(&job.to_string()).map_err(words)?;
         let record = directory.join("record");
         let summary = trial::run(job, &record, &|| None).map_err(words)?;

@@ -67,6 +67,8 @@ pub struct Worker<'a, E: Engine> {
     slots: Vec<Slot>,
     free: Vec<u32>,
     queued: Vec<u32>,
+    /// An operation that waits for one in flight on the same block, with its intended start.
+    held: Option<(Operation, u64)>,
     completions: Vec<Completion>,
     in_flight: [u64; 3],
     /// When `in_flight` was last accounted for.
@@ -166,6 +168,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             slots: vec![idle; depth as usize],
             free: (0..depth).rev().collect(),
             queued: Vec::with_capacity(depth as usize),
+            held: None,
             completions: Vec::with_capacity(depth as usize),
             in_flight: [0; 3],
             accounted_ns: 0,

@@ -143,6 +143,7 @@ def compare_cells(base: CellTable, other: CellTable, metric: str) -> Ratio | Non
     return paired_ratio(
         [base.by_block[block].values[metric] for block in shared],
         [other.by_block[block].values[metric] for block in shared],
+        shared,
     )
 
 

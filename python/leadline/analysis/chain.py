@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leadline.store.tables import TrialRow
+from leadline.study.schemes import PAGE_CACHE
 from leadline.study.target import TargetFacts
 
 JOINED = "+"  # between the names of places that nothing tells apart
@@ -81,20 +82,17 @@ def _travel(
 def _read_steps(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool) -> list[_Step]:
     if facts.in_memory:
         return [_Step("memory", None)]
-    page = _Step("page_cache", None)
+    host = _host(trials, facts, direct, "client_read_bytes")
     if facts.is_local:
-        return [page, _local_read(trials, facts)]
-    if facts.ceph is None:
-        return [page, _sum(trials, "wire_received_bytes", "server")]
-    near = _least(
-        _sum(trials, "wire_received_bytes", "osd_cache"), _sum(trials, "osd_read_bytes", "osd_cache")
-    )
-    return [
-        page,
-        *_client(trials, facts, direct, "client_read_bytes"),
-        near,
-        _store(trials, "store_read_bytes"),
-    ]
+        return [*host, _local_read(trials, facts)]
+    wire = "wire_received_bytes"
+    if facts.behind_server and facts.ceph is None:
+        return [*host, _sum(trials, wire, "server")]
+    if facts.behind_server:
+        osds = _sum(trials, "osd_read_bytes", "osd_cache")
+        return [*host, _sum(trials, wire, "gateway"), osds, _store(trials, "store_read_bytes")]
+    near = _least(_sum(trials, wire, "osd_cache"), _sum(trials, "osd_read_bytes", "osd_cache"))
+    return [*host, near, _store(trials, "store_read_bytes")]
 
 
 def _write_steps(
@@ -102,30 +100,38 @@ def _write_steps(
 ) -> list[_Step]:
     if facts.in_memory:
         return [_Step("memory", None)]
-    page = _Step("page_cache", None)
+    host = _host(trials, facts, direct, "client_written_bytes")
     if facts.is_local:
-        return [page, _sum(trials, "device_written_bytes", "device")]
-    if facts.ceph is None:
-        return [page, _sum(trials, "wire_sent_bytes", "server")]
+        return [*host, _sum(trials, "device_written_bytes", "device")]
+    if facts.behind_server and facts.ceph is None:
+        return [*host, _sum(trials, "wire_sent_bytes", "server")]
     osd = _sum(trials, "osd_written_bytes", "osd")
     # What OSDs were given has crossed the wire, whatever the client daemon counted.
-    sent = [s.amount for s in (_sum(trials, "wire_sent_bytes", "wire"), osd) if s.amount is not None]
-    wire = _Step("wire", max(sent)) if sent else _sum(trials, "wire_sent_bytes", "wire")
+    name = "gateway" if facts.behind_server else "wire"
+    sent = [s.amount for s in (_sum(trials, "wire_sent_bytes", name), osd) if s.amount is not None]
+    wire = _Step(name, max(sent)) if sent else _sum(trials, "wire_sent_bytes", name)
     store = _store(trials, "store_written_bytes")
     if copies is None and store.amount is not None:
         store = _Step("store", None, "how the pool protects its data is not known")
     elif copies is not None:
         store = _Step("store", store.amount, store.reason, copies)
-    return [page, *_client(trials, facts, direct, "client_written_bytes"), wire, osd, store]
+    return [*host, wire, osd, store]
 
 
-def _client(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, column: str) -> list[_Step]:
-    """The cache of a client daemon; a kernel's client has none beside the page cache."""
-    if facts.access == "ceph-kernel":
-        return []
-    if direct:
-        return [_Step("client_cache", None, "direct I/O asks to pass both")]
-    return [_sum(trials, column, "client_cache")]
+def _host(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, column: str) -> list[_Step]:
+    """The caches of this host that can exist for the target; what has none begins at the storage's own place.
+
+    `column` is what the client's own cache was asked for.
+    """
+    steps = []
+    for name in facts.host_caches:
+        if name == PAGE_CACHE:
+            steps.append(_Step(name, None))
+        elif direct:
+            steps.append(_Step(name, None, "direct I/O asks to pass it"))
+        else:
+            steps.append(_sum(trials, column, name))
+    return steps
 
 
 def _local_read(trials: Sequence[TrialRow], facts: TargetFacts) -> _Step:

@@ -102,6 +102,10 @@ def interfaces_of(facts: TargetFacts) -> tuple[str, ...]:
     return () if None in names else tuple(dict.fromkeys(name for name in names if name))
 
 
+def _server_is_here(facts: TargetFacts) -> bool:
+    return (facts.server is not None and facts.server.here) or "lo" in interfaces_of(facts)
+
+
 class Agent:
     """The sources of all targets, and which of them speak for which target, the better ones last."""
 
@@ -110,7 +114,7 @@ class Agent:
         interval_s = float(config.get("interval_s", 1.0))
         self._speaker = speaker
         self._interval_s, self._cluster_period_s = interval_s, max(_CLUSTER_PERIOD_S, interval_s)
-        table = ProcessTable(targets, os.getppid(), server_is_here=lambda facts: "lo" in interfaces_of(facts))
+        table = ProcessTable(targets, os.getppid(), server_is_here=_server_is_here)
         readers = (HostReader(targets), ProcessReader(targets), table)
         always = [self._thread(reader) for reader in readers]
         self._of_target = {name: [*always, self._thread(WireReader(targets))] for name in targets}
@@ -135,7 +139,8 @@ class Agent:
                     for other, its in targets.items()
                     if key_of(its) == key and its.ceph is not None and its.ceph.protection == "erasure"
                 )
-                readers = (ClusterReader(key, coded), MdsReader(key))
+                served = frozenset(name for name, its in targets.items() if its.behind_server)
+                readers = (ClusterReader(key, coded, served), MdsReader(key))
                 clusters[key] = [self._thread(reader, self._cluster_period_s) for reader in readers]
                 self._threads += clusters[key]
             # Metadata servers are asked at marks only where a trial takes a figure from them.

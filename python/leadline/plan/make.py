@@ -12,7 +12,7 @@ from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, slot_second
 from leadline.plan.notes import notes_on_plan
 from leadline.plan.order import order_trials
 from leadline.plan.space import bytes_needed
-from leadline.study.kind.face import NOMINAL_BYTES_PER_S, Surroundings
+from leadline.study.kind.face import NOMINAL_BYTES_PER_S, NOMINAL_REMOTE_BYTES_PER_S, Surroundings
 from leadline.study.left_out import LeftOut
 from leadline.study.problems import suggest
 from leadline.study.study import Study, Work, expand
@@ -64,7 +64,7 @@ def make_plan(
         },
         left_out=tuple(left_out),
     )
-    return replace(plan, seconds=_total_seconds(plan, study), notes=notes_on_plan(plan, facts, study))
+    return replace(plan, seconds=_total_seconds(plan, facts, study), notes=notes_on_plan(plan, facts, study))
 
 
 def _check_targets(study: Study, targets: Mapping[str, Target]) -> None:
@@ -111,15 +111,27 @@ def _cells(
         cells += _with_files_of_their_own([cell for cell in own if cell.group not in lost])
     if not cells:
         raise SpecError("no target can do any of the works", f"the first reason: {left_out[0].reason}")
-    return _spread(cells), left_out
+    return _spread(cells, targets, left_out), left_out
 
 
-def _spread(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
-    """The cells, each once for what its kind makes of the targets that can do the same work."""
+def _spread(
+    cells: Sequence[PlannedCell], targets: Mapping[str, Target], left_out: list[LeftOut]
+) -> list[PlannedCell]:
+    """The cells, each once for what its kind makes of targets that can do the same work on the same files.
+
+    What has nothing to do there is added to `left_out`.
+    """
     found: list[PlannedCell] = []
     for cell in cells:
-        able = [other.target for other in cells if other.work == cell.work]
-        for ending, job in planned(cell.job).spread(cell.job, able):
+        own = targets[cell.target]
+        able = [one.target for one in cells if one.work == cell.work and own.may_share(targets[one.target])]
+        if own.shares is not None and able == [own.name]:
+            able = []  # it is known that nobody else sees its files
+        jobs = planned(cell.job).spread(cell.job, able)
+        if not jobs:
+            reason = "no other target of this run leads to the same files"
+            left_out.append(LeftOut(own.name, cell.work, reason, own.url))
+        for ending, job in jobs:
             work = f"{cell.work}{ending}"
             found.append(replace(cell, id=f"{cell.target}.{work}", work=work, job=job))
     return found
@@ -180,9 +192,12 @@ def auto_data_set_bytes(memory_bytes: int, free_bytes: list[int]) -> int:
     return limited // step * step
 
 
-def _total_seconds(plan: Plan, study: Study) -> float:
-    speed = min(NOMINAL_BYTES_PER_S, study.limits.max_rate or NOMINAL_BYTES_PER_S)
-    layout_bytes = sum(layout.total_bytes for target in plan.targets for layout in plan.layouts(target.name))
+def _total_seconds(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) -> float:
+    limit = study.limits.max_rate or NOMINAL_BYTES_PER_S
+    layout_s = 0.0
+    for target in plan.targets:
+        speed = NOMINAL_REMOTE_BYTES_PER_S if facts[target.name].is_remote else NOMINAL_BYTES_PER_S
+        layout_s += sum(layout.total_bytes for layout in plan.layouts(target.name)) / min(speed, limit)
     cells = {cell.id: cell for cell in plan.cells}
     slots = [[cells[trial.cell] for trial in slot] for slot in plan.slots()]
-    return sum(map(slot_seconds, slots)) + layout_bytes / speed + TRIAL_OVERHEAD_S * len(slots)
+    return sum(map(slot_seconds, slots)) + layout_s + TRIAL_OVERHEAD_S * len(slots)

@@ -27,7 +27,7 @@ class PlannedCell:
     """One work, or one job of a composition, on one target. `id` is `target.work`; `notes` give the reason of
     each chosen default.
 
-    `measures_caches`: reads or writes may be served by the page cache of this host. `seconds` is the
+    `measures_caches`: a cache of this host or of a server may serve reads or writes. `seconds` is the
     expected time of one trial without its layout. `group` names the composition that the cell is a job of
     (`target.work`), and `order` says how its jobs follow each other. `steady`: when the trial may end early.
     `search`: the job's rate is not planned but found, in the search's number of trials each block.

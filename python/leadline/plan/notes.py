@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from leadline import units
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
-from leadline.study.kind.face import NOMINAL_BYTES_PER_S
+from leadline.study.kind.face import NOMINAL_BYTES_PER_S, NOMINAL_REMOTE_BYTES_PER_S
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study
 from leadline.study.target import TargetFacts
@@ -16,7 +16,8 @@ from leadline.workloads.planned import PLANNED
 def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) -> tuple[str, ...]:
     """Everything that is said beside a plan's trials."""
     notes = [
-        f"time assumes {units.format_rate(NOMINAL_BYTES_PER_S)} for laying files out"
+        f"time assumes {units.format_rate(NOMINAL_BYTES_PER_S)} for laying files out,"
+        f" {units.format_rate(NOMINAL_REMOTE_BYTES_PER_S)} on other hosts,"
         f" and {TRIAL_OVERHEAD_S} s around each trial",
         f"space: {study.limits.reserve} of each target is kept free (limits.reserve)",
     ]
@@ -36,6 +37,11 @@ def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) ->
         notes.append("one block gives no interval: nothing can be compared")
     if any(cell.job.reads_only and cell.job.verify for cell in plan.cells):
         notes.append("verify: the processor's time for checking each block is part of what is measured")
+    if any(cell.job.verify and not cell.job.reads_only for cell in plan.cells):
+        notes.append(
+            "verify: after each trial that writes all its files are read back, past this host's caches, apart"
+            " from what is measured; the engine keeps 4 bytes for each 4 KiB of them"
+        )
     return tuple(notes)
 
 

@@ -116,17 +116,8 @@ def ratio(value: float | None) -> str:
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
-    """The interval of a ratio: `1.12 to 1.31`."""
-    if low is None or high is None:
-        return ""
-    return f"{_bounded(low)} to {_bounded(high)}"
-
-
-def _bounded(bound: float) -> str:
-    """A bound of a ratio; beyond a thousand times it is only said that it lies there."""
-    if bound >= 1000:
-        return ">1,000"
-    return "<0.001" if bound < 0.001 else number(bound)
+    """The interval of a ratio: `1.12 to 1.31`, `at least 8.1`."""
+    return "" if low is None or high is None else units.format_ratio_interval(low, high)
 
 
 def moment(stamp: str) -> str:

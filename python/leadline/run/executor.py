@@ -19,7 +19,7 @@ from leadline.observe.patience import patient_s
 from leadline.plan.model import PlannedCell, Trial
 from leadline.plan.order import with_block
 from leadline.run.child import Answer, Worker
-from leadline.run.face import Assignment, Preparing, Scene
+from leadline.run.face import SLOWEST_BYTES_PER_S, Assignment, Preparing, ReadingBack, Scene
 from leadline.run.group import Halt, Member, join_rows, run_jobs
 from leadline.run.health import Watch, cluster_peaks
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth, no_progress
@@ -218,6 +218,7 @@ class Executor:
             own_prefix=_prefix(cell, trial, None),
             result=self._writer.path,
             logs=self._writer.logs_path(trial.id if trial else ""),
+            ledger=self._writer.ledger_path(cell.id if layout is None else _prefix(cell, trial, layout)),
             seed=trial.seed if trial else self._plan.seed,
             generation=trial.order if trial else _LAYOUT_GENERATION,
             interval_ns=_interval_ns(cell, options.interval_s),
@@ -278,8 +279,11 @@ class Executor:
         if "interrupted" in states and (self._must_end() or not {"error", "hung"} & set(states)):
             return []
         self._watch.check(after.state)
-        answers += found
         samples = self._watch.samples()
+        found = [self._read_back(*one) for one in zip(members, found, strict=True)]
+        if any(answer.outcome == "interrupted" for answer in found):
+            return []
+        answers += found
         change = delta(before, after)
         peaks = cluster_peaks(samples) if self._has_one_cluster(trial.target) else {}
         records, rows = [], []
@@ -300,6 +304,24 @@ class Executor:
             )
             for row, record in zip(join_rows(rows), records, strict=True)
         ]
+
+    def _read_back(self, member: Member, answer: Answer) -> Answer:
+        """What became of what a trial wrote; by a worker of its own, which has no client's memory of it."""
+        cell = member.cell
+        names = [target.name for target in self._plan.targets]
+        others = tuple(name for name in names if name != cell.target and name not in self._lost)
+
+        def check(command: str, target: str) -> Answer:
+            with Worker(self._must_end) as worker:
+                problem = self._places.ensure(worker, target)
+                if problem is not None:
+                    return problem
+                place = self._places.of(target)
+                deadline_s = self._deadline_s(cell) + cell.job.data_set_bytes / SLOWEST_BYTES_PER_S
+                job = {**member.job, **place._asdict(), "engine": place.engine}
+                return worker.call(command, deadline_s, self._display.progress, job=job)
+
+        return conducted(cell.job).read_back(cell.job, answer, ReadingBack(cell.target, others, check))
 
     def _note_clock(self, **during: str) -> None:
         """Say in the journal that the time of day was set: what is stamped with it later is off by that."""
@@ -354,7 +376,6 @@ class Executor:
             self._probes.add(row, latency)
             if row.state != "complete":
                 self._failed.append(row.trial)
-                self._display.say(f"{row.trial} {row.cell}: {row.error}")
                 self._lose_when_gone(row.target, answer)
             self._display.finished(row)
         left = [member.trial for member in members[len(stored) :]]

@@ -59,7 +59,8 @@ class Assignment:
     """What the JSON of a job is made of besides the job: for a layout where `trial` is None.
 
     `prefix` is how the files begin that the job works on, `own_prefix` those that only this trial has;
-    `result` and `logs` are the directories of the result and of what programs say. Times are nanoseconds.
+    `result` and `logs` are the directories of the result and of what programs say, `ledger` the file of what
+    the engine knows that it wrote to these files. Times are nanoseconds.
     """
 
     cell: PlannedCell
@@ -69,6 +70,7 @@ class Assignment:
     own_prefix: str
     result: Path
     logs: Path
+    ledger: Path
     seed: int
     generation: int
     interval_ns: int
@@ -110,6 +112,19 @@ class Scene:
     lose: Callable[[str, str], None]
 
 
+@dataclass(frozen=True)
+class ReadingBack:
+    """How a kind reads back what a trial wrote, once its time was taken.
+
+    `check` has a worker of its own do the kind's command with the place on a target; `others` are the targets
+    besides the trial's own `target`.
+    """
+
+    target: str
+    others: tuple[str, ...]
+    check: Callable[[str, str], Answer]
+
+
 class Conducted(Generic[_Job]):
     """A kind of work as it is run. The first half is asked by the parent, the second by the worker.
 
@@ -139,6 +154,11 @@ class Conducted(Generic[_Job]):
         """One trial, from its start to its end."""
         del job
         return scene.engine()
+
+    def read_back(self, job: _Job, answer: Answer, reading: ReadingBack) -> Answer:
+        """The trial's answer with what became of what it wrote."""
+        del job, reading
+        return answer
 
     def at_rate(self, job: _Job, rate_iops: float) -> _Job:
         """The job at a rate that a search wants tried."""

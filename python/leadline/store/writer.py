@@ -39,6 +39,8 @@ from leadline.store.reader import (
 )
 from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_arrow
 
+_LEDGER = ".ledger"
+
 StoredTrial = tuple[TrialRow, Sequence[LatencyRow], Sequence[SeriesRow]]
 
 
@@ -82,6 +84,10 @@ class ResultWriter:
         if file and Path(file).is_relative_to(self.path):
             raise unwritable(self.path, OSError(code or 0, message if code is None else os.strerror(code)))
 
+    def ledger_path(self, files: str) -> Path:
+        """Where the engine keeps, from trial to trial of a run, what it knows that it wrote to files."""
+        return self.path / RECORDS / f"{files}{_LEDGER}"
+
     def discard(self, trial: str) -> None:
         """Remove what was recorded of a trial that is not stored."""
         with suppress(FileNotFoundError):
@@ -117,6 +123,14 @@ class ResultWriter:
 
     def close(self) -> None:
         """Release the lock; the records' directory goes when it is empty."""
+        with suppress(OSError):
+            records = open_in(self._directory, self.path / RECORDS)
+            try:
+                for name in os.listdir(records):  # noqa: PTH208 - of a descriptor
+                    if _LEDGER in name:
+                        os.unlink(name, dir_fd=records)
+            finally:
+                os.close(records)
         with suppress(OSError):
             os.rmdir(RECORDS, dir_fd=self._directory)
         os.close(self._directory)

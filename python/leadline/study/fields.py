@@ -23,6 +23,7 @@ from leadline import units
 from leadline.errors import SpecError
 
 AUTO = "auto"
+OTHER = "other"
 SIZE_PATTERN = r"^\s*[0-9]+(\.[0-9]+)?\s*([kKmMgGtTpPeE]?([iI]?[bB])?)\s*$"
 DURATION_PATTERN = r"^\s*([0-9]+(\.[0-9]+)?\s*(ns|nsec|us|usec|ms|msec|s|sec|m|min|h|hr|d)?\s*)+$"
 
@@ -46,6 +47,10 @@ def guarded(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _auto_or(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: AUTO if value == AUTO else parse(value)
+
+
+def _other_or_truth(value: object) -> object:
+    return OTHER if value == OTHER else parse_truth(value, "true, false or other")
 
 
 def _auto_truth(value: object) -> object:
@@ -124,6 +129,11 @@ TruthOrAuto = Annotated[
     bool | str,
     BeforeValidator(guarded(_auto_truth)),
     WithJsonSchema({"anyOf": [{"type": "boolean"}, _AUTO_SCHEMA]}),
+]
+TruthOrOther = Annotated[
+    bool | str,
+    BeforeValidator(guarded(_other_or_truth)),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "string", "enum": [OTHER]}]}),
 ]
 
 

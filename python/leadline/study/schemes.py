@@ -66,15 +66,22 @@ class Scheme:
     reaches: Reaches | None
 
 
+# Caches of this host, as chains of bytes name them.
+PAGE_CACHE, CLIENT_CACHE = "page_cache", "client_cache"
+
+
 @dataclass(frozen=True)
 class Access:
     """A way to a target: an engine of its own, or a file system that the kernel mounts (`scheme` is None).
 
     `storage` is where the data lie: `none`, `mount` (a file system of this host), `server` or `cluster`.
+    `caches` are those of this host that can answer, nearest first, unless I/O asks to pass them: the kernel
+    keeps pages of what it mounts, and nothing of what a library reaches.
     """
 
     name: str
     storage: Storage
+    caches: tuple[str, ...] = (PAGE_CACHE,)
     keeps: str = "files"
     syncs: bool = True
     scheme: Scheme | None = None
@@ -84,7 +91,7 @@ class Access:
 LOCAL = Access("local", "mount")
 MOUNTED_NFS = Access("nfs", "server")
 MOUNTED_SMB = Access("smb", "server")
-CEPH_FUSE = Access("ceph-fuse", "cluster")
+CEPH_FUSE = Access("ceph-fuse", "cluster", (PAGE_CACHE, CLIENT_CACHE))
 CEPH_KERNEL = Access("ceph-kernel", "cluster")
 OF_FILE_SYSTEM: Mapping[str, Access] = {
     "ceph": CEPH_KERNEL,
@@ -187,12 +194,18 @@ def scheme_of(url: str) -> Scheme | None:
 def _accesses() -> Mapping[str, Access]:
     by_kernel = (LOCAL, MOUNTED_NFS, MOUNTED_SMB, CEPH_FUSE, CEPH_KERNEL)
     by_library = (
-        Access(one.name, scheme.storage, scheme.keeps, scheme.syncs, scheme)
+        Access(one.name, scheme.storage, _caches_of(scheme), scheme.keeps, scheme.syncs, scheme)
         for scheme in table()
         if scheme.storage != "mount"
         for one in scheme.engines
     )
     return {access.name: access for access in (*by_kernel, *by_library)}
+
+
+def _caches_of(scheme: Scheme) -> tuple[str, ...]:
+    """A client of a cluster's file system caches objects itself; clients of pools and of servers do not."""
+    own = scheme.reaches is not None and scheme.reaches.what == "file_system"
+    return (CLIENT_CACHE,) if own else ()
 
 
 def access(name: str) -> Access:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -37,6 +38,7 @@ from leadline.workloads.planned import JOB_OPTIONS, JobOptions
 
 STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000
+QUESTION_MAX = 100  # letters: a line
 
 
 def _parse_reserve(value: object) -> str:
@@ -75,11 +77,19 @@ class _Section(BaseModel):
 
 
 class Compare(_Section):
-    """What is compared: every other target against `base`, in `metrics`; "same" is within `margin`."""
+    """What is compared: every other target against `base`, in `metrics`; "same" is within `margin`.
+
+    The comparisons of works that `decides` names are decided together, so that any of them errs in one of
+    twenty studies; of what others find one in twenty is false.
+    """
 
     base: str | None = Field(None, description="name of the target that others are compared with; the first")
     metrics: list[str] = Field(default_factory=list, description="metrics to compare; empty: chosen by work")
     margin: Share = Field(0.05, description="difference that does not matter, for example 5%")
+    decides: list[str] = Field(
+        default_factory=list,
+        description="works that answer the question: none of them may err; others explore",
+    )
     table: bool = Field(False, description="one table of all targets and all works, with what each costs")
 
 
@@ -102,6 +112,9 @@ class Study(_Section):
     format: Literal["leadline.study/1"] = Field(description="the format and its version")
     name: str = Field("", pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", description="short name; the file's name")
     title: str = Field("", max_length=200, description="one line for reports")
+    question: str = Field(
+        "", max_length=QUESTION_MAX, description="what is asked, in one line: reports answer it first"
+    )
     about: str = Field("", max_length=4000, description="what is asked and why")
     targets: dict[str, _Url] = Field(default_factory=dict, description="name: path, or null://")
     works: dict[str, WorkOptions] = Field(min_length=1, description="name: options of a job, or several jobs")
@@ -181,7 +194,8 @@ def parse_study(document: Document, name: str = "study") -> Study:
     if study.compare.base is not None and study.targets and study.compare.base not in study.targets:
         remedy = suggest(study.compare.base, study.targets)
         document.fail(("compare", "base"), f"{study.compare.base!r} is no target of the study", remedy)
-    expand(study, document)
+    works = expand(study, document)
+    _refuse_decides(document, study, works)
     return study
 
 
@@ -249,6 +263,19 @@ def _origin(study: Study, work: str, job: str | None, option: str) -> Path:
     if getattr(study.defaults, option, None) is not None:
         return ("defaults", option)
     return ("works", work, option) if job is None else ("works", work, "jobs", job, option)
+
+
+def deciding_works(study: Study) -> frozenset[str]:
+    """The names of the works, as planned, that answer the study's question."""
+    named = set(study.compare.decides)
+    return frozenset(work.name for work in expand(study) if {work.base, work.name} & named)
+
+
+def _refuse_decides(document: Document, study: Study, works: Sequence[Work]) -> None:
+    known = dict.fromkeys(name for work in works for name in (work.base, work.name))
+    for name in study.compare.decides:
+        if name not in known:
+            document.fail(("compare", "decides"), f"{name!r} is no work of the study", suggest(name, known))
 
 
 def _refuse_empty(document: Document, value: Any, path: Path) -> None:

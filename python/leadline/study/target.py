@@ -13,10 +13,18 @@ from leadline.study import schemes
 
 @dataclass(frozen=True)
 class Target:
-    """Where I/O goes: `url` is a path, `null://`, or one that an engine of its own reaches."""
+    """Where I/O goes: `url` is a path, `null://`, or one that an engine of its own reaches.
+
+    Targets with the same `shares` lead to the same files, those with another to others; None is not known.
+    """
 
     name: str
     url: str
+    shares: str | None = None
+
+    def may_share(self, other: Target) -> bool:
+        """False where it is known that the two lead to different files."""
+        return None in (self.shares, other.shares) or self.shares == other.shares
 
     @property
     def is_path(self) -> bool:
@@ -64,10 +72,24 @@ class CephAccess:
 
 
 @dataclass(frozen=True)
+class ServerAccess:
+    """The server that stands between this host and a target's storage, as far as it is known.
+
+    `here` is true where it runs on this host; `port` is where it listens. `memory_bytes` is what it could
+    keep of a data set; None is not known.
+    """
+
+    here: bool = False
+    port: int | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class TargetFacts:
     """What was found out about a target before anything is run. Sizes are bytes.
 
     `device` is the block device's name under /sys/class/block, None where there is none or several.
+    `server` stands before the storage; with it, `ceph` is the cluster behind that server, where it is known.
     `words` says it in one phrase: "ext4 on vda", "CephFS through ceph-fuse, pool data (3 replicas)".
     """
 
@@ -84,6 +106,7 @@ class TargetFacts:
     total_bytes: int | None = None
     free_bytes: int | None = None
     ceph: CephAccess | None = None
+    server: ServerAccess | None = None
 
     @property
     def has_storage(self) -> bool:
@@ -106,6 +129,16 @@ class TargetFacts:
         return schemes.access(self.access).storage == "cluster"
 
     @property
+    def host_caches(self) -> tuple[str, ...]:
+        """The caches of this host that can answer for it, nearest first, unless I/O asks to pass them."""
+        return schemes.access(self.access).caches
+
+    @property
+    def behind_server(self) -> bool:
+        """True where a server that is no part of a cluster answers, and may answer from its memory."""
+        return schemes.access(self.access).storage == "server"
+
+    @property
     def own_engine(self) -> str | None:
         """The engine that this target needs; None for a path, which several can use."""
         scheme = schemes.access(self.access).scheme
@@ -123,4 +156,7 @@ class TargetFacts:
         if known.get("ceph"):
             fields = CephAccess.__dataclass_fields__
             known["ceph"] = CephAccess(**{k: v for k, v in known["ceph"].items() if k in fields})
+        if known.get("server"):
+            parts = ServerAccess.__dataclass_fields__
+            known["server"] = ServerAccess(**{k: v for k, v in known["server"].items() if k in parts})
         return cls(**known)

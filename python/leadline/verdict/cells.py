@@ -13,7 +13,7 @@ from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict.chains import chains_of
 from leadline.verdict.codes.case import Case
-from leadline.verdict.codes.implausible import outrunning
+from leadline.verdict.codes.implausible import outrunning, overtaking
 from leadline.verdict.codes.judge import judge
 from leadline.verdict.codes.steadiness import is_shift
 from leadline.verdict.material import Material
@@ -23,7 +23,8 @@ from leadline.workloads.judged import judged, metric_kind
 
 def judge_cells(read: Material, *, with_charts: bool) -> tuple[Cell, ...]:
     """Every cell of the plan, in its order; without charts no curve is made, which is quicker."""
-    outran = outrunning(read.plan.cells, read.tables)
+    plan = read.plan.cells, read.tables, read.facts
+    outran = overtaking(*plan) | outrunning(*plan)
     found = []
     for cell in read.plan.cells:
         validity = judge(replace(_case(cell, read), outran=outran.get(cell.id)))

@@ -16,7 +16,7 @@ from leadline.units import exact_size, format_number
 from leadline.verdict.model import Chain, ChainPlace
 from leadline.workloads.judged import judged
 
-_BEHIND_THE_HOST = ("wire", "osd", "server", "device")
+_BEHIND_THE_HOST = ("gateway", "wire", "osd", "server", "device")
 
 
 @cache
@@ -115,7 +115,8 @@ def _acknowledged(facts: TargetFacts, direct: bool, syncs_each: bool) -> str:
     words: dict[str, str] = vocabulary()["acknowledged"]
     if facts.in_memory:
         return words["memory"]
-    behind = words["local"] if facts.is_local else words["ceph" if facts.ceph else "server"]
+    clustered = facts.ceph is not None and not facts.behind_server
+    behind = words["local"] if facts.is_local else words["ceph" if clustered else "server"]
     if direct:
         return behind
     return f"{words['synced']}: {behind}" if syncs_each else words["buffered"]

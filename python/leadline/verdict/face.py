@@ -45,6 +45,22 @@ class OwnCells:
 
 
 @dataclass(frozen=True)
+class KindAnswer:
+    """What a kind of work adds to the answer of a study; `matrix` stands in the place of its figures."""
+
+    text: str = ""
+    matrix: FigureTable | None = None
+
+
+@dataclass(frozen=True)
+class WithinTarget:
+    """Cells of one target that its question compares, (base, other); `against` says what the bases are."""
+
+    against: str = ""
+    pairs: tuple[tuple[PlannedCell, PlannedCell], ...] = ()
+
+
+@dataclass(frozen=True)
 class ColdInput:
     """An input that was to come from storage: its bytes, and how many read it in each trial."""
 
@@ -164,6 +180,14 @@ class JudgedWork(ABC, Generic[JobT]):
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """Sentences beyond the comparison of what it is asked for."""
         return ()
+
+    def within(self, planned: Sequence[PlannedCell]) -> WithinTarget:
+        """Which of its cells are compared with another one of the same target."""
+        return WithinTarget()
+
+    def answer(self, own: OwnCells) -> KindAnswer:
+        """What of the study's question only this kind can answer."""
+        return KindAnswer()
 
     def section(self, own: OwnCells) -> Section | None:
         """Tables and figures of its own."""

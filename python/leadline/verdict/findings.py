@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from leadline.analysis.cells import CellTable
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
 from leadline.plan.model import Plan, PlannedCell
@@ -19,16 +18,19 @@ from leadline.published.findings import published_findings
 from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
-from leadline.study.study import Study
+from leadline.study.study import Study, deciding_works
 from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
+from leadline.verdict.answers.compose import JudgedStudy, answer_of
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets
+from leadline.verdict.compared.more_blocks import block_seconds, more_statements
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import Cell, Comparison, FigureTable, Findings, Statement, TargetView, worst
 from leadline.verdict.private import PRINTED, private_texts
+from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import Section
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import (
@@ -84,7 +86,31 @@ def _study_findings(result: Result, with_charts: bool, base: str | None) -> Find
     read = read_material(result, with_charts=with_charts)
     found = _judged(read, result.guest(), base, with_charts=with_charts)
     return replace(
-        _summed_up(result, found), statements=_said(found, result.complete), sections=_sections(found)
+        _summed_up(result, found),
+        statements=_said(found, result.complete),
+        sections=_sections(found),
+        answer=_answer(result, found),
+    )
+
+
+def _answer(result: Result, found: _Judgement) -> StudyAnswer:
+    read = found.read
+    return answer_of(
+        JudgedStudy(
+            study=read.study,
+            plan=read.plan,
+            events=result.events,
+            targets=found.targets,
+            cells=found.cells,
+            tables=read.tables,
+            comparisons=found.comparisons,
+            beside=found.beside,
+            anchor=found.anchor,
+            alpha=read.alpha,
+            left_out=found.left_out,
+            own=tuple(kind.answer(found.own[kind.kind]) for kind in KINDS),
+            complete=result.complete,
+        )
     )
 
 
@@ -96,7 +122,10 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
     cells = judge_cells(read, with_charts=with_charts)
     states = {cell.id: cell.validity.state for cell in cells}
     anchor = _anchor(base, read.study, plan)
-    comparisons = compare_targets(plan.cells, tables, states, anchor, asked.metrics, asked.margin, read.alpha)
+    decides = deciding_works(read.study)
+    comparisons = compare_targets(
+        plan.cells, tables, states, anchor, asked.metrics, asked.margin, read.alpha, decides
+    )
     targets = tuple(
         TargetView(t.name, t.url, facts.access, facts.words, facts.as_json())
         for t, facts in ((t, read.facts[t.name]) for t in plan.targets)
@@ -154,7 +183,7 @@ def _summed_up(result: Result, found: _Judgement) -> Findings:
         statements=(),
         host={str(k): str(v) for k, v in read.manifest.get("host", {}).items()},
         cluster=_cluster(result.trials()),
-        itself=_itself(result, read.tables),
+        itself=_itself(result, read),
         study=read.manifest["study"],
         reproduce=_reproduce(read.manifest, plan),
         version=str(read.manifest.get("version", "")),
@@ -178,8 +207,10 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
     states = {cell.id: cell.validity.state for cell in found.cells}
     said = [
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
+        *more_statements((*found.comparisons, *found.beside), block_seconds(read.tables)),
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
+        *words.time_off(read.taken),
         *changes_over_time(read.plan.cells, read.tables, states, found.anchor, read.study.compare.metrics),
     ]
     if any(kind.findings_first and found.own[kind.kind].cells for kind in KINDS):
@@ -226,8 +257,8 @@ def _cluster(trials: Sequence[TrialRow]) -> dict[str, str]:
     return {}
 
 
-def _itself(result: Result, tables: Mapping[str, CellTable]) -> dict[str, str]:
-    """What leadline itself cost: the engine without storage, and the observers."""
+def _itself(result: Result, read: Material) -> dict[str, str]:
+    """What leadline itself cost: the engine without storage, the observers, and time beside the plan's."""
     found: dict[str, str] = {}
     for event in result.events:
         if event.event == "self_measured":
@@ -235,11 +266,13 @@ def _itself(result: Result, tables: Mapping[str, CellTable]) -> dict[str, str]:
             found["engine without storage (null, 4 KiB, 32 in flight)"] = (
                 f"{cost:.0f} ns per operation" if cost else f"not measured: {event.details.get('reason')}"
             )
-    trials = [trial for table in tables.values() for trial in table.trials]
+    trials = [trial for table in read.tables.values() for trial in table.trials]
     cpu = [trial.observer_cpu_ns for trial in trials if trial.observer_cpu_ns is not None]
     seconds = sum(trial.ramp_ns + trial.measured_ns for trial in trials) / 1e9
     if cpu and seconds > 0:
         found["observers"] = f"{sum(cpu) / 1e9 / seconds:.2%} of one CPU during trials"
+    if read.taken is not None:
+        found["time"] = words.time_words(read.taken)
     return found
 
 
@@ -276,7 +309,7 @@ def _way_tables(found: _Judgement) -> tuple[FigureTable, ...]:
         return (*of_pairs, *(replace(one, title=f"{one.title} (in a guest, {EMULATED})") for one in of_guest))
     if not found.read.study.compare.table:
         return ()
-    table = ways_table(*_ways(found), found.read.tables, found.read.alpha)
+    table = ways_table(*_ways(found), found.read.tables, found.read.alpha, found.comparisons)
     return (table,) if table else ()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, tabulate
+from leadline.analysis.duration import TimeTaken, time_taken
 from leadline.analysis.statistics.level_shift import TrialShift, shift_of_trial
 from leadline.analysis.statistics.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.plan.model import Plan
@@ -34,6 +35,7 @@ class Material:
     tables: Mapping[str, CellTable]
     shifts: Mapping[str, TrialShift]
     not_run: Mapping[str, str]
+    taken: TimeTaken | None = None
 
     @property
     def alpha(self) -> float:
@@ -63,6 +65,7 @@ def read_material(result: Result, *, with_charts: bool) -> Material:
         tables=tabulate(result.trials(), latency, measure_of(plan.cells, extras), _searches_of(plan)),
         shifts={trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))},
         not_run=_not_run_reasons(result),
+        taken=time_taken(result.events, plan),
     )
 
 

@@ -12,6 +12,8 @@ from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.study.yaml_source import read_yaml
 from leadline.units import format_number, format_quantity
+from leadline.verdict.compared.deciding import decide
+from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn
 from leadline.workloads.judged import metric_kind
@@ -34,8 +36,9 @@ def way_statements(
     left_out: Sequence[LeftOut],
 ) -> tuple[Statement, ...]:
     """For each work the way to take, with the evidence; then what was not measured."""
-    chosen = (_choice(ways, column, tables, alpha) for column in columns)
-    found = [statement for statement in chosen if statement is not None]
+    ranked = {column: order for column in columns if (order := _ranked(ways, column))}
+    apart = _told_apart(ranked, tables, alpha)
+    found = [_choice(ways, column, order, apart) for column, order in ranked.items()]
     for one in left_out:
         if one.work is None:
             found.append(Statement("caution", f"{one.target} was not measured: {one.reason}."))
@@ -47,29 +50,49 @@ def way_statements(
     return tuple(found)
 
 
-def _choice(
-    ways: Sequence[MeasuredWay], column: WayColumn, tables: Mapping[str, CellTable], alpha: float
-) -> Statement | None:
+def _ranked(ways: Sequence[MeasuredWay], column: WayColumn) -> list[MeasuredWay]:
+    """The ways to choose from, the best first; empty where there is no choice."""
     measured = [way for way in ways if way.usable(column)]
     # Beside ways to a storage, this host's own and none are what to compare with, no choice.
     remote = [way for way in measured if access(way.access).storage not in ("mount", "none")]
     usable = remote or measured
-    if len(usable) < 2:
-        return None
     higher = metric_kind(column.metric).higher_is_better
-    ranked = sorted(usable, key=lambda way: _value(way, column), reverse=higher)
+    return sorted(usable, key=lambda way: _value(way, column), reverse=higher) if len(usable) > 1 else []
+
+
+def _told_apart(
+    ranked: Mapping[WayColumn, Sequence[MeasuredWay]], tables: Mapping[str, CellTable], alpha: float
+) -> frozenset[tuple[WayColumn, str]]:
+    """The ways that the best of their column was found to differ from: one table that explores."""
+    places, pairs = [], []
+    for column, (best, *others) in ranked.items():
+        for other in others:
+            cells = [tables.get(way.cells[column.work].id) for way in (best, other)]
+            ratio = compare_cells(cells[0], cells[1], column.metric) if cells[0] and cells[1] else None
+            places.append((column, other.name))
+            pairs.append(Pair(column.work, best.name, other.name, column.metric, ratio, "VALID"))
+    found = decide(pairs, 0.0, alpha)
+    return frozenset(place for place, one in zip(places, found, strict=True) if one.at_least is not None)
+
+
+def _choice(
+    ways: Sequence[MeasuredWay],
+    column: WayColumn,
+    ranked: Sequence[MeasuredWay],
+    apart: frozenset[tuple[WayColumn, str]],
+) -> Statement:
     best, others = ranked[0], ranked[1:]
-    alike = [way for way in others if not _told_apart(best, way, column, tables, alpha)]
+    alike = [way for way in others if (column, way.name) not in apart]
     worse = [way for way in others if way not in alike]
     parts = [f"{column.heading}: {best.name} is first with {_printed(best, column)}"]
     if alike:
         parts.append(f"{_listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it")
     if worse:
         parts.append(", ".join(f"{way.name} has {_printed(way, column)}" for way in worse))
-    beside = [way for way in measured if way not in usable]
+    beside = [way for way in ways if way.usable(column) and way not in ranked]
     if beside:
         parts.append(", ".join(f"beside them {way.name} has {_printed(way, column)}" for way in beside))
-    evidence = [f"{way.name}: {why}" for way in ranked for why in _whys(way, column, usable)]
+    evidence = [f"{way.name}: {why}" for way in ranked for why in _whys(way, column, ranked)]
     return Statement("finding", "; ".join(parts) + ".", tuple(evidence[:_MANY]))
 
 
@@ -85,20 +108,6 @@ def _printed(way: MeasuredWay, column: WayColumn) -> str:
 def _listed(ways: Sequence[MeasuredWay]) -> str:
     names = [way.name for way in ways]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _told_apart(
-    best: MeasuredWay, other: MeasuredWay, column: WayColumn, tables: Mapping[str, CellTable], alpha: float
-) -> bool:
-    """True where the interval of their ratio leaves 1 out."""
-    pair = [tables.get(way.cells[column.work].id) for way in (best, other)]
-    if pair[0] is None or pair[1] is None:
-        return False
-    ratio = compare_cells(pair[0], pair[1], column.metric)
-    estimate = ratio.estimate(alpha) if ratio else None
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return False
-    return estimate.low > 1 or estimate.high < 1
 
 
 def _whys(way: MeasuredWay, column: WayColumn, usable: Sequence[MeasuredWay]) -> Iterator[str]:
@@ -120,7 +129,7 @@ def _whys(way: MeasuredWay, column: WayColumn, usable: Sequence[MeasuredWay]) ->
     if cpu and cheapest and cpu >= limits["cpu_times"] * cheapest:
         times = format_number(cpu / cheapest)
         yield f"an operation costs its client {format_quantity(cpu, 'ns')} of CPU, {times} times the cheapest"
-    yield from _wire(way.quantity(column, "wire_per_byte"), limits)
+    yield from _wire(way.quantity(column, "wire_per_byte"), limits, cached=bool(access(way.access).caches))
     passes = _rules()["passes"].get(way.access)
     if passes and way is not max(usable, key=lambda one: _rank(one, column)):
         yield str(passes)
@@ -131,10 +140,11 @@ def _rank(way: MeasuredWay, column: WayColumn) -> float:
     return value if metric_kind(column.metric).higher_is_better else -value
 
 
-def _wire(wire: Quantity, limits: Mapping[str, float]) -> Iterator[str]:
+def _wire(wire: Quantity, limits: Mapping[str, float], *, cached: bool) -> Iterator[str]:
+    """`cached`: the way has a cache on this host; where it has none, fewer bytes are no cache's."""
     if wire.value is None:
         return
     if wire.value > limits["wire_more"]:
         yield f"moves {format_number(wire.value)} bytes on the wire for each byte of work"
-    elif wire.value < limits["wire_less"]:
+    elif cached and wire.value < limits["wire_less"]:
         yield f"moves {format_number(wire.value)} bytes on the wire for each byte of work: a cache answered"

@@ -13,6 +13,7 @@ from leadline.study.left_out import LeftOut
 from leadline.verdict.model import (
     UNUSABLE,
     Cell,
+    Comparison,
     FigureRow,
     FigureTable,
     Quantity,
@@ -125,15 +126,22 @@ def columns_of(ways: Sequence[MeasuredWay]) -> tuple[WayColumn, ...]:
 
 
 def ways_table(
-    ways: Sequence[MeasuredWay], columns: Sequence[WayColumn], tables: Mapping[str, CellTable], alpha: float
+    ways: Sequence[MeasuredWay],
+    columns: Sequence[WayColumn],
+    tables: Mapping[str, CellTable],
+    alpha: float,
+    comparisons: Sequence[Comparison] = (),
 ) -> FigureTable | None:
-    """The table, figure by figure, a row for each way; None where nothing was measured."""
+    """The table, figure by figure, a row for each way; None where nothing was measured. Ratios that were
+    compared have the interval of their comparison.
+    """
     if not columns:
         return None
     base = ways[0]
+    compared = {(one.work, one.metric, one.base, one.other): one for one in comparisons}
     groups: tuple[tuple[str, Callable[[MeasuredWay, WayColumn], Quantity]], ...] = (
         ("measured", lambda way, column: way.quantity(column, column.metric)),
-        (f"against {base.name}", lambda way, column: _ratio(base, way, column, tables, alpha)),
+        (f"against {base.name}", lambda way, column: _ratio(base, way, column, tables, alpha, compared)),
         ("client CPU per operation", lambda way, column: _cost(way, column, "client_cpu_per_operation")),
         ("wire per byte or operation", _wire),
     )
@@ -153,8 +161,8 @@ def ways_table(
         ("Figure", "Way"),
         tuple(column.heading for column in columns),
         tuple(rows),
-        f"Ratios are of the figure above, paired by block, with 95 % intervals not corrected for their number"
-        f" (the comparisons are). {_notes(ways)}Client CPU is that of engine and client"
+        f"Ratios are of the figure above, paired by block; their intervals are those of the comparisons."
+        f" {_notes(ways)}Client CPU is that of engine and client"
         " daemon; what the kernel's own threads or a gateway use is not in it. A metadata work has one cost:"
         " the mean of its operations.",
     )
@@ -181,7 +189,12 @@ def _row_state(states: Sequence[State]) -> State:
 
 
 def _ratio(
-    base: MeasuredWay, way: MeasuredWay, column: WayColumn, tables: Mapping[str, CellTable], alpha: float
+    base: MeasuredWay,
+    way: MeasuredWay,
+    column: WayColumn,
+    tables: Mapping[str, CellTable],
+    alpha: float,
+    compared: Mapping[tuple[str, str, str, str], Comparison],
 ) -> Quantity:
     if way.emulated:
         return Quantity(
@@ -193,6 +206,9 @@ def _ratio(
     if not base.usable(column) or not way.usable(column):
         lost = way if base.usable(column) else base
         return Quantity(None, _TIMES, reason=lost.quantity(column, column.metric).reason or "INVALID")
+    known = compared.get((column.work, column.metric, base.name, way.name))
+    if known is not None and known.ratio is not None:
+        return Quantity(known.ratio, _TIMES, known.low, known.high, known.blocks)
     pair = [tables[cell.id] for cell in found if cell is not None and cell.id in tables]
     ratio = compare_cells(pair[0], pair[1], column.metric) if len(pair) == 2 else None
     if ratio is None:

@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from leadline.analysis.duration import TimeTaken
+from leadline.units import format_ratio_interval
 from leadline.verdict.chain_words import chain_statements
-from leadline.verdict.compared.comparisons import FEW_BLOCKS, confidence_words
+from leadline.verdict.compared.deciding import confidence_words
+from leadline.verdict.compared.learned import FEW_BLOCKS
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, Outcome, Statement, TargetView, part_label
 from leadline.workloads.judged import metric_kind, metric_part
+
+# What an estimate of time may be wrong by: a share of what was planned, and seconds, of which nobody plans.
+_TIME_OFF, _TIME_OFF_S = 0.5, 30.0
 
 
 def statements(
@@ -81,14 +87,18 @@ def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
     factors = _by_factor(found)
     least, most = factors[0], factors[-1]
     if len(factors) == 1:
-        interval = f"{_confidence(most[1])} interval {_factor_interval(most[1])}"
-        return f"{_digits(most[0])} times {outcome} in {most[1].work} ({interval})"
-    return (
-        f"{outcome} in {_works(found)}, from {_digits(least[0])} times in {least[1].work}"
-        f" ({_confidence(least[1])} interval {_factor_interval(least[1])})"
-        f" to {_digits(most[0])} times in {most[1].work}"
-        f" ({_confidence(most[1])} interval {_factor_interval(most[1])})"
-    )
+        return _times(most[1], f" {outcome}")
+    return f"{outcome} in {_works(found)}, from {_times(least[1])} to {_times(most[1])}"
+
+
+def _times(comparison: Comparison, outcome: str = "") -> str:
+    """How many times, in which work, with the interval; where that has one end, at least how many."""
+    interval = _factor_interval(comparison)
+    if interval.startswith("at least"):
+        bound, _, blocks = interval.partition(", ")
+        return f"{bound} times{outcome} in {comparison.work} ({_confidence(comparison)}, {blocks})"
+    factor = _digits(_factor(comparison))
+    return f"{factor} times{outcome} in {comparison.work} ({_confidence(comparison)} interval {interval})"
 
 
 def _by_factor(found: Sequence[Comparison]) -> list[tuple[float, Comparison]]:
@@ -106,16 +116,14 @@ def _factor_interval(comparison: Comparison) -> str:
     low, high = comparison.low or 0.0, comparison.high or 0.0
     if (comparison.ratio or 1.0) < 1 and low > 0 and high > 0:
         low, high = 1 / high, 1 / low
-    return f"{_digits(low)} to {_digits(high)}, {comparison.blocks} blocks"
+    return f"{format_ratio_interval(low, high)}, {comparison.blocks} blocks"
 
 
 def _interval(comparison: Comparison) -> str:
     if comparison.low is None or comparison.high is None:
         return f"{_digits(comparison.ratio)}, no interval: {comparison.blocks} block"
-    return (
-        f"{_digits(comparison.low)} to {_digits(comparison.high)}"
-        f" ({_confidence(comparison)}), {comparison.blocks} blocks"
-    )
+    interval = format_ratio_interval(comparison.low, comparison.high)
+    return f"{interval} ({_confidence(comparison)}), {comparison.blocks} blocks"
 
 
 def _confidence(comparison: Comparison) -> str:
@@ -241,10 +249,21 @@ def _cautions(
 def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
     few = [c for c in comparisons if c.assumption and c.blocks < FEW_BLOCKS]
     if few:
+        rests = dict.fromkeys(c.assumption for c in few if c.assumption)
         yield Statement(
             "caution",
             f"{len(few)} of {len(comparisons)} comparisons have few blocks, so that their intervals rest on"
             " assumptions; with six or more blocks they would not have to.",
+            tuple(rests),
+        )
+    unlike = [c for c in comparisons if c.unlike]
+    if unlike:
+        yield Statement(
+            "caution",
+            f"{len(unlike)} of {len(comparisons)} comparisons scatter unlike the other cells:"
+            f" {_listed([f'{c.other} in {c.work}' for c in unlike])}. Their intervals rest on their own"
+            " blocks.",
+            tuple(f"{c.work} {c.metric}, {c.other}: {_interval(c)}" for c in unlike),
         )
     uneven = [c for c in comparisons if c.skewness is not None]
     if uneven:
@@ -274,6 +293,33 @@ def _lab(targets: Sequence[TargetView]) -> Iterator[Statement]:
             f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} on a lab: all its daemons share this"
             " host's disk and CPUs. Mechanisms and ratios hold; the absolute figures are no cluster's.",
         )
+
+
+def time_words(taken: TimeTaken) -> str:
+    """How long a study took beside what its plan had said."""
+    from leadline.units import format_duration
+
+    taken_s, planned_s = format_duration(taken.taken_s), format_duration(taken.planned_s)
+    return f"took {taken_s}, planned {planned_s}"
+
+
+def time_off(taken: TimeTaken | None) -> Iterator[Statement]:
+    """Said where the plan was wrong by more than half: who waits for it should know the next time."""
+    from leadline.units import format_duration
+
+    if taken is None or abs(taken.off) <= _TIME_OFF or abs(taken.taken_s - taken.planned_s) <= _TIME_OFF_S:
+        return
+    around_s = max(taken.taken_s - taken.layout_s - taken.trials_s, 0.0)
+    parts = (
+        ("laying files out", taken.layout_s),
+        ("trials", taken.trials_s),
+        ("around them (starting, removing, asking the cluster)", around_s),
+    )
+    yield Statement(
+        "caution",
+        f"The estimate of time was wrong by more than half: the study {time_words(taken)}.",
+        tuple(f"{name}: {format_duration(seconds)}" for name, seconds in parts),
+    )
 
 
 def _works(found: Sequence[Comparison]) -> str:

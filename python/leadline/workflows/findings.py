@@ -14,7 +14,7 @@ from leadline import units
 from leadline.analysis.statistics.means import arithmetic_mean, unpaired_ratio
 from leadline.analysis.statistics.multiplicity import ALPHA
 from leadline.store.reader import Result
-from leadline.verdict.compared.comparisons import outcome_of
+from leadline.verdict.compared.deciding import outcome_of
 from leadline.verdict.model import (
     FigureRow,
     FigureTable,

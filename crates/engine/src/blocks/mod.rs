@@ -2,9 +2,12 @@
 
 pub mod distribution;
 pub mod geometry;
+pub mod ledger;
 pub mod offsets;
 pub mod pattern;
 pub mod random;
 pub mod sizes;
 pub mod source;
+mod tear;
 mod varied;
+pub mod verdict;

@@ -38,17 +38,6 @@ pub struct Stamp {
     pub offset: u64,
 }
 
-/// What a block that was read turned out to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// As written, by this stamp.
-    Good(Stamp),
-    /// All zeros: never written, or lost.
-    Unwritten,
-    /// Not what any writer wrote there, in words.
-    Wrong(String),
-}
-
 /// The pool, shared by all threads.
 #[derive(Debug)]
 pub struct Pattern {
@@ -79,16 +68,9 @@ impl Kind {
         }
     }
 
-    fn of_magic(magic: u64) -> Option<Self> {
-        match magic {
-            MAGIC_RANDOM => Some(Self::Random),
-            MAGIC_UNIFORM => Some(Self::Uniform),
-            _ if magic << 8 == MAGIC_COMPRESSIBLE << 8 => {
-                let percent = (magic >> 56) as u8;
-                (percent <= 100).then_some(Self::Compressible(percent))
-            }
-            _ => None,
-        }
+    fn is_magic(magic: u64) -> bool {
+        let is_compressible = magic << 8 == MAGIC_COMPRESSIBLE << 8 && magic >> 56 <= 100;
+        magic == MAGIC_RANDOM || magic == MAGIC_UNIFORM || is_compressible
     }
 }
 
@@ -178,46 +160,25 @@ impl Pattern {
         }
     }
 
-    /// Judges what was read at `offset` of `file`: one block, or the shorter end of a file.
-    pub fn verify(&self, block: &[u8], file: u32, offset: u64) -> Verdict {
-        if is_zero(block) {
-            return Verdict::Unwritten;
+    /// Whether `block`, or the shorter end of a file, is what `stamp` stands for.
+    #[inline]
+    pub fn holds(&self, block: &[u8], stamp: Stamp) -> bool {
+        if block.len() == BLOCK_BYTES && self.kind == Kind::Random {
+            return self.matches(block, self.carried(stamp));
         }
-        let Some((stamp, kind)) = read_stamp(block) else {
-            return Verdict::Wrong("the block carries no header of leadline".to_owned());
-        };
-        let expected = self.carried(Stamp {
-            file,
-            offset,
-            ..stamp
-        });
-        if stamp != expected {
-            return Verdict::Wrong(format!(
-                "the block belongs to file {} at offset {} (seed {}, generation {})",
-                stamp.file, stamp.offset, stamp.seed, stamp.generation
-            ));
-        }
-        let whole = block.len() == BLOCK_BYTES && kind == Kind::Random;
-        if whole && self.matches(block, stamp) {
-            return Verdict::Good(stamp);
-        }
-        let mut expected = [0; BLOCK_BYTES];
-        self.fill_block(&mut expected, stamp, kind);
-        match block
-            .iter()
-            .zip(&expected)
-            .position(|(found, expected)| found != expected)
-        {
-            None => Verdict::Good(stamp),
-            Some(byte) => Verdict::Wrong(format!(
-                "byte {} is 0x{:02x}, written as 0x{:02x} (seed {}, generation {})",
-                offset + byte as u64,
-                block[byte],
-                expected[byte],
-                stamp.seed,
-                stamp.generation
-            )),
-        }
+        self.block(stamp).starts_with(block)
+    }
+
+    /// The block that `stamp` stands for.
+    pub fn block(&self, stamp: Stamp) -> [u8; BLOCK_BYTES] {
+        let mut block = [0; BLOCK_BYTES];
+        self.fill_block(&mut block, self.carried(stamp), self.kind);
+        block
+    }
+
+    /// What a block says of itself, if it says anything.
+    pub fn stamp_in(block: &[u8]) -> Option<Stamp> {
+        read_stamp(block)
     }
 
     fn fill_block(&self, block: &mut [u8; BLOCK_BYTES], stamp: Stamp, kind: Kind) {
@@ -284,7 +245,7 @@ fn write_head(head: &mut [u8], stamp: Stamp, hash: u64, sums: Lanes, kind: Kind)
     }
 }
 
-fn read_stamp(block: &[u8]) -> Option<(Stamp, Kind)> {
+fn read_stamp(block: &[u8]) -> Option<Stamp> {
     let mut words = [0_u64; HEADER_WORDS];
     for (word, bytes) in words
         .iter_mut()
@@ -299,7 +260,7 @@ fn read_stamp(block: &[u8]) -> Option<(Stamp, Kind)> {
         file: place as u32,
         generation: (place >> 32) as u32,
     };
-    Kind::of_magic(magic).map(|kind| (stamp, kind))
+    Kind::is_magic(magic).then_some(stamp)
 }
 
 /// True for zeros only. Looks at one word first: data is hardly ever zero there.
@@ -336,30 +297,20 @@ mod tests {
     }
 
     #[test]
-    fn a_written_block_verifies_and_gives_its_stamp() {
+    fn a_written_block_holds_what_its_stamp_stands_for_and_says_so() {
         for incompressible in [true, false] {
             let pattern = Pattern::new(incompressible);
             let mut block = vec![0; BLOCK_BYTES];
             pattern.fill(&mut block, STAMP);
-            assert_eq!(pattern.verify(&block, 3, 8192), Verdict::Good(STAMP));
+            assert!(pattern.holds(&block, STAMP));
+            assert_eq!(Pattern::stamp_in(&block), Some(STAMP));
+            let older = Stamp {
+                generation: STAMP.generation - 1,
+                ..STAMP
+            };
+            assert!(!pattern.holds(&block, older));
         }
-    }
-
-    #[test]
-    fn a_block_of_zeros_is_unwritten() {
-        assert_eq!(
-            Pattern::new(true).verify(&[0; BLOCK_BYTES], 0, 0),
-            Verdict::Unwritten
-        );
-    }
-
-    #[test]
-    fn a_block_in_the_wrong_place_says_where_it_belongs() {
-        let block = written(BLOCK_BYTES, STAMP);
-        let Verdict::Wrong(reason) = Pattern::new(true).verify(&block, 3, 0) else {
-            panic!()
-        };
-        assert!(reason.contains("file 3 at offset 8192"), "{reason}");
+        assert_eq!(Pattern::stamp_in(&[0; BLOCK_BYTES]), None);
     }
 
     #[test]
@@ -377,6 +328,15 @@ mod tests {
                     assert!(seen.insert(block[BODY_START..].to_vec()));
                 }
             }
+        }
+    }
+
+    fn at(file: u32, index: usize) -> Stamp {
+        let offset = (index * BLOCK_BYTES) as u64;
+        Stamp {
+            offset,
+            file,
+            ..STAMP
         }
     }
 
@@ -406,12 +366,7 @@ mod tests {
             // A random byte is zero once in 256; the header's 64 bytes are 1.6 % of a block.
             let expected = f64::from(percent) / 100.0 + (1.0 - f64::from(percent) / 100.0) / 256.0;
             assert!((zeros - expected).abs() < 0.02, "{percent}: {zeros}");
-            let good = |(index, block)| {
-                matches!(
-                    pattern.verify(block, 0, (index * BLOCK_BYTES) as u64),
-                    Verdict::Good(_)
-                )
-            };
+            let good = |(index, block)| pattern.holds(block, at(0, index));
             assert!(data.chunks(BLOCK_BYTES).enumerate().all(good));
         }
     }
@@ -425,33 +380,17 @@ mod tests {
         // 4,096 units: the standard error of the share is 0.8 %.
         let share = 1.0 - different / units.len() as f64;
         assert!((share - 0.4).abs() < 0.04, "{share}");
-        let good = |(index, block)| {
-            matches!(
-                pattern.verify(block, 3, (index * BLOCK_BYTES) as u64),
-                Verdict::Good(_)
-            )
-        };
+        let good = |(index, block)| pattern.holds(block, at(3, index));
         assert!(data.chunks(BLOCK_BYTES).enumerate().all(good));
     }
 
     #[test]
     fn the_last_partial_block_of_a_file_verifies() {
         let block = written(1000, STAMP);
-        assert_eq!(
-            Pattern::new(true).verify(&block, 3, 8192),
-            Verdict::Good(STAMP)
-        );
+        assert!(Pattern::new(true).holds(&block, STAMP));
     }
 
     proptest! {
-        #[test]
-        fn every_flipped_bit_is_found(byte in 0..BLOCK_BYTES, bit in 0..8) {
-            let mut block = written(BLOCK_BYTES, STAMP);
-            block[byte] ^= 1_u8 << bit;
-            let verdict = Pattern::new(true).verify(&block, 3, 8192);
-            prop_assert!(matches!(verdict, Verdict::Wrong(_)), "{:?}", verdict);
-        }
-
         #[test]
         fn small_writes_make_the_same_file_as_large_ones(size in 1_usize..9000) {
             let whole = written(5 * BLOCK_BYTES, Stamp { offset: 0, ..STAMP });

@@ -58,6 +58,17 @@ pub enum Arrival {
     Poisson,
 }
 
+/// What reads back what a verified trial wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadBack {
+    /// The way by which it was written.
+    #[default]
+    Same,
+    /// Other ways to the same directory too.
+    Other,
+}
+
 /// One trial's job. Sizes in bytes, times in ns; `size` is per numjob, rates are totals over all numjobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,7 +108,7 @@ pub struct Job {
     pub deadline_ns: u64,
     #[serde(deserialize_with = "present")]
     pub parent_pid: Option<i32>,
-    /// Bounds `layout`; may be left out.
+    /// Bounds `layout` and `check`; may be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_rate_bytes_per_s: Option<u64>,
     // The keys below are younger than the format. Left out they mean what there was before them, so that a plan
@@ -127,6 +138,12 @@ pub struct Job {
     pub dedupe_percentage: u32,
     #[serde(default)]
     pub shared: Shared,
+    /// What else reads back; kept with the job, and the affair of whoever asks for the check.
+    #[serde(default)]
+    pub read_back: ReadBack,
+    /// The file that holds what was written to this job's files, from one trial to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
     /// Where `directory` is, when no mount holds it: a URL.
     #[serde(default, deserialize_with = "located")]
     pub location: Option<Location>,

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{FORMAT, Job, ReadWrite};
+use super::{FORMAT, Job, ReadBack, ReadWrite};
+use crate::blocks::ledger::{LEDGER_MAX_BYTES, Ledger};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
 use crate::pattern::BLOCK_BYTES;
@@ -199,26 +200,42 @@ impl Job {
     }
 
     fn validate_verify(&self) -> Result<(), EngineError> {
-        require(
-            !self.verify || self.bs.is_multiple_of(BLOCK_BYTES as u64),
-            || {
-                format!(
-                    "verify: bs={} must be a multiple of {BLOCK_BYTES}, the unit of verification",
-                    self.bs
-                )
-            },
-        )?;
+        if !self.verify {
+            let asked = self.ledger.is_some() || self.read_back == ReadBack::Other;
+            return require(!asked, || {
+                "verify: a ledger and read_back say what verification does; use verify: true"
+                    .to_owned()
+            });
+        }
+        require(self.bs.is_multiple_of(BLOCK_BYTES as u64), || {
+            format!(
+                "verify: bs={} must be a multiple of {BLOCK_BYTES}, the unit of verification",
+                self.bs
+            )
+        })?;
         let repeats = self.bssplit.is_some() || self.random_distribution != Distribution::Map;
-        require(!(self.verify && self.rw.is_mixed() && repeats), || {
+        require(!(self.rw.is_mixed() && repeats), || {
             "verify: with bssplit, or random_distribution other than map, a block can be read while it is \
              written; use verify: false, or one direction"
                 .to_owned()
         })?;
-        require(!(self.verify && self.rw == ReadWrite::Rw), || {
+        require(self.rw != ReadWrite::Rw, || {
             "verify: with rw=rw a block can be read while it is written; use rw=randrw".to_owned()
         })?;
-        require(!self.verify || self.engine.moves_data, || {
+        require(self.engine.moves_data, || {
             "verify: the null engine moves no data; use verify: false".to_owned()
+        })?;
+        require(self.dedupe_percentage < 100, || {
+            "verify: with dedupe_percentage=100 all writings are alike and a lost one is not seen; use verify: \
+             false, or a smaller share"
+                .to_owned()
+        })?;
+        let bytes = Ledger::bytes(self);
+        require(bytes <= LEDGER_MAX_BYTES, || {
+            format!(
+                "verify: to know what was written takes {bytes} bytes of memory for these files, more than \
+                 {LEDGER_MAX_BYTES}; use a smaller size or numjobs, or verify: false"
+            )
         })
     }
 

@@ -69,6 +69,18 @@ fn contradictions_name_the_key_and_the_remedy() {
             "multiple of 4096",
         ),
         (json!({"verify": true, "rw": "rw"}), "verify", "randrw"),
+        (
+            json!({"verify": true, "size": (1_u64 << 40) + 4096}),
+            "verify",
+            "smaller size",
+        ),
+        (
+            json!({"verify": true, "incompressible": false, "dedupe_percentage": 100}),
+            "verify",
+            "smaller share",
+        ),
+        (json!({"read_back": "other"}), "verify", "verify: true"),
+        (json!({"ledger": "/ledger"}), "verify", "verify: true"),
         (json!({"direct": true, "bs": 1000}), "bs", "multiple of 512"),
         (json!({"fsync": 4}), "fsync", "0"),
         (json!({"size": 100}), "size", "raise size"),

@@ -8,6 +8,7 @@ use leadline_record::{Histograms, Interval, RecordError, Writer};
 
 use super::context::{Context, lock};
 use super::interval::{IntervalSet, Lateness, uses};
+use crate::blocks::verdict::Wrongs;
 use crate::histogram;
 use crate::io::Direction;
 
@@ -35,6 +36,7 @@ pub struct Totals {
     pub lateness: Lateness,
     pub verified_blocks: u64,
     pub unwritten_blocks: u64,
+    pub wrong_blocks: Wrongs,
 }
 
 impl Totals {
@@ -56,6 +58,7 @@ impl Totals {
         }
         self.verified_blocks += set.verified_blocks;
         self.unwritten_blocks += set.unwritten_blocks;
+        self.wrong_blocks.add(set.wrong_blocks);
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::interval::{IntervalSet, Schedule};
 use super::watch::Alarm;
+use crate::blocks::ledger::Ledger;
+use crate::error::Failure;
 use crate::job::Job;
 use crate::pattern::Pattern;
 use crate::sys::clock::Clock;
@@ -51,6 +53,10 @@ pub struct Context {
     pub job: Job,
     pub clock: Clock,
     pub pattern: Pattern,
+    /// What was written, where it is verified.
+    pub ledger: Option<Ledger>,
+    /// The first block that was not what was written there.
+    pub first_wrong: Mutex<Option<Failure>>,
     pub schedule: Schedule,
     /// Rung when the collector has something to do.
     pub alarm: Alarm,
@@ -67,7 +73,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Context {
-    pub fn new(job: Job) -> Self {
+    pub fn new(job: Job, ledger: Option<Ledger>) -> Self {
         let schedule = Schedule::new(&job);
         let pattern = Pattern::of(&job);
         let hands = (0..job.numjobs).map(|_| Hand::default()).collect();
@@ -75,6 +81,8 @@ impl Context {
             job,
             clock: Clock::new(),
             pattern,
+            ledger,
+            first_wrong: Mutex::new(None),
             schedule,
             hands,
             alarm: Alarm::default(),

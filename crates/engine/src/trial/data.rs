@@ -16,6 +16,7 @@ use super::runner::{self, Crew, Runner, Terms, Trial};
 use super::summary::Summary;
 use super::watch::Alarm;
 use crate::Interrupts;
+use crate::blocks::ledger::Ledger;
 use crate::error::EngineError;
 use crate::job::Job;
 use crate::sys::clock::Clock;
@@ -30,7 +31,36 @@ const GIVE_UP: Duration = Duration::from_millis(500);
 /// in the summary.
 pub fn run(job: Job, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
     let terms = Terms::accept(job.parent_pid, job.deadline_ns)?;
-    runner::run(Context::new(job), terms, record_path, signal)
+    let ledger = ledger_of(&job)?;
+    runner::run(Context::new(job, ledger), terms, record_path, signal)
+}
+
+/// What is known of the files of a job that is verified. A trial that does not come to its end leaves no ledger, as
+/// nobody knows then what was written.
+fn ledger_of(job: &Job) -> Result<Option<Ledger>, EngineError> {
+    if !job.verify {
+        return Ok(None);
+    }
+    let Some(path) = &job.ledger else {
+        return match job.rw.reads() {
+            true => Ok(Some(Ledger::laid_out(job))),
+            false => Err(EngineError::Job(
+                "verify: what a trial writes is read back after it, by a ledger; name a file for ledger, or use \
+                 verify: false"
+                    .to_owned(),
+            )),
+        };
+    };
+    if job.writes_fresh_files() {
+        return Ok(Some(Ledger::empty(job)));
+    }
+    let ledger = Ledger::load(path, job)?;
+    ledger.begin_trial();
+    if job.rw.writes() {
+        std::fs::remove_file(path)
+            .map_err(|error| EngineError::system(&error, "remove the ledger", path))?;
+    }
+    Ok(Some(ledger))
 }
 
 impl Crew for Context {
@@ -92,6 +122,15 @@ impl DataTrial<'_> {
 
     fn sum(&self, counter: fn(&Hand) -> u64) -> u64 {
         self.context.hands.iter().map(counter).sum()
+    }
+
+    /// For the check, and for the next trial on these files.
+    fn save_ledger(&self) {
+        if let (Some(ledger), Some(path)) = (&self.context.ledger, &self.context.job.ledger)
+            && let Err(error) = ledger.save(path)
+        {
+            runner::fail_engine(&self.context.alarm, &error.to_string());
+        }
     }
 
     fn notes(&self, ends: &[Option<ThreadEnd>], ending: &Ending, done_ns: u64) -> Vec<String> {
@@ -169,6 +208,10 @@ impl Trial for DataTrial<'_> {
 
     fn close(&mut self, _runner: &Runner) -> Result<(), RecordError> {
         self.ended_ns = self.now_ns();
+        if let Some(failure) = lock(&self.context.first_wrong).take() {
+            self.context.alarm.fail(failure);
+        }
+        self.save_ledger();
         Ok(())
     }
 

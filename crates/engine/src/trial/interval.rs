@@ -1,5 +1,6 @@
 //! Intervals: where they begin and end, and what a thread counts in one.
 
+use crate::blocks::verdict::Wrongs;
 use crate::histogram::Counts;
 use crate::io::Direction;
 use crate::job::Job;
@@ -115,6 +116,7 @@ pub struct IntervalSet {
     pub lateness: Lateness,
     pub verified_blocks: u64,
     pub unwritten_blocks: u64,
+    pub wrong_blocks: Wrongs,
 }
 
 impl IntervalSet {
@@ -143,6 +145,7 @@ impl IntervalSet {
             lateness: Lateness::default(),
             verified_blocks: 0,
             unwritten_blocks: 0,
+            wrong_blocks: Wrongs::default(),
         }
     }
 
@@ -163,6 +166,7 @@ impl IntervalSet {
         }
         self.lateness = Lateness::default();
         (self.verified_blocks, self.unwritten_blocks) = (0, 0);
+        self.wrong_blocks = Wrongs::default();
     }
 }
 

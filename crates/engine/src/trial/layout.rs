@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use crate::Interrupts;
+use crate::blocks::ledger::Ledger;
 use crate::error::EngineError;
 use crate::job::Job;
 use crate::pattern::{Pattern, Stamp};
@@ -84,6 +85,9 @@ pub fn lay_out(job: &Job, signal: Interrupts) -> Result<LaidOut, EngineError> {
     }
     if interrupted {
         return Err(EngineError::Interrupted);
+    }
+    if let Some(path) = &job.ledger {
+        Ledger::laid_out(job).save(path)?;
     }
     Ok(LaidOut {
         bytes_written: work.bytes.load(Ordering::Relaxed),

@@ -44,6 +44,7 @@ impl Summary<'_> {
             "cpu_system_ns": self.cpu.system_ns,
             "verified_blocks": self.totals.verified_blocks,
             "unwritten_blocks_read": self.totals.unwritten_blocks,
+            "wrong_blocks": self.totals.wrong_blocks,
             "engine": self.job.engine.name(),
             "notes": self.notes,
         })

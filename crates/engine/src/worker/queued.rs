@@ -2,7 +2,7 @@
 
 use super::think::Think;
 use super::{Phase, Slot, WAIT_MAX_NS, Worker};
-use crate::io::{Direction, Queueing};
+use crate::io::{Direction, Operation, Queueing};
 use crate::sys::buffer::prefetch;
 use crate::trial::pacer::Pacer;
 
@@ -35,26 +35,26 @@ impl<E: Queueing> Worker<'_, E> {
     }
 
     pub(super) fn queue_batch(&mut self, mut now: u64) {
+        if self.phase != Phase::Running {
+            self.held = None;
+        }
         while !self.free.is_empty() && self.queued.len() < self.batch_max {
             if self.think.is_some() && self.is_thinking(now) {
                 break;
             }
-            let mut intended = 0;
-            if self.awaits_arrival()
-                && let Some(pacer) = &mut self.pacer
-            {
-                if pacer.peek_ns() > now {
-                    break;
-                }
-                intended = pacer.take_ns();
-            }
-            let Some(operation) = self.next_operation() else {
+            let Some((operation, intended)) = self.next_arrived(now) else {
                 break;
             };
+            if self.must_wait(&operation) {
+                self.held = Some((operation, intended));
+                break;
+            }
             let Some(slot) = self.free.pop() else { break };
             if operation.direction == Direction::Write {
                 self.fill(slot, operation);
                 now = self.now();
+            } else {
+                self.begin_read(operation);
             }
             self.account(now);
             self.in_flight[operation.direction as usize] += 1;
@@ -69,6 +69,24 @@ impl<E: Queueing> Worker<'_, E> {
             self.engine.queue(slot, operation);
             self.queued.push(slot);
         }
+    }
+
+    /// The next operation that may start now, with its intended start: first one that had to wait.
+    #[inline(always)]
+    fn next_arrived(&mut self, now: u64) -> Option<(Operation, u64)> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
+        let mut intended = 0;
+        if self.awaits_arrival()
+            && let Some(pacer) = &mut self.pacer
+        {
+            if pacer.peek_ns() > now {
+                return None;
+            }
+            intended = pacer.take_ns();
+        }
+        self.next_operation().map(|operation| (operation, intended))
     }
 
     pub(super) fn submit_batch(&mut self) -> bool {
@@ -132,7 +150,7 @@ impl<E: Queueing> Worker<'_, E> {
 
     pub(super) fn can_start(&self, now: u64) -> bool {
         let arrived = |pacer: &Pacer| pacer.peek_ns() <= now;
-        if self.think.as_ref().is_some_and(Think::is_due) {
+        if self.held.is_some() || self.think.as_ref().is_some_and(Think::is_due) {
             return false;
         }
         self.source.sync_is_due()

@@ -1,9 +1,12 @@
 //! What happens to one operation: its data is made before, and counted, timed and looked at after.
 
 use super::{Slot, Worker};
+use crate::blocks::ledger::Ledger;
+use crate::blocks::verdict::{Inspector, Known, note};
 use crate::error::{Failure, FailureKind};
 use crate::io::{Completion, Direction, Engine, Operation};
-use crate::pattern::{BLOCK_BYTES, Stamp, Verdict, is_zero};
+use crate::pattern::{BLOCK_BYTES, Stamp, is_zero};
+use crate::trial::context::lock;
 use crate::trial::interval::LATE_NS;
 
 impl<E: Engine> Worker<'_, E> {
@@ -39,7 +42,10 @@ impl<E: Engine> Worker<'_, E> {
         self.last_done_ns = done;
         match direction {
             Direction::Read if E::MOVES_DATA => self.inspect(index, slot),
-            Direction::Write => self.source.wrote(file),
+            Direction::Write => {
+                self.source.wrote(file);
+                self.acknowledge(slot);
+            }
             _ => {}
         }
     }
@@ -73,8 +79,8 @@ impl<E: Engine> Worker<'_, E> {
         let Slot {
             operation, length, ..
         } = *slot;
-        if self.context.job.verify {
-            return self.verify(index, slot);
+        if let Some(ledger) = &self.context.ledger {
+            return self.verify(ledger, index, slot);
         }
         let offset = operation.offset - u64::from(operation.start);
         if length as usize >= BLOCK_BYTES && offset.is_multiple_of(BLOCK_BYTES as u64) {
@@ -85,28 +91,68 @@ impl<E: Engine> Worker<'_, E> {
         }
     }
 
-    fn verify(&mut self, index: u32, slot: &Slot) {
-        let Slot {
-            operation, length, ..
-        } = *slot;
-        let job = &self.context.job;
-        let file = job.file_id(self.thread, operation.file);
-        let first = operation.offset - u64::from(operation.start);
-        let data = &self.engine.buffer(index)[..length as usize];
-        for (index, block) in data.chunks(BLOCK_BYTES).enumerate() {
-            let offset = first + (index * BLOCK_BYTES) as u64;
-            match self.context.pattern.verify(block, file, offset) {
-                Verdict::Good(_) => self.set.verified_blocks += 1,
-                Verdict::Unwritten => self.set.unwritten_blocks += 1,
-                Verdict::Wrong(reason) => {
-                    let path = job.file_path(self.thread, operation.file);
-                    let kind = FailureKind::Verify;
-                    self.context
-                        .alarm
-                        .fail(Failure::found(kind, "verify", &path, offset, &reason));
-                    return;
+    fn verify(&mut self, ledger: &Ledger, index: u32, slot: &Slot) {
+        let (file, first) = self.place(slot);
+        let inspector = Inspector {
+            pattern: &self.context.pattern,
+            ledger,
+            unit_bytes: self.context.job.bs as usize,
+        };
+        let data = &self.engine.buffer(index)[..slot.length as usize];
+        let blocks = data.len() / BLOCK_BYTES;
+        let mut good = inspector.count_good(data, file, first);
+        if good < blocks {
+            let found = inspector.findings(data, file, first);
+            good = blocks - found.len();
+            for finding in &found {
+                if note(ledger, file, finding) != Known::No {
+                    continue;
                 }
+                *self.set.wrong_blocks.of(finding.wrong) += 1;
+                let path = self.context.job.file_path(self.thread, slot.operation.file);
+                let (kind, offset) = (FailureKind::Verify, finding.offset);
+                lock(&self.context.first_wrong).get_or_insert_with(|| {
+                    Failure::found(kind, "verify", &path, offset, &finding.reason)
+                });
             }
+        }
+        self.set.verified_blocks += good as u64;
+        if E::BLOCKING || !self.context.job.rw.writes() {
+            return;
+        }
+        for offset in blocks_of(first, slot.length) {
+            ledger.end_read(file, offset);
+        }
+    }
+
+    /// The number that patterns and ledger know a file by, and where the whole transfer began.
+    #[inline(always)]
+    fn place(&self, slot: &Slot) -> (u32, u64) {
+        let operation = &slot.operation;
+        let file = self.context.job.file_id(self.thread, operation.file);
+        (file, operation.offset - u64::from(operation.start))
+    }
+
+    /// What was written is known to have been.
+    #[inline(always)]
+    fn acknowledge(&self, slot: &Slot) {
+        if let Some(ledger) = &self.context.ledger {
+            let (file, first) = self.place(slot);
+            for offset in blocks_of(first, slot.length) {
+                ledger.end_write(file, offset);
+            }
+        }
+    }
+
+    /// Whether a block of `operation` is in flight, so that nobody could say which of the two comes last.
+    #[inline(always)]
+    pub(super) fn must_wait(&self, operation: &Operation) -> bool {
+        match &self.context.ledger {
+            Some(ledger) if self.context.job.rw.writes() => {
+                let file = self.context.job.file_id(self.thread, operation.file);
+                ledger.is_busy(file, operation.offset, operation.length)
+            }
+            _ => false,
         }
     }
 
@@ -130,19 +176,49 @@ impl<E: Engine> Worker<'_, E> {
         lateness.waited += u64::from(self.freed_ns > intended);
     }
 
+    /// Makes what is written, and notes that it is.
     #[inline(always)]
     pub(super) fn fill(&mut self, slot: u32, operation: Operation) {
         if operation.direction != Direction::Write || !E::MOVES_DATA {
             return;
         }
-        let job = &self.context.job;
+        let context = self.context;
+        let (job, pattern) = (&context.job, &context.pattern);
+        let (file, offset) = (job.file_id(self.thread, operation.file), operation.offset);
+        let buffer = &mut self.engine.buffer(slot)[..operation.length as usize];
+        if let Some(ledger) = &context.ledger {
+            let places = blocks_of(offset, operation.length);
+            for (block, offset) in buffer.chunks_mut(BLOCK_BYTES).zip(places) {
+                pattern.fill(block, ledger.begin_write(file, offset));
+            }
+            return;
+        }
         let stamp = Stamp {
             seed: job.seed,
             generation: job.generation,
-            file: job.file_id(self.thread, operation.file),
-            offset: operation.offset,
+            file,
+            offset,
         };
-        let buffer = &mut self.engine.buffer(slot)[..operation.length as usize];
-        self.context.pattern.fill(buffer, stamp);
+        pattern.fill(buffer, stamp);
     }
+
+    /// Notes that blocks are read, where the job could write them meanwhile.
+    #[inline(always)]
+    pub(super) fn begin_read(&self, operation: Operation) {
+        if let Some(ledger) = &self.context.ledger
+            && operation.direction == Direction::Read
+            && self.context.job.rw.writes()
+        {
+            let file = self.context.job.file_id(self.thread, operation.file);
+            for offset in blocks_of(operation.offset, operation.length) {
+                ledger.begin_read(file, offset);
+            }
+        }
+    }
+}
+
+/// Where the blocks of a transfer are.
+#[inline(always)]
+fn blocks_of(first: u64, length: u32) -> impl Iterator<Item = u64> {
+    (first..first + u64::from(length)).step_by(BLOCK_BYTES)
 }

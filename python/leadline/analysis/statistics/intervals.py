@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 # Correlations of neighbouring blocks that are thought possible, and how likely before anything is seen.
 CORRELATIONS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 PRIOR: tuple[float, ...] = (0.3,) + (0.7 / 8,) * 8
-_HALVINGS = 44  # of the bracket of a quantile: beyond the digits that anybody sees
+_HALVINGS = 32  # of the bracket of a quantile: beyond the digits that anybody sees
 _SMALLEST_SQUARE = 1e-18  # of a series in units of its standard deviation: below it lies rounding
 
 
@@ -32,8 +32,9 @@ _SMALLEST_SQUARE = 1e-18  # of a series in units of its standard deviation: belo
 class MeanOfBlocks:
     """What rows of a matrix (one row a series, one column a block, at least two) say of their means.
 
-    `mean` and `scale` (standard deviation) have the values' unit; `weight`, `centre` and `spread`
-    describe the mixture, one row a correlation, in units of `scale` and from the mean.
+    `mean` and `scale` (standard deviation) have the values' unit; `weight`, `centre`, `spread` and
+    `degrees` of freedom describe the mixture, one row a t distribution (here one a correlation), in units of
+    `scale` and from the mean.
     """
 
     mean: Array
@@ -41,6 +42,7 @@ class MeanOfBlocks:
     weight: Array
     centre: Array
     spread: Array
+    degrees: Array
     blocks: int
 
     def beyond(self, distance: Array) -> Array:
@@ -48,9 +50,8 @@ class MeanOfBlocks:
         from scipy.special import stdtr
 
         away = distance / np.where(self.scale > 0, self.scale, 1.0)
-        degrees = self.blocks - 1
-        tails = stdtr(degrees, -(away - self.centre) / self.spread) + stdtr(
-            degrees, -(away + self.centre) / self.spread
+        tails = stdtr(self.degrees, -(away - self.centre) / self.spread) + stdtr(
+            self.degrees, -(away + self.centre) / self.spread
         )
         share = np.minimum((self.weight * tails).sum(axis=0), 1.0)
         return np.where(self.scale > 0, share, np.where(distance > 0, 0.0, 1.0))
@@ -59,7 +60,7 @@ class MeanOfBlocks:
         """Half the interval that misses with probability `alpha`."""
         from scipy.special import stdtrit
 
-        quantile = float(stdtrit(self.blocks - 1, 1 - alpha / 2))
+        quantile = stdtrit(self.degrees, 1 - alpha / 2)
         high = self.scale * (np.abs(self.centre) + self.spread * quantile).max(axis=0)
         low = np.zeros_like(high)
         for _ in range(_HALVINGS):
@@ -77,32 +78,56 @@ def mean_of_blocks(rows: Any) -> MeanOfBlocks:
     flat = deviation <= 1e-12 * np.maximum(np.abs(mean), 1.0)
     scale = np.where(flat, 0.0, deviation)
     standard = (values - mean[:, None]) / np.where(flat, 1.0, deviation)[:, None]
-    parts = [_at_correlation(standard, rho) for rho in CORRELATIONS]
-    fit = np.array([part[2] for part in parts]) + np.log(PRIOR)[:, None]
+    parts = [least_squares(standard, rho) for rho in CORRELATIONS]
+    fit = np.array([part.likelihood for part in parts]) + np.log(PRIOR)[:, None]
     weight = np.exp(fit - fit.max(axis=0))
     return MeanOfBlocks(
         mean,
         scale,
         weight / weight.sum(axis=0),
-        np.array([part[0] for part in parts]),
-        np.array([part[1] for part in parts]),
+        np.array([part.centre for part in parts]),
+        np.array([np.sqrt(part.squares / ((blocks - 1) * part.precision)) for part in parts]),
+        np.full((len(parts), len(values)), blocks - 1.0),
         blocks,
     )
 
 
-def _at_correlation(standard: Array, rho: float) -> tuple[Array, Array, Array]:
-    """Generalised least squares at one correlation: the mean, its standard error, the log likelihood.
+@dataclass(frozen=True)
+class LeastSquares:
+    """Rows at one correlation of neighbouring blocks, by generalised least squares.
+
+    Of each row the `centre` and the sum of `squares` about it; `precision` is that of the centre of blocks
+    whose standard deviation is 1.
+    """
+
+    centre: Array
+    squares: Array
+    precision: float
+    correlation: float
+    blocks: int
+
+    @property
+    def likelihood(self) -> Array:
+        """Of the correlation, as a logarithm, whatever mean and scale of the row are."""
+        return np.asarray(self.determinant - 0.5 * (self.blocks - 1) * np.log(self.squares))
+
+    @property
+    def determinant(self) -> float:
+        """The part of the log likelihood that does not depend on the values."""
+        variance = 1 - self.correlation * self.correlation
+        return float(-0.5 * ((self.blocks - 1) * np.log(variance) + np.log(self.precision)))
+
+
+def least_squares(rows: Array, rho: float) -> LeastSquares:
+    """Each row at one correlation. Values are to be near 1 in size: squares below 1e-18 are rounding.
 
     The series is made white first (Prais and Winsten, 1954); the constant goes through the same filter.
     """
-    blocks = standard.shape[1]
+    blocks = rows.shape[1]
     shrink = float(np.sqrt(1 - rho * rho))
-    white = np.concatenate([standard[:, :1], (standard[:, 1:] - rho * standard[:, :-1]) / shrink], axis=1)
+    white = np.concatenate([rows[:, :1], (rows[:, 1:] - rho * rows[:, :-1]) / shrink], axis=1)
     constant = np.concatenate([[1.0], np.full(blocks - 1, (1 - rho) / shrink)])
     precision = float(constant @ constant)
     centre = white @ constant / precision
     squares = np.maximum(((white - centre[:, None] * constant) ** 2).sum(axis=1), _SMALLEST_SQUARE)
-    likelihood = -0.5 * (
-        (blocks - 1) * np.log(1 - rho * rho) + np.log(precision) + (blocks - 1) * np.log(squares)
-    )
-    return centre, np.sqrt(squares / ((blocks - 1) * precision)), likelihood
+    return LeastSquares(centre, squares, precision, rho, blocks)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,13 +40,16 @@ class Ratio:
     """What is known of a ratio: `series` has one mixture where blocks were paired, two where not.
 
     `count` is the (smaller) number of blocks; below two there is no series and no interval.
-    `logarithms` are the paired blocks' log ratios in order, empty where blocks do not pair.
+    `logarithms` are the paired blocks' log ratios in order, empty where blocks do not pair; `blocks` are the
+    numbers of these blocks and `sides` the logarithms of base and other, where they are known.
     """
 
     value: float
     count: int
     series: tuple[MeanOfBlocks, ...]
     logarithms: tuple[float, ...] = ()
+    blocks: tuple[int, ...] = ()
+    sides: tuple[tuple[float, ...], ...] = ()
 
     def estimate(self, alpha: float = ALPHA) -> Estimate:
         """The ratio with the interval that misses with probability `alpha`."""
@@ -98,11 +101,13 @@ def arithmetic_mean(values: Sequence[float], alpha: float = ALPHA) -> Estimate |
     return Estimate(mean, max(0.0, mean - margin), mean + margin, len(values), 1 - alpha)
 
 
-def paired_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:
+def paired_ratio(base: Sequence[float], other: Sequence[float], blocks: Sequence[int] = ()) -> Ratio | None:
     """The mean of other/base, pair by pair. Both have one value per block, in the same order."""
     if len(base) != len(other) or not base or min(*base, *other) <= 0:
         return None
-    return _ratio_of_one([b / a for a, b in zip(base, other, strict=True)])
+    ratio = _ratio_of_one([b / a for a, b in zip(base, other, strict=True)])
+    sides = tuple(tuple(math.log(value) for value in side) for side in (base, other))
+    return replace(ratio, blocks=tuple(blocks), sides=sides) if ratio else None
 
 
 def unpaired_ratio(base: Sequence[float], other: Sequence[float]) -> Ratio | None:

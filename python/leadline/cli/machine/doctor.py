@@ -24,6 +24,7 @@ _PROGRAMS = {
     "chromium": ("chromium", "tests of the report in a browser"),
     "fio": ("fio", "comparing leadline with fio"),
 }
+_WIDTH = 100  # columns, on a pipe too
 _STYLES = {"works": "green", "limited": "yellow", "missing": "red"}
 
 
@@ -154,16 +155,17 @@ def _print(checks: list[Capability]) -> None:
 
     console = make_console()
     table = Table(box=SIMPLE, pad_edge=False)
-    for heading in ("part", "what", "state", "why", "what to do"):
+    for heading in ("part", "what", "state", "why, and what to do"):
         table.add_column(heading, overflow="fold")
     group = ""
     for check in checks:
         style = _STYLES[check.state]
         why = check.why if check.state != "missing" else f"{check.why}; used for: {check.used_for}"
         part = "" if check.group == group else check.group
-        table.add_row(part, check.name, f"[{style}]{check.state}[/]", escape(why), escape(check.remedy))
+        text = "\n".join(filter(None, (why, check.remedy)))
+        table.add_row(part, check.name, f"[{style}]{check.state}[/]", escape(text))
         group = check.group
-    console.print(table)
+    console.print(table, width=min(console.width, _WIDTH), soft_wrap=False)
     lacking = sum(check.state == "missing" for check in checks)
     working = sum(check.state == "works" for check in checks)
     console.print(f"{working} of {len(checks)} work in full, {lacking} missing.")

@@ -75,7 +75,7 @@ def ways_to_lab(name: str) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:
         if reason:
             absent.append(LeftOut(item.name, None, reason, url))
         else:
-            ways[item.name] = Target(check_name(item.name), url)
+            ways[item.name] = Target(check_name(item.name), url, f"{name or 'lab'}: {item.same_bytes}")
     if not ways:
         raise UsageError("the lab offers no target", "see: leadline lab status")
-    return {**ways, LOCAL: Target(LOCAL, LOCAL_DIRECTORY)}, tuple(absent)
+    return {**ways, LOCAL: Target(LOCAL, LOCAL_DIRECTORY, LOCAL_DIRECTORY)}, tuple(absent)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import echo_text, make_console
-from leadline.cli.measure.study_options import application_options, load_plan, study_options
+from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 from leadline.units import printable
@@ -40,6 +40,7 @@ def command(
     blocks: int | None,
     seed: int | None,
     lab: str | None,
+    servers: KnownServers,
     input_path: str | None,
     program: tuple[str, ...],
     like: Path | None,
@@ -51,7 +52,7 @@ def command(
     """
     from leadline.plan.space import check_space
 
-    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path, lab)
+    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path, lab, servers)
     if as_json:
         if like is not None:
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # Stated, not measured: about what ratios on memory, of random and of sequential disk I/O vary by.
 ASSUMED_VARIATIONS = (0.02, 0.10, 0.25)
+_WANTED = 0.1  # a difference that many would want to find
 _NO_USE_ABOVE = 10.0  # a difference by more than ten times is no finding of statistics
 
 
@@ -22,11 +24,13 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
     """Sentences on the smallest difference, from assumed variations or those of the result `like`."""
     if plan.blocks < 2:
         return ("one block finds no difference: there is no interval",)
-    level, count = _level(plan, metrics)
-    blocks = f"{plan.blocks} blocks, {count} comparison{'' if count == 1 else 's'}"
+    asked = _level(plan, metrics)
+    count = asked.comparisons
+    half = ", half of which differ" if count > 1 else ""
+    blocks = f"{plan.blocks} blocks, {count} comparison{'' if count == 1 else 's'}{half}"
     if like is None:
         found = [
-            f"{_difference(plan.blocks, v, level)} where ratios vary by {v:.0%} from block to block"
+            f"{_difference(plan, v, asked)} where ratios vary by {v:.0%} from block to block"
             for v in ASSUMED_VARIATIONS
         ]
         return (
@@ -37,30 +41,55 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
     return (
         f"smallest difference found in 4 of 5 studies ({blocks}), with the variation of {like}:",
         *(
-            f"  {work}: {_difference(plan.blocks, variation, level)} (ratios vary by {variation:.1%})"
+            f"  {work}: {_difference(plan, variation, asked)} (ratios vary by {variation:.1%};"
+            f" {_blocks_for(variation, asked.level)})"
             for work, variation in measured.items()
         ),
     )
 
 
-def _level(plan: Plan, metrics: tuple[str, ...]) -> tuple[float, int]:
-    """The level of what a work is asked for while nothing else differs, and the number of comparisons."""
+@dataclass(frozen=True)
+class _Asked:
+    """The level of what works are asked for where half of the comparisons differ, and how many there are:
+    `comparisons` of all metrics, `ratios` of what is asked for, of each of the other targets.
+    """
+
+    level: float
+    comparisons: int
+    ratios: int
+
+
+def _level(plan: Plan, metrics: tuple[str, ...]) -> _Asked:
     from leadline.analysis.statistics.multiplicity import ALPHA
     from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
 
     others = max(len(plan.targets) - 1, 1)
     cells = [cell for cell in plan.cells if cell.target == plan.targets[0].name]
     weights = [weight_of(metric) for cell in cells for metric in metrics or wanted_metrics(cell)]
-    return min(ALPHA, max(weights) * ALPHA / (sum(weights) * others)), len(weights) * others
+    whole, count = sum(weights) * others, len(weights) * others
+    level = min(ALPHA, max(weights, default=1.0) * max(count / 2, 1.0) * ALPHA / max(whole, 1.0))
+    return _Asked(level, count, weights.count(max(weights, default=1.0)))
 
 
-def _difference(blocks: int, variation: float, level: float) -> str:
-    from leadline.analysis.statistics.power import smallest_difference
+def _difference(plan: Plan, variation: float, asked: _Asked) -> str:
+    from leadline.analysis.statistics.power import smallest_difference, smallest_learned_difference
+    from leadline.verdict.compared.learned import BLOCKS
 
-    found = smallest_difference(blocks, variation, level)
+    found = None
+    if plan.blocks in BLOCKS:
+        targets = len(plan.targets)
+        found = smallest_learned_difference(plan.blocks, variation, asked.level, targets, asked.ratios)
+    found = found or smallest_difference(plan.blocks, variation, asked.level)
     if found is None or found > _NO_USE_ABOVE:
         return f"none below {_NO_USE_ABOVE:.0f} times"
     return f"{found:.1%}" if found < 0.1 else f"{found:.0%}"
+
+
+def _blocks_for(variation: float, level: float) -> str:
+    from leadline.analysis.statistics.power import blocks_for
+
+    found = blocks_for(_WANTED, variation, level)
+    return f"{_WANTED:.0%} takes {found} blocks" if found else f"{_WANTED:.0%} takes more than 100 blocks"
 
 
 def _measured(plan: Plan, like: Path, metrics: tuple[str, ...]) -> Mapping[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -52,11 +52,43 @@ class Quiet:
         """Nothing."""
 
     def finished(self, row: TrialRow) -> None:
-        """Nothing."""
+        """What failed; every display says so once, with all else that it says of the trial."""
+        if row.state != "complete":
+            self.say(f"{row.trial} {row.cell}: {row.state}: {row.error}")
 
     def say(self, text: str) -> None:
         """One line."""
         self._console.print(text, markup=False)
+
+
+class TimeLeft:
+    """How long what is left takes: as planned, corrected by how long what was done took against its plan."""
+
+    def __init__(self, plan: Plan, remaining: int, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s, self._began_s = now_s, now_s()
+        own = {cell.id: max(cell.seconds, 0.1) for cell in plan.cells}
+        scale = plan.seconds / max(sum(own[trial.cell] for trial in plan.trials), 0.1)
+        self._seconds = {
+            cell: seconds * scale for cell, seconds in own.items()
+        }  # with what surrounds a trial
+        self._left_s = plan.seconds * remaining / max(len(plan.trials), 1)
+        self._done_s = 0.0
+
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """So many more."""
+        self._left_s += sum(self._seconds[trial.cell] for trial in trials)
+
+    def finished(self, cell: str) -> None:
+        """One less, of this cell."""
+        self._done_s += self._seconds[cell]
+        self._left_s = max(self._left_s - self._seconds[cell], 0.0)
+
+    @property
+    def words(self) -> str:
+        """`about 12 minutes left`."""
+        pace = (self._now_s() - self._began_s) / self._done_s if self._done_s > 0 else 1.0
+        left_s = self._left_s * pace
+        return f"about {units.format_duration(float(round(left_s, -1 if left_s >= 60 else 0)))} left"
 
 
 class Plain(Quiet):
@@ -66,31 +98,37 @@ class Plain(Quiet):
         super().__init__(console)
         self._total = 0
         self._done = 0
+        self._left: TimeLeft | None = None
 
     def begin(self, plan: Plan, remaining: int) -> None:
         """Say how much there is to do."""
         self._kinds = {cell.id: cell.kind for cell in plan.cells}
         self._total, self._done = len(plan.trials), len(plan.trials) - remaining
-        seconds = plan.seconds * remaining / max(len(plan.trials), 1)
-        self.say(f"{plan.study}: {remaining} trials, about {units.format_duration(seconds)}")
+        self._left = TimeLeft(plan, remaining)
+        self.say(f"{plan.study}: {remaining} trials, {self._left.words}")
 
     def grown(self, trials: Sequence[Trial]) -> None:
         """Say which cells are run once more."""
         self._total += len(trials)
+        if self._left is not None:
+            self._left.grown(trials)
         self.say(f"block {trials[0].block} added: {', '.join(trial.cell for trial in trials)}")
 
     def finished(self, row: TrialRow) -> None:
         """The trial's figures."""
         self._done += 1
-        figures = row_words(row, self._kinds[row.cell])
-        self.say(f"[{self._done}/{self._total}] block {row.block} {row.cell}: {figures}")
+        figures, left = row_words(row, self._kinds[row.cell]), ""
+        if self._left is not None:
+            self._left.finished(row.cell)
+            left = f" ({self._left.words})" if self._done < self._total else ""
+        self.say(f"[{self._done}/{self._total}] block {row.block} {row.cell}: {figures}{left}")
 
 
 class Live(Quiet):
     """Two bars: the study with the time left, and the trial with its throughput."""
 
     def __init__(self, console: Console) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn
 
         super().__init__(console)
         self._bars: Progress = Progress(
@@ -98,14 +136,13 @@ class Live(Quiet):
             BarColumn(bar_width=24),
             TextColumn("{task.percentage:>3.0f} %"),
             TextColumn("{task.fields[figure]}"),
-            TimeRemainingColumn(compact=True),
             console=console,
             transient=True,
         )
         self._study: TaskID | None = None
         self._trial: TaskID | None = None
         self._seconds_of: dict[str, float] = {}
-        self._started = time.monotonic()
+        self._left: TimeLeft | None = None
         self._last: tuple[str, int, int] = ("", 0, 0)
 
     def __enter__(self) -> Live:
@@ -123,6 +160,8 @@ class Live(Quiet):
         total = sum(self._seconds_of.values())
         done = total * (len(plan.trials) - remaining) / max(len(plan.trials), 1)
         self._study = self._bars.add_task(plan.study, total=total, completed=int(done), figure="")
+        self._left = TimeLeft(plan, remaining)
+        self._show_left()
         self._trial = self._bars.add_task("", total=1.0, figure="")
 
     def grown(self, trials: Sequence[Trial]) -> None:
@@ -131,6 +170,12 @@ class Live(Quiet):
             mean = sum(self._seconds_of.values()) / max(len(self._seconds_of), 1)
             self._seconds_of |= {trial.id: mean for trial in trials}
             self._bars.update(self._study, total=sum(self._seconds_of.values()))
+        if self._left is not None:
+            self._left.grown(trials)
+
+    def _show_left(self) -> None:
+        if self._study is not None and self._left is not None:
+            self._bars.update(self._study, figure=self._left.words)
 
     def trial(self, trial: Trial, cell: PlannedCell) -> None:
         """Reset the trial's bar."""
@@ -157,6 +202,9 @@ class Live(Quiet):
         """Advance the study and leave the trial's figures above the bars."""
         if self._study is not None:
             self._bars.advance(self._study, self._seconds_of.get(row.trial, 0.0))
+        if self._left is not None:
+            self._left.finished(row.cell)
+        self._show_left()
         self.say(f"{row.trial} block {row.block} {row.cell}: {row_words(row, self._kinds[row.cell])}")
 
 

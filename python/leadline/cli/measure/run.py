@@ -25,7 +25,7 @@ from leadline.cli.measure.gate_options import (
 )
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.guest_rows import check_guest, with_guest
-from leadline.cli.measure.study_options import application_options, load_plan, study_options
+from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from leadline.verdict.gates import Gate
 
 _Words = tuple[str, ...]
-# What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab.
-_Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, str | None]
+# What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab, servers.
+_Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, str | None, KnownServers]
 
 
 @click.command(short_help="Run a study on one or more targets, or resume one")
@@ -92,6 +92,7 @@ def command(
     blocks: int | None,
     seed: int | None,
     lab: str | None,
+    servers: KnownServers,
     guest: bool,
     input_path: str | None,
     program: tuple[str, ...],
@@ -124,7 +125,7 @@ def command(
     gates = parse_gates(fail_if)
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
-        _refuse_beside_resume(resume, (*others, input_path, clients))
+        _refuse_beside_resume(resume, (*others, input_path, clients, servers))
         seen = require_trust(resume, "go on with it", trusted=trusted)
         return run_and_conclude(resume, gates, lambda stop: _resume(resume, seen, stop, quiet))
     if trusted:
@@ -147,7 +148,7 @@ def command(
     in_guest = [f"--seed={seed}"] if seed is not None else []
     in_guest += [f"--blocks={blocks}"] if blocks is not None else []
     in_guest += [word for text in sets for word in ("--set", text)]
-    asked = (study, targets, sets, blocks, seed, program, input_path, lab)
+    asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers)
 
     def execute(stop: StopRequest) -> Outcome:
         outcome = _start(asked, path, flags | {"gates": gates}, stop, quiet)
@@ -291,7 +292,7 @@ def run_and_conclude(path: Path, gates: list[Gate], execute: Callable[[StopReque
 
 
 def _conclude(path: Path, gates: list[Gate]) -> int:
-    from leadline.report.renderers.terminal import show
+    from leadline.report.renderers.screen import show_screen
     from leadline.store.index import journal_size, write_index
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
@@ -301,7 +302,7 @@ def _conclude(path: Path, gates: list[Gate]) -> int:
     findings = build_findings(result, with_charts=False)
     write_index(path, index_rows(result, findings, size))
     console = make_console()
-    show(findings, console)
+    show_screen(findings, console)
     console.print(f"result: {path.resolve()}", markup=False)
     outcomes = judge_gates(gates, findings)
     say_gates(outcomes)

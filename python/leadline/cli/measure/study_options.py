@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from leadline.cli.machine.lab_targets import lab_option
-from leadline.cli.paths import UntouchedPath
+from leadline.cli.paths import AskedPath, UntouchedPath
 
 if TYPE_CHECKING:
     from leadline.plan.model import Plan
@@ -24,8 +25,23 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+@dataclass(frozen=True)
+class KnownServers:
+    """What the user says of servers of targets: Ceph's configuration behind them, their memory's size."""
+
+    conf: Path | None = None
+    memory: str | None = None
+
+    def __bool__(self) -> bool:
+        """True where something was said."""
+        return self != KnownServers()
+
+
 def study_options(command: _Command) -> _Command:
-    """Adds --target, --lab, --set, --blocks and --seed (parameters `targets`, `lab`, `sets`, …)."""
+    """Adds --target, --lab, --set, --blocks and --seed (parameters `targets`, `lab`, `sets`, …).
+
+    And --conf and --server-memory, as one parameter `servers`.
+    """
     decorators = (
         click.option(
             "--target",
@@ -36,6 +52,17 @@ def study_options(command: _Command) -> _Command:
         ),
         lab_option("All ways to a lab as targets, and this host's own disk: of the only lab, or of NAME."),
         click.option(
+            "--conf",
+            type=AskedPath(dir_okay=False),
+            help="Ceph's configuration of the cluster behind NFS, SMB, S3 or XRootD servers: its counters"
+            " then say what these kept in memory.  [default: what a server on this host names]",
+        ),
+        click.option(
+            "--server-memory",
+            metavar="SIZE",
+            help="Memory of these servers, which may cache data sets below it.",
+        ),
+        click.option(
             "--set",
             "sets",
             multiple=True,
@@ -45,9 +72,14 @@ def study_options(command: _Command) -> _Command:
         click.option("--blocks", type=click.IntRange(1, 1000), help="Times that every cell is run."),
         click.option("--seed", type=click.IntRange(min=0), help="Of the order and of the data."),
     )
-    for decorate in reversed(decorators):
-        command = decorate(command)
-    return command
+
+    @functools.wraps(command)
+    def told(*, conf: Path | None, server_memory: str | None, **others: Any) -> Any:
+        return command(servers=KnownServers(conf, server_memory), **others)
+
+    return cast(
+        "_Command", functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), told)
+    )
 
 
 def application_options(command: _Command) -> _Command:
@@ -73,6 +105,7 @@ def load_plan(
     program: tuple[str, ...] = (),
     input_path: str | None = None,
     lab: str | None = None,
+    servers: KnownServers = KnownServers(),
 ) -> tuple[Study, Plan, dict[str, TargetFacts]]:
     """The study with its overrides, the plan, and the facts of each target by name.
 
@@ -100,12 +133,15 @@ def load_plan(
     )
     chosen = named or {name: Target(name, url) for name, url in study.targets.items()}
     absent: tuple[LeftOut, ...] = ()
+    confs: dict[str, Path] = {}
     if lab is not None:
         from leadline.cli.machine.lab_targets import ways_to_lab
 
         ways, absent = ways_to_lab(lab)
         chosen = {**ways, **named}
-    facts, lost = _inspected(chosen, study.where_possible)
+        # The ways to a lab come with where its configuration is.
+        confs = dict.fromkeys(ways.keys() - named.keys(), Path(os.environ["CEPH_CONF"]))
+    facts, lost = _inspected(chosen, study.where_possible, servers, confs)
     _check_metrics(study)
     plan = make_plan(
         study,
@@ -148,18 +184,28 @@ def _look_at_version(program: str) -> ProgramVersion:
 
 
 def _inspected(
-    chosen: dict[str, Target], where_possible: bool
+    chosen: dict[str, Target], where_possible: bool, servers: KnownServers, confs: Mapping[str, Path]
 ) -> tuple[dict[str, TargetFacts], list[LeftOut]]:
-    """The facts of every target; where the study says so, those that are not there are left out instead."""
+    """The facts of every target; where the study says so, those that are not there are left out instead.
+
+    `confs` are configurations of the cluster behind some targets, by their names.
+    """
+    from leadline import units
     from leadline.errors import TargetError
+    from leadline.observe.host.host import memory_bytes
     from leadline.observe.mounts.mounts import inspect
+    from leadline.observe.mounts.servers import with_server
     from leadline.study.left_out import LeftOut
 
+    memory = units.parse_size(servers.memory) if servers.memory else None
     facts: dict[str, TargetFacts] = {}
     lost: list[LeftOut] = []
     for name, target in chosen.items():
         try:
-            facts[name] = inspect(target.url)
+            found = inspect(target.url)
+            facts[name] = with_server(
+                found, target.url, servers.conf or confs.get(name), memory_bytes(), memory
+            )
         except TargetError as error:
             if not where_possible:
                 raise

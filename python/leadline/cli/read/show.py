@@ -18,25 +18,39 @@ from leadline.cli.measure.gate_options import (
     say_gates,
 )
 from leadline.cli.paths import AskedPath
+from leadline.errors import UsageError
 
 
 @click.command(short_help="Print a result in the terminal, or as JSON")
 @click.argument("directory", type=AskedPath())
+@click.option("--all", "whole", is_flag=True, help="Print everything, not only the first screen.")
+@click.option("--table", "figure", metavar="FIGURE", help="Print one figure of every cell, as bandwidth.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.show/1.")
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
 @fail_if_option
-def command(directory: Path, as_json: bool, base: str | None, redact: bool, fail_if: tuple[str, ...]) -> int:
-    """Print what the result in DIRECTORY says: verdicts, figures with intervals, validity.
+def command(
+    directory: Path,
+    whole: bool,
+    figure: str | None,
+    as_json: bool,
+    base: str | None,
+    redact: bool,
+    fail_if: tuple[str, ...],
+) -> int:
+    """Print what the result in DIRECTORY says: question, answer, one table, doubts, next steps.
 
     The exit code is 3 when some cell is INVALID or could not be run, 4 when a --fail-if is true.
     """
     from leadline.report.redact import redacted
+    from leadline.report.renderers.screen import show_figure, show_screen
     from leadline.report.renderers.show_json import to_json
     from leadline.report.renderers.terminal import show
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
 
+    if sum((whole, figure is not None, as_json)) > 1:
+        raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")
     gates = parse_gates(fail_if)
     findings = build_findings(open_result(directory), with_charts=False, base=base)
     outcomes = judge_gates(gates, findings)
@@ -45,7 +59,9 @@ def command(directory: Path, as_json: bool, base: str | None, redact: bool, fail
     if as_json:
         extra = {"gates": [asdict(outcome) for outcome in outcomes]} if outcomes else {}
         echo_text(json.dumps(to_json(findings) | extra, indent=1, allow_nan=False))
-    else:
+    elif figure is not None:
+        show_figure(findings, figure, make_console())
+    elif whole or not show_screen(findings, make_console()):
         show(findings, make_console())
     say_gates(outcomes)
     return gate_code(outcomes, EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD)

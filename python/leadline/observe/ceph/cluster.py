@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pwd
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -30,7 +29,7 @@ from leadline.observe.model import ClusterState, group_is_clean
 from leadline.observe.mounts.fuse_client import admin_socket_of
 from leadline.observe.mounts.fuse_server import PROC, processes_named
 from leadline.observe.reading import Counters, Request, Row, joined, missing
-from leadline.trusted import accounts_of, believed_accounts
+from leadline.trusted import account_of_ceph, accounts_of, believed_accounts
 
 if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
@@ -101,8 +100,14 @@ class ClusterReader:
 
     name = "the cluster"
 
-    def __init__(self, key: ClusterKey, erasure_coded: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        key: ClusterKey,
+        erasure_coded: frozenset[str] = frozenset(),
+        behind_servers: frozenset[str] = frozenset(),
+    ) -> None:
         self._connection, self._erasure_coded = Connection(key), erasure_coded
+        self._behind_servers = behind_servers
         self._pool = ThreadPoolExecutor(_OSD_THREADS, thread_name_prefix="osd")
         self._epoch: int | None = None
         self._osd_dump: Mapping[str, Any] | None = None
@@ -135,7 +140,8 @@ class ClusterReader:
         try:
             state = self._state()
         except NotObservableError as error:
-            absent = missing((*_OSD, *WIRE), str(error))
+            names = _OSD if request.target in self._behind_servers else (*_OSD, *WIRE)
+            absent = missing(names, str(error))
             return Counters(absent.values, absent.sources, {**absent.reasons, "state": str(error)})
         osds = parse.up_osds(self._osd_dump or {})
         found = (
@@ -145,6 +151,10 @@ class ClusterReader:
         )
         if request.target in self._erasure_coded:
             found = _without_replicas(found)
+        if request.target in self._behind_servers:
+            return joined(
+                found, Counters(state=state)
+            )  # this host's wire leads to the server, not to the OSDs
         wire = interface_counters(self._towards_osds(), "no client daemon's own count can be read")
         return joined(found, wire, interface_totals(self._towards_osds()), Counters(state=state))
 
@@ -207,7 +217,7 @@ def _give_up(answer: Future[Dump | str], why: str) -> str:
 
 def local_osd_sockets(fsid: str, proc: Path = PROC) -> dict[int, tuple[str, int]]:
     """Admin sockets and processes of the OSDs of a cluster that run on this host, by their number."""
-    believed, found = believed_accounts() | _account_of_ceph(), {}
+    believed, found = believed_accounts() | account_of_ceph(), {}
     for pid in processes_named("ceph-osd", proc):
         path = admin_socket_of(pid, proc)
         try:
@@ -219,14 +229,6 @@ def local_osd_sockets(fsid: str, proc: Path = PROC) -> dict[int, tuple[str, int]
         if fsid and status.get("cluster_fsid") == fsid:
             found[int(status["whoami"])] = (path, pid)
     return found
-
-
-def _account_of_ceph() -> frozenset[int]:
-    """The account that Ceph's own packages run its daemons as, where this host has it."""
-    try:
-        return frozenset({pwd.getpwnam("ceph").pw_uid})
-    except KeyError:
-        return frozenset()
 
 
 def osd_counters(answers: Mapping[int, Dump | str], last_up_epoch: int | None) -> Counters:

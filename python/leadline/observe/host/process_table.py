@@ -6,12 +6,13 @@ Read at marks only: a walk through /proc costs some 30 microseconds a process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.counters.catalogue import read_at
+from leadline.observe.host.listening import listeners
 from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.host.reader import TICK_NS
 from leadline.observe.reading import Counters, Request, Row, missing, sum_of
@@ -35,21 +36,29 @@ class ProcessSnapshot:
     stats: Mapping[int, TaskStat]
     own: frozenset[int]
 
+    def below(self, roots: Collection[int]) -> frozenset[int]:
+        """These processes that are there, and all that they started."""
+        return _below(self.stats, roots)
+
 
 def read_table(root: int, proc: Path = Path("/proc")) -> ProcessSnapshot:
     """Every process that can be read."""
     stats = {pid: stat for pid, stat in _stats(proc) if stat is not None}
+    return ProcessSnapshot(stats, _below(stats, (root,)))
+
+
+def _below(stats: Mapping[int, TaskStat], roots: Collection[int]) -> frozenset[int]:
     children: dict[int, list[int]] = {}
     for pid, stat in stats.items():
         children.setdefault(stat.parent, []).append(pid)
-    own: set[int] = set()
-    waiting = [root]
+    found: set[int] = set()
+    waiting = list(roots)
     while waiting:
         pid = waiting.pop()
-        if pid in stats and pid not in own:
-            own.add(pid)
+        if pid in stats and pid not in found:
+            found.add(pid)
             waiting += children.get(pid, [])
-    return ProcessSnapshot(stats, frozenset(own))
+    return frozenset(found)
 
 
 def _stats(proc: Path) -> Iterator[tuple[int, TaskStat | None]]:
@@ -73,15 +82,17 @@ class CpuAccount:
         self._own_ticks = 0
         self._ticks = 0
 
-    def add(self, table: ProcessSnapshot, daemons: frozenset[str]) -> int:
-        """Ticks explained so far, with this look at the processes."""
+    def add(
+        self, table: ProcessSnapshot, daemons: frozenset[str], served: Collection[int] = frozenset()
+    ) -> int:
+        """Ticks explained so far, with this look at the processes; `served` are the target's server."""
         own = sum(table.stats[pid].cpu_ticks + table.stats[pid].children_ticks for pid in table.own)
         # A child that is reaped hands its time on to its parent, so that the sum only grows.
         self._ticks += max(own - self._own_ticks, 0)
         self._own_ticks = max(own, self._own_ticks)
         seen: dict[int, tuple[int, int]] = {}
         for pid, stat in table.stats.items():
-            if pid not in table.own and (stat.is_kernel or stat.name in daemons):
+            if pid not in table.own and (stat.is_kernel or stat.name in daemons or pid in served):
                 seen[pid] = (stat.started_ticks, stat.cpu_ticks)
                 started, before = self._seen.get(
                     pid, (stat.started_ticks, 0 if self._seen else stat.cpu_ticks)
@@ -90,12 +101,14 @@ class CpuAccount:
         self._seen = seen
         return self._ticks
 
-    def busiest(self, table: ProcessSnapshot, daemons: frozenset[str]) -> str:
+    def busiest(
+        self, table: ProcessSnapshot, daemons: frozenset[str], served: Collection[int] = frozenset()
+    ) -> str:
         """The process of somebody else that used most since the last look; "" where none did."""
         others = {
             pid: (stat.started_ticks, stat.cpu_ticks + stat.children_ticks)
             for pid, stat in table.stats.items()
-            if pid not in table.own and not stat.is_kernel and stat.name not in daemons
+            if pid not in table.own and not stat.is_kernel and stat.name not in daemons and pid not in served
         }
         used = []
         for pid, (started, ticks) in others.items():
@@ -120,7 +133,9 @@ class ProcessTable:
     ) -> None:
         self._targets, self._root, self._proc = targets, root, proc
         self._server_is_here = server_is_here
-        self._accounts = {True: CpuAccount(), False: CpuAccount()}
+        self._served = {name: _listening(facts, proc) for name, facts in targets.items()}
+        # Targets whose own daemons are the same share an account.
+        self._accounts: dict[tuple[bool, frozenset[int]], CpuAccount] = {}
 
     def sample(self, _now_ns: int, /) -> list[Row]:
         """Nothing: a sample each second would cost more than it tells."""
@@ -130,26 +145,28 @@ class ProcessTable:
         """CPU time that is accounted for, and the run's own bytes to and from storage."""
         facts = self._targets[request.target]
         table = read_table(self._root, self._proc)
-        cpu, own = self._cpu(facts, table), self._own(table)
+        cpu, own = self._cpu(facts, self._served[request.target], table), self._own(table)
         return Counters(
             {**cpu.values, **own.values}, {**cpu.sources, **own.sources}, {**cpu.reasons, **own.reasons}
         )
 
-    def _cpu(self, facts: TargetFacts, table: ProcessSnapshot) -> Counters:
-        clustered = facts.on_cluster
+    def _cpu(self, facts: TargetFacts, listening: frozenset[int], table: ProcessSnapshot) -> Counters:
+        clustered = facts.on_cluster or facts.behind_server  # a server may have a cluster behind it
         daemons = _CEPH_DAEMONS if clustered else frozenset()
-        account = self._accounts[clustered]
-        ticks = account.add(table, daemons)
-        words = "/proc: this run, kernel threads" + (" and daemons of Ceph" if clustered else "")
-        busiest = account.busiest(table, daemons)
-        reason = self._why_unknown(facts, table)
+        account = self._accounts.setdefault((clustered, listening), CpuAccount())
+        served = table.below(listening)
+        ticks = account.add(table, daemons, served)
+        known = ("daemons of Ceph" if clustered else "", "the target's server" if served else "")
+        words = ", ".join(("/proc: this run", "kernel threads", *filter(None, known)))
+        busiest = account.busiest(table, daemons, served)
+        reason = self._why_unknown(facts, served, table)
         if reason:
             return Counters({EXPLAINED: None}, {}, {EXPLAINED: reason})
         return Counters(
             {EXPLAINED: ticks * TICK_NS}, {EXPLAINED: words, **({BUSIEST: busiest} if busiest else {})}
         )
 
-    def _why_unknown(self, facts: TargetFacts, table: ProcessSnapshot) -> str:
+    def _why_unknown(self, facts: TargetFacts, served: Collection[int], table: ProcessSnapshot) -> str:
         if not table.own:
             return "the run's own processes are not to be seen in /proc"
         if not any(stat.is_kernel for stat in table.stats.values()):
@@ -158,7 +175,7 @@ class ProcessTable:
             return "the daemon of this FUSE file system works for the target, and is not known"
         if (facts.device or "").startswith(_SERVED_DEVICES):
             return f"the daemon behind {facts.device} works for the target, and is not known"
-        if self._server_is_here(facts):
+        if self._server_is_here(facts) and not served:
             return "the target's server runs on this host, and its processes are not known"
         return ""
 
@@ -174,3 +191,10 @@ class ProcessTable:
             for name, lines in _OWN.items():
                 totals[name] += sum_of(amounts, lines) or 0
         return Counters(totals, dict.fromkeys(_OWN, "/proc/PID/io of all processes of this run"))
+
+
+def _listening(facts: TargetFacts, proc: Path) -> frozenset[int]:
+    """The processes of this host that answer for the target."""
+    if facts.server is None or not facts.server.here or facts.server.port is None:
+        return frozenset()
+    return listeners(facts.server.port, proc)

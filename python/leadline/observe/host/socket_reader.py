@@ -10,6 +10,7 @@ from leadline.observe.reading import Counters, Request, Row, missing
 
 PERIOD_S = 0.2
 _LAST_WAIT_S = 0.05  # the kernel tells of a socket's end a moment after it
+_LOOKS_MIN = 5  # in a trial that is shorter, a socket may have come and gone between two looks
 
 
 class SocketReader:
@@ -22,6 +23,7 @@ class SocketReader:
         self._seen: dict[int, SocketBytes] = {}
         self._ended: EndedSockets | None = None
         self._why: str | None = None
+        self._looks, self._strangers = 0, 0
         try:
             self._ended = EndedSockets()
         except OSError as error:
@@ -39,7 +41,9 @@ class SocketReader:
         if request.pid is None:
             return missing(WIRE, "no worker process was named")
         if request.pid != self._pid:
-            self._pid, self._seen = request.pid, {}
+            if self._ended is not None:
+                self._ended.take()  # of sockets that ended before
+            self._pid, self._seen, self._looks, self._strangers = request.pid, {}, 0, 0
         if self._why is None:
             try:
                 self._look(_LAST_WAIT_S)
@@ -47,8 +51,9 @@ class SocketReader:
                 return missing(WIRE, f"the kernel's table of sockets cannot be read: {error.strerror}")
         if self._ended is not None and self._ended.overrun:
             self._why = "sockets ended faster than they could be counted"
-        if self._why is not None:
-            return missing(WIRE, self._why)
+        why = self._why or self._too_few_looks()
+        if why is not None:
+            return missing(WIRE, why)
         totals = self._seen.values()
         values = {
             WIRE[0]: sum(one.sent_bytes for one in totals),
@@ -57,7 +62,17 @@ class SocketReader:
         source = f"TCP sockets of process {self._pid} (of one that was reset up to the last look)"
         return Counters(values, dict.fromkeys(WIRE, source))
 
+    def _too_few_looks(self) -> str | None:
+        """Why a count would be too low: sockets ended that no look had seen, and few looks were taken.
+
+        The first mark is a look, too, and comes before the worker connects.
+        """
+        if self._looks == 1 or self._looks > _LOOKS_MIN or (self._seen and not self._strangers):
+            return None
+        return f"too short: {self._looks - 1} looks at the worker's sockets, which may live for less than one"
+
     def _look(self, wait_s: float) -> None:
+        self._looks += 1
         own = sockets_of(self._pid or 0)
         living = {one.cookie: one for one in tcp_sockets()}
         for cookie, one in living.items():
@@ -69,6 +84,7 @@ class SocketReader:
             for one in ended:
                 before = self._seen.get(one.cookie)
                 if before is None:
+                    self._strangers += 1
                     continue
                 gone.discard(one.cookie)
                 if one.sent_bytes >= before.sent_bytes:

@@ -128,11 +128,12 @@ def sockets_of(pid: int, proc: Path = Path("/proc")) -> set[int]:
     inodes: set[int] = set()
     with contextlib.suppress(OSError):
         for task in (proc / str(pid) / "task").iterdir():
-            inodes |= _sockets_in(task / "fd")
+            inodes |= sockets_in(task / "fd")
     return inodes
 
 
-def _sockets_in(directory: Path) -> set[int]:
+def sockets_in(directory: Path) -> set[int]:
+    """Inodes of the sockets in one table of open files; empty where it is gone or not ours to see."""
     inodes = set()
     with contextlib.suppress(OSError):
         for entry in directory.iterdir():

@@ -11,6 +11,7 @@ from leadline.report import tables
 from leadline.report.charts import bars as chart_bars
 from leadline.report.charts import chain as chart_chain
 from leadline.report.charts import lines as chart_lines
+from leadline.report.charts.answer import answer_chart
 from leadline.report.charts.growth import growth_charts
 from leadline.report.charts.moved import count_charts, heat_charts, life_charts, rate_charts, time_charts
 from leadline.report.charts.parts import Chart, target_names
@@ -56,19 +57,20 @@ class Drawn:
     origins: tuple[Chart, ...]
     chains: tuple[Chart, ...] = ()
     sections: tuple[DrawnPanels, ...] = ()
+    answer: tuple[Chart, ...] = ()
 
     @property
     def every(self) -> tuple[Chart, ...]:
         """All of them."""
         drawn = (chart for panels in self.sections for chart in panels.every)
-        figures = (*self.rates, *drawn, *self.latencies, *self.series)
+        figures = (*self.answer, *self.rates, *drawn, *self.latencies, *self.series)
         return (*figures, *self.origins, *self.chains)
 
     @property
     def still(self) -> tuple[Chart, ...]:
         """Those that a page without scripts has, too."""
         drawn = (chart for panels in self.sections if panels.part.still for chart in panels.every)
-        return (*self.rates, *drawn)
+        return (*self.answer, *self.rates, *drawn)
 
     def of(self, part: Panels) -> DrawnPanels:
         """The charts of a part of a section."""
@@ -151,6 +153,7 @@ def draw(findings: Findings) -> Drawn:
         _drawn(origins),
         _drawn(chains),
         section_charts(findings, names),
+        _drawn([answer_chart(findings)]),
     )
 
 

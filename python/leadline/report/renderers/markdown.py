@@ -49,6 +49,8 @@ def _masthead(findings: Findings) -> str:
     if frame.borrowed is not None:
         words = f"Source: {escape(frame.borrowed.source)}. Nothing of this was measured here."
         return "\n\n".join([*parts, words] if frame.borrowed.source else parts)
+    if findings.answer is not None:
+        parts += [f"**{escape(findings.answer.question)}**", escape(findings.answer.text)]
     if about := (findings.about if frame.command else " ".join(findings.about.split())):
         parts.append(escape(about))
     parts.append(_result(findings))

@@ -25,6 +25,7 @@ from leadline.report.charts import draw as charts
 from leadline.report.charts import parts as chart_parts
 from leadline.report.charts.chain import chain_legend
 from leadline.report.renderers.terminal import general_steps, state_words
+from leadline.report.screen.screen import screen_of
 from leadline.report.sections.page import section_context, section_filters, shown_sections
 from leadline.report.sections.words import fact_words
 from leadline.verdict.model import Cell, Findings, State
@@ -160,6 +161,7 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     borrowed = "Published figures: nothing of them was measured here."
     shared = {
         "findings": findings,
+        "screen": screen_of(findings),
         "frame": frame,
         "borrowed": frame.borrowed,
         "shapes": STATE_SHAPES,
@@ -188,6 +190,7 @@ class Contents:
 def _contents(findings: Findings, panels: charts.Drawn) -> Contents:
     sections = tuple((section.name, section.entry) for section in shown_sections(findings) if section.entry)
     verdict = ("verdict", "Verdict")
+    answer = (("answer", "Answer"),) if findings.answer is not None else ()
     if findings.frame.borrowed is not None:
         return Contents((verdict,), sections)
     if not findings.frame.cells:
@@ -200,7 +203,7 @@ def _contents(findings: Findings, panels: charts.Drawn) -> Contents:
         (chain_rows(findings), ("chain", "Caches")),
     )
     return Contents(
-        (verdict, ("numbers", "Numbers")),
+        (*answer, verdict, ("numbers", "Numbers")),
         (*sections, *(entry for found, entry in drawn if found)),
         (
             ("validity", "Validity"),

@@ -28,6 +28,8 @@ def _document(findings: Findings) -> dict[str, Any]:
         "kind": findings.kind,
         "id": findings.id,
         "title": findings.title,
+        "question": findings.answer.question if findings.answer else None,
+        "answer": findings.answer.text if findings.answer else None,
         "created": findings.created,
         "complete": findings.complete,
         "state": findings.state,
@@ -121,6 +123,9 @@ def comparison_to_json(item: Comparison) -> dict[str, Any]:
         "confidence": item.confidence,
         "correction": item.correction,
         "skewness": item.skewness,
+        "at_least": finite(item.at_least),
+        "unlike": item.unlike,
+        "more_blocks": {"blocks": item.more.blocks, "tells": item.more.tells} if item.more else None,
     }
 
 

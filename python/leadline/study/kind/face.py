@@ -19,6 +19,7 @@ from leadline.study.target import Target, TargetFacts
 # What the time estimate assumes where a job ends with its size, and for laying files out. Nominal on purpose:
 # nothing is measured before the plan is shown.
 NOMINAL_BYTES_PER_S = 200 * units.MIB
+NOMINAL_REMOTE_BYTES_PER_S = 30 * units.MIB  # for laying files out on other hosts: all copies, synced
 NOMINAL_OPERATIONS_PER_S = 5_000
 
 _Lookup = TypeVar("_Lookup")
@@ -72,7 +73,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A job, the reasons of what was chosen, and whether it may be served by the page cache."""
+    """A job, the reasons of what was chosen, and whether a cache may serve it."""
 
     job: AnyJob
     measures_caches: bool
@@ -131,7 +132,10 @@ class Planned(Generic[_Options, _Job]):
         """Raise SpecError where a search may not go up to that rate."""
 
     def spread(self, job: _Job, targets: Sequence[str]) -> Sequence[tuple[str, _Job]]:
-        """The jobs that one becomes where `targets` can do it, each with the ending of its work's name."""
+        """The jobs that one becomes where `targets` can do it on the same files, if any can.
+
+        Each has the ending of its work's name.
+        """
         del targets
         return (("", job),)
 

@@ -38,6 +38,22 @@ def choose_direct(
     return False if wanted is False else _where_possible(target, facts, aligned, notes)
 
 
+def server_may_answer(facts: TargetFacts, read_bytes: int, notes: list[str]) -> bool:
+    """True where a server's memory could hold all that is read; `notes` hear which, and who will tell."""
+    memory = None if facts.server is None else facts.server.memory_bytes
+    if not facts.behind_server or (memory is not None and read_bytes > memory):
+        return False
+    room = "its memory" if memory is None else f"its memory of {units.format_size(memory)}"
+    told = (
+        "what it keeps there is told by the counters of the OSDs behind it"
+        if facts.ceph is not None
+        else "nothing is counted behind it, so that reads are DOUBTFUL (--conf, --server-memory)"
+    )
+    size = units.format_size(read_bytes)
+    notes.append(f"measures caches: the server may have {size} in {room}; {told}")
+    return True
+
+
 def _where_possible(target: Target, facts: TargetFacts, aligned: bool, notes: list[str]) -> bool:
     if facts.in_memory:
         notes.append(f"direct false: {facts.file_system} is memory, there is no cache to go past")
@@ -48,6 +64,9 @@ def _where_possible(target: Target, facts: TargetFacts, aligned: bool, notes: li
     if not aligned:
         notes.append(f"direct false: bs is no multiple of {units.exact_size(facts.direct_alignment_bytes)}")
         return False
+    if not facts.host_caches:
+        notes.append("direct true: what reaches the target has no cache on this host")
+        return True
     cache = "the page cache of this host" if target.location is None else "the client's cache"
     notes.append(f"direct true: the target can, and it keeps {cache} out")
     return True

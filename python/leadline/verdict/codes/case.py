@@ -20,8 +20,8 @@ class Case:
     """What the codes of one cell look at. `trials` are all that were stored, `good` the complete ones.
 
     `emulation` is what showed that the host's processor was emulated; `outran` says that the cell was quicker
-    than one that must be quicker than it; `shifts` has the largest step of each trial that has intervals
-    enough for one.
+    than one that must be quicker than it, as its cluster without a gateway is; `shifts` has the largest step
+    of each trial that has intervals enough for one.
     """
 
     cell: PlannedCell

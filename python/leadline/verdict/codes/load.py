@@ -106,8 +106,8 @@ def _network(case: Case, trial: TrialRow, limits: _Limits) -> Iterator[tuple[flo
 
 def _cluster(case: Case, trial: TrialRow, limits: _Limits) -> Iterator[tuple[float, str]]:
     own = _own_wire(case, trial)
-    if own is None or case.work.unbounded_writes:
-        return  # metadata servers write their journal to the same OSDs
+    if own is None or case.work.unbounded_writes or case.facts.behind_server:
+        return  # metadata servers write their journal to the same OSDs, and a gateway reads ahead
     sent, received = own
     for everybody, mine, words in (
         (trial.osd_read_bytes, received, "read from the OSDs"),

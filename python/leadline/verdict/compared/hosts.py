@@ -14,7 +14,9 @@ from leadline.analysis.statistics.means import Ratio
 from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
 from leadline.store.reader import Result, require_study
-from leadline.verdict.compared.comparisons import Pair, decide, wanted_metrics, weight_of
+from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
+from leadline.verdict.compared.deciding import decide
+from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
 from leadline.verdict.material import alpha_of, tables_of
 from leadline.verdict.model import Comparison, State, worst
@@ -43,7 +45,7 @@ class HostComparisons:
 
 
 def compare_hosts(views: Sequence[HostView], metrics: Sequence[str], margin: float) -> HostComparisons:
-    """All comparisons of the works and targets that every result has. They share one chance to err.
+    """All comparisons of the works and targets that every result has: one table, which explores.
 
     Raises ResultError where results are of one host, or have no work on a common target.
     """

@@ -12,7 +12,7 @@ from leadline.workloads.judged import metric_kind
 
 def check_regression(baseline: Result, new: Result, metrics: Sequence[str], allow: float) -> Regression:
     """Every cell of the baseline. Raises ResultError where the two have no cell in common."""
-    comparisons = compare_results(baseline, new, metrics, allow)
+    comparisons = compare_results(baseline, new, metrics, allow, asked=True)
     checks = [check_of(comparison, allow) for comparison in comparisons]
     gone = [
         RegressionCheck(name, "-", "missing", "the baseline has this cell, the new result has not")

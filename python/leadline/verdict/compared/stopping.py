@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from leadline.analysis.cells import CellTable, cell_metrics
 from leadline.analysis.statistics.multiplicity import ALPHA_AFTER_LOOKS
 from leadline.plan.model import PlannedCell
-from leadline.verdict.compared.comparisons import Pair, asked_metrics, decide, pair_beside, pair_targets
+from leadline.verdict.compared.comparisons import asked_metrics, pair_beside, pair_targets
+from leadline.verdict.compared.deciding import decide
+from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import Comparison, State
 
 FIRST_LOOK = 6

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from leadline.analysis.cells import CellTable, compare_cells_of_two_runs
 from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
 from leadline.store.reader import Result, require_study
 from leadline.tracing.two_traces import compare_traces
-from leadline.verdict.compared.comparisons import Pair, decide, wanted_metrics, weight_of
+from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
+from leadline.verdict.compared.deciding import decide
+from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
 from leadline.verdict.material import alpha_of, tables_of
 from leadline.verdict.model import Comparison, State, worst
@@ -18,11 +21,12 @@ _APART = "measured at different times: holds only as far as nothing else changed
 
 
 def compare_results(
-    base: Result, other: Result, metrics: Sequence[str], margin: float
+    base: Result, other: Result, metrics: Sequence[str], margin: float, *, asked: bool = False
 ) -> tuple[Comparison, ...]:
     """Every cell of `other` against the cell of `base` with the same target and work.
 
-    Two results of one target each match by work alone, whatever their targets are called.
+    Two results of one target each match by work alone, whatever their targets are called. `asked`: one answer
+    follows from all of them, so none may err; else they explore.
     """
     if base.traced and other.traced:
         return compare_traces(base, other, metrics, margin)
@@ -41,7 +45,8 @@ def compare_results(
     for first, second in pairs:
         state = worst([states[0][first.id], states[1][second.id]])
         for metric in metrics or wanted_metrics(first):
-            found.append(_pair((first, second), (tables[0], tables[1]), metric, state))
+            pair = _pair((first, second), (tables[0], tables[1]), metric, state)
+            found.append(replace(pair, asked=asked))
     return decide(found, margin, min(alpha_of(base.manifest), alpha_of(other.manifest)))
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from leadline import units
 from leadline.analysis.metrics import PROGRAM_METRICS, Measured, MetricKind
+from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.verdict.face import ColdInput, JudgedWork, Limits, OwnCells
+from leadline.verdict.face import ColdInput, JudgedWork, KindAnswer, Limits, OwnCells, WithinTarget
 from leadline.verdict.model import CellShown, Statement
 from leadline.verdict.sections.section import Section
 from leadline.workloads.application.figures import (
@@ -20,7 +21,7 @@ from leadline.workloads.application.figures import (
 )
 from leadline.workloads.application.job import ApplicationJob
 from leadline.workloads.application.tables import application_section, places_of
-from leadline.workloads.application.words import application_statements
+from leadline.workloads.application.words import application_answer, application_statements
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
@@ -99,6 +100,23 @@ class JudgedApplication(JudgedPrograms[ApplicationJob]):
     """One command, so many copies of it at once."""
 
     kind = ApplicationJob.kind
+
+    def within(self, planned: Sequence[PlannedCell]) -> WithinTarget:
+        """Each number of copies against the fewest."""
+        found: dict[tuple[str, ApplicationJob], list[tuple[int, PlannedCell]]] = {}
+        for cell in planned:
+            if isinstance(cell.job, ApplicationJob):
+                apart = cell.job.model_copy(update={"copies": 1})
+                found.setdefault((cell.target, apart), []).append((cell.job.copies, cell))
+        pairs = []
+        for own in found.values():
+            fewest, *more = sorted(own, key=lambda one: one[0])
+            pairs += [(fewest[1], cell) for _, cell in more]
+        return WithinTarget("the fewest copies", tuple(pairs))
+
+    def answer(self, own: OwnCells) -> KindAnswer:
+        """Where it is not storage that copies wait for."""
+        return application_answer(_places(own))
 
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What the cells say beyond the comparison of their run times."""

@@ -10,6 +10,7 @@ from importlib import resources
 
 from leadline import units
 from leadline.study.yaml_source import read_yaml
+from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
 from leadline.workloads.application.tables import (
     CopiesCell,
@@ -52,6 +53,17 @@ def application_statements(
             Statement("caution", f"{left} processes outlived the copies that started them, and were ended.")
         )
     return tuple(found)
+
+
+def application_answer(places: Sequence[CopiesCell]) -> KindAnswer:
+    """Where copies wait for CPUs and not for storage: there their times answer another question."""
+    usable = [place for place in places if place.cell.validity.state not in UNUSABLE]
+    cpus, said = cpus_of(usable), []
+    for series in series_of(usable):
+        full = [place for place in by_series(usable, series) if load_of(place, cpus).saturated]
+        if full:
+            said.append(f"on {series} from {_copies(full[0].copies)} on")
+    return KindAnswer(f"Copies wait for CPUs, not for storage, {', '.join(said)}.") if said else KindAnswer()
 
 
 def _alone(places: Sequence[CopiesCell]) -> Iterator[Statement]:

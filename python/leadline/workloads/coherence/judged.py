@@ -7,11 +7,17 @@ from typing import Any
 
 from leadline.analysis.metrics import Measured, MetricKind
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.verdict.face import JudgedWork, OwnCells
+from leadline.verdict.face import JudgedWork, KindAnswer, OwnCells
 from leadline.verdict.model import CellShown, FigureTable, Statement
+from leadline.workloads.coherence.answer import coherence_answer
 from leadline.workloads.coherence.figures import coherence_metrics
 from leadline.workloads.coherence.job import LAGS, WORDS, CoherenceJob
-from leadline.workloads.coherence.words import coherence_statements, coherence_tables, pairs_of
+from leadline.workloads.coherence.words import (
+    coherence_progress,
+    coherence_statements,
+    coherence_tables,
+    pairs_of,
+)
 
 # What one way to a file system sees of another.
 _SEEN = {
@@ -28,7 +34,8 @@ class JudgedCoherence(JudgedWork[CoherenceJob]):
 
     kind = CoherenceJob.kind
     metric_kinds = _SEEN
-    exempt = frozenset({"too_short"})
+    # Its intervals are of repetitions, of which one block has enough.
+    exempt = frozenset({"too_short", "few_blocks"})
 
     def metrics(
         self,
@@ -45,6 +52,10 @@ class JudgedCoherence(JudgedWork[CoherenceJob]):
         """None."""
         return ()
 
+    def progress(self, trial: TrialRow) -> str | None:
+        """What was seen, and what never was."""
+        return coherence_progress(trial)
+
     def shown(self, job: CoherenceJob) -> CellShown:
         """Of two targets, and so in no target's table."""
         return CellShown(own_tables=True)
@@ -52,6 +63,10 @@ class JudgedCoherence(JudgedWork[CoherenceJob]):
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What a reader may rely on."""
         return coherence_statements(_pairs(own), own.left_out)
+
+    def answer(self, own: OwnCells) -> KindAnswer:
+        """A word for each writer and reader."""
+        return coherence_answer(_pairs(own))
 
     def pair_tables(self, own: OwnCells) -> tuple[FigureTable, ...]:
         """Medians, locks and shared files; the worst times."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.workloads.coherence.ways import Way, open_way
+from leadline.workloads.coherence.ways import Ability, Way, open_way
 
 Say = Callable[..., None]
 
@@ -23,13 +23,17 @@ def content(size: int, mark: int) -> bytes:
 
 @dataclass(frozen=True)
 class Question:
-    """`prepared`: what the reader must see before the writer acts; `seen`: what it then looks for."""
+    """`prepared`: what the reader must see before the writer acts; `seen`: what it then looks for.
+
+    `needs` is what the writer's way must be able to, so that no reader waits for what is never done.
+    """
 
     prepare: Callable[[Way, str, int], None]
     act: Callable[[Way, str, int], None]
     prepared: Callable[[Way, str, int], bool]
     seen: Callable[[Way, str, int], bool]
     held: bool = False
+    needs: Ability | None = None
 
 
 def _make(way: Way, name: str, size: int) -> None:
@@ -60,6 +64,7 @@ _QUESTIONS: dict[str, Question] = {
         lambda way, name, size: way.overwrite(name, content(size, 2), close=False, at=size),
         lambda way, name, size: way.size(name) == size,
         lambda way, name, size: way.size(name) == 2 * size,
+        needs="keep_open",
     ),
     "size_closed": Question(
         _make,
@@ -72,6 +77,7 @@ _QUESTIONS: dict[str, Question] = {
         lambda way, name, size: way.overwrite(name, content(size, 2), close=False),
         _there,
         _changed,
+        needs="keep_open",
     ),
     "bytes_closed": Question(
         _make,
@@ -103,6 +109,7 @@ _QUESTIONS: dict[str, Question] = {
         lambda way, name, _: way.link(name, f"{name}.link"),
         lambda way, name, _: way.links(name) == 1,
         lambda way, name, _: way.links(name) == 2,
+        needs="link",
     ),
 }
 
@@ -139,7 +146,10 @@ class CoherenceSide:
         return {}
 
     def _prepare(self, command: dict[str, Any]) -> dict[str, Any]:
-        _QUESTIONS[command["question"]].prepare(self._to(), command["name"], command["file_bytes"])
+        question, way = _QUESTIONS[command["question"]], self._to()
+        if question.needs is not None:
+            way.require(question.needs)
+        question.prepare(way, command["name"], command["file_bytes"])
         return {}
 
     def _act(self, command: dict[str, Any]) -> dict[str, Any]:

@@ -10,14 +10,24 @@ import errno
 import fcntl
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from leadline import _core
 from leadline.errors import TargetError
 from leadline.run.storage.own import own_directory
 
 _READ_BYTES_MAX = 64 << 20
+Ability = Literal["keep_open", "link", "lock", "write_parts"]
+_GONE = (errno.ENOENT, errno.ESTALE)
 _REFUSED = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
+
+
+_LACKS: dict[Ability, str] = {
+    "keep_open": "a file cannot be kept open",
+    "link": "leadline makes no hard link",
+    "lock": "leadline takes no lock",
+    "write_parts": "leadline writes whole files only",
+}
 
 
 class NotPossibleError(TargetError):
@@ -26,6 +36,9 @@ class NotPossibleError(TargetError):
 
 class Way(Protocol):
     """Files by name in one directory. What is not there is None, every other trouble is an OSError."""
+
+    def require(self, ability: Ability) -> None:
+        """Raises NotPossibleError where this way lacks it."""
 
     def create(self, name: str, data: bytes) -> None:
         """A new file, written and closed."""
@@ -76,6 +89,9 @@ class PathWay:
         self._open: list[int] = []
         self._held = -1
 
+    def require(self, ability: Ability) -> None:
+        """Nothing is lacking."""
+
     def _descriptor(self, name: str, flags: int) -> int:
         return os.open(name, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=self._directory)
 
@@ -114,7 +130,7 @@ class PathWay:
         try:
             return os.stat(name, dir_fd=self._directory, follow_symlinks=False)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ESTALE):
+            if error.errno in _GONE:
                 return None
             raise
 
@@ -123,7 +139,7 @@ class PathWay:
         try:
             descriptor = self._descriptor(name, os.O_RDONLY)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ESTALE):
+            if error.errno in _GONE:
                 return None
             raise
         try:
@@ -191,6 +207,10 @@ class VolumeWay:
     def __init__(self, location: str, directory: str) -> None:
         self._volume, self._directory = _core.Volume(location), directory
 
+    def require(self, ability: Ability) -> None:
+        """Raises for all of it: whole files by name are what it has."""
+        raise _not_possible(_LACKS[ability])
+
     def _path(self, name: str) -> str:
         return f"{self._directory}/{name}"
 
@@ -201,7 +221,7 @@ class VolumeWay:
     def overwrite(self, name: str, data: bytes, *, close: bool, at: int = 0) -> None:
         """New bytes over a file's, or behind them: the file is written anew as a whole."""
         if not close:
-            raise _not_possible("a file cannot be kept open")
+            self.require("keep_open")
         before = self._volume.get(self._path(name), _READ_BYTES_MAX) or b""
         self._volume.put(self._path(name), before[:at] + data)
 
@@ -212,15 +232,20 @@ class VolumeWay:
 
     def read(self, name: str) -> bytes | None:
         """The file, opened anew."""
-        return self._volume.get(self._path(name), _READ_BYTES_MAX)
+        try:
+            return self._volume.get(self._path(name), _READ_BYTES_MAX)
+        except OSError as error:  # gone between its name's look-up and its opening
+            if error.errno in _GONE:
+                return None
+            raise
 
     def hold(self, name: str) -> None:  # noqa: ARG002
         """Not possible."""
-        raise _not_possible("a file cannot be kept open")
+        self.require("keep_open")
 
     def read_held(self) -> bytes:
         """Not possible."""
-        raise _not_possible("a file cannot be kept open")
+        raise _not_possible(_LACKS["keep_open"])
 
     def rename(self, name: str, new: str) -> None:
         """Within the directory."""
@@ -232,7 +257,7 @@ class VolumeWay:
 
     def link(self, name: str, new: str) -> None:  # noqa: ARG002
         """Not possible."""
-        raise _not_possible("leadline makes no hard link")
+        self.require("link")
 
     def links(self, name: str) -> int | None:  # noqa: ARG002
         """Not possible."""
@@ -240,11 +265,11 @@ class VolumeWay:
 
     def lock(self, name: str, kind: str) -> bool:  # noqa: ARG002
         """Not possible."""
-        raise _not_possible("leadline takes no lock")
+        raise _not_possible(_LACKS["lock"])
 
     def write_blocks(self, name: str, blocks: list[tuple[int, bytes]]) -> None:  # noqa: ARG002
         """Not possible."""
-        raise _not_possible("leadline writes whole files only")
+        self.require("write_parts")
 
     def release(self) -> None:
         """Nothing is open."""

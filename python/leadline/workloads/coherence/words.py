@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -27,6 +28,10 @@ from leadline.workloads.coherence.figures import Lag, answers_of, lag_of
 from leadline.workloads.coherence.job import LAGS, LOCKS, SHARED, WORDS, CoherenceJob
 
 _EVIDENCE_MAX = 4
+_MATRIX = (
+    "Rows are writers, columns readers: of all that was asked, the longest time until it was seen, and how"
+    " many questions had no answer within give_up."
+)
 _SEEING, _LOCKING, _SHARING = range(3)  # the order of sentences
 
 
@@ -79,12 +84,14 @@ def coherence_tables(pairs: Sequence[WriterReader]) -> tuple[FigureTable, ...]:
         " Intervals are 95 % of the median, by the order of all repetitions; below six of them there is none."
     )
     columns = tuple(f"seen by {name}" for name in _readers(pairs))
+    matrix = _rows(pairs, "", _summary)
     medians = [row for question in LAGS for row in _rows(pairs, question, _median)]
     medians += [row for question in LOCKS for row in _rows(pairs, question, _lock)]
     medians += [*_rows(pairs, SHARED, _intact, "bytes intact"), *_rows(pairs, SHARED, _rate, "throughput")]
     worst = [row for question in LAGS for row in _rows(pairs, question, _worst)]
     heads = ("What", "Writer")
     return (
+        FigureTable("coherence_matrix", "Who sees what whom writes", heads, columns, tuple(matrix), _MATRIX),
         FigureTable(
             "coherence", "How soon the other sees it: the median", heads, columns, tuple(medians), note
         ),
@@ -103,8 +110,8 @@ def _rows(
     pairs: Sequence[WriterReader], question: str, figure: _Figure, more: str = ""
 ) -> Iterator[FigureRow]:
     """A row for each writer, where any pair was asked this."""
-    asked = [pair for pair in pairs if question in pair.job.questions]
-    words = f"{_words(question)}{', ' if more else ''}{more}"
+    asked = [pair for pair in pairs if not question or question in pair.job.questions]
+    words = f"{_words(question)}{', ' if more else ''}{more}" if question else "all that was asked"
     for writer in dict.fromkeys(pair.writer for pair in asked):
         own = {pair.job.reader: pair for pair in asked if pair.writer == writer}
         found = [own.get(reader) for reader in _readers(pairs)]
@@ -124,6 +131,20 @@ def _figure(pair: WriterReader | None, question: str, figure: _Figure) -> Quanti
         codes = pair.cell.validity.codes
         return Quantity(None, "", reason=f"{pair.words}: {codes[0].evidence if codes else 'not measured'}")
     return figure(pair, question)
+
+
+def _summary(pair: WriterReader, _question: str) -> Quantity:
+    """One word or two on all that a reader sees of a writer's work."""
+    lags = {name: lag_of(pair.trials, name) for name in LAGS if name in pair.job.questions}
+    known = {name: lag for name, lag in lags.items() if lag.lags_ns or lag.unseen}
+    if not known:
+        return Quantity(None, "", reason=next((lag.reason for lag in lags.values()), None) or "not asked")
+    never = [name for name, lag in known.items() if lag.unseen]
+    worst_ns = max((lag.worst_ns or 0.0 for lag in known.values()), default=0.0)
+    late = worst_ns > thresholds()["at_once_ms"] * 1e6
+    parts = [f"never: {len(never)}"] if never else []
+    parts += [f"up to {format_latency(worst_ns)}"] if late else []
+    return Quantity(None, "", blocks=len(pair.trials), text=", ".join(parts) or "at once")
 
 
 def _median(pair: WriterReader, question: str) -> Quantity:
@@ -155,6 +176,16 @@ def _lock(pair: WriterReader, question: str) -> Quantity:
     return Quantity(None, "", blocks=len(answers), text=text)
 
 
+def lock_words(pair: WriterReader, question: str) -> str | None:
+    """Whether locks of one kind hold between the two; None where that was not asked."""
+    return _lock(pair, question).text if question in pair.job.questions else None
+
+
+def intact_words(pair: WriterReader) -> str | None:
+    """Whether two writers in one file keep each other's bytes; None where that was not asked."""
+    return _intact(pair, SHARED).text if SHARED in pair.job.questions else None
+
+
 def _intact(pair: WriterReader, question: str) -> Quantity:
     answers = answers_of(pair.trials, question)
     reason = next((str(one["reason"]) for one in answers if "reason" in one), None)
@@ -176,6 +207,22 @@ def _rate(pair: WriterReader, question: str) -> Quantity:
     if mean is None:
         return Quantity(None, "B/s", reason="not measured")
     return Quantity(mean.value, "B/s", mean.low, mean.high, mean.count)
+
+
+def coherence_progress(trial: TrialRow) -> str:
+    """A trial in one line: how many questions had an answer, the slowest of them, and what was never seen."""
+    job = CoherenceJob.model_validate(json.loads(trial.job))
+    lags = {name: lag_of([trial], name) for name in job.questions if name in LAGS}
+    asked = [name for name in job.questions if any("reason" not in one for one in answers_of([trial], name))]
+    parts = [f"{len(asked)} of {len(job.questions)} questions could be asked"]
+    seen = {name: lag.worst_ns for name, lag in lags.items() if lag.worst_ns is not None}
+    if seen:
+        worst = max(seen, key=lambda name: seen[name])
+        parts.append(f"the slowest seen after {format_latency(seen[worst])}: {_words(worst)}")
+    never = [name for name, lag in lags.items() if lag.unseen]
+    if never:
+        parts.append(f"not in {job.give_up_ns / 1e9:g} s: {_words_of(never)}")
+    return "; ".join(parts)
 
 
 def coherence_statements(pairs: Sequence[WriterReader], left_out: Sequence[LeftOut]) -> tuple[Statement, ...]:
@@ -221,11 +268,11 @@ def _sentences(pair: WriterReader) -> Iterator[tuple[int, str]]:
     if lags:
         yield _SEEING, _visibility(pair, lags)
     for question in LOCKS:
-        text = _lock(pair, question).text if question in pair.job.questions else None
+        text = lock_words(pair, question)
         if text is not None:
             held = "are honoured" if text == "honoured" else f"are not honoured ({text})"
             yield _LOCKING, f"locks by {question.removeprefix('lock_')} {held}"
-    text = _intact(pair, SHARED).text if SHARED in pair.job.questions else None
+    text = intact_words(pair)
     if text is not None:
         lost = f"two writers in one file lose bytes of each other ({text})"
         yield _SHARING, "two writers in one file keep each other's bytes" if text == "intact" else lost

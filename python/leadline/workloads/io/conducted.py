@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.run.face import SLOWEST_BYTES_PER_S, Assignment, Conducted
+from leadline import _core
+from leadline.run.face import SLOWEST_BYTES_PER_S, Assignment, Command, Conducted, ReadingBack, Say
 from leadline.run.storage.workspace import forget_cached
 from leadline.study.schemes import uses_storage
 
 if TYPE_CHECKING:
+    from leadline.run.child import Answer
     from leadline.workloads.io.job import Job
+
+
+READ_BACK = "io_read_back"
+
+
+def check_files(command: dict[str, Any]) -> dict[str, Any]:
+    """Read every block of a job's files past the caches, one at a time whatever the job does."""
+    job = {**command["job"], "iodepth": 1, "direct": False, "sqthread_poll": False}
+    if job.get("location") is None:
+        job.pop("location", None)
+    found: dict[str, Any] = _core.check(json.dumps(job))
+    return found
 
 
 class IoConducted(Conducted["Job"]):
@@ -25,8 +41,23 @@ class IoConducted(Conducted["Job"]):
 
     def as_worker_job(self, job: Job, given: Assignment) -> dict[str, Any]:
         """See the base; its layout keeps to a rate."""
-        rate = {"layout_rate_bytes_per_s": given.layout_rate_bytes_per_s}
-        return super().as_worker_job(job, given) | rate
+        own: dict[str, Any] = {"layout_rate_bytes_per_s": given.layout_rate_bytes_per_s}
+        if job.verify:
+            own["ledger"] = str(given.ledger)
+        return super().as_worker_job(job, given) | own
+
+    def read_back(self, job: Job, answer: Answer, reading: ReadingBack) -> Answer:
+        """See the base; where it is verified."""
+        if not job.verify or answer.outcome != "done":
+            return answer
+        from leadline.workloads.io.verification import read_back
+
+        return read_back(job, answer, reading)
+
+    def commands(self, say: Say) -> Mapping[str, Command]:
+        """ReadingBack back, by whatever way the job names."""
+        del say
+        return {READ_BACK: check_files}
 
     def at_rate(self, job: Job, rate_iops: float) -> Job:
         """See the base."""

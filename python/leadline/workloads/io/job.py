@@ -17,6 +17,7 @@ from leadline.workloads.io.distribution import MAP
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided"]
+ReadBack = Literal["same", "other"]  # by which ways a verified trial is read back
 if TYPE_CHECKING:
     Engine = str
     ChosenEngine = str
@@ -70,6 +71,7 @@ class Job(BaseModel):
     dedupe_percentage: int = Field(0, ge=0, le=100)
     shared: Shared = "none"
     sqthread_poll: bool = False
+    read_back: ReadBack = "same"
 
     kind: ClassVar[str] = "io"
     engine_format: ClassVar[str] = "leadline.job/1"

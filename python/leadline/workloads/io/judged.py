@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from leadline.analysis.metrics import COST_METRICS, LARGE_BLOCK_BYTES, LATENCY_METRICS, Measured
+from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.units import format_size
-from leadline.verdict.face import JudgedWork
+from leadline.verdict.face import JudgedWork, OwnCells, WithinTarget
 from leadline.verdict.model import CellShown
+from leadline.verdict.sections.section import Section
 from leadline.workloads.io.figures import io_metrics
 from leadline.workloads.io.job import MIXED, READ_ONLY, Job
+from leadline.workloads.io.verified import verified_section
 
 _PLAIN = ("bandwidth", "iops", *LATENCY_METRICS)
 
@@ -57,6 +60,16 @@ class JudgedIo(JudgedWork[Job]):
             in_flight=job.iodepth * job.numjobs,
         )
 
+    def within(self, planned: Sequence[PlannedCell]) -> WithinTarget:
+        """Each job in a shared file against the same job, option by option, with a file each."""
+        jobs = [(cell, cell.job) for cell in planned if isinstance(cell.job, Job)]
+        pairs = []
+        for cell, job in jobs:
+            apart = job.model_copy(update={"shared": "none"})
+            alike = [one for one, other in jobs if (one.target, other) == (cell.target, apart)]
+            pairs += [(one, cell) for one in alike[:1] if job.shared != "none"]
+        return WithinTarget("a file each", tuple(pairs))
+
     def compressible(self, job: Job) -> str | None:
         """The shares that the study asked for."""
         if job.incompressible:
@@ -89,6 +102,10 @@ class JudgedIo(JudgedWork[Job]):
             return ((job.bs, 1.0),)
         total = sum(size * percent for size, percent in job.bssplit.write)
         return tuple((size, size * percent / total) for size, percent in job.bssplit.write)
+
+    def section(self, own: OwnCells) -> Section | None:
+        """What was verified."""
+        return verified_section(own)
 
     def syncs_each(self, job: Job) -> bool:
         """With fsync=1 or fdatasync=1."""

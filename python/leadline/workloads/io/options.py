@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from leadline.study.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, Whole
+from leadline.study.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrOther, Whole
 from leadline.study.kind.options import (
     BlockSizeOption,
     DirectOption,
@@ -71,7 +71,11 @@ class IoOptions(Options):
     shared: Shared | None = Field(
         None, description="all numjobs in one file: segmented (a region each) or strided (blocks alternate)"
     )
-    verify: Truth | None = Field(None, description="check every block that is read")
+    verify: TruthOrOther | None = Field(
+        None,
+        description="hold every block against what is known to have been written, and read back what a trial"
+        " wrote; other: through other targets of the same directory too",
+    )
     incompressible: Truth | None = Field(None, description="no two blocks of 4 KiB equal; true")
     buffer_compress_percentage: Annotated[int, Whole(0, 100)] | None = Field(
         None, description="share of each block of 4 KiB that is zeros; 0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from leadline import units
@@ -67,6 +67,22 @@ class IoPlanned(Planned[IoOptions, Job]):
         owners, file_bytes = (1, job.data_set_bytes) if shared else (job.numjobs, job.size // job.nrfiles)
         return files_layout(owners, job.nrfiles, file_bytes, _content(job), incompressible=job.incompressible)
 
+    def spread(self, job: Job, targets: Sequence[str]) -> Sequence[tuple[str, Job]]:
+        """As it is; what is read back by another way needs one."""
+        if job.read_back == "other" and len(targets) == 1:
+            raise SpecError(
+                "verify: other reads back through other targets, and there is this one alone",
+                "add a target that is the same directory by another way, or write verify: true",
+                source=f"target {targets[0]}",
+                key="verify",
+            )
+        return super().spread(job, targets)
+
+    def seconds(self, job: Job) -> float:
+        """With the time in which what was written is read back."""
+        looks = {"same": 1, "other": 2}[job.read_back] if job.verify and job.writes else 0
+        return super().seconds(job) + looks * job.data_set_bytes / NOMINAL_BYTES_PER_S
+
     def untimed_seconds(self, job: Job) -> float:
         """By size, at the pace that was asked for, and no longer than its runtime."""
         speed = float(min(NOMINAL_BYTES_PER_S, NOMINAL_OPERATIONS_PER_S * job.mean_bs))
@@ -84,9 +100,10 @@ class IoPlanned(Planned[IoOptions, Job]):
 
 
 def _content(job: Job) -> str:
-    """What tells files apart whose data is not incompressible."""
+    """What tells files apart: data that is not incompressible, and what only verified works write to."""
+    verified = "-verified" if job.verify else ""
     if job.incompressible:
-        return ""
+        return verified
     compressed, equal = job.buffer_compress_percentage, job.dedupe_percentage
     kind = f"-compressible{compressed or ''}" if compressed or not equal else ""
-    return kind + (f"-dedupe{equal}x{units.exact_size(job.bs)}" if equal else "")
+    return kind + (f"-dedupe{equal}x{units.exact_size(job.bs)}" if equal else "") + verified

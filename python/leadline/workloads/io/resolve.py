@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from leadline import _core, units
 from leadline.study import schemes
-from leadline.study.fields import AUTO
+from leadline.study.fields import AUTO, OTHER
 from leadline.study.kind.face import Resolved, Surroundings
-from leadline.study.kind.resolving import choose_direct, fail
+from leadline.study.kind.resolving import choose_direct, fail, server_may_answer
 from leadline.study.kind.sizes import as_split, common_step
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.distribution import MAP
@@ -63,6 +63,7 @@ def resolve_io(
         rate_iops=options.rate_iops,
         arrival=options.arrival or "constant",
         verify=bool(options.verify),
+        read_back="other" if options.verify == OTHER else "same",
         incompressible=options.incompressible is not False and not _shares(options),
         bssplit=as_split(options.bs, options.bssplit),
         fdatasync=options.fdatasync or 0,
@@ -284,7 +285,9 @@ def _measures_caches(job: Job, facts: TargetFacts, around: Surroundings, notes: 
     if facts.in_memory:
         notes.append(f"measures memory: {facts.file_system} keeps its files there")
         return False
-    if job.direct or job.data_set_bytes >= around.memory_bytes:
+    if job.reads and server_may_answer(facts, job.data_set_bytes, notes):
+        return True
+    if not facts.host_caches or job.direct or job.data_set_bytes >= around.memory_bytes:
         return False
     what = "reads can come from the page cache" if job.reads else "writes go to the page cache first"
     sizes = f"{units.format_size(job.data_set_bytes)} is less than memory"

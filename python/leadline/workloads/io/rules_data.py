@@ -131,6 +131,12 @@ def content_rules(options: IoOptions) -> Iterator[Problem]:
         return
     if sizes_of(options)[0] % _VERIFIED_BYTES:
         yield Problem("verify", "blocks are verified in units of 4k", "write a bs that is a multiple of 4k")
+    if options.dedupe_percentage == 100:
+        yield Problem(
+            "verify",
+            "with dedupe_percentage: 100 all writings are alike, so that a lost one is not seen",
+            "leave it out, or write a smaller share",
+        )
     if options.rw == "rw":
         yield Problem("verify", "with rw: rw a block can be read while it is written", "write rw: randrw")
     repeats = len(sizes_of(options)) > 1 or options.random_distribution not in (None, MAP)

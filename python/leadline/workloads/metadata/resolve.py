@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.study.kind.face import Resolved
-from leadline.study.kind.resolving import choose_direct, fail
+from leadline.study.kind.resolving import choose_direct, fail, server_may_answer
 from leadline.study.kind.rule import BS_DEFAULT_BYTES
 from leadline.study.schemes import Scheme, scheme_of
 from leadline.study.target import Target, TargetFacts
@@ -48,7 +48,8 @@ def resolve_metadata(work: str, options: MetadataOptions, target: Target, facts:
         time_based=bool(options.time_based),
         runtime_ns=options.runtime or 0,
     )
-    return Resolved(job, False, tuple(notes))
+    cached = FIRST_BYTE in job.operations and server_may_answer(facts, job.data_set_bytes, notes)
+    return Resolved(job, cached, tuple(notes))
 
 
 def _check_operations(work: str, options: MetadataOptions, target: Target, scheme: Scheme) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from leadline.analysis.metrics import Measured, MetricKind
 from leadline.store.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.verdict.face import OwnCells
+from leadline.verdict.face import KindAnswer, OwnCells
 from leadline.verdict.model import Statement
 from leadline.verdict.sections.section import Section
 from leadline.workloads.application.judged import COMPARED, JudgedPrograms, Traces
 from leadline.workloads.pipeline.figures import STAGE_TIME, metric_stage, stage_times
 from leadline.workloads.pipeline.job import PipelineJob
 from leadline.workloads.pipeline.tables import lines_of, pipeline_section
-from leadline.workloads.pipeline.words import pipeline_statements
+from leadline.workloads.pipeline.words import pipeline_answer, pipeline_statements
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
@@ -69,6 +69,10 @@ class JudgedPipeline(JudgedPrograms[PipelineJob]):
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What the stages say."""
         return pipeline_statements(_lines(own), own.comparisons)
+
+    def answer(self, own: OwnCells) -> KindAnswer:
+        """How much of the time had to do with files of the target."""
+        return pipeline_answer(_lines(own))
 
     def section(self, own: OwnCells) -> Section | None:
         """Operations, their comparison, and where time and bytes went."""

@@ -10,6 +10,7 @@ from importlib import resources
 from leadline import units
 from leadline.store.stages import StageRow
 from leadline.study.yaml_source import read_yaml
+from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Statement
 from leadline.workloads.pipeline.figures import metric_stage
 from leadline.workloads.pipeline.tables import PipelineSeries, compute_s, cpu_s, series_name, several_works
@@ -39,6 +40,22 @@ def pipeline_statements(
         found += [*_digests(line, name), *_failed(line, name)]
     found += _enlarged(shown)
     return tuple(found)
+
+
+def pipeline_answer(lines: Sequence[PipelineSeries]) -> KindAnswer:
+    """The most that files of each target can have to do with the time: the share of it in calls on them."""
+    several, said = several_works(lines), []
+    for line in lines:
+        rows = [row for trial in line.good for row in trial]
+        if line.cell.validity.state in UNUSABLE or not rows or any(compute_s(row) is None for row in rows):
+            continue
+        whole_s = sum(row.seconds for row in rows)
+        if whole_s > 0:
+            share = 1 - sum(compute_s(row) or 0.0 for row in rows) / whole_s
+            said.append(f"{share:.1%} on {series_name(line, several)}")
+    if not said:
+        return KindAnswer()
+    return KindAnswer(f"Of the time of all stages, calls on files of the target took {', '.join(said)}.")
 
 
 def _compared(comparisons: Sequence[Comparison], several: bool) -> Iterator[Statement]:

@@ -89,7 +89,8 @@ impl Home {
     }
 
     fn by_descriptor(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.held.as_raw_fd()))
+        // Of this thread: an engine's thread has a table of open files of its own, which the process does not show.
+        PathBuf::from(format!("/proc/thread-self/fd/{}", self.held.as_raw_fd()))
     }
 }
 
@@ -121,6 +122,20 @@ mod tests {
         let second = Home::make_in(parent.path(), "").unwrap();
         assert_ne!(one, second.path);
         second.remove().unwrap();
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_home_is_made_and_removed_by_a_thread_with_a_table_of_open_files_of_its_own() {
+        let parent = tempfile::tempdir().unwrap();
+        let place = parent.path().to_owned();
+        let thread = std::thread::spawn(move || {
+            crate::sys::process::own_file_table();
+            let home = Home::make_in(&place, "").unwrap();
+            assert!(home.by_descriptor().join(SETTINGS).join(FILE).is_file());
+            home.remove().unwrap();
+        });
+        thread.join().unwrap();
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 

@@ -1,0 +1,77 @@
+"""How long a study took beside what its plan had said, from its journal: estimates are held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leadline.plan.model import Plan
+from leadline.store.journal import Event
+
+_ENDS = ("study_finished", "interrupted", "stopped", "block_added")
+
+
+@dataclass(frozen=True)
+class TimeTaken:
+    """Seconds of a study as planned and as they were; `layout_s` and `trials_s` are parts of the latter.
+
+    Blocks that were added while it ran, and what a crash left behind, are in none of them.
+    """
+
+    planned_s: float
+    taken_s: float
+    layout_s: float
+    trials_s: float
+
+    @property
+    def off(self) -> float:
+        """By how much of itself the plan was wrong; 0 where it was right, negative where less was needed."""
+        return self.taken_s / self.planned_s - 1
+
+
+def time_taken(events: Sequence[Event], plan: Plan) -> TimeTaken | None:
+    """The time of a study whose planned trials were all run; None where some were not."""
+    finished = {name for event in events for name in _finished(event)}
+    blocks = [trial.id for trial in plan.trials if trial.block <= plan.blocks]
+    if plan.seconds <= 0 or not finished.issuperset(blocks):
+        return None
+    spans = list(_spans(events))
+    if not spans:
+        return None
+    layouts = (event.details.get("elapsed_ns", 0) for event in events if event.event == "layout_finished")
+    return TimeTaken(plan.seconds, sum(spans), sum(layouts) / 1e9, sum(_trials(events)))
+
+
+def _finished(event: Event) -> Sequence[str]:
+    if event.event == "trial_finished":
+        return (str(event.details["trial"]),)
+    return tuple(event.details["trials"]) if event.event == "trials_finished" else ()
+
+
+def _spans(events: Sequence[Event]) -> Iterator[float]:
+    """Seconds of each time that the study ran, to its end or the last that was journalled of it."""
+    begin_ns = last_ns = None
+    for event in events:
+        if event.event == "run_started":
+            if begin_ns is not None and last_ns is not None:
+                yield (last_ns - begin_ns) / 1e9
+            begin_ns = event.t_ns
+        last_ns = event.t_ns
+        if event.event in _ENDS and begin_ns is not None:
+            yield (event.t_ns - begin_ns) / 1e9
+            begin_ns = None
+    if begin_ns is not None and last_ns is not None:
+        yield (last_ns - begin_ns) / 1e9
+
+
+def _trials(events: Sequence[Event]) -> Iterator[float]:
+    """Seconds of each trial, or of those that ran in one slot, until it was stored."""
+    begin_ns: int | None = None
+    for event in events:
+        if event.event == "trial_started" and begin_ns is None:
+            begin_ns = event.t_ns
+        elif _finished(event) and begin_ns is not None:
+            yield (event.t_ns - begin_ns) / 1e9
+            begin_ns = None
+        elif event.event in ("trial_interrupted", "run_started"):
+            begin_ns = None

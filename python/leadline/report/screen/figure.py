@@ -1,0 +1,75 @@
+"""One figure of every cell: `leadline show --table FIGURE`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leadline.errors import UsageError
+from leadline.report import format as fmt
+from leadline.report import metrics, tables
+from leadline.report.operations import by_operation
+from leadline.report.screen.short import bounded_ratio
+from leadline.verdict.model import Cell, Comparison, Findings, Quantity, worst
+
+_TELLS = 1000.0  # an interval whose ends are further apart says only that it is wide
+_RIGHT = frozenset({2, 3, 4, 5})
+
+
+@dataclass(frozen=True)
+class FigureOfCells:
+    """Rows of printed text; columns in `right` are numbers."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[int]
+    notes: tuple[str, ...]
+
+
+def figure_table(findings: Findings, figure: str) -> FigureOfCells:
+    """A metric by its name in `show --json`; without an operation in front it is that of every operation.
+
+    Raises UsageError for one that no cell has.
+    """
+    parts = by_operation(findings)
+    source = next(
+        (one for one in (parts, findings) if any(metrics.find(cell, figure) for cell in one.cells)), None
+    )
+    if source is None:
+        known = ", ".join(metrics.all_metrics(parts.cells)) or "none: no cell has any"
+        raise UsageError(f"no cell has the figure {fmt.printable(figure)!r}", f"choose one of: {known}")
+    found = [(cell, *pair) for cell in source.cells if (pair := metrics.find(cell, figure))]
+    names = {figure, *(name for _, name, _ in found)}
+    compared = {(one.work, one.other): one for one in source.comparisons if one.metric in names}
+    scale = fmt.scale_for(found[0][2].unit, [item.value for _, _, item in found])
+    rows = []
+    for cell, _, item in found:
+        one = compared.get((cell.work, cell.target)) or compared.get((cell.work, cell.id))
+        ratio = _ratio(one) if compared else ()
+        rows.append((cell.work, cell.target, *_printed(cell, item, scale), *ratio, _state(cell, one)))
+    headings = ["work", "target", f"figure {scale.label}".strip(), "interval"]
+    headings += [*(["ratio", "interval", "verdict"] if compared else []), "validity"]
+    reasons = dict.fromkeys(item.reason for _, _, item in found if item.value is None and item.reason)
+    notes = (
+        *tables.comparison_notes(tuple(compared.values())),
+        *(f"{fmt.NO_VALUE} {why}" for why in reasons),
+    )
+    return FigureOfCells(tuple(headings), tuple(rows), _RIGHT if compared else frozenset({2, 3}), notes)
+
+
+def _printed(cell: Cell, item: Quantity, scale: fmt.Scale) -> tuple[str, str]:
+    measure = tables.printed(item, scale)
+    invalid = cell.validity.state == "INVALID" and item.value is not None
+    narrow = item.low is not None and item.high is not None and item.high <= _TELLS * item.low
+    text = f"INVALID {measure.text}" if invalid else measure.text
+    return (text, measure.interval if narrow else measure.spread)
+
+
+def _ratio(one: Comparison | None) -> tuple[str, str, str]:
+    if one is None:
+        return ("", "", "")
+    return (bounded_ratio(one.ratio), fmt.ratio_interval(one.low, one.high), one.verdict)
+
+
+def _state(cell: Cell, one: Comparison | None) -> str:
+    """The worse of the cell's state and that of what it is held against."""
+    return worst([cell.validity.state, *([one.validity] if one else [])]).replace("_", " ")

@@ -1,0 +1,58 @@
+"""By how much at least: what an interval leaves of a difference, and clauses made of that.
+
+A claim is the bound of its interval that lies next to 1, never the ratio itself: so it is as sure as that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from leadline.units import format_number
+from leadline.verdict.model import UNUSABLE, Comparison, Outcome
+from leadline.verdict.sections.answer import at_least
+
+_NAMED = 2  # works by name in one clause
+_CLAUSES = 4  # of one sentence
+
+
+def usable(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Those of figures that may be held against each other."""
+    return [one for one in comparisons if one.validity not in UNUSABLE and one.ratio is not None]
+
+
+def times(comparison: Comparison) -> str:
+    """`at least 8.12 times`; a difference below a tenth in percent."""
+    return f"at least {factor_words(at_least(comparison))}"
+
+
+def factor_words(factor: float) -> str:
+    """`8.12 times`, or `4.1 %` where that is easier to read; never more than is certain."""
+    if factor < 1.1:
+        return f"{math.floor(1000 * (factor - 1)) / 10:g} %"
+    power = 10.0 ** (math.floor(math.log10(factor)) - 1)  # two digits, rounded down
+    return f"{format_number(math.floor(factor / power + 1e-9) * power, 2)} times"
+
+
+def split(comparisons: Sequence[Comparison]) -> dict[Outcome, list[Comparison]]:
+    """By verdict, the largest certain difference first."""
+    ranked = sorted(comparisons, key=lambda one: -at_least(one))
+    outcomes: tuple[Outcome, ...] = ("faster", "slower", "same", "undecided")
+    return {outcome: [one for one in ranked if one.verdict == outcome] for outcome in outcomes}
+
+
+def clauses(said: Sequence[tuple[float, str]]) -> str:
+    """The clauses with the largest certain differences, in their order, and how many more there are."""
+    if len(said) <= _CLAUSES:
+        return "; ".join(text for _, text in said)
+    places = sorted(range(len(said)), key=lambda place: -said[place][0])[:_CLAUSES]
+    first = "; ".join(said[place][1] for place in sorted(places))
+    return f"{first}; and {len(said) - _CLAUSES} more in the table"
+
+
+def named(names: Sequence[str]) -> str:
+    """The first few names, and how many more."""
+    rest = len(names) - _NAMED
+    if rest > 1:
+        return f"{', '.join(names[:_NAMED])} and {rest} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,158 @@
+"""From a judged study to its answer: the shape of its question, the figures behind it, what to do next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leadline.analysis.cells import CellTable, compare_cells
+from leadline.plan.model import Plan, PlannedCell
+from leadline.store.journal import Event
+from leadline.study.left_out import LeftOut
+from leadline.study.schemes import access
+from leadline.study.study import QUESTION_MAX, Study
+from leadline.verdict.answers import words
+from leadline.verdict.answers.asked import asked_figures, log_ratios
+from leadline.verdict.answers.certain import named, usable
+from leadline.verdict.answers.cost import block_seconds, finished_trials, more_blocks
+from leadline.verdict.answers.leading import find_leaders
+from leadline.verdict.compared.comparisons import asked_metrics
+from leadline.verdict.compared.deciding import decide
+from leadline.verdict.compared.pair import Pair
+from leadline.verdict.face import KindAnswer
+from leadline.verdict.model import UNUSABLE, Cell, Comparison, TargetView, worst
+from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
+from leadline.workloads.judged import KINDS
+
+_QUESTION = re.compile(r"[^.?!]*\?")
+
+
+@dataclass(frozen=True)
+class JudgedStudy:
+    """What an answer is made from. `beside` are jobs with others against the same jobs alone."""
+
+    study: Study
+    plan: Plan
+    events: Sequence[Event]
+    targets: Sequence[TargetView]
+    cells: Sequence[Cell]
+    tables: Mapping[str, CellTable]
+    comparisons: Sequence[Comparison]
+    beside: Sequence[Comparison]
+    anchor: str
+    alpha: float
+    left_out: Sequence[LeftOut]
+    own: Sequence[KindAnswer]
+    complete: bool
+
+
+def answer_of(found: JudgedStudy) -> StudyAnswer:
+    """The answer to what the study asks."""
+    compared, against = _compared(found)
+    metrics = found.study.compare.metrics
+    figures = asked_figures(found.plan.cells, found.cells, compared, metrics, found.left_out)
+    text, undecided = _text(found, figures, against)
+    matrix = next((one.matrix for one in found.own if one.matrix), None)
+    said = [text, *(one.text for one in found.own)]
+    return StudyAnswer(
+        question_of(found.study),
+        _as_sure(" ".join(filter(None, said)), found),
+        () if matrix else figures,
+        against if any(one.comparison for one in figures) else "",
+        matrix,
+        tuple(_steps(found, undecided)),
+        None if (block := _block_seconds(found)) is None else block * found.plan.blocks,
+    )
+
+
+def question_of(study: Study) -> str:
+    """The study's question; of one that has none the first that it asks in `about`, else its title."""
+    asked = _QUESTION.search(" ".join(study.about.split()))
+    first = asked[0].strip() if asked else ""
+    return study.question or (first if len(first) <= QUESTION_MAX else "") or study.title or study.name
+
+
+def _compared(found: JudgedStudy) -> tuple[Sequence[Comparison], str]:
+    """The comparisons that the question is about, and what they are to."""
+    if found.beside:
+        return found.beside, "the same job alone"
+    within, against = _within(found)
+    return (within, against) if within else (found.comparisons, found.anchor)
+
+
+def _text(found: JudgedStudy, figures: Sequence[AskedFigure], against: str) -> tuple[str, list[Comparison]]:
+    """The sentences, and the comparisons that they leave undecided."""
+    if any(one.matrix for one in found.own):
+        return "", []
+    shown = [one.comparison for one in figures if one.comparison and one.leads]
+    undecided = [one for one in usable(shown) if one.verdict == "undecided"]
+    if found.beside:
+        return words.beside_others(figures), undecided
+    if shown and against != found.anchor:
+        return words.within_target(figures, against), undecided
+    if found.study.compare.table:
+        local = frozenset(v.name for v in found.targets if access(v.access).storage in ("mount", "none"))
+        leaders = find_leaders(figures, local, found.tables, found.study.compare.margin, found.alpha)
+        if leaders:
+            open_ = [one for leader in leaders for one in leader.compared if one.verdict == "undecided"]
+            return words.leaders_of(leaders), usable(open_)
+    if shown:
+        return words.against_base(figures, found.anchor), undecided
+    alone = [[one for one in figures if one.target == view.name] for view in found.targets]
+    return " ".join(filter(None, map(words.figures_alone, alone))), []
+
+
+def _within(found: JudgedStudy) -> tuple[tuple[Comparison, ...], str]:
+    """Cells against others of their target, as their kinds of work say."""
+    by_kind: dict[str, list[PlannedCell]] = {}
+    for cell in found.plan.cells:
+        by_kind.setdefault(cell.kind, []).append(cell)
+    asked = [kind.within(by_kind.get(kind.kind, [])) for kind in KINDS]
+    states = {one.id: one.validity.state for one in found.cells}
+    pairs = []
+    for base, other in (pair for one in asked for pair in one.pairs):
+        sides = [found.tables.get(cell.id) for cell in (base, other)]
+        for metric in asked_metrics(other, found.study.compare.metrics):
+            ratio = compare_cells(sides[0], sides[1], metric) if sides[0] and sides[1] else None
+            state = worst((states[base.id], states[other.id]))
+            pairs.append(Pair(other.work, base.id, other.id, metric, ratio, state))
+    against = next((one.against for one in asked if one.pairs), "")
+    return decide(pairs, found.study.compare.margin, found.alpha), against
+
+
+def _as_sure(text: str, found: JudgedStudy) -> str:
+    """The text with how far its cells can be relied on."""
+    states = [cell.validity.state for cell in found.cells]
+    bad = sum(state in UNUSABLE for state in states)
+    doubtful = states.count("DOUBTFUL")
+    if not text:
+        every = f"none of {len(states)} cells has a figure to use" if states else "nothing was measured"
+        return f"No answer: {every}."
+    absent = [one.target for one in found.left_out if one.work is None]
+    text += f" Not measured: {named(absent)}." if absent else ""
+    if any((view.facts.get("ceph") or {}).get("lab") for view in found.targets):
+        text += " On a lab: ratios hold, absolute figures are no cluster's."
+    if bad == len(states):
+        return f"{text} No cell can be relied on: see below."
+    if doubtful + bad == 0:
+        return text
+    parts = [f"{doubtful} of {len(states)} cells are DOUBTFUL"] if doubtful else []
+    parts += [f"{bad} of {len(states)} INVALID or not run"] if bad else []
+    return f"{text} ({', '.join(parts)}.)"
+
+
+def _block_seconds(found: JudgedStudy) -> float | None:
+    return block_seconds(found.events, max(len(found.plan.trials) // max(found.plan.blocks, 1), 1))
+
+
+def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep]:
+    """What would finish or decide it, the most urgent first."""
+    trials, seconds = len(found.plan.trials), _block_seconds(found)
+    steps = []
+    if not found.complete:
+        left = max(1 - finished_trials(found.events) / max(trials, 1), 0)
+        rest = None if seconds is None else seconds * found.plan.blocks * left
+        steps.append(NextStep("finish the study: leadline run --resume DIR", rest))
+    wider = more_blocks(undecided, log_ratios(undecided, found.tables), seconds)
+    return [*steps, *([wider] if wider else [])]

@@ -1,0 +1,166 @@
+"""Answers in a sentence or two, from decided comparisons only; what is undecided is called so.
+
+Each function answers one shape of question. A factor is the bound of its interval next to 1, never an
+estimate; figures are named only where nothing is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leadline.units import format_quantity
+from leadline.verdict.answers.certain import clauses, factor_words, named, split, times, usable
+from leadline.verdict.answers.leading import Leader
+from leadline.verdict.model import UNUSABLE, Comparison
+from leadline.verdict.sections.answer import AskedFigure, at_least
+from leadline.workloads.judged import metric_kind
+
+_TARGETS = 3  # with a clause of their own
+_FIGURES = 6  # named one by one
+_WAYS = 3
+
+
+def against_base(figures: Sequence[AskedFigure], base: str) -> str:
+    """How each other target does beside the base."""
+    others = list(dict.fromkeys(one.target for one in figures if one.comparison and one.target != base))
+    said = [_one_target(other, base, [one for one in figures if one.target == other]) for other in others]
+    rest = f" {len(others) - _TARGETS} more targets are in the table." if len(others) > _TARGETS else ""
+    return " ".join(said[:_TARGETS]) + rest
+
+
+def _one_target(other: str, base: str, figures: Sequence[AskedFigure]) -> str:
+    rows = [replace(one.comparison, work=one.work) for one in figures if one.comparison and one.leads]
+    good = usable(rows)
+    found = split(good)
+    parts = []
+    for verdict in ("faster", "slower"):
+        if found[verdict]:
+            parts.append(
+                f"{verdict} than {base} {_in_works(found[verdict], rows)} ({_bounds(found[verdict])})"
+            )
+    if found["same"]:
+        same = found["same"]
+        parts.append(f"the same within {same[0].margin:.0%} {_in_works(same, rows)}")
+    if len(found["undecided"]) == len(rows):
+        return f"Whether {other} is faster or slower than {base} is undecided {_in_all(rows)}."
+    if found["undecided"]:
+        parts.append(f"undecided {_in_works(found['undecided'], rows)}")
+    if len(rows) > len(good):
+        parts.append(f"not comparable in {len(rows) - len(good)}: INVALID or not run")
+    return f"{other} is {'; '.join(parts)}."
+
+
+def _in_works(found: Sequence[Comparison], every: Sequence[Comparison]) -> str:
+    if len(every) == 1:
+        return f"in {every[0].work}"
+    return f"in {len(found)} of {len(every)} works"
+
+
+def _in_all(every: Sequence[Comparison]) -> str:
+    return f"in {every[0].work}" if len(every) == 1 else f"in all {len(every)} works"
+
+
+def _bounds(found: Sequence[Comparison]) -> str:
+    """The largest certain difference, and the least of several."""
+    most, least = found[0], found[-1]
+    if len(found) == 1:
+        return f"{most.work}: {times(most)}"
+    return f"{times(most)} in {most.work}, {times(least)} in {least.work}"
+
+
+def beside_others(figures: Sequence[AskedFigure]) -> str:
+    """By how much jobs that ran together slowed each other."""
+    said = []
+    for one in figures:
+        found = one.comparison
+        if found is None or not one.leads or found.validity in UNUSABLE:
+            continue
+        kind, job = metric_kind(one.metric), one.work.rpartition(".")[2]
+        higher = (found.verdict == "faster") == kind.higher_is_better
+        changed = f"{kind.words} {times(found)} {'higher' if higher else 'lower'}"
+        words = {"undecided": "undecided", "same": f"the same within {found.margin:.0%}"}
+        said.append((at_least(found), f"{job} on {one.target}: {words.get(found.verdict, changed)}"))
+    return f"Together with the others, against alone: {clauses(said)}." if said else ""
+
+
+def within_target(figures: Sequence[AskedFigure], against: str) -> str:
+    """How works of one target compare with another work of it."""
+    said = [
+        (at_least(one.comparison), f"{one.work} on {one.target} {_outcome(one.comparison)}")
+        for one in figures
+        if one.leads and one.comparison and one.comparison.validity not in UNUSABLE
+    ]
+    return f"Against {against}: {clauses(said)}." if said else ""
+
+
+def _outcome(comparison: Comparison) -> str:
+    if comparison.verdict == "same":
+        return f"is the same within {comparison.margin:.0%}"
+    if comparison.verdict == "undecided":
+        return "is undecided"
+    return f"is {times(comparison)} {comparison.verdict}"
+
+
+def leaders_of(leaders: Sequence[Leader]) -> str:
+    """Which target is first in which works, and where that is undecided."""
+    first: dict[str, list[Leader]] = {}
+    for one in leaders:
+        if one.decided:
+            first.setdefault(one.figure.target, []).append(one)
+    said = []
+    for target, own in sorted(first.items(), key=lambda item: -len(item[1])):
+        least = min(own, key=lambda one: one.lead)
+        lead = factor_words(least.lead)
+        said.append(
+            f"{target} in {named([one.figure.work for one in own])} (at least {lead} before the next)"
+        )
+    open_ = [one for one in leaders if not one.decided]
+    more = f" and {len(said) - _WAYS} more targets in others" if len(said) > _WAYS else ""
+    parts = [f"First for certain: {'; '.join(said[:_WAYS])}{more}."] if said else []
+    if open_ and not said:
+        parts.append(f"Which is first is undecided {_where(len(open_), len(leaders))}.")
+    elif open_:
+        parts.append(f"Undecided {_where(len(open_), len(leaders))}.")
+    behind = [f"{one.behind} of {one.others} others" for one in open_ if one.behind]
+    if behind and not said:
+        most = max((one for one in open_), key=lambda one: one.behind / max(one.others, 1))
+        parts.append(
+            f"Closest to it: {most.figure.target} in {most.figure.work}, before {most.behind} of"
+            f" {most.others} others."
+        )
+    return " ".join(parts)
+
+
+def _where(count: int, every: int) -> str:
+    return f"in all {every} works" if count == every else f"in {count} of {every} works"
+
+
+def figures_alone(figures: Sequence[AskedFigure]) -> str:
+    """What the works of one target gave, by unit; their figures where there are few, else the extremes."""
+    shown = [
+        one for one in figures if one.leads and one.quantity.value is not None and one.state not in UNUSABLE
+    ]
+    if not shown:
+        return ""
+    every = [one for one in figures if one.leads]
+    target = shown[0].target
+    if len(shown) <= _FIGURES:
+        parts = [f"{_value(one)} in {one.work}" for one in shown]
+    else:
+        parts = []
+        for unit in dict.fromkeys(one.quantity.unit for one in shown):
+            own = sorted((one for one in shown if one.quantity.unit == unit), key=_size)
+            ends = f"{_value(own[0])} ({own[0].work}) to {_value(own[-1])} ({own[-1].work})"
+            parts.append(f"{ends}" if len(own) > 1 else f"{_value(own[0])} in {own[0].work}")
+    lost = len(every) - len(shown)
+    rest = f" {lost} of {len(every)} works have no figure to use." if lost else ""
+    return f"{target} gives {', '.join(parts)}.{rest}"
+
+
+def _size(figure: AskedFigure) -> float:
+    return figure.quantity.value or 0.0
+
+
+def _value(figure: AskedFigure) -> str:
+    return format_quantity(figure.quantity.value, figure.quantity.unit)

@@ -1,0 +1,58 @@
+"""What stands on the first screen, as frozen values: question, answer, figures, next steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leadline.verdict.model import Comparison, FigureTable, Quantity, State
+
+
+@dataclass(frozen=True)
+class AskedFigure:
+    """What a work is asked for on one target, and how it compares; no comparison where it is the base.
+
+    `work` is the name of its row: with the operation or the metric, where a work is asked for several.
+    `leads`: the work is asked for it; else it explains what leads, as the stages of a pipeline do.
+    """
+
+    work: str
+    target: str
+    cell: str
+    metric: str
+    quantity: Quantity
+    state: State
+    comparison: Comparison | None = None
+    leads: bool = True
+    higher_is_better: bool = True
+
+
+def at_least(comparison: Comparison) -> float:
+    """How many times at least the two differ, whichever way: 1 where that is not decided."""
+    low, high = comparison.low, comparison.high
+    if comparison.verdict not in ("faster", "slower") or not low or not high:
+        return 1.0
+    return low if low > 1 else 1 / high
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do next, and how long that takes where it is known."""
+
+    text: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class StudyAnswer:
+    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place.
+
+    `run_seconds` is how long the study took, where it is known.
+    """
+
+    question: str
+    text: str
+    figures: tuple[AskedFigure, ...] = ()
+    against: str = ""
+    matrix: FigureTable | None = None
+    steps: tuple[NextStep, ...] = ()
+    run_seconds: float | None = None

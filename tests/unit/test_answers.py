@@ -1,0 +1,172 @@
+"""Answers are true: every clause is held against the comparisons that it is made of."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from dataclasses import replace
+
+import pytest
+from application_examples import planned
+from builders import cell
+from test_screen import WORKS, figures
+
+from leadline.analysis.cells import CellTable
+from leadline.analysis.metrics import Measured
+from leadline.store.journal import Event
+from leadline.study.library import load_study
+from leadline.verdict.answers.certain import factor_words
+from leadline.verdict.answers.compose import question_of
+from leadline.verdict.answers.cost import block_seconds, blocks_that_tell, more_blocks
+from leadline.verdict.answers.leading import find_leaders
+from leadline.verdict.answers.words import against_base, figures_alone, leaders_of
+from leadline.verdict.model import UNUSABLE, Comparison, Quantity, State
+from leadline.verdict.sections.answer import AskedFigure, at_least
+from leadline.workloads.application.judged import JudgedApplication
+from leadline.workloads.io.judged import JudgedIo
+
+_CLAUSE = re.compile(r"(faster|slower) than base0 in (\d+) of (\d+) works \((.*?)\)")
+_BOUND = re.compile(r"at least ([\d.,]+) (times|%) in ([\w ]+)|([\w ]+): at least ([\d.,]+) (times|%)")
+
+
+def _factor(number: str, unit: str) -> float:
+    value = float(number.replace(",", ""))
+    return value if unit == "times" else 1 + value / 100
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_said_of_a_target_is_what_its_intervals_leave(seed: int) -> None:
+    own = tuple(one for one in figures(random.Random(seed), WORKS["quick"], 2))  # noqa: S311 - data of a test
+    base, other = own[0].target, own[1].target
+    found = {one.work: one.comparison for one in own if one.comparison}
+    usable = {work: one for work, one in found.items() if one.validity not in UNUSABLE}
+    text = against_base(own, base).replace(base, "base0")
+    for verdict, count, every, bounds in _CLAUSE.findall(text):
+        assert int(every) == len(found)
+        assert int(count) == sum(one.verdict == verdict for one in usable.values())
+        said = [m.groups() for m in _BOUND.finditer(bounds)]
+        assert said
+        for number, unit, work, alone, number_alone, unit_alone in said:
+            factor, name = (
+                (_factor(number, unit), work) if work else (_factor(number_alone, unit_alone), alone)
+            )
+            assert usable[name].verdict == verdict
+            assert factor <= at_least(usable[name]) * (1 + 1e-9)
+            assert factor >= at_least(usable[name]) * 0.9
+    undecided = re.search(r"undecided in (\d+) of", text)
+    if undecided:
+        assert int(undecided[1]) == sum(one.verdict == "undecided" for one in usable.values())
+    assert other in text
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.004, 1.0999, 1.1, 1.19, 2.0, 9.99, 57.9, 99.9, 100.4, 12_345.0])
+def test_a_factor_is_never_rounded_up(factor: float) -> None:
+    number, unit = re.fullmatch(r"([\d.,]+) (times|%)", factor_words(factor)).groups()  # type: ignore[union-attr]
+    assert _factor(number, unit) <= factor * (1 + 1e-9)
+
+
+def _measured(name: str, rates: list[float], state: State = "VALID") -> tuple[AskedFigure, CellTable]:
+    blocks = {block: Measured({"iops": rate}, {}) for block, rate in enumerate(rates, 1)}
+    item = Quantity(math.exp(sum(map(math.log, rates)) / len(rates)), "1/s", blocks=len(rates))
+    return AskedFigure("small", name, f"{name}.small", "iops", item, state), CellTable(
+        f"{name}.small", (), blocks
+    )
+
+
+def _lead(**rates: list[float]) -> str:
+    pairs = [_measured(name, values) for name, values in rates.items()]
+    tables = {table.cell: table for _, table in pairs}
+    local = frozenset({"local"})
+    return leaders_of(find_leaders([one for one, _ in pairs], local, tables, 0.05, 0.05))
+
+
+def test_the_first_is_named_where_it_is_told_apart_from_every_other() -> None:
+    fast = [300.0, 303.0, 299.0, 301.0, 302.0, 300.0]
+    slow = [100.0, 101.0, 99.0, 100.0, 101.0, 100.0]
+    near = [299.0, 305.0, 300.0, 297.0, 304.0, 299.0]
+    said = _lead(fuse=slow, lib=fast)
+    assert said.startswith("First for certain: lib in small (at least 2.")
+    assert _lead(fuse=slow, lib=fast, nfs=near).startswith("Which is first is undecided in all 1 works.")
+    assert "before 1 of 2 others" in _lead(fuse=slow, lib=fast, nfs=near)
+
+
+def test_what_this_host_has_itself_is_no_way_to_choose() -> None:
+    fast, slow = [300.0, 303.0, 299.0, 301.0], [100.0, 101.0, 99.0, 100.0]
+    said = _lead(local=[value * 100 for value in fast], fuse=slow, lib=fast)
+    assert "local" not in said
+
+
+def test_the_time_of_a_block_is_that_of_the_run_without_its_pause() -> None:
+    def at(second: float, event: str, **details: object) -> Event:
+        return Event(int(second * 1e9), event, dict(details))
+
+    events = [
+        at(0, "run_started"),
+        at(10, "trial_finished", trial="t0001"),
+        at(20, "trials_finished", trials={"t0002": "complete", "t0003": "complete"}),
+        at(9_000, "run_started"),
+        at(9_010, "trial_finished", trial="t0004"),
+    ]
+    assert block_seconds(events, 8) == pytest.approx(30 / 4 * 8)
+    assert block_seconds(events[:1], 8) is None
+
+
+def _undecided(blocks: int) -> Comparison:
+    return Comparison("small", "iops", "a", "b", 1.1, 0.5, 2.0, blocks, "undecided")
+
+
+def test_more_blocks_are_asked_for_where_they_would_tell_something() -> None:
+    quiet = {_undecided(3): (0.02, 0.01, 0.0)}
+    assert blocks_that_tell([_undecided(3)], quiet) == (6, "a difference of 20 %")
+    step = more_blocks([_undecided(3)], quiet, 60.0)
+    assert step is not None
+    assert "--blocks 6" in step.text
+    assert step.seconds == pytest.approx(360)
+    wild = {_undecided(3): (30.0, -30.0, 9.0)}
+    assert blocks_that_tell([_undecided(3)], wild) is None
+    hopeless = more_blocks([_undecided(3)], wild, 60.0)
+    assert hopeless is not None
+    assert hopeless.seconds is None
+    assert more_blocks([], {}, 60.0) is None
+
+
+def test_one_block_is_said_to_have_no_interval() -> None:
+    step = more_blocks([_undecided(1)], {}, 10.0)
+    assert step is not None
+    assert "a single block has no interval" in step.text
+    assert step.seconds == pytest.approx(60)
+
+
+def test_of_one_target_only_figures_to_use_are_named() -> None:
+    good, _ = _measured("a", [100.0, 102.0])
+    bad = replace(good, work="large", state="INVALID", quantity=Quantity(7e9, "1/s"))
+    said = figures_alone([good, bad])
+    assert said == "a gives 101 IOPS in small. 1 of 2 works have no figure to use."
+
+
+def test_a_shared_file_is_held_against_the_same_job_with_a_file_each() -> None:
+    alone, shared = cell("a.each", rw="write"), cell("a.one", rw="write", shared="strided")
+    reads, elsewhere = (
+        cell("a.reads", rw="read", shared="strided"),
+        cell("b.one", rw="write", shared="strided"),
+    )
+    found = JudgedIo().within([alone, shared, reads, elsewhere])
+    assert [(base.id, other.id) for base, other in found.pairs] == [("a.each", "a.one")]
+
+
+def test_copies_are_held_against_the_fewest_of_the_same_program_and_target() -> None:
+    cells = [planned("a", 4), planned("a", 1), planned("a", 2), planned("b", 2), planned("a", 8, trace="off")]
+    found = JudgedApplication().within(cells)
+    assert {(base.id, other.id) for base, other in found.pairs} == {
+        ("a.run_1", "a.run_4"),
+        ("a.run_1", "a.run_2"),
+    }
+
+
+def test_a_question_is_the_studys_own_or_the_first_that_it_asks_or_its_title() -> None:
+    study = load_study("quick", {})
+    assert question_of(study) == study.question
+    assert question_of(study.model_copy(update={"question": ""})) == "What does this path deliver?"
+    silent = study.model_copy(update={"question": "", "about": "Nothing is asked."})
+    assert question_of(silent) == "Quick look"

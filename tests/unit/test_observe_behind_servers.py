@@ -1,0 +1,53 @@
+"""What a cluster says of a target that a server stands before: OSDs' bytes, nothing of this host's wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from leadline.observe.ceph.client import NotObservableError
+from leadline.observe.ceph.cluster import ClusterKey, ClusterReader, Dump
+from leadline.observe.host.wire import WIRE
+from leadline.observe.reading import Request
+
+OSD = {"osd": {"op_out_bytes": 7, "op_in_bytes": 8}}
+
+
+class Answering(ClusterReader):
+    """A cluster with one OSD, or one that does not answer."""
+
+    silent = False
+
+    def _state(self) -> Any:
+        if self.silent:
+            raise NotObservableError("no monitor answers")
+        self._osd_dump: Mapping[str, Any] = {"osds": [{"osd": 0, "up": 1}]}
+
+    def _ask_osds(self, osds: tuple[int, ...], deadline_s: float) -> dict[int, Dump | str]:
+        del deadline_s
+        return {osd: Dump(0.0, OSD) for osd in osds}
+
+    def _towards_osds(self) -> tuple[str, ...]:
+        return ("lo",)
+
+
+@pytest.fixture
+def reader() -> Answering:
+    return Answering(ClusterKey(None, None, None), behind_servers=frozenset({"nfs"}))
+
+
+def test_the_wire_to_a_server_is_not_counted_as_that_to_its_cluster(reader: Answering) -> None:
+    behind = reader.counters(Request("nfs", None)).values
+    assert (behind["osd_read_bytes"], behind["osd_written_bytes"]) == (7, 8)
+    assert not set(WIRE) & behind.keys()
+    assert set(WIRE) <= reader.counters(Request("rados", None)).values.keys()
+
+
+def test_a_cluster_that_does_not_answer_says_nothing_of_the_wire_to_a_server(reader: Answering) -> None:
+    reader.silent = True
+    found = reader.counters(Request("nfs", None))
+    assert found.values["osd_read_bytes"] is None
+    assert found.reasons["osd_read_bytes"] == "no monitor answers"
+    assert not set(WIRE) & {*found.values, *found.reasons}
