@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from leadline.plan.model import Plan
 from leadline.store.reader import open_result
+from leadline.verdict.compared.enough import enough_blocks
+from leadline.verdict.material import tables_of
 from support import Command, Start
 
 _SMALL = ("--set", "runtime=100ms", "--no-ceph")
@@ -136,3 +139,32 @@ def test_until_narrows_the_rates_of_metadata_and_of_a_search(
     planned = leadline("plan", str(study), "--target", f"a={target}", "--like", str(out))
     assert planned.returncode == 0, planned.stderr
     assert "files: " in planned.stdout.split("with the variation of")[1]
+
+
+_SCATTERS = """
+format: leadline.study/1
+blocks: 3
+enough: {tells: 80%, within: 5m}
+works:
+  random: {rw: randread, bs: 4k, size: 1M, time_based: true, runtime: 100ms, rate_iops: 100, arrival: poisson}
+"""
+
+
+def test_blocks_are_added_where_the_first_ones_scatter_as_many_as_tell_what_the_study_asks(
+    leadline: Command, tmp_path: Path
+) -> None:
+    """About ten arrivals in a trial, whatever the host does: their number scatters by a third."""
+    path, out = tmp_path / "scatters.yaml", tmp_path / "r"
+    path.write_text(_SCATTERS)
+    words = ("run", str(path), "--target", "a=null://", "--target", "b=null://", "--no-ceph")
+    done = leadline(*words, "--out", str(out))
+    assert done.returncode in (0, 3), done.stderr
+    result = open_result(out)
+    plan = Plan.from_json(result.manifest["plan"])
+    blocks = {trial.block for trial in result.trials()}
+    assert len(blocks) > plan.blocks == 3
+    assert len(blocks) == enough_blocks(plan, tables_of(result, plan), "a", (), 0.8)
+    assert added(out) == [["a.random", "b.random"]] * (len(blocks) - 3)
+    short = leadline(*words, "--set", "enough.within=1s", "--out", str(tmp_path / "short"))
+    assert short.returncode in (0, 3), short.stderr
+    assert added(tmp_path / "short") == [], "more blocks than fit its time are not begun"
