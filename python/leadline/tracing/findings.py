@@ -15,6 +15,7 @@ from leadline.store.reader import Result
 from leadline.tracing import words as trace_words
 from leadline.tracing.figures import (
     KINDS,
+    OVERLAPPED,
     Share,
     Shares,
     copy_seconds,
@@ -280,6 +281,9 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
     """A trace's figures: one trial, so none has an interval."""
     runs = [copy.run_s for copy in view.copies if copy.run_s is not None]
     speed, whole = view.speeds, view.whole
+    reasons = dict(speed.reasons)
+    if whole.overlapped:
+        reasons["compute_share"] = OVERLAPPED
     spent = [value for value in whole.seconds.values() if value is not None]
     values: dict[str, float | None] = {
         "run_time": sum(runs) / len(runs) if runs else speed.wall_s,
@@ -295,6 +299,6 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
         values = dict.fromkeys(values)
     found = {}
     for name, value in values.items():
-        reason = None if value is not None else speed.reasons.get(name, "the trace does not say")
+        reason = None if value is not None else reasons.get(name, "the trace does not say")
         found[name] = Quantity(value, PROGRAM_METRICS[name].unit, blocks=1, reason=reason)
     return found

@@ -81,10 +81,11 @@ def _headline(view: TraceView) -> str:
         for kind in KINDS
         if (share := getattr(view.whole, kind)) is not None and share >= 0.0005
     ]
-    if view.whole.compute is None:
+    if view.whole.compute is not None:
+        parts.append(f"{units.format_percent(view.whole.compute)} computing (the remainder)")
+    elif not view.whole.overlapped:
         return f"{who}; the trace does not say how long its I/O took."
-    rest = f"{units.format_percent(view.whole.compute)} computing (the remainder)"
-    return f"{who}: {', '.join([*parts, rest])}."
+    return f"{who}: {', '.join(parts)}." if parts else f"{who}."
 
 
 def _evidence(view: TraceView) -> tuple[str, ...]:
@@ -131,8 +132,8 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
     if view.whole.overlapped:
         yield Statement(
             "caution",
-            "Threads were in I/O for longer than their process lived: shares are of the I/O time, and how"
-            " much was computed meanwhile is not known.",
+            "I/O overlapped: threads were in it for longer than their process lived, or requests were under"
+            " way beside the program (asynchronous I/O). How much was computed meanwhile is not known.",
         )
     elif view.whole.compute is not None:
         yield Statement(
