@@ -15,7 +15,7 @@ import bpf_support
 from leadline.tracing.sources import preload
 from leadline.tracing.tables import TraceTables
 from leadline.tracing.times import direction
-from trace_truth import Counts, compiled_c, printed
+from trace_truth import Counts, compiled_c, printed, under_strace
 
 _DEADLINE_S = 60
 _SEGMENTS_BYTES = 64 << 20
@@ -52,6 +52,8 @@ def said(text: str) -> Said:
 
 def traced(via: str, command: Sequence[str], directory: Path) -> tuple[str, TraceTables]:
     """Standard output of a command in `directory`, and the tables of a tracer that followed it."""
+    if via == "strace":
+        return under_strace(command, directory)
     logs = directory.with_name(f"{directory.name}.{via}")
     logs.mkdir()
     started_unix_ns = time.time_ns()
