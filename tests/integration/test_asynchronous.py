@@ -29,6 +29,7 @@ from leadline import _core
 from leadline.tracing.sources import bpf
 from leadline.tracing.tables import TraceTables
 from slow_fuse import SlowMount
+from support import Command
 
 BY_NUMBER = {"io_submit", "io_getevents", "io_pgetevents"}
 CALLED = ("libaio", "by_number", "posix", "list")
@@ -243,3 +244,43 @@ def test_waiting_for_requests_is_no_time_of_anything_else(via: str, interface: s
     for process in tables.processes:
         seconds.update(json.loads(process.seconds))
     assert seconds["meta"] <= others_s
+
+
+def shown(leadline: Command, via: str, interface: str, place: Path) -> tuple[str, dict[str, Any]]:
+    """What `leadline show` says of a trace, in words and as JSON."""
+    out = place.with_name("result")
+    done = leadline("trace", "--via", via, "-o", str(out), "--", *subject(interface), cwd=place)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(leadline("show", str(out), "--json").stdout)
+    return " ".join(leadline("show", str(out)).stdout.split()), found
+
+
+def metric(found: dict[str, Any], name: str) -> dict[str, Any]:
+    (cell,) = found["cells"]
+    value: dict[str, Any] = cell["metrics"][name]
+    return value
+
+
+def test_a_report_of_asynchronous_requests_has_their_time_and_no_remainder(
+    leadline: Command, place: Path
+) -> None:
+    words, found = shown(leadline, "preload", "libaio", place)
+    assert "I/O overlapped" in words
+    assert "computing (the remainder)" not in words
+    share = metric(found, "compute_share")
+    assert share["value"] is None
+    assert share["reason"].startswith("I/O overlapped")
+    assert metric(found, "read_share")["value"] > 0
+
+
+@pytest.mark.parametrize(("via", "interface"), [("preload", "liburing"), ("bpf", "libaio")])
+def test_a_report_says_that_requests_were_not_seen_and_shows_no_time_of_them(
+    via: str, interface: str, leadline: Command, place: Path
+) -> None:
+    require(via)
+    words, found = shown(leadline, via, interface, place)
+    assert {"preload": "io_uring seen in 1 process", "bpf": "1 processes with I/O of libaio"}[via] in words
+    assert "DOUBTFUL" in words
+    for name in ("read_share", "write_share", "io_time"):
+        assert metric(found, name)["value"] is None
+        assert metric(found, name)["reason"].startswith("requests were made that the trace does not see")

@@ -17,6 +17,7 @@ from leadline.tracing.tables import ProcessRow, TraceTables
 
 KINDS = ("read", "write", "meta", "sync")
 OVERLAPPED = "I/O overlapped: what was computed meanwhile is not known"
+UNSEEN = "requests were made that the trace does not see: its notes say which"
 # Notes of processes whose requests were under way while they did something else.
 _BESIDE = ("asynchronous I/O", "io_uring", "io_submit")
 # What a process row is called that stands for files which all processes share.

@@ -16,6 +16,7 @@ from leadline.tracing import words as trace_words
 from leadline.tracing.figures import (
     KINDS,
     OVERLAPPED,
+    UNSEEN,
     Share,
     Shares,
     copy_seconds,
@@ -285,6 +286,10 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
     if whole.overlapped:
         reasons["compute_share"] = OVERLAPPED
     spent = [value for value in whole.seconds.values() if value is not None]
+    # A source may count syncs among writes, but none is without reads and writes unless it did not see them.
+    unseen = None in (whole.seconds["read"], whole.seconds["write"])
+    if unseen and spent:
+        reasons |= dict.fromkeys(("io_time", "read_share", "write_share", "sync_share"), UNSEEN)
     values: dict[str, float | None] = {
         "run_time": sum(runs) / len(runs) if runs else speed.wall_s,
         "run_time_slowest": max(runs, default=speed.wall_s),
@@ -292,7 +297,7 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
         "bytes_written": float(speed.bytes_written),
         "wall_throughput": speed.wall_throughput,
         "agg_perf_by_slowest": speed.agg_perf_by_slowest,
-        "io_time": float(sum(spent)) if spent else None,
+        "io_time": float(sum(spent)) if spent and not unseen else None,
         **{f"{kind}_share": getattr(whole, kind) for kind in (*KINDS, "compute")},
     }
     if not view.processes:
