@@ -155,6 +155,7 @@ def test_requests_whose_results_were_never_asked_for_are_said_to_be_lost(place: 
     assert said(text).counts.calls["io_submit"] == 2
     assert file_sums(tables, place / "data") == (0, 0, 0, 0)
     assert lost(tables) == {"calls": 2 * PARTS}
+    assert "asynchronous I/O" in notes(tables)
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="no fio (Debian: fio)")

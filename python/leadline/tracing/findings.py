@@ -262,7 +262,7 @@ def _codes(view: TraceView) -> Iterator[Code]:
         return
     if view.lost:
         parts = ", ".join(f"{units.format_number(n, 9)} {kind}" for kind, n in view.lost.items())
-        yield kinds["events_lost"].fire(f"dropped: {parts}; totals of bytes still count them")
+        yield kinds["events_lost"].fire(f"dropped: {parts}; {trace_words.lost_words(view.lost)}")
     blind = [trace_words.blind_words(note, count) for note, count in view.notes.items()]
     for text in (*view.warnings, *(words for words in blind if words)):
         yield kinds["partly_seen"].fire(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from leadline import units
 from leadline.tracing.figures import KINDS
@@ -12,6 +12,8 @@ from leadline.verdict.model import Statement
 WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs", "compute": "computing"}
 _FINDINGS_SAID = 6
 _SHARE_SAID = 0.002  # of all process time: less is in the report only
+# What of these found no room is in the totals of its process.
+_COUNTED = frozenset(("files", "names", "segments", "histograms"))
 _BLIND = {
     "io_uring": "io_uring seen in {processes}: what goes through its rings is not counted: use --via bpf",
     "record truncated": "the records of {processes} are cut short",
@@ -29,6 +31,14 @@ def blind_words(note: str, count: int) -> str | None:
     if template is None:
         return None
     return template.format(processes=processes) + (f" ({detail})" if detail else "")
+
+
+def lost_words(lost: Mapping[str, int]) -> str:
+    """What losses mean for totals of bytes."""
+    missing = [kind for kind in lost if kind not in _COUNTED]
+    if not missing:
+        return "bytes in totals still count them"
+    return f"what was moved by those of {', '.join(missing)} is in no total of bytes"
 
 
 def statements(view: TraceView) -> Iterator[Statement]:
@@ -60,7 +70,7 @@ def _losses(view: TraceView) -> Iterator[Statement]:
     if view.lost:
         total = sum(view.lost.values())
         kinds = tuple(f"{kind}: {count:,}" for kind, count in view.lost.items())
-        yield Statement("caution", f"{total:,} records were lost; bytes in totals still count them.", kinds)
+        yield Statement("caution", f"{total:,} records were lost; {lost_words(view.lost)}.", kinds)
     for text in view.warnings:
         yield Statement("caution", text)
     for note, count in view.notes.items():

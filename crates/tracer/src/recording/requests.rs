@@ -1,13 +1,12 @@
 //! What asynchronous requests change: they are counted when they have come to their end, with their own time.
 
-use leadline_record::trace::layout::{MODULE_POSIX, NOTE_ASYNCHRONOUS};
+use leadline_record::trace::layout::MODULE_POSIX;
 use leadline_record::trace::{Call, Kind};
 
 use super::transfers::{is_misaligned, kind_of, moved_bytes};
 use super::{Direction, Made, finish, segment, used};
 use crate::clock;
 use crate::descriptors::{self, RecordedFile};
-use crate::process;
 use crate::thread::{Thread, enter};
 
 /// What a request is to do.
@@ -62,7 +61,6 @@ pub fn arrived(request: &Request, result: i64) {
     let Some(place) = descriptors::place(thread, request.descriptor, MODULE_POSIX) else {
         return;
     };
-    process::flag(thread.header(), NOTE_ASYNCHRONOUS);
     if result < 0 {
         // SAFETY: the record is this thread's.
         unsafe { (*place.record).failed += 1 };

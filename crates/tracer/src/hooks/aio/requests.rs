@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use leadline_record::trace::Call;
+use leadline_record::trace::layout::NOTE_ASYNCHRONOUS;
 use libc::aiocb;
 
 use crate::memory::Reach;
@@ -113,6 +114,7 @@ pub fn lose() {
 
 fn keep(process: &'static Process, address: usize, mark: u64, request: Request) {
     USED.store(true, Relaxed);
+    process::flag(chunks::header(process), NOTE_ASYNCHRONOUS);
     let places = places(process, address);
     let place = places.iter().find(|place| place.claim(FREE)).or_else(|| {
         let mut all = places.iter();
