@@ -12,10 +12,11 @@ from pathlib import Path
 
 import bpf_support
 
+from built import PROGRAM, built
 from leadline.tracing.sources import preload
 from leadline.tracing.tables import TraceTables
 from leadline.tracing.times import direction
-from trace_truth import Counts, compiled_c, printed, under_strace
+from trace_truth import PROGRAMS, Counts, compiled_c, printed, under_strace
 
 _DEADLINE_S = 60
 _SEGMENTS_BYTES = 64 << 20
@@ -37,9 +38,16 @@ class Said:
 
 
 def subject(interface: str, *words: str) -> list[str]:
-    """The command of the subject."""
-    program = compiled_c("-Wl,--no-as-needed", "-laio", "-luring", subject="requests")
-    return [str(program), interface, *words]
+    """The command of the subject; its interface `own_libaio` is libaio by another library of that name."""
+    library = str(_own_libaio()) if interface == "own_libaio" else "-laio"
+    program = compiled_c("-Wl,--no-as-needed", library, "-luring", subject="requests")
+    return [str(program), interface.removeprefix("own_"), *words]
+
+
+def _own_libaio() -> Path:
+    source = PROGRAMS / "own_libaio.c"
+    command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", PROGRAM, str(source)]
+    return built("own_libaio", [source], command)
 
 
 def said(text: str) -> Said:

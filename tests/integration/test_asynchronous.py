@@ -34,7 +34,7 @@ from support import Command
 BY_NUMBER = {"io_submit", "io_getevents", "io_pgetevents"}
 CALLED = ("libaio", "by_number", "posix", "list")
 SEEN = (
-    *(("preload", interface) for interface in CALLED),
+    *(("preload", interface) for interface in (*CALLED, "own_libaio")),
     *(("strace", interface) for interface in CALLED),
     *(("bpf", interface) for interface in ("posix", "list", "liburing", "ring_by_number")),
 )
@@ -119,7 +119,11 @@ def test_each_request_is_seen_once_with_its_offset_and_bytes(via: str, interface
 
 @pytest.mark.parametrize(
     ("via", "interface"),
-    [*(("preload", interface) for interface in CALLED), ("strace", "libaio"), ("strace", "by_number")],
+    [
+        *(("preload", interface) for interface in (*CALLED, "own_libaio")),
+        ("strace", "libaio"),
+        ("strace", "by_number"),
+    ],
 )
 def test_each_call_is_counted_once_however_it_is_reached(via: str, interface: str, place: Path) -> None:
     require(via)
