@@ -28,7 +28,7 @@ from leadline.verdict.compared.comparisons import asked_metrics
 from leadline.verdict.material import tables_of
 from shares import share
 
-STUDIES, LAB_STUDIES, SLOWDOWN = 13, 7, 1.1  # so many give 100 comparisons
+STUDIES, LAB_STUDIES, SLOWDOWN = 13, 13, 1.1  # so many give 100 comparisons
 FEW_BLOCKS_STUDIES = 9  # 216
 STUDY = """format: leadline.study/1
 blocks: 10

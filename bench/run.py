@@ -22,12 +22,14 @@ import engine_cpu
 import figures
 import metadata
 import tracing
+import verified
 
 HERE = Path(__file__).resolve().parent
 SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
     cost.small_io,
     cost.sequential,
     cost.data,
+    verified.verified,
     metadata.metadata,
     figures.start,
     figures.memory,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from pathlib import Path
 
 import pytest
 
+from leadline.plan.model import Plan
 from leadline.store.reader import open_result
+from leadline.verdict.compared.enough import enough_blocks
+from leadline.verdict.material import tables_of
 from support import Command, Start
 
 _SMALL = ("--set", "runtime=100ms", "--no-ceph")
@@ -112,9 +116,10 @@ def test_plan_takes_the_variation_of_an_earlier_result(
     assert json.loads((out / "manifest.json").read_text())["kind"] == "study"
 
 
-def test_until_narrows_the_rates_of_metadata_and_of_a_search(
-    leadline: Command, target: Path, tmp_path: Path
+def test_until_looks_at_the_rates_of_metadata_and_of_a_search(
+    leadline: Command, start: Start, target: Path, tmp_path: Path
 ) -> None:
+    """How soon they are narrow is for the host to say: it is ended when both have their six blocks."""
     study, out = tmp_path / "s.yaml", tmp_path / "r"
     study.write_text(
         "format: leadline.study/1\nblocks: 2\nlimits: {reserve: 1M}\n"
@@ -123,16 +128,51 @@ def test_until_narrows_the_rates_of_metadata_and_of_a_search(
         "  paced: {rw: randread, bs: 4k, size: 1M, time_based: true, runtime: 100ms, engine: psync,"
         " direct: false, search: {bound: 10s, low: 50, high: 100, trials: 2}}\n"
     )
-    done = leadline(
-        *("run", str(study), "--target", f"a={target}", "--no-ceph", "--until", "100%", "--out", str(out))
-    )
-    assert done.returncode in (0, 3), done.stderr
-    blocks = {
-        work: len({trial.block for trial in open_result(out).trials() if trial.work == work})
-        for work in ("files", "paced")
-    }
-    assert blocks["files"] >= 6
-    assert blocks["paced"] >= 6
+    words = ("run", str(study), "--target", f"a={target}", "--no-ceph", "--until", "0.1%", "--out", str(out))
+    process = start(*words, "--quiet")
+    end = time.monotonic() + 120
+    while not _blocks_of_each(out) >= 6 and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert _blocks_of_each(out) >= 6
     planned = leadline("plan", str(study), "--target", f"a={target}", "--like", str(out))
     assert planned.returncode == 0, planned.stderr
     assert "files: " in planned.stdout.split("with the variation of")[1]
+
+
+def _blocks_of_each(out: Path) -> int:
+    """How many blocks the work with the fewest has; none before there is a result."""
+    if not (out / "manifest.json").exists():
+        return 0
+    trials = open_result(out).trials()
+    return min(len({trial.block for trial in trials if trial.work == work}) for work in ("files", "paced"))
+
+
+_SCATTERS = """
+format: leadline.study/1
+blocks: 3
+enough: {tells: 80%, within: 5m}
+works:
+  random: {rw: randread, bs: 4k, size: 1M, time_based: true, runtime: 100ms, rate_iops: 100, arrival: poisson}
+"""
+
+
+def test_blocks_are_added_where_the_first_ones_scatter_as_many_as_tell_what_the_study_asks(
+    leadline: Command, tmp_path: Path
+) -> None:
+    """About ten arrivals in a trial, whatever the host does: their number scatters by a third."""
+    path, out = tmp_path / "scatters.yaml", tmp_path / "r"
+    path.write_text(_SCATTERS)
+    words = ("run", str(path), "--target", "a=null://", "--target", "b=null://", "--no-ceph")
+    done = leadline(*words, "--out", str(out))
+    assert done.returncode in (0, 3), done.stderr
+    result = open_result(out)
+    plan = Plan.from_json(result.manifest["plan"])
+    blocks = {trial.block for trial in result.trials()}
+    assert len(blocks) > plan.blocks == 3
+    assert len(blocks) == enough_blocks(plan, tables_of(result, plan), "a", (), 0.8)
+    assert added(out) == [["a.random", "b.random"]] * (len(blocks) - 3)
+    short = leadline(*words, "--set", "enough.within=1s", "--out", str(tmp_path / "short"))
+    assert short.returncode in (0, 3), short.stderr
+    assert added(tmp_path / "short") == [], "more blocks than fit its time are not begun"

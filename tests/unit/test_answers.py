@@ -14,15 +14,14 @@ from test_screen import WORKS, figures
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
-from leadline.store.journal import Event
 from leadline.study.library import load_study
 from leadline.verdict.answers.certain import factor_words
 from leadline.verdict.answers.compose import question_of
-from leadline.verdict.answers.cost import block_seconds, blocks_that_tell, more_blocks
+from leadline.verdict.answers.cost import wider
 from leadline.verdict.answers.leading import find_leaders
 from leadline.verdict.answers.words import against_base, figures_alone, leaders_of
-from leadline.verdict.model import UNUSABLE, Comparison, Quantity, State
-from leadline.verdict.sections.answer import AskedFigure, at_least
+from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Quantity, State
+from leadline.verdict.sections.answer import AskedFigure
 from leadline.workloads.application.judged import JudgedApplication
 from leadline.workloads.io.judged import JudgedIo
 
@@ -52,8 +51,8 @@ def test_what_is_said_of_a_target_is_what_its_intervals_leave(seed: int) -> None
                 (_factor(number, unit), work) if work else (_factor(number_alone, unit_alone), alone)
             )
             assert usable[name].verdict == verdict
-            assert factor <= at_least(usable[name]) * (1 + 1e-9)
-            assert factor >= at_least(usable[name]) * 0.9
+            assert factor <= usable[name].least_factor * (1 + 1e-9)
+            assert factor >= usable[name].least_factor * 0.9
     undecided = re.search(r"undecided in (\d+) of", text)
     if undecided:
         assert int(undecided[1]) == sum(one.verdict == "undecided" for one in usable.values())
@@ -97,42 +96,25 @@ def test_what_this_host_has_itself_is_no_way_to_choose() -> None:
     assert "local" not in said
 
 
-def test_the_time_of_a_block_is_that_of_the_run_without_its_pause() -> None:
-    def at(second: float, event: str, **details: object) -> Event:
-        return Event(int(second * 1e9), event, dict(details))
-
-    events = [
-        at(0, "run_started"),
-        at(10, "trial_finished", trial="t0001"),
-        at(20, "trials_finished", trials={"t0002": "complete", "t0003": "complete"}),
-        at(9_000, "run_started"),
-        at(9_010, "trial_finished", trial="t0004"),
-    ]
-    assert block_seconds(events, 8) == pytest.approx(30 / 4 * 8)
-    assert block_seconds(events[:1], 8) is None
-
-
-def _undecided(blocks: int) -> Comparison:
-    return Comparison("small", "iops", "a", "b", 1.1, 0.5, 2.0, blocks, "undecided")
+def _undecided(blocks: int, more: MoreBlocks | None = None) -> Comparison:
+    return Comparison("small", "iops", "a", "b", 1.1, 0.5, 2.0, blocks, "undecided", more=more)
 
 
 def test_more_blocks_are_asked_for_where_they_would_tell_something() -> None:
-    quiet = {_undecided(3): (0.02, 0.01, 0.0)}
-    assert blocks_that_tell([_undecided(3)], quiet) == (6, "a difference of 20 %")
-    step = more_blocks([_undecided(3)], quiet, 60.0)
+    found = [_undecided(3, MoreBlocks(6, 0.15)), _undecided(3, MoreBlocks(12, 0.9)), _undecided(3)]
+    step = wider(found, 60.0)
     assert step is not None
-    assert "--blocks 6" in step.text
-    assert step.seconds == pytest.approx(360)
-    wild = {_undecided(3): (30.0, -30.0, 9.0)}
-    assert blocks_that_tell([_undecided(3)], wild) is None
-    hopeless = more_blocks([_undecided(3)], wild, 60.0)
+    assert step.text == "to tell 90 % in most of what is undecided: run it with --blocks 15"
+    assert step.seconds == pytest.approx(15 * 60)
+    hopeless = wider([_undecided(3), _undecided(3), found[0]], 60.0)
     assert hopeless is not None
+    assert hopeless.text.startswith("even 24 more blocks would not tell a factor of 3 in most")
     assert hopeless.seconds is None
-    assert more_blocks([], {}, 60.0) is None
+    assert wider([], 60.0) is None
 
 
 def test_one_block_is_said_to_have_no_interval() -> None:
-    step = more_blocks([_undecided(1)], {}, 10.0)
+    step = wider([_undecided(1)], 10.0)
     assert step is not None
     assert "a single block has no interval" in step.text
     assert step.seconds == pytest.approx(60)

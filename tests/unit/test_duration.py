@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leadline.analysis.duration import TimeTaken, time_taken
+from leadline.analysis.duration import TimeTaken, block_seconds, time_taken
 from leadline.plan.model import Plan, Trial
 from leadline.store.journal import Event
 from leadline.verdict.words import time_off, time_words
@@ -79,3 +79,15 @@ def test_an_estimate_that_is_right_or_of_seconds_is_only_printed(taken: TimeTake
     assert not list(time_off(taken))
     if taken is not None:
         assert time_words(taken).startswith("took ")
+
+
+def test_the_time_of_a_block_is_that_of_the_run_without_its_pause() -> None:
+    found = events(
+        (0, "run_started", {}),
+        (10, "trial_finished", {"trial": "t0001"}),
+        (20, "trials_finished", {"trials": {"t0002": "complete", "t0003": "complete"}}),
+        (9_000, "run_started", {}),
+        (9_010, "trial_finished", {"trial": "t0004"}),
+    )
+    assert block_seconds(found, replace(PLAN, blocks=1, trials=TRIALS[:1] * 8)) == pytest.approx(30 / 4 * 8)
+    assert block_seconds(found[:1], PLAN) is None

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from importlib import resources
 
+from builders import cell
+
 from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.face import OwnCells
+from leadline.workloads.io.verified import verified_section
 from leadline.workloads.judged import KINDS, known_metrics, metric_kind
 
 
@@ -26,3 +30,8 @@ def test_a_metric_means_one_thing_whichever_kind_has_it() -> None:
 
 def test_every_known_metric_has_a_unit() -> None:
     assert all(metric_kind(name).unit for name in known_metrics())
+
+
+def test_what_was_to_be_verified_and_never_ran_has_no_row() -> None:
+    own = OwnCells({}, (cell(verify=True),), (), {}, (), (), None)
+    assert verified_section(own) is None

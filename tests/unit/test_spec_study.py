@@ -39,6 +39,11 @@ def test_a_work_that_decides_does_so_in_all_its_levels() -> None:
     assert deciding_works(study_of(text)) == frozenset()
 
 
+def test_a_replay_has_no_work_that_could_be_expanded_and_decides_nothing() -> None:
+    study = Study.from_json({"format": "leadline.study/1", "name": "replay", "works": {"replay": {}}})
+    assert deciding_works(study) == frozenset()
+
+
 def test_factors_are_crossed_with_works_and_named_by_the_label() -> None:
     study = study_of(GOOD + "factors: {bs: [4k, 1M], iodepth: [1, 8]}\nlabel: '{rw}_{bs}_q{iodepth}'\n")
     works = expand(study)

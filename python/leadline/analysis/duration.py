@@ -42,6 +42,18 @@ def time_taken(events: Sequence[Event], plan: Plan) -> TimeTaken | None:
     return TimeTaken(plan.seconds, sum(spans), sum(layouts) / 1e9, sum(_trials(events)))
 
 
+def finished_trials(events: Sequence[Event]) -> int:
+    """How many trials came to their end."""
+    return len({name for event in events for name in _finished(event)})
+
+
+def block_seconds(events: Sequence[Event], plan: Plan) -> float | None:
+    """How long a block took here, with all that surrounds its trials; None where no trial was finished."""
+    done, spent_s = finished_trials(events), sum(_spans(events))
+    of_block = max(len(plan.trials) // max(plan.blocks, 1), 1)
+    return spent_s / done * of_block if done and spent_s else None
+
+
 def _finished(event: Event) -> Sequence[str]:
     if event.event == "trial_finished":
         return (str(event.details["trial"]),)

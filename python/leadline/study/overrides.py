@@ -15,7 +15,7 @@ from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, is_list
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
-_SECTIONS = ("defaults", "factors", "compare", "observe", "limits")
+_SECTIONS = ("defaults", "factors", "compare", "enough", "observe", "limits")
 _EXAMPLES = (
     "write KEY=VALUE, for example --set size=64M, --set works.seqread_1m.bs=4M or --set factors.bs=[4k,64k]"
 )
@@ -35,6 +35,9 @@ def apply_overrides(document: Document, sets: Iterable[str], environment: Mappin
             _store(value, path, level, source)
             places = {known: place for known, place in places.items() if known[: len(path)] != path}
             places[path] = WrittenAt(source)
+    given = {path[0] for path, place in places.items() if place.source.startswith("--set")}
+    if "blocks" in given and "enough" not in given:
+        value.pop("enough", None)  # who says how many blocks wants these
     return document.with_value(value, places)
 
 

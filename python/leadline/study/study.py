@@ -93,6 +93,14 @@ class Compare(_Section):
     table: bool = Field(False, description="one table of all targets and all works, with what each costs")
 
 
+class Enough(_Section):
+    """Blocks are added to the first ones where these scatter so much that `tells` would not be told in most
+    comparisons, and as many as tell it fit into the whole time `within`."""
+
+    tells: Share = Field(0.2, description="the difference to be told, for example 20%")
+    within: Duration = Field(description="time that the whole study may take with them, for example 15m")
+
+
 class Observe(_Section):
     """How often observers sample and the engine closes an interval."""
 
@@ -122,6 +130,9 @@ class Study(_Section):
     factors: dict[str, list[Any]] = Field(default_factory=dict, description="option: list of its levels")
     label: str = Field("", description="name of each work, for example {work}_{bs}")
     blocks: Annotated[int, Whole(1, 1_000)] = Field(3, description="times that every cell is run; 3")
+    enough: Enough | None = Field(
+        None, description="when to add blocks to these; never with --blocks, --until or --budget"
+    )
     seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(1, description="of the order and of the data; 1")
     where_possible: bool = Field(
         False, description="leave out, with the reason, what a target cannot do; else the study is refused"
@@ -170,6 +181,7 @@ KNOWN_KEYS: dict[str, tuple[str, ...]] = {
     "": tuple(Study.model_fields),
     "factors": JOB_OPTIONS,
     "compare": tuple(Compare.model_fields),
+    "enough": tuple(Enough.model_fields),
     "observe": tuple(Observe.model_fields),
     "limits": tuple(Limits.model_fields),
 }
@@ -268,6 +280,8 @@ def _origin(study: Study, work: str, job: str | None, option: str) -> Path:
 def deciding_works(study: Study) -> frozenset[str]:
     """The names of the works, as planned, that answer the study's question."""
     named = set(study.compare.decides)
+    if not named:  # nor could every study be expanded: that of a replay has no work to write down
+        return frozenset()
     return frozenset(work.name for work in expand(study) if {work.base, work.name} & named)
 
 

@@ -24,7 +24,7 @@ from leadline.verdict import words
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets
-from leadline.verdict.compared.more_blocks import block_seconds, more_statements
+from leadline.verdict.compared.more_blocks import more_statements
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
 from leadline.verdict.material import Material, read_material
@@ -99,7 +99,8 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
         JudgedStudy(
             study=read.study,
             plan=read.plan,
-            events=result.events,
+            block_s=read.block_s,
+            done=read.done,
             targets=found.targets,
             cells=found.cells,
             tables=read.tables,
@@ -207,7 +208,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
     states = {cell.id: cell.validity.state for cell in found.cells}
     said = [
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
-        *more_statements((*found.comparisons, *found.beside), block_seconds(read.tables)),
+        *more_statements((*found.comparisons, *found.beside), read.block_s),
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
         *words.time_off(read.taken),

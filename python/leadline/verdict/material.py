@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, tabulate
-from leadline.analysis.duration import TimeTaken, time_taken
+from leadline.analysis.duration import TimeTaken, block_seconds, finished_trials, time_taken
 from leadline.analysis.statistics.level_shift import TrialShift, shift_of_trial
 from leadline.analysis.statistics.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
 from leadline.plan.model import Plan
@@ -36,6 +36,8 @@ class Material:
     shifts: Mapping[str, TrialShift]
     not_run: Mapping[str, str]
     taken: TimeTaken | None = None
+    block_s: float | None = None
+    done: int = 0  # trials that came to their end
 
     @property
     def alpha(self) -> float:
@@ -66,6 +68,8 @@ def read_material(result: Result, *, with_charts: bool) -> Material:
         shifts={trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))},
         not_run=_not_run_reasons(result),
         taken=time_taken(result.events, plan),
+        block_s=block_seconds(result.events, plan),
+        done=finished_trials(result.events),
     )
 
 

@@ -264,6 +264,11 @@ class Comparison:
             return None
         return self.low if self.low > 1 else 1 / max(self.high, 1e-300)
 
+    @property
+    def least_factor(self) -> float:
+        """The same, 1 where nothing was found."""
+        return self.at_least or 1.0
+
 
 @dataclass(frozen=True)
 class Statement:

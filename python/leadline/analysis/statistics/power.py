@@ -23,7 +23,13 @@ def smallest_difference(blocks: int, variation: float, alpha: float, power: floa
     """
     if blocks < 2:
         return None
-    return math.expm1(min(_needed(blocks, alpha, power) * variation, 700.0))
+    return math.expm1(min(_needed(blocks, _rounded(alpha), power) * variation, 700.0))
+
+
+def _rounded(alpha: float) -> float:
+    """Down to two digits, so that the many levels of one table share their simulations; this errs to more."""
+    step = 10.0 ** (math.floor(math.log10(alpha)) - 1)
+    return math.floor(alpha / step + 1e-9) * step
 
 
 def smallest_learned_difference(
@@ -31,7 +37,7 @@ def smallest_learned_difference(
 ) -> float | None:
     """The same where spreads are learned from all cells of a study of so many targets and works; None where
     nothing can be learned of so few."""
-    needed = _needed_learned(blocks, alpha, min(targets, _LARGEST[0]), min(works, _LARGEST[1]))
+    needed = _needed_learned(blocks, _rounded(alpha), min(targets, _LARGEST[0]), min(works, _LARGEST[1]))
     return None if needed is None else math.expm1(min(needed * variation, 700.0))
 
 

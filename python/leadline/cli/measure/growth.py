@@ -1,4 +1,4 @@
-"""Decides, between the blocks of a run with `--until` or `--budget`, what is run once more.
+"""Decides between the blocks of a run what is run once more: by `--until`, `--budget`, a study's `enough`.
 
 Here because a run may not know how it is judged: `leadline run` hands it this function.
 """
@@ -24,7 +24,7 @@ def make_growth(path: Path) -> Growth:
         from leadline.verdict.compared.stopping import next_works
 
         if options.until is None and options.budget_s is None:
-            return ()
+            return _until_enough(path, plan)
         works = next_works(states_of(path, plan), options.until, widest_only=options.budget_s is not None)
         cells = [cell.id for cell in plan.cells if cell.work in works]
         if options.budget_s is not None:
@@ -34,6 +34,27 @@ def make_growth(path: Path) -> Growth:
         return cells
 
     return grow
+
+
+def _until_enough(path: Path, plan: Plan) -> Sequence[str]:
+    """All cells while blocks lack by what the first ones say, where the rest of them fits its time."""
+    from leadline.store.reader import open_result
+    from leadline.study.study import Study
+    from leadline.verdict.compared.enough import enough_blocks
+    from leadline.verdict.material import tables_of
+
+    result = open_result(path)
+    study = Study.from_json(result.manifest["study"])
+    run = max(trial.block for trial in plan.trials)
+    if study.enough is None or not run:
+        return ()
+    base, metrics = study.compare.base or plan.targets[0].name, study.compare.metrics
+    wanted = enough_blocks(plan, tables_of(result, plan), base, metrics, study.enough.tells)
+    if wanted is None or wanted <= run:
+        return ()
+    cells = [cell.id for cell in plan.cells]
+    left_s = (wanted - run) * expected_s(plan, cells, result.events)
+    return cells if spent_s(result.events) + left_s <= study.enough.within / 1e9 else ()
 
 
 def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:

@@ -58,9 +58,9 @@ def command(
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
         echo_text(json.dumps(plan.as_json(), indent=2))
     else:
-        from leadline.cli.measure.plan_power import power_lines
+        from leadline.cli.measure.plan_power import enough_lines, power_lines
 
-        power = power_lines(plan, like, tuple(asked.compare.metrics))
+        power = (*power_lines(plan, like, tuple(asked.compare.metrics)), *enough_lines(asked))
         _print_plan(make_console(), plan, facts, power)
     check_space(plan, asked, facts)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.errors import UsageError
+from leadline.units import format_duration
 
 if TYPE_CHECKING:
     from leadline.analysis.cells import CellTable
     from leadline.plan.model import Plan
+    from leadline.study.study import Study
+    from leadline.verdict.compared.enough import PlannedLevel
 
 # Stated, not measured: about what ratios on memory, of random and of sequential disk I/O vary by.
 ASSUMED_VARIATIONS = (0.02, 0.10, 0.25)
@@ -24,7 +26,9 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
     """Sentences on the smallest difference, from assumed variations or those of the result `like`."""
     if plan.blocks < 2:
         return ("one block finds no difference: there is no interval",)
-    asked = _level(plan, metrics)
+    from leadline.verdict.compared.enough import planned_level
+
+    asked = planned_level(plan, metrics)
     count = asked.comparisons
     half = ", half of which differ" if count > 1 else ""
     blocks = f"{plan.blocks} blocks, {count} comparison{'' if count == 1 else 's'}{half}"
@@ -48,30 +52,18 @@ def power_lines(plan: Plan, like: Path | None, metrics: tuple[str, ...]) -> tupl
     )
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """The level of what works are asked for where half of the comparisons differ, and how many there are:
-    `comparisons` of all metrics, `ratios` of what is asked for, of each of the other targets.
-    """
-
-    level: float
-    comparisons: int
-    ratios: int
-
-
-def _level(plan: Plan, metrics: tuple[str, ...]) -> _Asked:
-    from leadline.analysis.statistics.multiplicity import ALPHA
-    from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
-
-    others = max(len(plan.targets) - 1, 1)
-    cells = [cell for cell in plan.cells if cell.target == plan.targets[0].name]
-    weights = [weight_of(metric) for cell in cells for metric in metrics or wanted_metrics(cell)]
-    whole, count = sum(weights) * others, len(weights) * others
-    level = min(ALPHA, max(weights, default=1.0) * max(count / 2, 1.0) * ALPHA / max(whole, 1.0))
-    return _Asked(level, count, weights.count(max(weights, default=1.0)))
+def enough_lines(study: Study) -> tuple[str, ...]:
+    """When blocks are added to those that are planned."""
+    if study.enough is None:
+        return ()
+    tells, within = study.enough.tells, format_duration(study.enough.within / 1e9)
+    return (
+        f"blocks are added where the {study.blocks} planned ones would not tell {tells:.0%} in most"
+        f" comparisons, and as many as do end within {within}; --blocks {study.blocks} keeps it at these",
+    )
 
 
-def _difference(plan: Plan, variation: float, asked: _Asked) -> str:
+def _difference(plan: Plan, variation: float, asked: PlannedLevel) -> str:
     from leadline.analysis.statistics.power import smallest_difference, smallest_learned_difference
     from leadline.verdict.compared.learned import BLOCKS
 

@@ -20,7 +20,7 @@ from leadline.report.screen.short import (
 )
 from leadline.report.sections.figures import printed_figures
 from leadline.verdict.model import UNUSABLE, FigureTable
-from leadline.verdict.sections.answer import AskedFigure, StudyAnswer, at_least
+from leadline.verdict.sections.answer import AskedFigure, StudyAnswer
 
 WIDTH = 100
 _MARKS = "+ faster, - slower, = the same, ? undecided"
@@ -94,7 +94,7 @@ def _cut(grid: _Grid, works: int, targets: int) -> _Grid:
 
     def differs(name: str, place: int) -> float:
         own = [one for one in grid.places.values() if (one.work, one.target)[place] == name]
-        return max((at_least(one.comparison) for one in own if one.comparison), default=1.0)
+        return max((one.comparison.least_factor for one in own if one.comparison), default=1.0)
 
     base = [name for name in grid.targets if all(one.comparison is None for one in _of(grid, name))]
     ranked = sorted(grid.works, key=lambda name: -differs(name, 0))[:works]

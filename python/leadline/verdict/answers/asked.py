@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from leadline.analysis.cells import CellTable
 from leadline.plan.model import PlannedCell
 from leadline.study.left_out import LeftOut
 from leadline.verdict.compared.comparisons import asked_metrics
@@ -75,19 +74,3 @@ def _left_out(
             yield replace(
                 figure, target=one.target, cell="", quantity=reason, state="NOT_RUN", comparison=None
             )
-
-
-def log_ratios(
-    comparisons: Iterable[Comparison], tables: Mapping[str, CellTable]
-) -> dict[Comparison, tuple[float, ...]]:
-    """The log ratios of each comparison, block by block, where blocks pair."""
-    from leadline.analysis.cells import compare_cells
-
-    found = {}
-    for one in comparisons:
-        pair = [tables.get(name) or tables.get(f"{name}.{one.work}") for name in (one.base, one.other)]
-        if pair[0] is not None and pair[1] is not None:
-            ratio = compare_cells(pair[0], pair[1], one.metric)
-            if ratio is not None:
-                found[one] = ratio.logarithms
-    return found

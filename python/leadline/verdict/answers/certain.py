@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from leadline.units import format_number
 from leadline.verdict.model import UNUSABLE, Comparison, Outcome
-from leadline.verdict.sections.answer import at_least
 
 _NAMED = 2  # works by name in one clause
 _CLAUSES = 4  # of one sentence
@@ -23,7 +22,7 @@ def usable(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 def times(comparison: Comparison) -> str:
     """`at least 8.12 times`; a difference below a tenth in percent."""
-    return f"at least {factor_words(at_least(comparison))}"
+    return f"at least {factor_words(comparison.least_factor)}"
 
 
 def factor_words(factor: float) -> str:
@@ -36,7 +35,7 @@ def factor_words(factor: float) -> str:
 
 def split(comparisons: Sequence[Comparison]) -> dict[Outcome, list[Comparison]]:
     """By verdict, the largest certain difference first."""
-    ranked = sorted(comparisons, key=lambda one: -at_least(one))
+    ranked = sorted(comparisons, key=lambda one: -one.least_factor)
     outcomes: tuple[Outcome, ...] = ("faster", "slower", "same", "undecided")
     return {outcome: [one for one in ranked if one.verdict == outcome] for outcome in outcomes}
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.plan.model import Plan, PlannedCell
-from leadline.store.journal import Event
 from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.study.study import QUESTION_MAX, Study
 from leadline.verdict.answers import words
-from leadline.verdict.answers.asked import asked_figures, log_ratios
+from leadline.verdict.answers.asked import asked_figures
 from leadline.verdict.answers.certain import named, usable
-from leadline.verdict.answers.cost import block_seconds, finished_trials, more_blocks
+from leadline.verdict.answers.cost import wider
 from leadline.verdict.answers.leading import find_leaders
 from leadline.verdict.compared.comparisons import asked_metrics
 from leadline.verdict.compared.deciding import decide
@@ -30,11 +29,15 @@ _QUESTION = re.compile(r"[^.?!]*\?")
 
 @dataclass(frozen=True)
 class JudgedStudy:
-    """What an answer is made from. `beside` are jobs with others against the same jobs alone."""
+    """What an answer is made from: `block_s` is the time of a block, `done` counts trials that ended.
+
+    `beside` are jobs with others against the same jobs alone.
+    """
 
     study: Study
     plan: Plan
-    events: Sequence[Event]
+    block_s: float | None
+    done: int
     targets: Sequence[TargetView]
     cells: Sequence[Cell]
     tables: Mapping[str, CellTable]
@@ -62,7 +65,7 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
         against if any(one.comparison for one in figures) else "",
         matrix,
         tuple(_steps(found, undecided)),
-        None if (block := _block_seconds(found)) is None else block * found.plan.blocks,
+        None if found.block_s is None else found.block_s * found.plan.blocks,
     )
 
 
@@ -142,17 +145,13 @@ def _as_sure(text: str, found: JudgedStudy) -> str:
     return f"{text} ({', '.join(parts)}.)"
 
 
-def _block_seconds(found: JudgedStudy) -> float | None:
-    return block_seconds(found.events, max(len(found.plan.trials) // max(found.plan.blocks, 1), 1))
-
-
 def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep]:
     """What would finish or decide it, the most urgent first."""
-    trials, seconds = len(found.plan.trials), _block_seconds(found)
+    trials, seconds = len(found.plan.trials), found.block_s
     steps = []
     if not found.complete:
-        left = max(1 - finished_trials(found.events) / max(trials, 1), 0)
+        left = max(1 - found.done / max(trials, 1), 0)
         rest = None if seconds is None else seconds * found.plan.blocks * left
         steps.append(NextStep("finish the study: leadline run --resume DIR", rest))
-    wider = more_blocks(undecided, log_ratios(undecided, found.tables), seconds)
-    return [*steps, *([wider] if wider else [])]
+    more = wider(undecided, seconds)
+    return [*steps, *([more] if more else [])]

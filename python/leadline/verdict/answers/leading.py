@@ -15,7 +15,7 @@ from leadline.analysis.cells import CellTable, compare_cells
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import UNUSABLE, Comparison, worst
-from leadline.verdict.sections.answer import AskedFigure, at_least
+from leadline.verdict.sections.answer import AskedFigure
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Leader:
     @property
     def lead(self) -> float:
         """How many times it is before the next at least."""
-        return min(map(at_least, self.compared))
+        return min(one.least_factor for one in self.compared)
 
     @property
     def others(self) -> int:

@@ -13,7 +13,7 @@ from leadline.units import format_quantity
 from leadline.verdict.answers.certain import clauses, factor_words, named, split, times, usable
 from leadline.verdict.answers.leading import Leader
 from leadline.verdict.model import UNUSABLE, Comparison
-from leadline.verdict.sections.answer import AskedFigure, at_least
+from leadline.verdict.sections.answer import AskedFigure
 from leadline.workloads.judged import metric_kind
 
 _TARGETS = 3  # with a clause of their own
@@ -80,14 +80,14 @@ def beside_others(figures: Sequence[AskedFigure]) -> str:
         higher = (found.verdict == "faster") == kind.higher_is_better
         changed = f"{kind.words} {times(found)} {'higher' if higher else 'lower'}"
         words = {"undecided": "undecided", "same": f"the same within {found.margin:.0%}"}
-        said.append((at_least(found), f"{job} on {one.target}: {words.get(found.verdict, changed)}"))
+        said.append((found.least_factor, f"{job} on {one.target}: {words.get(found.verdict, changed)}"))
     return f"Together with the others, against alone: {clauses(said)}." if said else ""
 
 
 def within_target(figures: Sequence[AskedFigure], against: str) -> str:
     """How works of one target compare with another work of it."""
     said = [
-        (at_least(one.comparison), f"{one.work} on {one.target} {_outcome(one.comparison)}")
+        (one.comparison.least_factor, f"{one.work} on {one.target} {_outcome(one.comparison)}")
         for one in figures
         if one.leads and one.comparison and one.comparison.validity not in UNUSABLE
     ]

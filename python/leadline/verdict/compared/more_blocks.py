@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from leadline.analysis.cells import CellTable
 from leadline.analysis.statistics.means import Ratio
 from leadline.analysis.statistics.power import smallest_difference
 from leadline.units import format_duration
@@ -13,7 +12,8 @@ from leadline.verdict.model import Comparison, MoreBlocks, Statement
 
 _STEPS = (6, 12, 24)
 _WANTED = 0.2  # a difference that most would want to be told
-_LARGEST = 2.0  # the factor beyond which more blocks are no help
+LARGEST = 2.0  # differences beyond a factor of 3 need no more blocks to be seen
+MOST_BLOCKS = _STEPS[-1]
 
 
 def more_blocks(ratio: Ratio, level: float) -> MoreBlocks | None:
@@ -26,7 +26,7 @@ def more_blocks(ratio: Ratio, level: float) -> MoreBlocks | None:
     found = None
     for more in _STEPS:
         tells = smallest_difference(ratio.count + more, variation, level)
-        if tells is not None and tells <= _LARGEST:
+        if tells is not None and tells <= LARGEST:
             found = MoreBlocks(more, tells)
         if found is not None and found.tells <= _WANTED:
             break
@@ -43,33 +43,22 @@ def more_statements(comparisons: Sequence[Comparison], block_s: float | None) ->
         tells = [one.more.tells for one in undecided if one.more is not None and one.more.blocks == more]
         if tells:
             cost = f" in about {format_duration(60 * math.ceil(more * block_s / 60))}" if block_s else ""
-            words.append(f"{more} more{cost} would tell {_percent(max(tells))} in {len(tells)}")
+            words.append(f"{more} more{cost} would tell {difference_words(max(tells))} in {len(tells)}")
     yield Statement(
         "caution",
         f"{len(undecided)} of {len(comparisons)} comparisons undecided, too few blocks: {'; '.join(words)}.",
         tuple(
             f"{one.work} {one.metric}, {one.other}: {one.more.blocks} more blocks would tell"
-            f" {_percent(one.more.tells)}"
+            f" {difference_words(one.more.tells)}"
             for one in undecided
             if one.more is not None
         ),
     )
 
 
-def _percent(difference: float) -> str:
+def difference_words(difference: float) -> str:
     """Rounded up to a figure that is easily remembered: 3 %, 20 %, a factor of 2."""
     if difference > 0.95:
         return f"a factor of {math.ceil(2 * (1 + difference)) / 2:.3g}"
     step = 0.01 if difference < 0.1 else 0.05
     return f"{100 * math.ceil(difference / step - 1e-9) * step:.0f} %"
-
-
-def block_seconds(tables: Mapping[str, CellTable]) -> float | None:
-    """How long a block of a study took, from the start of its first trial to the end of its last."""
-    trials = [trial for table in tables.values() for trial in table.trials]
-    blocks = len({trial.block for trial in trials})
-    if not blocks:
-        return None
-    first = min(trial.started_unix_ns for trial in trials)
-    last = max(trial.started_unix_ns + trial.ramp_ns + trial.measured_ns for trial in trials)
-    return (last - first) / 1e9 / blocks

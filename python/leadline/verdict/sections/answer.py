@@ -26,14 +26,6 @@ class AskedFigure:
     higher_is_better: bool = True
 
 
-def at_least(comparison: Comparison) -> float:
-    """How many times at least the two differ, whichever way: 1 where that is not decided."""
-    low, high = comparison.low, comparison.high
-    if comparison.verdict not in ("faster", "slower") or not low or not high:
-        return 1.0
-    return low if low > 1 else 1 / high
-
-
 @dataclass(frozen=True)
 class NextStep:
     """What to do next, and how long that takes where it is known."""

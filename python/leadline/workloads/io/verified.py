@@ -17,7 +17,8 @@ _HEADINGS = ("cell", "as written", "read back", "wrong", "what to do")
 
 def verified_section(own: OwnCells) -> Section | None:
     """A row for each cell that was verified; None where none was."""
-    trials = {planned.id: own.tables[planned.id].trials for planned in own.planned if planned.job.verify}
+    verified = [own.tables[one.id] for one in own.planned if one.job.verify and one.id in own.tables]
+    trials = {table.cell: table.trials for table in verified}
     rows = tuple(_row(cell, found) for cell, found in trials.items() if any(map(_verification, found)))
     if not rows:
         return None
