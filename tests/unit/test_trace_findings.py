@@ -152,6 +152,14 @@ def test_redaction_takes_paths_and_command_lines(tmp_path: Path) -> None:
             assert secret not in text, form
 
 
+def test_redaction_leaves_what_a_trace_says_of_itself(tmp_path: Path) -> None:
+    notes = ["asynchronous I/O", "io_uring", "mmap", "setuid child /opt/secret/su"]
+    findings = redacted(build_findings(store(tmp_path / "r", tables(processes=(process(notes=notes),)))))
+    (found,) = json.loads(render(findings, "json"))["trace"]["processes"]
+    assert found["notes"] == [*notes[:3], "setuid child <file>"]
+    assert any(text.text.startswith("Io_uring seen in 1 process") for text in findings.statements)
+
+
 def test_two_traces_compare_as_ratios_without_intervals(tmp_path: Path) -> None:
     first = store(tmp_path / "a", tables(extra={"wall_s": 2.0}))
     second = store(tmp_path / "b", tables(extra={"wall_s": 3.0}))

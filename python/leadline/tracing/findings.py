@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -93,13 +94,18 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
     )
 
 
+# What a note names; all before it is our own words.
+_NAMED = re.compile(r"(?:(?:static|setuid) child |.*: )(.+)", re.DOTALL)
+
+
 def _private(views: Sequence[TraceView]) -> Iterator[tuple[str, str]]:
     """What a trace holds of the site besides its manifest."""
     for view in views:
         yield from ((text, FILE) for item in view.findings for text in item.subjects)
         yield from ((item.path, FILE) for item in view.files)
         for note in view.notes:
-            yield note.removeprefix("static child ").rpartition(": ")[2], FILE
+            if named := _NAMED.match(note):
+                yield named[1], FILE
         for process in view.processes:
             yield process.executable, PATH
             yield process.command, COMMAND
