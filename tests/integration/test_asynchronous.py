@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -26,10 +27,14 @@ from bpf_support import calls, rows_of
 
 import slow_fuse
 from leadline import _core
+from leadline.store.reader import open_result
+from leadline.tracing.figures import OVERLAPPED, UNSEEN
 from leadline.tracing.sources import bpf
+from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import TraceTables
+from leadline.verdict.findings import build_findings
+from leadline.verdict.model import Findings
 from slow_fuse import SlowMount
-from support import Command
 
 BY_NUMBER = {"io_submit", "io_getevents", "io_pgetevents"}
 CALLED = ("libaio", "by_number", "posix", "list")
@@ -251,41 +256,39 @@ def test_waiting_for_requests_is_no_time_of_anything_else(via: str, interface: s
     assert seconds["meta"] <= others_s
 
 
-def shown(leadline: Command, via: str, interface: str, place: Path) -> tuple[str, dict[str, Any]]:
-    """What `leadline show` says of a trace, in words and as JSON."""
+def reported(via: str, interface: str, place: Path) -> Findings:
+    """What a report says of the subject's trace."""
+    _, tables = traced(via, subject(interface), place)
     out = place.with_name("result")
-    done = leadline("trace", "--via", via, "-o", str(out), "--", *subject(interface), cwd=place)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(leadline("show", str(out), "--json").stdout)
-    return " ".join(leadline("show", str(out)).stdout.split()), found
+    create_trace_result(
+        out, {"t0001": tables}, title="requests", details={}, now_ns=itertools.count(1).__next__
+    )
+    return build_findings(open_result(out))
 
 
-def metric(found: dict[str, Any], name: str) -> dict[str, Any]:
-    (cell,) = found["cells"]
-    value: dict[str, Any] = cell["metrics"][name]
-    return value
+def test_a_report_of_asynchronous_requests_has_their_time_and_no_remainder(place: Path) -> None:
+    found = reported("preload", "libaio", place)
+    (cell,) = found.cells
+    assert any(statement.text.startswith("I/O overlapped") for statement in found.statements)
+    assert not any("the remainder" in statement.text for statement in found.statements)
+    assert (cell.metrics["compute_share"].value, cell.metrics["compute_share"].reason) == (None, OVERLAPPED)
+    assert (cell.metrics["read_share"].value or 0) > 0
 
 
-def test_a_report_of_asynchronous_requests_has_their_time_and_no_remainder(
-    leadline: Command, place: Path
-) -> None:
-    words, found = shown(leadline, "preload", "libaio", place)
-    assert "I/O overlapped" in words
-    assert "computing (the remainder)" not in words
-    share = metric(found, "compute_share")
-    assert share["value"] is None
-    assert share["reason"].startswith("I/O overlapped")
-    assert metric(found, "read_share")["value"] > 0
-
-
-@pytest.mark.parametrize(("via", "interface"), [("preload", "liburing"), ("bpf", "libaio")])
+@pytest.mark.parametrize(
+    ("via", "interface", "words"),
+    [
+        ("preload", "liburing", "Io_uring seen in 1 process"),
+        ("bpf", "libaio", "1 processes with I/O of"),
+    ],
+)
 def test_a_report_says_that_requests_were_not_seen_and_shows_no_time_of_them(
-    via: str, interface: str, leadline: Command, place: Path
+    via: str, interface: str, words: str, place: Path
 ) -> None:
     require(via)
-    words, found = shown(leadline, via, interface, place)
-    assert {"preload": "io_uring seen in 1 process", "bpf": "1 processes with I/O of libaio"}[via] in words
-    assert "DOUBTFUL" in words
+    found = reported(via, interface, place)
+    (cell,) = found.cells
+    assert found.state == "DOUBTFUL"
+    assert any(statement.text.startswith(words) for statement in found.statements)
     for name in ("read_share", "write_share", "io_time"):
-        assert metric(found, name)["value"] is None
-        assert metric(found, name)["reason"].startswith("requests were made that the trace does not see")
+        assert (cell.metrics[name].value, cell.metrics[name].reason) == (None, UNSEEN)
