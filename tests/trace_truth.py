@@ -28,6 +28,8 @@ _FUNCTIONS = Path(__file__).parent / "data" / "trace" / "functions.yaml"
 _DEADLINE_S = 120
 # Calls that belong to no file, or to several: taken from the processes' counts.
 _WITHOUT_FILE = ("close_range", "msync", "io_submit", "io_getevents", "io_uring_setup", "io_uring_enter")
+# Requests that one of them, or a list, submits: the program makes no calls of these names.
+_REQUESTS = ("io_submit:", "lio_listio:")
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def within(tables: TraceTables, directory: Path) -> Counts:
         for file, name in zip(
             tables.segments["file"].to_pylist(), tables.segments["call"].to_pylist(), strict=True
         ):
-            if file in inside and name not in _WITHOUT_FILE:
+            if file in inside and not name.startswith(_REQUESTS) and name not in _WITHOUT_FILE:
                 calls[name] += 1
     for process in tables.processes:
         for name, count in json.loads(process.calls).items():

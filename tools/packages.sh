@@ -13,7 +13,8 @@ wanted=(
   gcc g++ libc6-dev libfuse3-dev pkg-config                               # a slow file system of the tests, bare loops of the bench
   clang                                                               # the tracer's programs for the kernel, at build time
   chromium                                                            # tests of the report
-  fio                                                                 # tests of fio's formats
+  fio                                                                 # tests of fio's formats, a subject of the tracers'
+  libaio-dev liburing-dev                                             # subjects of the tracers' tests
   strace ffmpeg sqlite3 git                                           # the truth of the tracers' tests, and programs to trace
   tmux                                                                # tests of the live display
 )

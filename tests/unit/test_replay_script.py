@@ -94,10 +94,10 @@ def test_the_c_librarys_buffer_reads_and_writes_whole_blocks() -> None:
     assert found.coverage.calls_replayed == 8
 
 
-def test_operations_in_flight_together_get_threads_of_their_own() -> None:
+@pytest.mark.parametrize("name", ["io_uring:read", "io_submit:read", "lio_listio:read", "aio_read"])
+def test_operations_in_flight_together_get_threads_of_their_own(name: str) -> None:
     reads = [
-        call("io_uring:read", offset=n * 10, length=10, result=10, start_ns=n * 100, duration_ns=250)
-        for n in range(6)
+        call(name, offset=n * 10, length=10, result=10, start_ns=n * 100, duration_ns=250) for n in range(6)
     ]
     found = script(*reads)
     assert sorted(count for _, count in found.threads) == [2, 2, 2]

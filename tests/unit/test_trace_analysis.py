@@ -30,7 +30,14 @@ def test_threads_in_io_for_longer_than_their_process_lived_leave_no_known_remain
         tables(processes=(process(seconds={"read": 3.0, "write": 1.0, "meta": 0, "sync": 0}),)), 1.0
     )
     assert found.whole.overlapped
-    assert (found.whole.read, found.whole.write, found.whole.compute) == (0.75, 0.25, 0.0)
+    assert (found.whole.read, found.whole.write, found.whole.compute) == (0.75, 0.25, None)
+
+
+@pytest.mark.parametrize("note", ["asynchronous I/O", "io_uring", "io_submit: its bytes were not counted"])
+def test_requests_beside_the_program_leave_no_known_remainder(note: str) -> None:
+    found = shares(tables(processes=(process(notes=[note]),)), 1.0)
+    assert found.whole.overlapped
+    assert (found.whole.read, found.whole.compute) == (0.1, None)
 
 
 def test_each_copy_has_its_own_shares_and_all_together_weigh_by_time() -> None:

@@ -60,6 +60,22 @@ def test_what_was_lost_is_said_first_and_makes_it_doubtful(tmp_path: Path) -> No
     assert shown(open_result(tmp_path / "r"))["trace"]["lost"] == {"records": 10, "files": 7, "segments": 3}
 
 
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [
+        ({"files": 7, "segments": 3}, "bytes in totals still count them"),
+        ({"files": 7, "calls": 3}, "what was moved by those of calls is in no total of bytes"),
+    ],
+)
+def test_losses_are_said_to_be_in_totals_only_where_they_are(
+    lost: dict[str, int], words: str, tmp_path: Path
+) -> None:
+    content = tables(processes=(process(lost=lost),))
+    findings = build_findings(store(tmp_path / "r", content))
+    assert words in findings.statements[0].text
+    assert words in findings.cells[0].validity.codes[0].evidence
+
+
 def test_a_command_that_was_not_seen_is_never_one_without_io(tmp_path: Path) -> None:
     content = tables(processes=(), files=files_table([]), warnings=("no process wrote a log",))
     findings = build_findings(store(tmp_path / "r", content))
@@ -134,6 +150,14 @@ def test_redaction_takes_paths_and_command_lines(tmp_path: Path) -> None:
         text = render(findings, form)
         for secret in ("hunter2", "/opt/secret", "relative-secret"):
             assert secret not in text, form
+
+
+def test_redaction_leaves_what_a_trace_says_of_itself(tmp_path: Path) -> None:
+    notes = ["asynchronous I/O", "io_uring", "mmap", "setuid child /opt/secret/su"]
+    findings = redacted(build_findings(store(tmp_path / "r", tables(processes=(process(notes=notes),)))))
+    (found,) = json.loads(render(findings, "json"))["trace"]["processes"]
+    assert found["notes"] == [*notes[:3], "setuid child <file>"]
+    assert any(text.text.startswith("Io_uring seen in 1 process") for text in findings.statements)
 
 
 def test_two_traces_compare_as_ratios_without_intervals(tmp_path: Path) -> None:

@@ -56,6 +56,12 @@ const WRITES: u8 = shape("WRITES");
 const AT: u8 = shape("AT");
 const VECTOR: u8 = shape("VECTOR");
 
+/// Of linux/unistd.h.
+#[cfg(target_arch = "x86_64")]
+const SYS_IO_PGETEVENTS: i64 = 333;
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_IO_PGETEVENTS: i64 = 292;
+
 /// The calls, in the order of their slots; slot 0 is left free.
 pub const CALLS: &[Call] = &[
     call("read", libc::SYS_read, Read, TRANSFER, ""),
@@ -259,6 +265,7 @@ pub const CALLS: &[Call] = &[
     call("io_setup", libc::SYS_io_setup, None, PLAIN, ""),
     call("io_submit", libc::SYS_io_submit, None, PLAIN, ""),
     call("io_getevents", libc::SYS_io_getevents, None, PLAIN, ""),
+    call("io_pgetevents", SYS_IO_PGETEVENTS, None, PLAIN, ""),
     call("io_uring_setup", libc::SYS_io_uring_setup, None, PLAIN, ""),
     call("io_uring_enter", libc::SYS_io_uring_enter, None, PLAIN, ""),
     call(

@@ -24,7 +24,8 @@ const LATE: [Call; 7] = [
 /// Finds all others, so that none is looked up in a signal handler or after a fork.
 pub fn find_all() {
     for (number, (slot, (_, name, _))) in REAL.iter().zip(CALLS).enumerate() {
-        if LATE.iter().all(|call| call.number() != number) {
+        // A name with a colon is a request's: there is no such function.
+        if LATE.iter().all(|call| call.number() != number) && !name.contains(':') {
             slot.store(next(name), Relaxed);
         }
     }

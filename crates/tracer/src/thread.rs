@@ -8,12 +8,12 @@ use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
 
-use leadline_record::trace::Kind;
 use leadline_record::trace::layout::{
     CHUNK_FILES, CHUNK_HISTOGRAM, CHUNK_THREAD, ChunkHead, FILE_OTHERS, FileRecord,
     HISTOGRAM_BUCKETS, HISTOGRAM_TICKS, Header, PAGE_BYTES, SideRecord, TAG_FILE, TAG_READ,
     TAG_WRITE, ThreadRecord,
 };
+use leadline_record::trace::{Call, Kind};
 
 use crate::chunks::{self, Cursor, Wanted};
 use crate::descriptors::{Cached, DESCRIPTORS_MAX};
@@ -64,6 +64,8 @@ pub struct Thread {
     pub directory: [u8; DIRECTORY_ROOM],
     pub directory_bytes: u32,
     pub directory_generation: u32,
+    /// The function that is called, plus one, until it makes the system call of its name: 0 for none.
+    within: u32,
 }
 
 /// Counts of latencies by bucket, and below which latency there is room: 0 until they are there.
@@ -175,6 +177,25 @@ fn enter_first(thread: *mut Thread) -> Option<Entered> {
     Some(Entered {
         thread: NonNull::new(thread)?,
     })
+}
+
+/// The thread calls a function that is recorded itself, or is back from it.
+pub fn within(call: Option<Call>) {
+    if let Some(mut thread) = enter() {
+        thread.within = call.map_or(0, |call| call.number() as u32 + 1);
+    }
+}
+
+/// Is this system call the one that the function called makes? Once: a signal handler's next is its own.
+pub fn is_within(call: Call) -> bool {
+    let Some(mut thread) = enter_idle() else {
+        return false;
+    };
+    let found = thread.within == call.number() as u32 + 1;
+    if found {
+        thread.within = 0;
+    }
+    found
 }
 
 impl core::ops::Deref for Entered {

@@ -103,8 +103,11 @@ class FileCounters:
         if offset + moved - 1 > before:
             self.counts[highest] = offset + moved - 1
 
-    def spend(self, what: str, start_ns: int, duration_ns: int) -> None:
-        """Add a call's time to F_<what>_TIME; what overlaps with the calls before it counts once."""
+    def spend(self, what: str, start_ns: int, duration_ns: int) -> int:
+        """Add a call's time to F_<what>_TIME; what overlaps with the calls before it counts once.
+
+        Returns how many ns that was.
+        """
         end = start_ns + duration_ns
         free = max(start_ns, self._busy_until.get(what, start_ns))
         self._busy_until[what] = max(end, free)
@@ -113,6 +116,7 @@ class FileCounters:
             times[key] = times.get(key, 0.0) + (end - free) / NS
         if longest and duration_ns / NS > times.get(longest, 0.0):
             times[longest] = duration_ns / NS
+        return max(end - free, 0)
 
     def seen(self, what: str, start_ns: int, duration_ns: int | None) -> None:
         """Note the first beginning and the last end of an open, read, write or close."""

@@ -16,6 +16,10 @@ from typing import Literal
 from leadline.tracing.tables import ProcessRow, TraceTables
 
 KINDS = ("read", "write", "meta", "sync")
+OVERLAPPED = "I/O overlapped: what was computed meanwhile is not known"
+UNSEEN = "requests were made that the trace does not see: its notes say which"
+# Notes of processes whose requests were under way while they did something else.
+_BESIDE = ("asynchronous I/O", "io_uring", "io_submit")
 # What a process row is called that stands for files which all processes share.
 ALL_RANKS = "all ranks"
 Basis = Literal["process time", "run time x processes"]
@@ -26,8 +30,9 @@ class Share:
     """Of one copy, or of all (`copy` is None): seconds in I/O, the time they are a share of, the shares.
 
     `sync` is None where the source counts syncs among writes. `compute` is the remainder: computing, waiting
-    for anything but files, and being off the CPU. `overlapped` is True where threads were in I/O for longer
-    than their process lived, so that the remainder is not known and stands at 0.
+    for anything but files, and being off the CPU. `overlapped` is True where I/O went on beside other I/O or
+    beside computing: threads were in I/O for longer than their process lived, or it was asynchronous. What
+    was computed meanwhile is not known then, and `compute` is None.
     """
 
     copy: int | None
@@ -134,7 +139,8 @@ def _share(
     overlapped = overlapped or spent > base_s
     base = max(base_s, spent)
     parts = {kind: None if value is None else value / base for kind, value in whole.items()}
-    return Share(copy, basis, base, whole, **parts, compute=max(0.0, 1 - spent / base), overlapped=overlapped)
+    compute = None if overlapped else max(0.0, 1 - spent / base)
+    return Share(copy, basis, base, whole, **parts, compute=compute, overlapped=overlapped)
 
 
 def _process_seconds(rows: Sequence[ProcessRow]) -> dict[str, float | None] | None:
@@ -153,7 +159,8 @@ def _process_seconds(rows: Sequence[ProcessRow]) -> dict[str, float | None] | No
 def _process_time(rows: Sequence[ProcessRow], run_s: float | None) -> tuple[float, bool]:
     """Seconds in which processes lived and had no living child, and never less than their I/O.
 
-    The second value is True where a process was in I/O for longer than it lived: its threads overlapped.
+    The second value is True where a process was in I/O for longer than it lived, as its threads overlapped,
+    or where it had requests under way beside what it did.
     """
     last = max((row.ended_ns or 0 for row in rows), default=0)
     if run_s is not None:
@@ -169,7 +176,8 @@ def _process_time(rows: Sequence[ProcessRow], run_s: float | None) -> tuple[floa
         seconds = json.loads(row.seconds or "null") or {}
         spent = sum(seconds.get(kind) or 0.0 for kind in KINDS)
         total += max(_outside((start, end), children.get(row.process, [])) / 1e9, spent)
-        overlapped = overlapped or spent * 1e9 > end - start
+        beside = any(note.startswith(_BESIDE) for note in json.loads(row.notes or "[]"))
+        overlapped = overlapped or beside or spent * 1e9 > end - start
     return total, overlapped
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from leadline.store.reader import Result
 from leadline.tracing import words as trace_words
 from leadline.tracing.figures import (
     KINDS,
+    OVERLAPPED,
+    UNSEEN,
     Share,
     Shares,
     copy_seconds,
@@ -91,13 +94,18 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
     )
 
 
+# What a note names; all before it is our own words.
+_NAMED = re.compile(r"(?:(?:static|setuid) child |.*: )(.+)", re.DOTALL)
+
+
 def _private(views: Sequence[TraceView]) -> Iterator[tuple[str, str]]:
     """What a trace holds of the site besides its manifest."""
     for view in views:
         yield from ((text, FILE) for item in view.findings for text in item.subjects)
         yield from ((item.path, FILE) for item in view.files)
         for note in view.notes:
-            yield note.removeprefix("static child ").rpartition(": ")[2], FILE
+            if named := _NAMED.match(note):
+                yield named[1], FILE
         for process in view.processes:
             yield process.executable, PATH
             yield process.command, COMMAND
@@ -260,7 +268,7 @@ def _codes(view: TraceView) -> Iterator[Code]:
         return
     if view.lost:
         parts = ", ".join(f"{units.format_number(n, 9)} {kind}" for kind, n in view.lost.items())
-        yield kinds["events_lost"].fire(f"dropped: {parts}; totals of bytes still count them")
+        yield kinds["events_lost"].fire(f"dropped: {parts}; {trace_words.lost_words(view.lost)}")
     blind = [trace_words.blind_words(note, count) for note, count in view.notes.items()]
     for text in (*view.warnings, *(words for words in blind if words)):
         yield kinds["partly_seen"].fire(text)
@@ -280,7 +288,14 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
     """A trace's figures: one trial, so none has an interval."""
     runs = [copy.run_s for copy in view.copies if copy.run_s is not None]
     speed, whole = view.speeds, view.whole
+    reasons = dict(speed.reasons)
+    if whole.overlapped:
+        reasons["compute_share"] = OVERLAPPED
     spent = [value for value in whole.seconds.values() if value is not None]
+    # A source may count syncs among writes, but none is without reads and writes unless it did not see them.
+    unseen = None in (whole.seconds["read"], whole.seconds["write"])
+    if unseen and spent:
+        reasons |= dict.fromkeys(("io_time", "read_share", "write_share", "sync_share"), UNSEEN)
     values: dict[str, float | None] = {
         "run_time": sum(runs) / len(runs) if runs else speed.wall_s,
         "run_time_slowest": max(runs, default=speed.wall_s),
@@ -288,13 +303,13 @@ def metrics_of(view: TraceView) -> dict[str, Quantity]:
         "bytes_written": float(speed.bytes_written),
         "wall_throughput": speed.wall_throughput,
         "agg_perf_by_slowest": speed.agg_perf_by_slowest,
-        "io_time": float(sum(spent)) if spent else None,
+        "io_time": float(sum(spent)) if spent and not unseen else None,
         **{f"{kind}_share": getattr(whole, kind) for kind in (*KINDS, "compute")},
     }
     if not view.processes:
         values = dict.fromkeys(values)
     found = {}
     for name, value in values.items():
-        reason = None if value is not None else speed.reasons.get(name, "the trace does not say")
+        reason = None if value is not None else reasons.get(name, "the trace does not say")
         found[name] = Quantity(value, PROGRAM_METRICS[name].unit, blocks=1, reason=reason)
     return found

@@ -6,6 +6,8 @@ what Darshan has not is in lower case. A counter that a source cannot know is nu
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -102,9 +104,10 @@ class ProcessRow:
     `end` is `exit`, `signal`, `exec`, `running` (it outlived the trace) or `unknown`; `status` is the exit
     code or the signal.
 
-    JSON: `command`; `calls` (name -> count); `seconds` (read, write, meta, sync -> the sum over its threads);
-    `lost` (kind -> records dropped); `notes`, a list of what the reader must know: `io_uring`,
-    `static child PATH`, `mmap`, `record truncated`.
+    JSON: `command`; `calls` (name -> count); `seconds` (read, write, meta, sync -> the sum over its threads,
+    null where requests were not seen: `seconds_json`); `lost` (kind -> records dropped); `notes`, a list of
+    what the reader must know: `io_uring`, `asynchronous I/O`, `static child PATH`, `mmap`,
+    `record truncated`.
     `bytes_read` and `bytes_written` are the process's whole, files that were dropped included.
     """
 
@@ -128,6 +131,15 @@ class ProcessRow:
     notes: str
     cpu_user_ns: int | None = None
     cpu_system_ns: int | None = None
+
+
+def seconds_json(seconds: Mapping[str, float | None], *, unseen: bool) -> str:
+    """A process's `seconds`. `unseen`: it made requests that the source does not see.
+
+    Then only the time of metadata is known.
+    """
+    known = {kind: None if unseen and kind != "meta" else value for kind, value in seconds.items()}
+    return json.dumps(known)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ _READS = (
     "fgetc",
     "getc",
     "aio_read",
+    "io_submit:read",
     "io_uring:read",
+    "lio_listio:read",
     "getline",
     "fscanf",
 )
@@ -38,7 +40,9 @@ _WRITES = (
     "puts",
     "fprintf",
     "aio_write",
+    "io_submit:write",
     "io_uring:write",
+    "lio_listio:write",
     "vfprintf",
 )
 _BOTH = ("copy_file_range", "sendfile", "splice")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from leadline import units
 from leadline.tracing.figures import KINDS
@@ -12,6 +12,8 @@ from leadline.verdict.model import Statement
 WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs", "compute": "computing"}
 _FINDINGS_SAID = 6
 _SHARE_SAID = 0.002  # of all process time: less is in the report only
+# What of these found no room is in the totals of its process.
+_COUNTED = frozenset(("files", "names", "segments", "histograms"))
 _BLIND = {
     "io_uring": "io_uring seen in {processes}: what goes through its rings is not counted: use --via bpf",
     "record truncated": "the records of {processes} are cut short",
@@ -29,6 +31,14 @@ def blind_words(note: str, count: int) -> str | None:
     if template is None:
         return None
     return template.format(processes=processes) + (f" ({detail})" if detail else "")
+
+
+def lost_words(lost: Mapping[str, int]) -> str:
+    """What losses mean for totals of bytes."""
+    missing = [kind for kind in lost if kind not in _COUNTED]
+    if not missing:
+        return "bytes in totals still count them"
+    return f"what was moved by those of {', '.join(missing)} is in no total of bytes"
 
 
 def statements(view: TraceView) -> Iterator[Statement]:
@@ -60,7 +70,7 @@ def _losses(view: TraceView) -> Iterator[Statement]:
     if view.lost:
         total = sum(view.lost.values())
         kinds = tuple(f"{kind}: {count:,}" for kind, count in view.lost.items())
-        yield Statement("caution", f"{total:,} records were lost; bytes in totals still count them.", kinds)
+        yield Statement("caution", f"{total:,} records were lost; {lost_words(view.lost)}.", kinds)
     for text in view.warnings:
         yield Statement("caution", text)
     for note, count in view.notes.items():
@@ -81,10 +91,11 @@ def _headline(view: TraceView) -> str:
         for kind in KINDS
         if (share := getattr(view.whole, kind)) is not None and share >= 0.0005
     ]
-    if view.whole.compute is None:
+    if view.whole.compute is not None:
+        parts.append(f"{units.format_percent(view.whole.compute)} computing (the remainder)")
+    elif not view.whole.overlapped:
         return f"{who}; the trace does not say how long its I/O took."
-    rest = f"{units.format_percent(view.whole.compute)} computing (the remainder)"
-    return f"{who}: {', '.join([*parts, rest])}."
+    return f"{who}: {', '.join(parts)}." if parts else f"{who}."
 
 
 def _evidence(view: TraceView) -> tuple[str, ...]:
@@ -131,8 +142,8 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
     if view.whole.overlapped:
         yield Statement(
             "caution",
-            "Threads were in I/O for longer than their process lived: shares are of the I/O time, and how"
-            " much was computed meanwhile is not known.",
+            "I/O overlapped: threads were in it for longer than their process lived, or requests were under"
+            " way beside the program (asynchronous I/O). How much was computed meanwhile is not known.",
         )
     elif view.whole.compute is not None:
         yield Statement(

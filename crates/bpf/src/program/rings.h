@@ -46,7 +46,7 @@ int request_begins(u64 *context) {
     thread->concurrent = 1;  // requests end in other threads
     struct request begun = {.opcode = opcode, .tid = tid, .offset = -1, .length = -1, .start_ns = now_ns()};
     if (ring_calls[opcode].shape & SHAPE_TRANSFER) {
-        begun.offset = FIELD(io_rw, request, kiocb).ki_pos;
+        begun.offset = FIELD(io_rw, request, kiocb.ki_pos);
         if (!(ring_calls[opcode].shape & SHAPE_VECTOR))
             begun.length = FIELD(io_rw, request, len);
     }

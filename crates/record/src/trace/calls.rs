@@ -25,9 +25,19 @@ impl Kind {
     }
 }
 
+macro_rules! word {
+    ($name:ident) => {
+        stringify!($name)
+    };
+    ($name:ident $word:literal) => {
+        $word
+    };
+}
+
 macro_rules! calls {
-    ($($name:ident $kind:ident)*) => {
-        /// A function that the tracer follows, by its name in the C library.
+    ($($name:ident $kind:ident $([$word:literal])?)*) => {
+        /// A function that the tracer follows, by its name in the C library, or a request that one of them submits,
+        /// whose name has a colon.
         #[allow(non_camel_case_types)]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u16)]
@@ -35,7 +45,7 @@ macro_rules! calls {
 
         /// Name, C string of the name, and kind of every call, by number.
         pub const CALLS: &[(&str, &str, Kind)] =
-            &[$((stringify!($name), concat!(stringify!($name), "\0"), Kind::$kind)),*];
+            &[$((word!($name $($word)?), concat!(word!($name $($word)?), "\0"), Kind::$kind)),*];
 
         const IN_ORDER: &[Call] = &[$(Call::$name),*];
     };
@@ -274,6 +284,11 @@ calls! {
     __vdprintf_chk Write
     fileno Meta
     fileno_unlocked Meta
+    io_submit_read Read ["io_submit:read"]
+    io_submit_write Write ["io_submit:write"]
+    io_submit_sync Sync ["io_submit:sync"]
+    lio_listio_read Read ["lio_listio:read"]
+    lio_listio_write Write ["lio_listio:write"]
 }
 
 #[cfg(test)]

@@ -40,18 +40,20 @@ pub const LOST: [&str; 8] = [
 ];
 
 /// Flags of `Header::flags`, as bits, with the words of notes.
-pub const NOTES: [(u64, &str); 5] = [
+pub const NOTES: [(u64, &str); 6] = [
     (1, "io_uring"),
     (2, "mmap"),
     (4, "changed root"),
     (8, "calls on pipes, sockets and devices are not counted"),
     (16, "text was cut"),
+    (32, "asynchronous I/O"),
 ];
 pub const NOTE_IO_URING: u64 = 1;
 pub const NOTE_MMAP: u64 = 2;
 pub const NOTE_CHROOT: u64 = 4;
 pub const NOTE_OTHER: u64 = 8;
 pub const NOTE_CUT: u64 = 16;
+pub const NOTE_ASYNCHRONOUS: u64 = 32;
 
 /// How a process ended, as far as it could say so itself.
 pub const END_NONE: u32 = 0;

@@ -45,6 +45,7 @@ pub fn ended(status: c_int) {
         return;
     }
     super::uring::look();
+    super::requests::abandoned();
     process::mark_end(END_EXIT, status & 0xff);
 }
 

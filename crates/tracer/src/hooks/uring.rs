@@ -5,10 +5,10 @@
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 
+use leadline_record::trace::Call;
 use leadline_record::trace::layout::NOTE_IO_URING;
-use leadline_record::trace::{Call, Kind};
 
-use crate::recording::{Made, on_nothing};
+use crate::recording::{Made, only_counted};
 use crate::{chunks, clock, process, symbols, sys};
 
 /// The report must say that there was a ring.
@@ -26,7 +26,7 @@ pub fn counted(number: c_long, result: c_long) {
         libc::SYS_io_uring_register => Call::io_uring_register,
         _ => return,
     };
-    on_nothing(Made::new(call, clock::ticks(), result), Kind::Meta);
+    only_counted(Made::new(call, clock::ticks(), result));
 }
 
 macro_rules! ring {

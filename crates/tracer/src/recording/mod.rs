@@ -1,6 +1,7 @@
 //! What a call changes in the records of the thread that made it.
 
 mod files;
+mod requests;
 mod transfers;
 
 use core::ffi::c_char;
@@ -19,7 +20,8 @@ use crate::segments::{self, Segment};
 use crate::thread::{Thread, enter, enter_idle};
 
 pub use files::{before_close, closed, opened};
-pub use transfers::{Direction, Transfer, arrived, copied, stream_transfer, transfer};
+pub use requests::{Asked, Request, arrived, only_counted};
+pub use transfers::{Direction, Transfer, copied, stream_transfer, transfer};
 
 /// A call that was made: which, when it began by which clock, what it returned.
 #[derive(Clone, Copy)]
@@ -132,8 +134,9 @@ fn segment(thread: &mut Thread, made: Made, end: u64, on: On) {
     let (record, offset, length) = on;
     // SAFETY: the record is this thread's.
     let file = unsafe { record.as_ref() }.map_or(FILE_NONE, |record| record.file);
-    let result = if made.result < 0 {
-        -errno()
+    // Some return the error itself.
+    let result = if made.result == -1 {
+        -errno().max(1)
     } else {
         made.result
     };

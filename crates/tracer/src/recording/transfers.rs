@@ -8,7 +8,7 @@ use leadline_record::trace::layout::{
 };
 use leadline_record::trace::{Call, Kind};
 
-use super::{Made, count, finish, is_countable, segment, segment_again, used};
+use super::{Made, count, finish, is_countable, segment_again, used};
 use crate::descriptors::{self, ASK_POSITION, Description};
 use crate::paths::{self, OPERATIONS_MAX};
 use crate::process::lost;
@@ -105,7 +105,7 @@ fn transfer_again(made: Made, end: u64, fd: i32, transfer: Transfer) -> bool {
     true
 }
 
-fn is_misaligned(memory: usize) -> bool {
+pub(super) fn is_misaligned(memory: usize) -> bool {
     memory & (MEMORY_ALIGNMENT - 1) != 0
 }
 
@@ -144,7 +144,7 @@ fn transfer_first(
     finish(thread, made, kind_of(direction), end, on);
 }
 
-fn kind_of(direction: Direction) -> Kind {
+pub(super) fn kind_of(direction: Direction) -> Kind {
     match direction {
         Direction::Read => Kind::Read,
         Direction::Write => Kind::Write,
@@ -203,7 +203,7 @@ fn asked(description: &Description, fd: i32, bytes: u64) -> u64 {
 
 /// Adds a transfer to the record of its file, whose side may have to be begun.
 #[inline(never)]
-fn moved_bytes(
+pub(super) fn moved_bytes(
     thread: &mut Thread,
     record: *mut FileRecord,
     (direction, offset, bytes): (Direction, u64, u64),
@@ -396,34 +396,4 @@ pub fn copied(made: Made, from: (i32, Option<u64>), to: (i32, Option<u64>), aske
         end,
         (on.record, at, Some(asked)),
     );
-}
-
-/// A transfer that was asked for earlier and has come to its end by now: its time passed beside the program.
-pub fn arrived(made: Made, fd: i32, transfer: Transfer) {
-    let end = made.clock.now();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_POSIX) else {
-        return;
-    };
-    if made.result < 0 {
-        // SAFETY: the record is this thread's.
-        unsafe { (*place.record).failed += 1 };
-        return;
-    }
-    let bytes = made.result as u64;
-    let offset = transfer.offset.unwrap_or(0);
-    moved_bytes(
-        &mut thread,
-        place.record,
-        (transfer.direction, offset, bytes),
-        end,
-        end,
-    );
-    if thread.segments.wanted {
-        let made = Made { start: end, ..made };
-        let on = (place.record, Some(offset), Some(transfer.asked));
-        segment(&mut thread, made, end, on);
-    }
 }

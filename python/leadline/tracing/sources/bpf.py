@@ -20,6 +20,7 @@ from leadline.tracing.tables import (
     TraceLatencyRow,
     TraceTables,
     files_schema,
+    seconds_json,
     segments_schema,
 )
 
@@ -112,7 +113,10 @@ def tables(found: dict[str, Any], *, with_segments: bool) -> TraceTables:
     """What the compiled half counted, as the tables of a trace."""
     images: list[dict[str, Any]] = found["images"]
     lost = _lost(images, found["lost"])
-    processes = tuple(_process(image, lost if place == 0 else {}) for place, image in enumerate(images))
+    rings = bool(found["rings"])
+    processes = tuple(
+        _process(image, lost if place == 0 else {}, rings=rings) for place, image in enumerate(images)
+    )
     latency = tuple(
         TraceLatencyRow(image["copy"], image["process"], kind, operations, histogram)
         for image in images
@@ -125,7 +129,7 @@ def tables(found: dict[str, Any], *, with_segments: bool) -> TraceTables:
         latency=latency,
         segments=_segments(found["segments"]) if with_segments else None,
         source=SOURCE,
-        warnings=_warnings(images, lost, rings=found["rings"]),
+        warnings=_warnings(images, lost, rings=rings),
     )
 
 
@@ -146,7 +150,8 @@ def _warnings(images: list[dict[str, Any]], lost: dict[str, int], *, rings: bool
     return tuple(warnings)
 
 
-def _process(image: dict[str, Any], lost: dict[str, int]) -> ProcessRow:
+def _process(image: dict[str, Any], lost: dict[str, int], *, rings: bool) -> ProcessRow:
+    unseen = image["asynchronous_used"] or (image["ring_used"] and not rings)
     return ProcessRow(
         copy=image["copy"],
         process=image["process"],
@@ -163,7 +168,7 @@ def _process(image: dict[str, Any], lost: dict[str, int]) -> ProcessRow:
         bytes_read=image["bytes_read"],
         bytes_written=image["bytes_written"],
         calls=json.dumps(image["calls"]),
-        seconds=json.dumps(image["seconds"]),
+        seconds=seconds_json(image["seconds"], unseen=unseen),
         lost=json.dumps(lost),
         notes=json.dumps(_notes(image)),
         cpu_user_ns=image["cpu_user_ns"],

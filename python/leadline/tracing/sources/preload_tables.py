@@ -12,6 +12,7 @@ from leadline.tracing.tables import (
     TraceLatencyRow,
     TraceTables,
     files_schema,
+    seconds_json,
     segments_schema,
 )
 
@@ -95,7 +96,7 @@ def _process(entry: dict[str, Any], family: _Family, *, started_unix_ns: int, co
         bytes_read=entry["bytes_read"],
         bytes_written=entry["bytes_written"],
         calls=json.dumps(entry["calls"]),
-        seconds=json.dumps(entry["seconds"]),
+        seconds=seconds_json(entry["seconds"], unseen="io_uring" in entry["notes"]),
         lost=json.dumps(entry["lost"]),
         notes=json.dumps(entry["notes"]),
     )

@@ -7,7 +7,14 @@ import re
 
 from leadline.tracing.counters import FileCounters
 from leadline.tracing.sources.strace_lines import Call, c_number, descriptor, first_descriptor, split, text
-from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, Description, Process, is_file
+from leadline.tracing.sources.strace_processes import (
+    BIRTHS,
+    EXECS,
+    Description,
+    Process,
+    Submitted,
+    is_file,
+)
 from leadline.tracing.sources.strace_world import CallKind, World, call_kinds
 
 _IOV_LENGTH = re.compile(r"iov_len=(\d+)")
@@ -287,7 +294,6 @@ class _One:
     def submit(self) -> None:
         """io_submit: operations begin; what they moved is known when they are reaped."""
         accepted = self._call.result or 0
-        directions = set()
         for found in _SUBMITTED.findall(self._call.arguments)[: max(accepted, 0)]:
             tag, operation, place, vector, length, offset = found
             parsed = descriptor(place)
@@ -300,29 +306,37 @@ class _One:
             if operation in _SYNCS:
                 row.add(_SYNCS[operation])
             elif operation in _ASYNCHRONOUS:
-                direction = _ASYNCHRONOUS[operation]
-                directions.add(direction)
                 asked = int(length) if length else sum(int(n) for n in _IOV_LENGTH.findall(vector))
-                operation_row = (direction, row, c_number(offset), asked)
-                self._process.submitted.setdefault(str(c_number(tag)), []).append(operation_row)
-        self._note(None, (None, None), None, "write" if directions == {"WRITE"} else "read")
+                request = Submitted(_ASYNCHRONOUS[operation], row, c_number(offset), asked, self._start)
+                self._process.submitted.setdefault(str(c_number(tag)), []).append(request)
+        self._note(None, (None, None), None)
 
     def reap(self) -> None:
         """io_getevents: what asynchronous operations moved."""
-        waiting = self._process.submitted
-        directions = set()
         for tag, result in _REAPED.findall(self._call.arguments):
-            found = waiting.get(str(c_number(tag)))
-            if not found:
-                continue
-            direction, row, offset, _ = found.pop(0)
-            directions.add(direction)
-            if int(result) >= 0:
-                row.access(direction, offset, int(result))
-                self._process.bytes[direction] += int(result)
-            else:
-                row.add("failed")
-        self._note(None, (None, None), None, "write" if directions == {"WRITE"} else "read")
+            if waiting := self._process.submitted.get(str(c_number(tag))):
+                self._arrived(waiting.pop(0), int(result))
+        self._note(None, (None, None), None)
+
+    def _arrived(self, request: Submitted, result: int) -> None:
+        """A request has ended by now; its time is from its submission."""
+        process, row, name = self._process, request.row, f"io_submit:{request.direction.lower()}"
+        process.calls[name] = process.calls.get(name, 0) + 1
+        process.notes.add("asynchronous I/O")
+        if result >= 0:
+            row.access(request.direction, request.offset, result)
+            process.bytes[request.direction] += result
+        else:
+            row.add("failed")
+        if self._call.duration_ns is None:
+            return
+        kind, span = request.direction.lower(), self._start + self._call.duration_ns - request.began_ns
+        row.seen(request.direction, request.began_ns, span)
+        process.spent_ns[kind] += row.spend(request.direction, request.began_ns, span)
+        process.latencies[kind].append(span)
+        place = (process.number, self._thread, row.number)
+        asked = (request.offset, request.asked)
+        self._world.segments.append(place, name, asked, result, (request.began_ns, span))
 
     def ring(self) -> None:
         """io_uring: its queues are memory that no log of calls shows."""
@@ -444,8 +458,9 @@ class _One:
             self._world.untimed = self._world.untimed or call.result is not None
             return
         kind = kind or self._kind.kind or "meta"
-        process.spent_ns[kind] += call.duration_ns
-        process.latencies[kind].append(call.duration_ns)
+        if kind != "none":
+            process.spent_ns[kind] += call.duration_ns
+            process.latencies[kind].append(call.duration_ns)
         if call.result is not None:
             place = (process.number, self._thread, -1 if row is None else row.number)
             result = call.result if call.error is None else -_errno(call.error)

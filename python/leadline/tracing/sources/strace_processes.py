@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 import signal
 from array import array
+from dataclasses import dataclass
 
 from leadline.tracing.counters import FileCounters
 from leadline.tracing.sources.strace_lines import DELETED, Call, split, text, unescape
@@ -24,6 +25,17 @@ class Description:
         self.path = path
         self.offset = offset
         self.append = append
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """An asynchronous request that is under way: `direction` is READ or WRITE."""
+
+    direction: str
+    row: FileCounters
+    offset: int | None
+    asked: int
+    began_ns: int
 
 
 class Process:
@@ -51,7 +63,7 @@ class Process:
         self.bytes = {"READ": 0, "WRITE": 0}
         self.notes: set[str] = set()
         self.mapped: dict[str, bool] = {}  # path -> mapped for execution at least once
-        self.submitted: dict[str, list[tuple[str, FileCounters, int | None, int]]] = {}
+        self.submitted: dict[str, list[Submitted]] = {}
 
     def share(self, parent: Process, flags: str) -> None:
         """What a clone shares instead of copying."""

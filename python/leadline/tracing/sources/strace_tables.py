@@ -17,12 +17,15 @@ from leadline.tracing.tables import (
     TraceLatencyRow,
     TraceTables,
     files_schema,
+    seconds_json,
 )
 
 NS = 1e9
 # fileno() is no system call, and strace shows what is in a buffer, not where the buffer is.
 _NEVER_KNOWN = frozenset(("FILENOS", "MEM_NOT_ALIGNED"))
 _SAMPLE_MAX = 60
+# Notes of requests whose ends are not in the log.
+_UNSEEN = ("io_uring", "io_submit")
 
 
 @dataclass
@@ -96,7 +99,7 @@ def _process(process: Process, world: World) -> ProcessRow:
         bytes_read=process.bytes["READ"],
         bytes_written=process.bytes["WRITE"],
         calls=json.dumps(process.calls),
-        seconds=json.dumps(seconds),
+        seconds=seconds_json(seconds, unseen=any(note.startswith(_UNSEEN) for note in notes)),
         lost=json.dumps({}),
         notes=json.dumps(sorted(notes)),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leadline.store.tables import TrialRow
-from leadline.tracing.figures import copy_seconds, shares, speeds, wall_seconds
+from leadline.tracing.figures import OVERLAPPED, copy_seconds, shares, speeds, wall_seconds
 from leadline.tracing.tables import TraceTables
 
 KINDS = ("read", "write", "sync", "meta")
@@ -25,7 +25,8 @@ class CopyTrace:
     """What a trace says of one copy: seconds in calls by kind, over all its processes, and bytes of files.
 
     `perf_by_slowest` is bytes per second over the I/O time of the slowest process, which is what Darshan
-    estimates at the POSIX layer. `share` is each kind's part of the run time.
+    estimates at the POSIX layer. `share` is each kind's part of the run time. `overlapped`: I/O went on
+    beside other I/O or beside computing, so that the remainder is not known.
     """
 
     seconds: Mapping[str, float]
@@ -33,6 +34,7 @@ class CopyTrace:
     bytes_read: int
     bytes_written: int
     perf_by_slowest: float | None
+    overlapped: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def copy_traces(tables: TraceTables) -> dict[int, CopyTrace]:
             speed.bytes_read,
             speed.bytes_written,
             speed.agg_perf_by_slowest,
+            part.overlapped,
         )
     return found
 
@@ -129,7 +132,8 @@ def application_metrics(copies: Sequence[CopyFigures]) -> tuple[dict[str, float]
         shares = [copy.trace.share[kind] if copy.trace else None for copy in copies]
         _add(values, reasons, f"{kind}_share", shares, NOT_TRACED)
     rest = [compute_share(copy.trace) if copy.trace else None for copy in copies]
-    _add(values, reasons, "compute_share", rest, NOT_TRACED)
+    beside = any(copy.trace and copy.trace.overlapped for copy in copies)
+    _add(values, reasons, "compute_share", rest, OVERLAPPED if beside else NOT_TRACED)
     both = [moving_s(copy.trace) if copy.trace else None for copy in copies]
     _add(values, reasons, "read_write_time", both, NOT_TRACED)
     return values, reasons
@@ -140,8 +144,13 @@ def moving_s(trace: CopyTrace) -> float:
     return sum(trace.seconds[kind] for kind in MOVING)
 
 
-def compute_share(trace: CopyTrace) -> float:
-    """What no call of reading, writing or metadata took: computing, and waiting for anything else."""
+def compute_share(trace: CopyTrace) -> float | None:
+    """What no call of reading, writing or metadata took: computing, and waiting for anything else.
+
+    None where I/O overlapped: what was computed meanwhile is not known.
+    """
+    if trace.overlapped:
+        return None
     return max(0.0, 1 - sum(trace.share[kind] for kind in KINDS))
 
 

@@ -10,6 +10,7 @@ use super::{address, real, text};
 use crate::clock::ticks;
 use crate::hooks::{aio, close, copy, open, position, stat, transfer, tree};
 use crate::recording::{Direction, Made, on_descriptor, opened};
+use crate::thread;
 
 /// Of linux/unistd.h, for x86-64.
 const SYS_IO_PGETEVENTS: c_long = 333;
@@ -43,6 +44,10 @@ fn call_of(number: c_long) -> Option<Call> {
 /// Makes and records the call; None when this is not one of these.
 pub unsafe fn call(number: c_long, arguments: [c_long; 6]) -> Option<c_long> {
     let call = call_of(number)?;
+    if thread::is_within(call) {
+        // SAFETY: the arguments are the program's own.
+        return Some(unsafe { real(number, arguments) });
+    }
     if call == Call::io_submit {
         aio::requests::submitting((address(arguments[2]).cast(), arguments[1]));
     }
