@@ -138,7 +138,7 @@ METADATA = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.one_of(TRANSFERS, METADATA), st.sampled_from([ROOM, NULL]))
 def test_every_job_of_a_plan_is_taken_as_a_run_hands_it_over(
     options: dict[str, Any], facts: TargetFacts

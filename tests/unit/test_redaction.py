@@ -84,7 +84,7 @@ def left_in(findings: Findings, wanted: set[str]) -> list[tuple[str, str]]:
     return found
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(path=PATHS, host=WORDS, user=WORDS, argument=JOINED, source=PATHS)
 @example(
     path="zqvermögen/zqplan zqbébé.db",
@@ -123,7 +123,7 @@ def test_no_token_of_a_study_is_left_however_it_is_written(
     assert left_in(redacted(findings), tokens([path, host, user, argument, source])) == []
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(program=PATHS, argument=JOINED, file=PATHS, tool=PATHS)
 @example(
     program="zqacmes/zqsolver one", argument="--token=zqhidden zqword", file="zqfilm one.mp4", tool="zqjail x"

@@ -70,7 +70,7 @@ def test_a_name_given_twice_is_refused() -> None:
 SECRETS = st.text("qxzQXZ09/@:?#%&=+;,. ~!$'()*-[]{}\\\"<>|^`é", max_size=12).map(lambda text: f"q9{text}X")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(word=SECRETS)
 @example(word="sec/ret")
 @example(word="q9?a=b&c@d/e#f%zzX")

@@ -64,7 +64,7 @@ def test_a_call_moves_bytes_in_its_direction(call: str, way: str | None) -> None
     assert direction(call) == way
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.integers(0, SECOND), st.integers(0, 2 * SECOND), st.integers(-40, 1 << 40)),
