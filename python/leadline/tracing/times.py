@@ -28,6 +28,12 @@ _READS = (
     "io_uring:read",
     "getline",
     "fscanf",
+    "getdelim",
+    "getw",
+    "isoc99_",
+    "scanf",
+    "vfscanf",
+    "vscanf",
 )
 _WRITES = (
     "write",
@@ -40,6 +46,11 @@ _WRITES = (
     "aio_write",
     "io_uring:write",
     "vfprintf",
+    "dprintf",
+    "printf",
+    "putw",
+    "vdprintf",
+    "vprintf",
 )
 _BOTH = ("copy_file_range", "sendfile", "splice")
 _NO_BYTES = ("readlink", "readdir", "readahead")
