@@ -108,8 +108,10 @@ def differences_by_path(truth: Calls, failed: Calls, seen: Seen) -> list[str]:
         f"{name} {path}: strace saw {truth[name, path]}, the library {seen.certain[name, path]}"
         for name, path in sorted({*missing, *extra})
         if (name, path) in extra
-        or (not (name in seen.any_number[path] or name in unlisted_calls() or path in inside)
-        and (name, path) not in beside)
+        or (
+            not (name in seen.any_number[path] or name in unlisted_calls() or path in inside)
+            and (name, path) not in beside
+        )
     ]
 
 
