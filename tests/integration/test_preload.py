@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -303,6 +304,18 @@ def test_a_file_has_one_name_however_the_program_spells_it(trace: Trace, work: P
     assert tables.segments is not None
     found = Counter(paths[row["file"]] for row in tables.segments.to_pylist() if row["call"] == "access")
     assert {path: found[path] for path in expected} == dict(expected)
+
+
+def test_the_directory_that_a_program_goes_to_is_relative_to_the_one_it_leaves(
+    trace: Trace, work: Path
+) -> None:
+    (work / "below" / "deep").mkdir(parents=True)
+    script = "import os; os.chdir('below'); os.chdir('deep'); os.chdir('..')"
+    _, tables = trace(sys.executable, "-I", "-S", "-c", script, segments_bytes=SEGMENTS_BYTES)
+    assert tables.segments is not None
+    paths = {row["file"]: row["path"] for row in tables.files.to_pylist()}
+    gone = [paths[row["file"]] for row in tables.segments.to_pylist() if row["call"] == "chdir"]
+    assert gone == [f"{work}/below", f"{work}/below/deep", f"{work}/below/deep/.."]
 
 
 def test_a_program_of_more_files_than_the_first_table_holds_has_each_of_them_once(trace: Trace) -> None:

@@ -12,7 +12,6 @@ from support import Command
 from trace_truth import (
     compiled_c,
     compiled_go,
-    compiled_rust,
     differences,
     in_system_calls,
     plain_names,
@@ -119,13 +118,3 @@ def test_a_static_program_in_go_is_followed_in_the_kernel(leadline: Command, pla
     said, tables = under_leadline(leadline, [str(compiled_go())], place, "auto")
     assert tables.mode == "bpf"
     assert differences(in_system_calls(printed(said)), within(tables, place), fileless=True) == []
-
-
-def test_a_program_in_rust_agrees(leadline: Command, place: Path) -> None:
-    require("preload")
-    if shutil.which("rustc") is None:
-        pytest.skip("no rustc")
-    said, tables = under_leadline(leadline, [str(compiled_rust())], place, "preload")
-    truth, seen = printed(said), within(tables, place)
-    seen = seen.renamed(plain_names(seen.calls), plain_names(seen.everywhere))
-    assert differences(truth, seen, fileless=True) == []

@@ -208,7 +208,7 @@ static void streams(void) {
   CHECK(fgets(line, sizeof line, stream) == line && strlen(line) == 6 && fgetc(stream) == 'x');
   say("fgets", 1), say("fgetc", 1);
   CHECK(fscanf(stream, "%d", &number) == 1 && number == 12345);
-  say("__isoc99_vfscanf", 1);
+  say("__isoc99_fscanf", 1);
   bytes_read += 6 + 1 + 5;
   rewind(stream);
   say("rewind", 1);

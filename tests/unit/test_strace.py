@@ -71,6 +71,12 @@ def test_a_line_says_whose_it_is_and_when() -> None:
         assert (stamp.thread, stamp.time_ns, stamp.style, body) == (thread, nanoseconds, style, "x")
 
 
+def test_a_link_belongs_to_the_name_that_it_makes_as_the_tracers_say_it(log: Log) -> None:
+    log.call('link("f", "new") = 0').call('linkat(AT_FDCWD</w>, "f", AT_FDCWD</w>, "newer", 0) = 0')
+    links = {row["path"]: row["links"] for row in log.read().files.to_pylist()}
+    assert links == {"/w/f": 0, "/w/new": 1, "/w/newer": 1}
+
+
 def test_what_looks_like_a_result_inside_a_string_is_none() -> None:
     found = event(r'write(1</w/f>, "a) = 5 <0.1>\"", 14) = 3 <0.000012>')
     assert found == Call("write", r'1</w/f>, "a) = 5 <0.1>\"", 14', 3, None, None, 12_000)

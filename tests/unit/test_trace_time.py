@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from trace_tables import SECOND, segment, segments_table
 
 from leadline.tracing.times import COLUMNS, OverTime, direction, over_time, over_time_of_heat
+from leadline.workloads.replay.script import vocabulary
 
 
 def summed(rows: list[dict], wall_s: float = 1.0, bins: int = 10, batch: int = 1000) -> OverTime:
@@ -62,6 +63,12 @@ def test_only_the_named_processes_have_rows_of_their_own() -> None:
 )
 def test_a_call_moves_bytes_in_its_direction(call: str, way: str | None) -> None:
     assert direction(call) == way
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_what_a_replay_reads_and_writes_has_its_bytes_in_the_course_of_time(way: str) -> None:
+    calls = vocabulary()["replayed"][way]
+    assert [call for call in calls if direction(call) != way] == []
 
 
 @settings(max_examples=60)

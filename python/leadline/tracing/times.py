@@ -30,6 +30,12 @@ _READS = (
     "lio_listio:read",
     "getline",
     "fscanf",
+    "getdelim",
+    "getw",
+    "isoc99_",
+    "scanf",
+    "vfscanf",
+    "vscanf",
 )
 _WRITES = (
     "write",
@@ -44,6 +50,11 @@ _WRITES = (
     "io_uring:write",
     "lio_listio:write",
     "vfprintf",
+    "dprintf",
+    "printf",
+    "putw",
+    "vdprintf",
+    "vprintf",
 )
 _BOTH = ("copy_file_range", "sendfile", "splice")
 _NO_BYTES = ("readlink", "readdir", "readahead")

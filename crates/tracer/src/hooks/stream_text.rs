@@ -74,15 +74,16 @@ fn to_descriptor(made: Made, fd: c_int) {
     );
 }
 
-/// Scans, between two looks at the position.
+/// Scans by the real function that takes a list of arguments, between two looks at the position.
 unsafe fn scan(
     call: Call,
+    real: Call,
     stream: *mut FILE,
     format: *const c_char,
     arguments: *mut c_void,
 ) -> c_int {
     type Scan = unsafe extern "C" fn(*mut FILE, *const c_char, *mut c_void) -> c_int;
-    let real = symbols::real(call);
+    let real = symbols::real(real);
     if real.is_null() || stream.is_null() {
         return symbols::missing();
     }
@@ -159,23 +160,23 @@ formatted! {
 }
 
 macro_rules! scanned {
-    ($($name:ident $call:ident;)*) => {$(
-        /// The real function is the one that takes a list of arguments.
+    ($($name:ident $real:ident $call:ident;)*) => {$(
+        /// Counts under the name that the program called.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             stream: *mut FILE, format: *const c_char, arguments: *mut c_void,
         ) -> c_int {
             // SAFETY: the arguments are the program's own.
-            unsafe { scan(Call::$call, stream, format, arguments) }
+            unsafe { scan(Call::$call, Call::$real, stream, format, arguments) }
         }
     )*};
 }
 
 scanned! {
-    leadline_fscanf vfscanf;
-    vfscanf vfscanf;
-    leadline_isoc99_fscanf __isoc99_vfscanf;
-    __isoc99_vfscanf __isoc99_vfscanf;
+    leadline_fscanf vfscanf fscanf;
+    vfscanf vfscanf vfscanf;
+    leadline_isoc99_fscanf __isoc99_vfscanf __isoc99_fscanf;
+    __isoc99_vfscanf __isoc99_vfscanf __isoc99_vfscanf;
 }
 
 hook! {

@@ -8,7 +8,7 @@ use libc::{AT_FDCWD, mode_t};
 
 use super::hook;
 use crate::recording::{Made, also_on_path, on_descriptor, on_path};
-use crate::{chunks, paths, process};
+use crate::{chunks, paths, process, thread};
 
 pub type At = (c_int, *const c_char);
 
@@ -70,6 +70,13 @@ fn moved_to_descriptor(made: Made, fd: c_int) {
     paths::directory_changed();
 }
 
+/// The directory that a relative path begins at has to be known before it is left.
+fn leaving() {
+    if let Some(mut thread) = thread::enter() {
+        thread.learn_directory();
+    }
+}
+
 const HERE: c_int = AT_FDCWD;
 
 hook! {
@@ -93,7 +100,7 @@ hook! {
     fn symlink(text: *const c_char, to: *const c_char) -> c_int, |made| linked(made, (HERE, to));
     fn symlinkat(text: *const c_char, directory: c_int, to: *const c_char) -> c_int,
         |made| linked(made, (directory, to));
-    fn chdir(path: *const c_char) -> c_int, |made| moved_to(made, path);
+    fn chdir(path: *const c_char) -> c_int, first _here = leaving(), |made| moved_to(made, path);
     fn fchdir(fd: c_int) -> c_int, |made| moved_to_descriptor(made, fd);
-    fn chroot(path: *const c_char) -> c_int, |made| changed_root(made, path);
+    fn chroot(path: *const c_char) -> c_int, first _here = leaving(), |made| changed_root(made, path);
 }
