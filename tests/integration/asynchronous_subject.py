@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bpf_support
+import pytest
 
 from built import PROGRAM, built
 from leadline.tracing.sources import preload
@@ -22,6 +23,11 @@ _DEADLINE_S = 60
 _SEGMENTS_BYTES = 64 << 20
 PARTS = 8
 FILE_BYTES = PARTS * 3 * 4096
+
+WITH_HEADERS = pytest.mark.skipif(
+    not Path("/usr/include/libaio.h").exists() or not Path("/usr/include/liburing.h").exists(),
+    reason="no headers of libaio and liburing (Debian: libaio-dev, liburing-dev)",
+)
 
 # Of read or written, at an offset, so many bytes.
 Request = tuple[str, int, int]

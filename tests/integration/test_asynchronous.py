@@ -16,6 +16,7 @@ import pytest
 from asynchronous_subject import (
     FILE_BYTES,
     PARTS,
+    WITH_HEADERS,
     Said,
     requests_of,
     said,
@@ -47,10 +48,7 @@ DELAY_MS = 30
 # A latency is kept as the middle of a bucket: so much lower it may come out.
 BUCKET = 0.93
 
-pytestmark = pytest.mark.skipif(
-    not Path("/usr/include/libaio.h").exists() or not Path("/usr/include/liburing.h").exists(),
-    reason="no headers of libaio and liburing (Debian: libaio-dev, liburing-dev)",
-)
+pytestmark = WITH_HEADERS
 
 
 def require(via: str) -> None:
