@@ -12,6 +12,7 @@ and what it started ends with it. What decides what is ended or removed has no m
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import shutil
@@ -27,6 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+from namespaces import alone
+
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = Path(__file__).parent
 TREE = ("python", "tests", "crates", "bench", "docs", "tools", "Cargo.toml", "Cargo.lock", "pyproject.toml")
@@ -34,9 +37,19 @@ TREE = ("python", "tests", "crates", "bench", "docs", "tools", "Cargo.toml", "Ca
 PLAIN = tuple(
     word for name in ("cacheprovider", "hypothesispytest", "xdist") for word in ("-p", f"no:{name}")
 )
+# What most tests load, and no mutant changes: loaded once, before each of them is forked.
+LOADED = (
+    "duckdb",
+    "hypothesis",
+    "numpy",
+    "pyarrow.parquet",
+    "pytest",
+    "ruamel.yaml",
+    "scipy.special",
+    "scipy.stats",
+)
 OUTPUT_MAX_BYTES = 1 << 20
 DEADLINE_S = 600
-ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc")
 CAUGHT, SURVIVED, NOT_RUN, BROKEN = "caught", "SURVIVED", "NOT RUN", "BROKEN"
 
 
@@ -75,20 +88,28 @@ class Copy:
     place: Path
     unchanged: dict[tuple[str, ...], tuple[str, str]] = field(default_factory=dict)
 
-    def environment(self) -> dict[str, str]:
-        """That of a test: the package is the copy's, before what the interpreter has installed."""
-        # In CI Hypothesis draws the same each time, and does not ask how busy the host is.
-        return os.environ | {"PYTHONPATH": str(self.place / "python"), "CI": "1"}
-
     def judge(self, tests: Sequence[str]) -> tuple[str, str]:
         """What tests say of the copy as it is: a state, and the first test that failed or why none ran."""
-        report = self.place / "report.xml"
+        report, said = self.place / "report.xml", self.place / "said"
         report.unlink(missing_ok=True)
-        words = (sys.executable, "-m", "pytest", "-q", "-x", *PLAIN, f"--junitxml={report}")
-        code, said = run((*ALONE, *words, *tests), self.place, self.environment())
+        with said.open("w+b") as output:
+            code = alone(
+                lambda: self.test([*PLAIN, f"--junitxml={report}", *tests]), output.fileno(), DEADLINE_S
+            )
         if code not in (0, 1) or not report.exists():
             return BROKEN, f"pytest ended with {code}: {last_line(said)}"
         return verdict_of(report)
+
+    def test(self, words: Sequence[str]) -> int:
+        """In a process of its own: pytest, with the package of the copy and not the one installed."""
+        import pytest
+
+        os.chdir(self.place)
+        # In CI Hypothesis draws the same each time, and does not ask how busy the host is.
+        os.environ |= {"PYTHONPATH": str(self.place / "python"), "CI": "1"}
+        sys.path.insert(0, str(self.place / "python"))
+        sys.argv = ["pytest", *words]
+        return int(pytest.main(list(words)))
 
 
 def verdict_of(report: Path) -> tuple[str, str]:
@@ -108,22 +129,8 @@ def verdict_of(report: Path) -> tuple[str, str]:
     return (SURVIVED, f"{ran} tests passed") if ran else (NOT_RUN, why_not)
 
 
-def run(words: Sequence[str], place: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """A command to its end, or to its deadline; its code and the last of what it printed."""
-    with tempfile.TemporaryFile() as output:
-        try:
-            done = subprocess.run(
-                words, cwd=place, env=environment, stdout=output, stderr=subprocess.STDOUT,
-                timeout=DEADLINE_S, check=False,
-            )  # fmt: skip
-            code = done.returncode
-        except subprocess.TimeoutExpired:
-            code = -1
-        output.seek(max(0, output.tell() - OUTPUT_MAX_BYTES))
-        return code, output.read().decode(errors="replace")
-
-
-def last_line(text: str) -> str:
+def last_line(file: Path) -> str:
+    text = file.read_text(errors="replace")[-OUTPUT_MAX_BYTES:]
     return next((line for line in reversed(text.splitlines()) if line.strip()), "it printed nothing")
 
 
@@ -149,9 +156,9 @@ class Build:
         # What the tree's own crates need is kept from run to run.
         built = ROOT / "target" / "mutants"
         words = ("cargo", "build", "--quiet", "--locked", "--target-dir", str(built), *self.words)
-        code, said = run(words, copy.place, dict(os.environ))
-        if code != 0:
-            raise LookupError(f"it does not compile: {last_line(said)}")
+        done = subprocess.run(words, cwd=copy.place, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise LookupError(f"it does not compile: {done.stderr.strip()[:200]!a}")
         shutil.copyfile(built / self.made, copy.place / self.installed)
 
 
@@ -238,6 +245,8 @@ def main(names: Sequence[str]) -> int:
     if os.geteuid() != 0:
         print("mutants run in namespaces of their own, which needs root", file=sys.stderr)
         return 2
+    for name in LOADED:
+        importlib.import_module(name)
     mutants = [one for one in read_tables() if not names or any(name in one.label for name in names)]
     began_s, states = time.monotonic(), Counter[str]()
     with copied_tree() as copy:
