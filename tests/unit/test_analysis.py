@@ -157,3 +157,9 @@ def test_bytes_behind_ceph_are_what_the_stores_read() -> None:
     assert (found.application, found.wire, found.device) == (200 * MIB, 202 * MIB, 240 * MIB)
     assert found.osd is None
     assert found.reasons["osd"]
+
+
+def test_what_one_trial_does_not_have_is_no_sum_of_the_others() -> None:
+    found = bytes_read([trial_row(wire_received_bytes=5 * MIB), trial_row(wire_received_bytes=None)])
+    assert found.wire is None
+    assert found.reasons["wire"]
