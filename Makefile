@@ -2,8 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz kills sanitize check audit sbom \
-  notices format bench lock clean wheel-test
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz kills mutants sanitize check audit \
+  sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -59,6 +59,9 @@ fuzz: .venv/.built ## Readers of stored and foreign bytes against anything (FUZZ
 
 kills: setup ## Kills at random moments with resume, over every way a lab has: 1,000 take half an hour (KILLS=, SEED=)
 	cd tests && ../$(BIN)/python kills.py --kills $(or $(KILLS),1000) $(if $(SEED),--seed $(SEED))
+
+mutants: setup ## Wrong programs on purpose, each of which a test must catch: root, half an hour (ONLY="statistics cache")
+	$(BIN)/python tests/mutants/run.py $(ONLY)
 
 sanitize: packages ## What shares memory with libraries and the kernel, under sanitizers and Miri (PARTS="shim miri")
 	@tools/sanitize.sh $(PARTS)

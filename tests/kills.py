@@ -25,6 +25,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from measured import (
+    BRIEF,
+    CACHED,
+    EXIT_FAILED,
+    LEFT_OUT,
+    MOVING,
+    SERVED,
+    assert_measured,
+)
 from support import command_line
 from whole import assert_complete, wait_until_workers_are_gone
 
@@ -37,6 +46,7 @@ works:
   data: {rw: randrw, bs: 64k, size: 1M, iodepth: 2, verify: true}
   names: {operations: [create, stat, unlink], files: 10}
 """
+EXPECTED = (CACHED, SERVED, BRIEF, LEFT_OUT, MOVING)  # what ways and a busy cluster do to so small a study
 MOST_KILLS_OF_A_STUDY = 12
 DEADLINE_S = 180
 TRIES = 5  # a cluster in trouble, as it is on a busy host, stops a study: it is resumed as a person would
@@ -196,7 +206,7 @@ def end(way: Way, out: Path, new: tuple[str, ...], resume: tuple[str, ...], undo
     if words[0] == "undo":
         assert last.returncode == 0, last.stderr
     else:
-        assert_complete(last, out)
+        assert_complete(last, out, *EXPECTED)
     assert study_id not in way.listing(), f"leadline-{study_id} is left on {way.where}"
 
 
@@ -236,7 +246,8 @@ def undisturbed(way: Way, place: Path) -> float:
             "--quiet",
         )
         done = run(way, words)
-        if done.returncode in (0, 3):
+        if done.returncode != EXIT_FAILED:
+            assert_measured(done, place / f"u{number}", *EXPECTED)
             return time.monotonic() - began
         said = done.stderr  # a cluster in trouble is left alone, and is well a moment later
     raise AssertionError(f"the study does not run on {way.where}: {said}")

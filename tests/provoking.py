@@ -18,6 +18,7 @@ import psutil
 from leadline.observe.host.host import group_path
 from leadline.store.reader import open_result
 from leadline.verdict.findings import build_findings
+from measured import Expected, assert_measured
 from support import Process, Start
 
 Codes = dict[str, tuple[str, str]]  # code -> state, evidence
@@ -143,10 +144,16 @@ class Running:
                     return child.pid
         raise AssertionError(f"no process runs {module}")
 
-    def end(self) -> None:
-        """Until the run is over; it must not break."""
+    def end(self, *expected: Expected) -> None:
+        """Until the run is over; it must not break, and `expected` is what may make its cells unusable."""
+        self.process.communicate(timeout=100)
+        assert_measured(self.process, self.result, *expected)
+
+    def interrupt(self) -> None:
+        """As Ctrl-C does, until the run is over."""
+        self.process.send_signal(signal.SIGINT)
         _, errors = self.process.communicate(timeout=100)
-        assert self.process.returncode in (0, 3, 128 + signal.SIGINT), errors
+        assert self.process.returncode == 128 + signal.SIGINT, errors
 
 
 @contextmanager

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from leadline.store.journal import read_journal
 from leadline.store.reader import open_result
+from measured import Expected, assert_went_on
 
 
-def assert_complete(last: subprocess.CompletedProcess[str], out: Path) -> None:
-    """What the last run said, and what its result holds."""
-    assert last.returncode in (0, 3) or "is complete" in last.stderr, last.stderr
+def assert_complete(last: subprocess.CompletedProcess[str], out: Path, *expected: Expected) -> None:
+    """What the last run said, and what its result holds; `expected` is what may make its cells unusable."""
+    assert_went_on(last, out, *expected)
     result = open_result(out)
     assert result.complete
     planned = [trial["id"] for trial in result.manifest["plan"]["trials"]]

@@ -10,6 +10,7 @@ import pytest
 
 from leadline import lab as leadline_lab
 from leadline.store.reader import open_result
+from measured import assert_measured
 from support import Command, command_line
 
 pytestmark = pytest.mark.ceph
@@ -29,7 +30,7 @@ def test_the_real_analysis_runs_on_cephfs_beside_a_local_directory(
         *("--set", "factors.copies=[1,2]", "--blocks", "1", "--set", "limits.reserve=100M"),
         *("--out", str(tmp_path / "r"), "--", *module, "analyse", "{input}", "{output}/found"),
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r")
     result = open_result(tmp_path / "r")
     assert {trial.state for trial in result.trials()} == {"complete"}
     staged = [event.details for event in result.events if event.event == "layout_finished"]

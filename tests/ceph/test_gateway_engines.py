@@ -17,6 +17,7 @@ import pytest
 from leadline import _core
 from leadline import lab as leadline_lab
 from leadline.store.reader import Result, open_result
+from measured import SERVED, assert_measured
 from rpc_proxy import between
 from support import Command, command_line
 from undoing import links_are_not_followed, only_what_is_marked_goes
@@ -74,7 +75,7 @@ def reading(tmp_path_factory: pytest.TempPathFactory) -> str:
 def result(urls: Urls, leadline: Command, study: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     out = tmp_path_factory.mktemp("run") / "r"
     done = leadline("run", str(study), *options(urls), "--out", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, SERVED)
     return open_result(out)
 
 
@@ -229,7 +230,7 @@ def test_the_server_sees_as_many_calls_at_once_as_the_job_says(
         url = f"nfs://127.0.0.1:{port}/{path}"
         out = str(tmp_path / "r")
         done = leadline("run", str(tmp_path / "deep.yaml"), "--target", f"n={url}", "--out", out)
-        assert done.returncode in (0, 3), done.stderr
+        assert_measured(done, tmp_path / "r", SERVED)
         assert proxy.most_at_once == 32
 
 

@@ -18,6 +18,7 @@ import pytest
 from leadline import _core
 from leadline import lab as leadline_lab
 from leadline.store.reader import Result, open_result
+from measured import assert_measured
 from support import Command, command_line
 from undoing import OURS, links_are_not_followed, only_what_is_marked_goes
 
@@ -61,7 +62,7 @@ def result(
 ) -> Result:
     out = tmp_path_factory.mktemp("run") / "r"
     done = leadline("run", str(study), *options(urls(lab)), "--out", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out)
     return open_result(out)
 
 
@@ -79,7 +80,7 @@ def test_what_a_library_wrote_is_read_back_through_the_mount_too(
     path.write_text(STUDY.partition("works:")[0].replace("verify: true", "verify: other") + BOTH)
     ways = {"library": urls(lab)["library"], "mount": str(lab.status().targets["replicated"])}
     done = leadline("run", str(path), *options(ways), "--out", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out)
     for trial in open_result(out).trials():
         assert trial.state == "complete", trial.error
         found = json.loads(trial.summary)["verification"]

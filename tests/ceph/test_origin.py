@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from leadline import lab as leadline_lab
+from measured import CACHED, SERVED, assert_measured
 from support import Command
 
 pytestmark = pytest.mark.ceph
@@ -35,7 +36,7 @@ def read_through(
         study.write_text(STUDY)
         words = ("run", str(study), "--target", f"a={way.where}", "--out", str(out), "--quiet", *options)
         done = leadline(*words, **way.variables)
-        assert done.returncode in (0, 3), done.stderr  # 3: INVALID, as what a cache answered is
+        assert_measured(done, out, SERVED, CACHED)
         (cell,) = json.loads(leadline("show", str(out), "--json").stdout)["cells"]
         return dict(cell)
 

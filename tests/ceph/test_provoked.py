@@ -13,6 +13,7 @@ from healthy import wait_until_healthy
 
 from leadline import lab as leadline_lab
 from leadline.lab import faults
+from measured import MOVING, Expected
 from provoking import Codes, codes_of, running, wait_until, write_study
 from support import Start
 
@@ -33,11 +34,11 @@ def study(tmp_path: Path) -> Path:
 def run(start: Start, lab: leadline_lab.Lab, study: Path, tmp_path: Path) -> Callable[..., Codes]:
     """Run one work on the replicated mount; the codes of its cell."""
 
-    def execute(work: str = READ, *options: str) -> Codes:
+    def execute(work: str = READ, *expected: Expected) -> Codes:
         write_study(study, work)
         place = Path(lab.status().targets["replicated"])
-        with running(start, study, place, tmp_path / "r", "--ignore-health", *options) as started:
-            started.end()
+        with running(start, study, place, tmp_path / "r", "--ignore-health") as started:
+            started.end(*expected)
         return codes_of(tmp_path / "r")["a.w"]
 
     return execute
@@ -122,7 +123,7 @@ def test_an_osd_that_is_down(lab: leadline_lab.Lab, run: Callable[..., Codes]) -
         faults.set_flag(lab, "noup")
         lab.ceph.run("osd", "down", "3")
         wait_until(lambda: not is_clean(lab), 60)
-        found = run()
+        found = run(READ, MOVING)
     finally:
         faults.unset_flag(lab, "noup")
         wait_until_healthy(lab)

@@ -10,6 +10,7 @@ import contextlib
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -20,9 +21,10 @@ _PATIENCE_S = 0.3
 
 @dataclass
 class Frames:
-    """Counts messages in a stream of headers and data."""
+    """Counts messages in a stream of headers and data, and by `kinds` what they ask for."""
 
     header_bytes: int
+    kinds: Counter[int] = field(default_factory=Counter)
     count: int = 0
     rest: bytes = b""
     skip: int = 0
@@ -34,6 +36,7 @@ class Frames:
             data, self.skip = data[skipped:], self.skip - skipped
             if self.skip or len(data) < self.header_bytes:
                 break
+            self.kinds[int.from_bytes(data[2:4], "big")] += 1
             self.skip = int.from_bytes(data[self.header_bytes - 4 : self.header_bytes], "big")
             data = data[self.header_bytes :]
             self.count += 1
@@ -42,7 +45,8 @@ class Frames:
 
 @dataclass
 class CountingProxy:
-    """`most` is the largest number of requests open at a time, `most_connections` of connections."""
+    """`most` is the largest number of requests open at a time, `most_connections` of connections; `asked`
+    counts requests by their number in the protocol."""
 
     server_port: int
     hold_for: int
@@ -50,6 +54,7 @@ class CountingProxy:
     most: int = 0
     connections: int = 0
     most_connections: int = 0
+    asked: Counter[int] = field(default_factory=Counter)
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -62,7 +67,8 @@ class CountingProxy:
                 client, _ = self.listener.accept()
                 server = socket.create_connection(("127.0.0.1", self.server_port))
                 self._count(1)
-                requests, answers = Frames(_REQUEST_BYTES, skip=_HANDSHAKE_BYTES), Frames(_ANSWER_BYTES)
+                requests = Frames(_REQUEST_BYTES, self.asked, skip=_HANDSHAKE_BYTES)
+                answers = Frames(_ANSWER_BYTES)
                 for work in (
                     lambda c=client, s=server, r=requests: self._ask(c, s, r),
                     lambda c=client, s=server, r=requests, a=answers: self._answer(c, s, r, a),

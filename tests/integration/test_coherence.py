@@ -9,17 +9,20 @@ from typing import Any
 import pytest
 
 import slow_fuse
+from measured import WRONG, Expected, assert_measured
 from support import Command
 
 _CACHED_S = 3600  # far beyond every test: what the kernel believes it never asks for again
 
 
-def _run(leadline: Command, tmp_path: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+def _run(
+    leadline: Command, tmp_path: Path, *arguments: str, expected: tuple[Expected, ...] = ()
+) -> tuple[dict[str, Any], str]:
     out = tmp_path / "result"
     done = leadline(
         *("run", "coherence", *arguments, "--blocks", "1", "--out", str(out), "--quiet"), timeout=300
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, *expected)
     whole = leadline("show", str(out), "--all").stdout
     return json.loads(leadline("show", str(out), "--json").stdout), whole
 
@@ -56,7 +59,9 @@ def test_two_directories_that_have_nothing_in_common_are_said_not_to(
     other = tmp_path / "other"
     other.mkdir()
     limits = ("--set", "repetitions=1", "--set", "give_up=200ms")
-    found, _ = _run(leadline, tmp_path, "--target", f"a={target}", "--target", f"b={other}", *limits)
+    found, _ = _run(
+        leadline, tmp_path, "--target", f"a={target}", "--target", f"b={other}", *limits, expected=(WRONG,)
+    )
     states = {cell["id"]: cell["validity"]["state"] for cell in found["cells"]}
     assert states["a.coherence_to_b"] == "INVALID"
     codes = next(cell for cell in found["cells"] if cell["id"] == "a.coherence_to_b")["validity"]["codes"]

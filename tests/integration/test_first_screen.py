@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from measured import CACHED, assert_measured
 from support import Command
 
 STUDY = """
@@ -29,7 +30,7 @@ def finished(leadline: Command, tmp_path: Path) -> tuple[Path, str]:
     done = leadline(
         "run", str(tmp_path / "study.yaml"), *targets, "--blocks", "4", "--out", str(tmp_path / "r")
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r", CACHED)
     return tmp_path / "r", done.stdout
 
 

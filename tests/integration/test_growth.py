@@ -13,6 +13,7 @@ from leadline.plan.model import Plan
 from leadline.store.reader import open_result
 from leadline.verdict.compared.enough import enough_blocks
 from leadline.verdict.material import tables_of
+from measured import BRIEF, CACHED, assert_measured
 from support import Command, Start
 
 _SMALL = ("--set", "runtime=100ms", "--no-ceph")
@@ -29,7 +30,7 @@ def test_until_looks_after_six_blocks_and_ends_when_intervals_are_narrow(
     out = tmp_path / "r"
     targets = ("--target", "a=null://", "--target", "b=null://", "--set", "engine=auto")
     done = leadline("run", str(study), *targets, *_SMALL, *_EVEN, "--until", "100%", "--out", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, BRIEF)
     result = open_result(out)
     blocks = {trial.block for trial in result.trials()}
     assert len(blocks) >= 6
@@ -46,7 +47,7 @@ def test_a_budget_ends_the_run_and_adds_the_widest_work_only(
     done = leadline(
         *("run", str(study), "--target", f"a={target}", *_SMALL, "--budget", "12s", "--out", str(out))
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, CACHED, BRIEF)
     assert time.monotonic() - begun < 60
     assert added(out)
     assert all(len(cells) == 1 for cells in added(out))
@@ -92,7 +93,7 @@ def test_resume_goes_on_with_added_blocks_and_their_goal(
     process.kill()
     process.wait()
     done = leadline("run", "--resume", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, CACHED, BRIEF)
     trials = open_result(out).trials()
     assert [trial.order for trial in trials] == list(range(1, len(trials) + 1))
     assert len({trial.block for trial in trials}) >= 6
@@ -166,7 +167,7 @@ def test_blocks_are_added_where_the_first_ones_scatter_as_many_as_tell_what_the_
     path.write_text(_SCATTERS)
     words = ("run", str(path), "--target", "a=null://", "--target", "b=null://", "--no-ceph")
     done = leadline(*words, "--out", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, BRIEF)
     result = open_result(out)
     plan = Plan.from_json(result.manifest["plan"])
     blocks = {trial.block for trial in result.trials()}
@@ -174,5 +175,5 @@ def test_blocks_are_added_where_the_first_ones_scatter_as_many_as_tell_what_the_
     assert len(blocks) == enough_blocks(plan, tables_of(result, plan), "a", (), 0.8)
     assert added(out) == [["a.random", "b.random"]] * (len(blocks) - 3)
     short = leadline(*words, "--set", "enough.within=1s", "--out", str(tmp_path / "short"))
-    assert short.returncode in (0, 3), short.stderr
+    assert_measured(short, tmp_path / "short", BRIEF)
     assert added(tmp_path / "short") == [], "more blocks than fit its time are not begun"

@@ -323,6 +323,7 @@ def test_a_hung_mount_gets_an_answer_and_no_call(hung: Hung, verb: str, case: Ca
         assert str(hung.mount.path) in "".join(ended.output.split()), "named, if over two lines of a table"
         assert "no answer within" in ended.output
         if verb not in GO_ON:
+            # A failure, a usage that names the path, or (125) what wraps another command.
             assert ended.code in (1, 2, 125)
     for pid in ended.left:
         assert f"process {pid} " in ended.output, f"{pid} is left and not named: {ended.output}"
@@ -339,7 +340,9 @@ def touched(hung: Hung, ended: Ended) -> list[str]:
 @pytest.mark.parametrize("case", LIVE, ids=[case.words for case in LIVE])
 def test_the_command_makes_no_call_on_a_target_that_answers(hung: Hung, case: Case) -> None:
     ended = hung.ended[case]
-    assert ended.code in (0, 3), ended.output
+    # 3: the page cache may have the small file that the run reads (INVALID).
+    codes = (0, 3) if case.words.startswith("run ") else (0,)
+    assert ended.code in codes, ended.output
     assert not touched(hung, ended)
 
 

@@ -13,6 +13,7 @@ import pytest
 from leadline.store.journal import read_journal
 from leadline.store.making import leftovers
 from leadline.store.reader import open_result
+from measured import CACHED, assert_killed_or_went_on, assert_measured
 from support import Command, Start, command_line
 from whole import assert_complete, wait_until_workers_are_gone
 
@@ -39,7 +40,7 @@ def test_the_events_of_a_run_are_those_at_which_it_is_killed(
     leadline: Command, study: Path, target: Path, tmp_path: Path
 ) -> None:
     done = leadline(*new_run(study, target, tmp_path / "r", 1))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r", CACHED)
     events = [event.event for event in read_journal(tmp_path / "r" / "events.jsonl")]
     assert events == list(EVENTS)
 
@@ -55,7 +56,7 @@ def test_a_result_is_whole_after_a_kill_at_this_event_and_one_of_the_resumed_run
     wait_until_workers_are_gone(out)
     assert len(read_journal(out / "events.jsonl")) == number
     # Where there is little left to run, the resumed process ends before it has written as many.
-    assert leadline(*resume, dies=("before", number)).returncode in (-signal.SIGKILL, 0, 2, 3)
+    assert_killed_or_went_on(leadline(*resume, dies=("before", number)), out, CACHED)
     wait_until_workers_are_gone(out)
     assert_whole(leadline(*resume), out, target, trials=2)
 
@@ -84,7 +85,7 @@ def assert_whole(
     last: subprocess.CompletedProcess[str], out: Path, target: Path, trials: int, *, stale: bool = False
 ) -> None:
     """The result, the target and what lies beside them."""
-    assert_complete(last, out)
+    assert_complete(last, out, CACHED)
     assert [trial.trial for trial in open_result(out).trials()] == [
         f"t{number:04d}" for number in range(1, trials + 1)
     ]

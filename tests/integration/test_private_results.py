@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from measured import assert_measured
 from support import Command, command_line
 
 
@@ -59,6 +60,6 @@ def test_a_study_of_a_program_is_for_its_owner_alone(leadline: Command, target: 
     )
     out = tmp_path / "r"
     done = leadline("run", str(study), "--target", f"a={target}", "--out", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out)
     assert list(out.rglob("*.out"))
     assert list(modes(out)) == []

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from leadline.store.reader import open_result
+from measured import CACHED, assert_measured
 from support import Command, Start, show, wait_for_event
 
 
@@ -34,7 +35,7 @@ def test_the_first_study_of_a_new_user(leadline: Command, tmp_path: Path) -> Non
             str(out),
         ),
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, CACHED)
     assert list(first.iterdir()) == list(second.iterdir()) == []
     shown = show(leadline, out)
     assert {cell["target"] for cell in shown["cells"]} == {"a", "b"}
@@ -86,7 +87,7 @@ def test_a_target_compared_with_itself_keeps_its_files_apart(
     done = leadline(
         "run", str(study), "--target", f"a={target}", "--target", f"b={target}", "--out", str(out)
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, CACHED)
     assert list(target.iterdir()) == []
     assert all(trial.state == "complete" for trial in open_result(out).trials())
 
@@ -140,7 +141,7 @@ def test_resume_goes_on_where_the_run_ended(
     process.kill()
     process.wait()
     before = {trial.trial: trial.started_unix_ns for trial in open_result(out).trials()}
-    assert leadline("run", "--resume", str(out)).returncode in (0, 3)
+    assert_measured(leadline("run", "--resume", str(out)), out, CACHED)
     trials = open_result(out).trials()
     assert [trial.trial for trial in trials] == ["t0001", "t0002", "t0003", "t0004"]
     assert before.items() <= {trial.trial: trial.started_unix_ns for trial in trials}.items()
@@ -192,5 +193,5 @@ def test_the_null_target_needs_no_storage(leadline: Command, study: Path, tmp_pa
     done = leadline(
         "run", str(study), "--target", "n=null://", "--out", str(tmp_path / "r"), "--set", "engine=auto"
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r")
     assert {t["access"] for t in show(leadline, tmp_path / "r")["targets"]} == {"null"}

@@ -22,6 +22,7 @@ from servers import PASSWORD, smb_server, user_name, wait_for_port, xrootd_conf,
 
 from leadline import _core
 from leadline.store.reader import open_result
+from measured import assert_measured
 from support import Command, Process, Start
 from undoing import links_are_not_followed, only_what_is_marked_goes, other_directories_are_refused
 
@@ -34,6 +35,7 @@ works:
   randrw_64k: {rw: randrw, bs: 64k, size: 8M, runtime: 300ms, time_based: true, iodepth: 8, verify: true}
   names: {operations: [create, stat, readdir, rename, unlink, mkdir, rmdir], files: 20, numjobs: 2}
 """
+VECTOR_READ = 3025  # kXR_readv of XRootD's protocol
 ENGINES = {"smb": "libsmbclient", "root": "xrootd"}
 
 
@@ -135,7 +137,7 @@ def test_every_byte_read_back_is_right_and_nothing_stays(
     served: Served, leadline: Command, small: Path, tmp_path: Path
 ) -> None:
     done = leadline("run", str(small), "--target", f"s={served.url}", "--out", str(tmp_path / "r"))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r")
     trials = open_result(tmp_path / "r").trials()
     assert {trial.state for trial in trials} == {"complete"}, done.stdout
     assert all(trial.verified_blocks > 0 for trial in trials if trial.read_operations)
@@ -239,7 +241,7 @@ def test_an_smb_server_sees_a_connection_for_each_operation_in_flight(
     with counting_proxy(smb.port, 0) as proxy:
         url = f"smb://127.0.0.1:{proxy.port}/open"
         done = leadline("run", str(study), "--target", f"s={url}", "--out", str(tmp_path / "r"))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r")
     # One more is the volume's own, which made the files.
     assert proxy.most_connections >= 16 + 1
 
@@ -255,22 +257,28 @@ def test_an_xrootd_server_sees_as_many_requests_at_once_as_the_depth(
     with counting_proxy(root.port, 32) as proxy:
         url = f"root://127.0.0.1:{proxy.port}//"
         done = leadline("run", str(study), "--target", f"s={url}", "--out", str(tmp_path / "r"))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r")
     assert proxy.most >= 32
 
 
+@pytest.mark.parametrize("options", ["", "?readv=8"])
 def test_vector_reads_give_the_same_bytes(
-    root: Served, leadline: Command, small: Path, tmp_path: Path
+    root: Served, leadline: Command, tmp_path: Path, options: str
 ) -> None:
-    url = f"{root.url}?readv=8"
-    done = leadline(
-        "run", str(small), "--target", f"s={url}", "--out", str(tmp_path / "r"), "--works", "randrw_64k"
+    study, out = tmp_path / "reads.yaml", tmp_path / "r"
+    study.write_text(
+        "format: leadline.study/1\nblocks: 1\nlimits: {reserve: 1M}\n"
+        "defaults: {size: 8M, iodepth: 8, verify: true, time_based: true, runtime: 1s}\n"
+        "works: {reads: {rw: randread, bs: 64k}}\n"
     )
-    if "No such option" in done.stderr:
-        done = leadline("run", str(small), "--target", f"s={url}", "--out", str(tmp_path / "r"))
-    assert done.returncode in (0, 3), done.stderr
-    trials = open_result(tmp_path / "r").trials()
-    assert all(trial.verified_blocks > 0 for trial in trials if trial.read_operations)
+    with counting_proxy(root.port, 0) as proxy:
+        url = f"root://127.0.0.1:{proxy.port}//{options}"
+        done = leadline("run", str(study), "--target", f"s={url}", "--out", str(out))
+    assert_measured(done, out)
+    (trial,) = open_result(out).trials()
+    assert trial.read_operations > 0
+    assert trial.verified_blocks * 4096 == trial.total_read_bytes
+    assert (proxy.asked[VECTOR_READ] > 0) == bool(options)
 
 
 @pytest.mark.parametrize(

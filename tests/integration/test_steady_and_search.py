@@ -11,6 +11,7 @@ import pytest
 
 from leadline.store.reader import open_result
 from leadline.store.tables import TrialRow
+from measured import CACHED, assert_measured
 from support import Command, Start, show
 
 SECOND = 10**9
@@ -39,7 +40,7 @@ def test_a_trial_ends_once_it_is_steady_and_only_the_steady_part_counts(
         " steady_state: {window: 500ms, windows: 3}}"
     )
     done = leadline("run", str(study), "--target", f"a={target}", "--out", str(tmp_path / "r"))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r", CACHED)
     result = open_result(tmp_path / "r")
     latency = result.latency()
     for trial in result.trials():
@@ -87,7 +88,7 @@ def test_a_search_finds_a_rate_in_each_block(
 ) -> None:
     study = write_study(SEARCH.replace("high: 400, ", ""))
     done = leadline("run", str(study), "--target", f"a={target}", "--out", str(tmp_path / "r"))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r", CACHED)
     trials = open_result(tmp_path / "r").trials()
     for block in (1, 2):
         own = [rate for b, rate in rates(trials) if b == block]
@@ -117,7 +118,7 @@ def test_a_resumed_search_goes_on_from_its_stored_probes(
     process.wait()
     before = rates(open_result(out).trials())
     assert before[0] == (1, 400.0)
-    assert leadline("run", "--resume", str(out)).returncode in (0, 3)
+    assert_measured(leadline("run", "--resume", str(out)), out, CACHED)
     trials = open_result(out).trials()
     assert [t.trial for t in trials] == [f"t{n:04d}" for n in range(1, 9)]
     assert rates(trials)[: len(before)] == before

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from leadline.store.reader import open_result
+from measured import BRIEF, CACHED, assert_measured
 from support import Command, Start, show
 
 METADATA = (
@@ -46,7 +47,7 @@ def test_a_metadata_study_gives_a_rate_and_latencies_of_each_operation(
     out = tmp_path / "r"
     study = write(tmp_path / "m.yaml", METADATA)
     done = leadline("run", str(study), "--target", f"a={target}", "--out", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, BRIEF)
     assert list(target.iterdir()) == []
     cells = {cell["work"]: cell for cell in show(leadline, out)["cells"]}
     for operation in OPERATIONS:
@@ -69,7 +70,7 @@ def test_first_bytes_were_read_from_the_device_or_memory_as_the_rows_say(
     out = tmp_path / "r"
     study = write(tmp_path / "m.yaml", METADATA)
     options = ("--target", f"a={target}", "--out", str(out))
-    assert leadline("run", str(study), *options).returncode in (0, 3)
+    assert_measured(leadline("run", str(study), *options), out, BRIEF)
     rows = [row for row in open_result(out).trials() if row.work == "cold"]
     assert [row.read_bytes for row in rows] == [30 * 4096] * 2
 
@@ -80,7 +81,7 @@ def test_shared_files_and_the_finer_options_run_from_a_study(
     out = tmp_path / "r"
     study = write(tmp_path / "s.yaml", SHARED)
     done = leadline("run", str(study), "--target", f"a={target}", "--out", str(out))
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, out, CACHED, BRIEF)
     assert list(target.iterdir()) == []
     cells = {cell["work"]: cell for cell in show(leadline, out)["cells"]}
     for work, cell in cells.items():
@@ -127,5 +128,5 @@ def test_a_built_in_study_runs(leadline: Command, target: Path, tmp_path: Path, 
         *quick,
         *sizes,
     )
-    assert done.returncode in (0, 3), done.stderr
+    assert_measured(done, tmp_path / "r", CACHED, BRIEF)
     assert all(cell["validity"]["state"] != "NOT_RUN" for cell in show(leadline, tmp_path / "r")["cells"])

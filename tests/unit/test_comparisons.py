@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from builders import cell
 
 from leadline.analysis.cells import CellTable
@@ -33,6 +34,22 @@ def test_what_is_shown_agrees_with_what_is_said() -> None:
         assert found.high is not None
         assert (found.verdict == "faster") == (found.low > 1)
         assert found.confidence >= 0.95
+
+
+@pytest.mark.parametrize(("metric", "more"), [("iops", "faster"), ("latency_mean", "slower")])
+def test_more_of_a_rate_is_faster_and_more_of_a_latency_slower(metric: str, more: str) -> None:
+    less = {"faster": "slower", "slower": "faster"}[more]
+    for factor, verdict in ((2.0, more), (0.5, less)):
+        (found,) = decide([replace(pair("w", factor), metric=metric)], 0.05)
+        assert found.verdict == verdict
+
+
+def test_an_interval_is_drawn_at_the_confidence_that_it_is_said_to_have() -> None:
+    pairs = [pair("v", 1.0), pair("w", 1.5)]  # too few to learn of: each rests on its own blocks
+    for one, found in zip(pairs, decide(pairs, 0.05), strict=True):
+        assert one.ratio is not None
+        expected = one.ratio.estimate(1 - found.confidence)
+        assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
 
 
 def test_a_single_comparison_keeps_95_percent_and_many_say_that_they_are_corrected() -> None:

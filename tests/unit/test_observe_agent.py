@@ -192,6 +192,10 @@ def _mark(**counters: int | None) -> Mark:
     return Mark("m", 0, counters, sources=dict.fromkeys(counters, "x"), cpu_ns=5)
 
 
+def test_what_happened_is_the_change_of_a_counter_and_not_the_counter() -> None:
+    assert delta(_mark(osd_read_bytes=100), _mark(osd_read_bytes=107)).osd_read_bytes == 7
+
+
 def test_counter_that_went_backwards_is_not_observable() -> None:
     change = delta(_mark(osd_read_bytes=100), _mark(osd_read_bytes=7))
     assert change.osd_read_bytes is None

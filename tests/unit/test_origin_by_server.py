@@ -79,6 +79,13 @@ def test_a_mount_of_a_gateway_has_a_page_cache_before_it() -> None:
     assert shares(travel) == {"page_cache": 0.07, "gateway": 0.43, "osd_cache": 0.0, "store": 0.5}
 
 
+def test_what_came_over_the_wire_and_from_no_osd_was_the_gateways_and_not_this_hosts() -> None:
+    mounted = facts(access="nfs", file_system="nfs4", ceph=CLUSTER, server=ServerAccess(here=True))
+    state, evidence = found(mounted, wire_received_bytes=720 * MIB)["cached_reads"]
+    assert state == "INVALID"
+    assert evidence.endswith("100% from the gateway's cache")
+
+
 def test_written_bytes_wait_in_the_gateway() -> None:
     written = trial_row(
         total_read_bytes=0,
