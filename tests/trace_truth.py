@@ -171,6 +171,27 @@ def differences(truth: Counts, seen: Counts, *, fileless: bool = False) -> list[
     return found
 
 
+def disagreements(tables: TraceTables) -> list[str]:
+    """Where a trace by the library says two things: sums of processes and of files, counts and the list."""
+    rows = [row for row in tables.files.to_pylist() if row["module"] in ("POSIX", "STDIO")]
+    counted: Counter[str] = Counter()
+    for process in tables.processes:
+        counted.update(json.loads(process.calls))
+    pairs = {
+        "bytes read": (sum(p.bytes_read for p in tables.processes), sum(r["BYTES_READ"] or 0 for r in rows)),
+        "bytes written": (
+            sum(p.bytes_written for p in tables.processes),
+            sum(r["BYTES_WRITTEN"] or 0 for r in rows),
+        ),
+    }
+    if tables.segments is not None:
+        listed = Counter(tables.segments["call"].to_pylist())
+        pairs |= {name: (counted[name], listed[name]) for name in sorted({*counted, *listed})}
+    return [
+        f"{what}: {one} by process, {two} in the rows" for what, (one, two) in pairs.items() if one != two
+    ]
+
+
 def compiled_c(*flags: str, subject: str = "calls") -> Path:
     """The subject in C."""
     source = PROGRAMS / f"{subject}.c"

@@ -196,6 +196,13 @@ def test_what_happened_is_the_change_of_a_counter_and_not_the_counter() -> None:
     assert delta(_mark(osd_read_bytes=100), _mark(osd_read_bytes=107)).osd_read_bytes == 7
 
 
+def test_a_counter_that_one_mark_lacks_is_not_observable_and_not_zero() -> None:
+    for marks in ((_mark(), _mark(osd_read_bytes=7)), (_mark(osd_read_bytes=7), _mark())):
+        change = delta(*marks)
+        assert change.osd_read_bytes is None
+        assert change.reasons["osd_read_bytes"].startswith("not observable at the ")
+
+
 def test_counter_that_went_backwards_is_not_observable() -> None:
     change = delta(_mark(osd_read_bytes=100), _mark(osd_read_bytes=7))
     assert change.osd_read_bytes is None
