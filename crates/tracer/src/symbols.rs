@@ -32,9 +32,6 @@ pub fn find_all() {
     for named in NAMED {
         named.found.store(next(named.name), Relaxed);
     }
-    for named in NAMED {
-        named.found.store(next(named.name), Relaxed);
-    }
 }
 
 /// Says whether calls are timed by the CPU's counter.
