@@ -65,8 +65,13 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
         against if any(one.comparison for one in figures) else "",
         matrix,
         tuple(_steps(found, undecided)),
-        None if found.block_s is None else found.block_s * found.plan.blocks,
+        None if found.block_s is None else found.block_s * _blocks(found),
     )
+
+
+def _blocks(found: JudgedStudy) -> float:
+    """How many blocks it has, those that were added to the planned ones among them."""
+    return max(found.plan.blocks, found.done * found.plan.blocks / max(len(found.plan.trials), 1))
 
 
 def question_of(study: Study) -> str:
