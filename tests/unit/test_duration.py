@@ -85,6 +85,7 @@ def test_the_time_of_a_block_is_that_of_the_run_without_its_pause() -> None:
     found = events(
         (0, "run_started", {}),
         (10, "trial_finished", {"trial": "t0001"}),
+        (12, "block_added", {"cells": ["a.w"]}),
         (20, "trials_finished", {"trials": {"t0002": "complete", "t0003": "complete"}}),
         (9_000, "run_started", {}),
         (9_010, "trial_finished", {"trial": "t0004"}),

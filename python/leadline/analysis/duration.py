@@ -49,7 +49,7 @@ def finished_trials(events: Sequence[Event]) -> int:
 
 def block_seconds(events: Sequence[Event], plan: Plan) -> float | None:
     """How long a block took here, with all that surrounds its trials; None where no trial was finished."""
-    done, spent_s = finished_trials(events), sum(_spans(events))
+    done, spent_s = finished_trials(events), sum(_spans(events, ends=()))
     of_block = max(len(plan.trials) // max(plan.blocks, 1), 1)
     return spent_s / done * of_block if done and spent_s else None
 
@@ -60,7 +60,7 @@ def _finished(event: Event) -> Sequence[str]:
     return tuple(event.details["trials"]) if event.event == "trials_finished" else ()
 
 
-def _spans(events: Sequence[Event]) -> Iterator[float]:
+def _spans(events: Sequence[Event], ends: Sequence[str] = _ENDS) -> Iterator[float]:
     """Seconds of each time that the study ran, to its end or the last that was journalled of it."""
     begin_ns = last_ns = None
     for event in events:
@@ -69,7 +69,7 @@ def _spans(events: Sequence[Event]) -> Iterator[float]:
                 yield (last_ns - begin_ns) / 1e9
             begin_ns = event.t_ns
         last_ns = event.t_ns
-        if event.event in _ENDS and begin_ns is not None:
+        if event.event in ends and begin_ns is not None:
             yield (event.t_ns - begin_ns) / 1e9
             begin_ns = None
     if begin_ns is not None and last_ns is not None:
