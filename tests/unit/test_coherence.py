@@ -288,7 +288,7 @@ def test_the_answer_counts_pairs_and_has_a_word_for_each() -> None:
     lost = replace(_pair({"name": PROMPT}, "d"), trials=())
     found = coherence_answer([good, bad, lost])
     assert "Of 2 pairs of ways, 1 see everything at once, 1 some things never" in found.text
-    assert "1 honour locks by fcntl" in found.text
+    assert "1 of 2 asked honour locks by fcntl" in found.text
     assert "1 of 3 pairs gave no answer" in found.text
     assert found.matrix is not None
     words = {row.keys: row.values[0].text for row in found.matrix.rows}

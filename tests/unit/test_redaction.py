@@ -176,6 +176,16 @@ def test_names_of_targets_and_works_stay_though_a_path_has_them_in_it() -> None:
     assert shown.targets[0].url == f"<path of {target.name}>"
 
 
+def test_a_target_that_is_called_as_its_scheme_is_stays_before_a_colon() -> None:
+    found = small()
+    (first, *rest) = found.targets
+    named = replace(first, name="nfs", url="nfs://server.example/zqexport")
+    said = Statement("finding", "nfs to nfs: a rename at once, on nfs://server.example/zqexport", ())
+    told = redacted(replace(found, targets=(named, *rest), statements=(said,))).statements[0].text
+    assert told.startswith("nfs to nfs: a rename at once")
+    assert "zqexport" not in told
+
+
 def test_what_a_program_printed_goes_whatever_it_is() -> None:
     text = "copy 1 of 2: exit code 7: cannot do (program)\nthat, ann (program)"
     assert about(text) == "copy 1 of 2: exit code 7 (program)"

@@ -219,3 +219,15 @@ def test_what_a_kind_is_asked_for_has_a_column_beside_what_everybody_reads() -> 
     table = tables.key_table(mixed, mixed.cells)
     assert [column.metric for column in table.columns][-1] == "slept_time"
     assert table.rows[-1].measures[-1].value == 0.2
+
+
+def test_a_result_whose_targets_are_missing_says_so_beside_its_cells() -> None:
+    found = typical()
+    assert "could not be measured" not in tables.tally(found)
+    cells = tuple(
+        replace(one, validity=replace(one.validity, state="VALID"))
+        for one in found.cells
+        if one.validity.state != "NOT_RUN"
+    )
+    said = tables.tally(replace(found, state="NOT_RUN", cells=cells))
+    assert said == f"{len(cells)} VALID, targets that could not be measured"

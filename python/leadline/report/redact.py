@@ -127,8 +127,10 @@ def _parts(text: str) -> Iterator[str]:
     if _tells(whole):
         yield whole
     for name in whole.split("/"):
-        if name != whole and _tells(name.strip()):
-            yield name.strip()
+        # The scheme of an address stands before a colon, as names of targets do.
+        alone = name.strip(" :")
+        if name != whole and _tells(alone):
+            yield alone
         for word in _BETWEEN_PARTS.split(name):
             for part in (word, word.lstrip("-"), word.partition(".")[0], word.rpartition(".")[0]):
                 if part != name and _tells(part):

@@ -170,6 +170,15 @@ def counts(findings: Findings) -> tuple[tuple[State, int], ...]:
     return tuple((state, number) for state, number in numbers if number)
 
 
+def tally(findings: Findings) -> str:
+    """The same in words, and that targets are missing where no cell says so: `2 DOUBTFUL, 23 VALID`."""
+    found = counts(findings)
+    parts = [f"{number} {state.replace('_', ' ')}" for state, number in found]
+    if found and findings.state == "NOT_RUN" and "NOT_RUN" not in dict(found):
+        parts.append("targets that could not be measured")
+    return ", ".join(parts)
+
+
 def against_base(findings: Findings) -> dict[tuple[str, str], Comparison]:
     """For each (work, target) the comparison in the rate that leads that work, where there is one."""
     chosen: dict[tuple[str, str], Comparison] = {}

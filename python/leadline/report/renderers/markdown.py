@@ -63,7 +63,7 @@ def _result(findings: Findings) -> str:
     state = f"**Result: {state_words(findings.state)}**"
     if not findings.frame.cells:
         return state
-    tally = ", ".join(f"{number} {state_words(state)}" for state, number in tables.counts(findings))
+    tally = tables.tally(findings)
     return f"{state} ({tally})" if tally else "**Result: no cells**"
 
 

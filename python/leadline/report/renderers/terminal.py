@@ -52,7 +52,7 @@ def _result(findings: Findings) -> Text:
     state, style = state_words(findings.state), STYLES[findings.state]
     if not findings.frame.cells:
         return text(f"Result: {state}", style)
-    tally = ", ".join(f"{number} {state_words(one)}" for one, number in tables.counts(findings))
+    tally = tables.tally(findings)
     return Text.assemble(("Result: ", ""), (state, style), (f"  ({tally})" if tally else "", ""))
 
 

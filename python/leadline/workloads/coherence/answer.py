@@ -62,7 +62,7 @@ def _seen(pairs: Sequence[WriterReader]) -> str:
 
 def _kept(pairs: Sequence[WriterReader], word: _Word, good: str, clause: str) -> str:
     words = [found for pair in pairs if (found := word(pair))]
-    return f"{words.count(good)} {clause}" if words else ""
+    return f"{words.count(good)} of {len(words)} asked {clause}" if words else ""
 
 
 def _lock(question: str) -> _Word:
