@@ -18,7 +18,7 @@ from leadline.verdict.model import Findings, State
 from leadline.verdict.sections.answer import NextStep, StudyAnswer
 
 HEIGHT = 40
-_BRIEF = ((8, 3), (5, 3), (4, 2), (3, 1), (2, 1))  # doubts and steps that are named, less and less
+_BRIEF = ((8, 3), (5, 3), (4, 2), (3, 1), (2, 1), (1, 1))  # doubts and steps that are named, less and less
 _GAP = 1  # between columns
 _NAME_MIN, _HEADING_MIN, _HEADING_MAX = 12, 8, 16
 _REST = "everything: leadline show DIR --all; one figure: --table FIGURE; charts: leadline report DIR"

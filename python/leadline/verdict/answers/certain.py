@@ -49,9 +49,9 @@ def clauses(said: Sequence[tuple[float, str]]) -> str:
     return f"{first}; and {len(said) - _CLAUSES} more in the table"
 
 
-def named(names: Sequence[str]) -> str:
+def named(names: Sequence[str], most: int = _NAMED) -> str:
     """The first few names, and how many more."""
-    rest = len(names) - _NAMED
+    rest = len(names) - most
     if rest > 1:
-        return f"{', '.join(names[:_NAMED])} and {rest} more"
+        return f"{', '.join(names[:most])} and {rest} more"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -140,7 +140,7 @@ def _as_sure(text: str, found: JudgedStudy) -> str:
     absent = [one.target for one in found.left_out if one.work is None]
     text += f" Not measured: {named(absent)}." if absent else ""
     if any((view.facts.get("ceph") or {}).get("lab") for view in found.targets):
-        text += " On a lab: ratios hold, absolute figures are no cluster's."
+        text += " On a lab: ratios hold, figures are no cluster's."
     if bad == len(states):
         return f"{text} No cell can be relied on: see below."
     if doubtful + bad == 0:

@@ -20,9 +20,10 @@ from leadline.verdict.sections.answer import AskedFigure
 
 @dataclass(frozen=True)
 class Leader:
-    """The first of a work. `compared` are it against each other one, as ratios of the first to the other."""
+    """The first of a work. `compared` are its ratios to each of `others`."""
 
     figure: AskedFigure
+    others: tuple[str, ...]
     compared: tuple[Comparison, ...]
 
     @property
@@ -36,14 +37,10 @@ class Leader:
         return min(one.least_factor for one in self.compared)
 
     @property
-    def others(self) -> int:
-        """How many it was held against."""
-        return len(self.compared)
-
-    @property
-    def behind(self) -> int:
-        """How many of them are behind it for certain."""
-        return sum(one.verdict == "faster" for one in self.compared)
+    def in_front(self) -> tuple[str, ...]:
+        """It, and those that are not told apart from it."""
+        pairs = zip(self.others, self.compared, strict=True)
+        return (self.figure.target, *(other for other, one in pairs if one.verdict != "faster"))
 
 
 def find_leaders(
@@ -54,15 +51,16 @@ def find_leaders(
     alpha: float,
 ) -> tuple[Leader, ...]:
     """The first of each work that several targets have figures of; those in `passed_by` are no choice."""
-    chosen: list[tuple[AskedFigure, list[Pair]]] = []
+    chosen: list[tuple[AskedFigure, tuple[str, ...], list[Pair]]] = []
     for work in dict.fromkeys(one.work for one in figures):
         own = [one for one in figures if one.work == work and _counts(one)]
         remote = [one for one in own if one.target not in passed_by]
         ranked = sorted(remote or own, key=_value, reverse=all(one.higher_is_better for one in own))
         if len(ranked) > 1:
-            chosen.append((ranked[0], [_pair(ranked[0], other, tables) for other in ranked[1:]]))
-    decided = iter(decide([pair for _, pairs in chosen for pair in pairs], margin, alpha))
-    return tuple(Leader(best, tuple(next(decided) for _ in pairs)) for best, pairs in chosen)
+            names = tuple(other.target for other in ranked[1:])
+            chosen.append((ranked[0], names, [_pair(ranked[0], other, tables) for other in ranked[1:]]))
+    decided = iter(decide([pair for *_, pairs in chosen for pair in pairs], margin, alpha))
+    return tuple(Leader(best, names, tuple(next(decided) for _ in pairs)) for best, names, pairs in chosen)
 
 
 def _counts(figure: AskedFigure) -> bool:

@@ -6,7 +6,8 @@ estimate; figures are named only where nothing is compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from leadline.units import format_quantity
@@ -19,6 +20,7 @@ from leadline.workloads.judged import metric_kind
 _TARGETS = 3  # with a clause of their own
 _FIGURES = 6  # named one by one
 _WAYS = 3
+_COUNTED = 4
 
 
 def against_base(figures: Sequence[AskedFigure], base: str) -> str:
@@ -112,24 +114,39 @@ def leaders_of(leaders: Sequence[Leader]) -> str:
     for target, own in sorted(first.items(), key=lambda item: -len(item[1])):
         least = min(own, key=lambda one: one.lead)
         lead = factor_words(least.lead)
-        said.append(
-            f"{target} in {named([one.figure.work for one in own])} (at least {lead} before the next)"
-        )
-    open_ = [one for one in leaders if not one.decided]
+        said.append(f"{target} in {named([one.figure.work for one in own])} (at least {lead})")
     more = f" and {len(said) - _WAYS} more targets in others" if len(said) > _WAYS else ""
     parts = [f"First for certain: {'; '.join(said[:_WAYS])}{more}."] if said else []
-    if open_ and not said:
-        parts.append(f"Which is first is undecided {_where(len(open_), len(leaders))}.")
-    elif open_:
-        parts.append(f"Undecided {_where(len(open_), len(leaders))}.")
-    behind = [f"{one.behind} of {one.others} others" for one in open_ if one.behind]
-    if behind and not said:
-        most = max((one for one in open_), key=lambda one: one.behind / max(one.others, 1))
-        parts.append(
-            f"Closest to it: {most.figure.target} in {most.figure.work}, before {most.behind} of"
-            f" {most.others} others."
-        )
-    return " ".join(parts)
+    if all(one.decided for one in leaders):
+        return " ".join(parts)
+    return " ".join([*parts, *_in_front(leaders)])
+
+
+def _in_front(leaders: Sequence[Leader]) -> Iterator[str]:
+    """Who is first or not told apart from it, in how many of the works that it did; and who never is."""
+    did = Counter(target for one in leaders for target in (one.figure.target, *one.others))
+    front = Counter(target for one in leaders for target in one.in_front)
+    ranked = [target for target, _ in front.most_common()]
+    if len(front) == len(did) and set(front.values()) == {len(leaders)}:
+        where = f"in {leaders[0].figure.work}" if len(leaders) == 1 else _where(len(leaders), len(leaders))
+        yield f"Which is first is undecided {where}."
+        return
+    counted = [_share(front[target], did[target], len(leaders)) for target in ranked[:_COUNTED]]
+    shares = [f"{target} in {share}" for target, share in zip(ranked, counted, strict=False)]
+    rest = f", {len(ranked) - _COUNTED} more in fewer" if len(ranked) > _COUNTED else ""
+    yield f"First {_in(leaders)}, or not told apart from it: {', '.join(shares)}{rest}."
+    behind = [target for target in did if target not in front]
+    if behind:
+        yield f"Always behind: {named(behind, _COUNTED)}."
+
+
+def _share(front: int, did: int, every: int) -> str:
+    """`6`, or `6 of 7` where it did not all of them."""
+    return f"{front}" if did == every else f"{front} of {did}"
+
+
+def _in(leaders: Sequence[Leader]) -> str:
+    return f"of {len(leaders)} works" if len(leaders) > 1 else f"in {leaders[0].figure.work}"
 
 
 def _where(count: int, every: int) -> str:
