@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from pipeline_examples import pipeline, planned, stage_row, trial
+from pipeline_examples import S, action, pipeline, planned, stage_row, trial
 from trace_tables import process
 
 from leadline.analysis.cells import cell_metrics, tabulate
@@ -22,7 +22,9 @@ from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
 from leadline.workloads.judged import measure_of, metric_kind
 from leadline.workloads.pipeline.figures import metric_stage
+from leadline.workloads.pipeline.job import Stage
 from leadline.workloads.pipeline.judged import JudgedPipeline
+from leadline.workloads.pipeline.planned import pipeline_seconds
 from leadline.workloads.pipeline.tables import PipelineSeries, lines_of, pipeline_section
 from leadline.workloads.pipeline.traced import stage_traces
 from leadline.workloads.pipeline.words import pipeline_statements
@@ -234,3 +236,18 @@ def test_a_process_belongs_to_the_stage_in_whose_time_it_began() -> None:
     found = stage_traces(tables, stages, 100, "/t")
     assert (found[1, 1].read_bytes, found[1, 1].inputs_read_bytes, found[1, 1].read_s) == (10, 10, 0.5)
     assert (found[1, 2].read_bytes, found[1, 2].written_bytes, found[1, 2].inputs_read_bytes) == (12, 3, 7)
+
+
+def test_the_time_of_a_film_is_that_of_its_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    five = tuple(
+        Stage(stage=f"to_{width}", actions=(action(),), inputs=("source",), output=None, width=width)
+        for width in (640, 854, 1280, 1920, 3840)
+    )
+    changes: dict[str, Any] = {"film": (3840, 2160, 25, 10 * S), "runtime_ns": 6 * 3600 * S}
+    plain_s = pipeline_seconds(pipeline("ingest", **changes))
+    encoded_s = pipeline_seconds(pipeline(**{**changes, "pipeline": five}))
+    assert encoded_s - plain_s == pytest.approx(263, rel=0.1), "as it was measured"
+    assert pipeline_seconds(pipeline(**{**changes, "pipeline": five, "runtime_ns": 60 * S})) == 60
+    unknown_s = pipeline_seconds(pipeline(**{**changes, "pipeline": five, "film": None}))
+    assert unknown_s == plain_s, "of another source nothing is known"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from leadline.study.kind.face import Layout, Planned, Resolved, Surroundings
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
+from leadline.units import NS_PER_S
 from leadline.workloads.application.planned import (
     program_assumption,
     program_seconds,
@@ -19,6 +21,22 @@ from leadline.workloads.pipeline.job import ActionOptions, Film, FilmToMake, Pip
 from leadline.workloads.pipeline.options import PipelineOptions
 from leadline.workloads.pipeline.resolve import resolve_pipeline
 from leadline.workloads.pipeline.rules import FILM, pipeline_rules
+
+# Read and written by ffmpeg with libx264's own preset on one CPU, measured: five sizes of 250 pictures of
+# 3840x2160 in 263 s on two CPUs of a virtual machine.
+NOMINAL_ELEMENTS_PER_S = 26e6
+
+
+def pipeline_seconds(job: PipelineJob) -> float:
+    """Programs as of any application; of a film that is made, all its pictures read and written by encodes."""
+    if job.film is None:
+        return program_seconds(job)
+    film = Film(*job.film)
+    elements = film.duration_ns / NS_PER_S * film.frame_rate * film.width * film.height
+    widths = [stage.width / film.width for stage in job.pipeline if stage.width]
+    encoded = job.copies * elements * sum(1 + share**2 for share in widths)
+    once_s = encoded / NOMINAL_ELEMENTS_PER_S / (os.cpu_count() or 1)
+    return min(program_seconds(job) + once_s * job.runs, job.runtime_ns / NS_PER_S * job.runs)
 
 
 class PipelinePlanned(Planned[PipelineOptions, PipelineJob]):
@@ -60,12 +78,14 @@ class PipelinePlanned(Planned[PipelineOptions, PipelineJob]):
 
     def seconds(self, job: PipelineJob) -> float:
         """See the base."""
-        return program_seconds(job)
+        return pipeline_seconds(job)
 
     def assumption(self, job: PipelineJob) -> str | None:
         """See the base."""
-        del job
-        return program_assumption()
+        if job.film is None:
+            return program_assumption()
+        rate = f"{NOMINAL_ELEMENTS_PER_S / 1e6:.0f} million picture elements a second"
+        return f"{program_assumption()}; encodes take {rate} on each CPU"
 
     def to_make(self, job: PipelineJob) -> FilmToMake | None:
         """The film that it begins with, where no source was named."""
