@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from leadline.analysis.chain import Travel, travel_read, travel_written
 from leadline.analysis.models import Protection, small_write_amplification
+from leadline.report.charts.chain import darkness
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
-from leadline.verdict.chains import chains_of
+from leadline.verdict.chains import chains_of, vocabulary
 
 LOCAL = facts(device="vda", direct_io=True)
 FUSE = facts(
@@ -160,3 +161,7 @@ def test_no_storage_has_no_chain_and_memory_has_one_place() -> None:
     assert chains_of(cell(), null, [trial_row()]) == ()
     found = chain(trial_row(), facts(in_memory=True, file_system="tmpfs"))
     assert [(place.name, place.share) for place in found.places] == [("memory", 1.0)]
+
+
+def test_every_place_of_a_chain_can_be_drawn() -> None:
+    assert all(0 < darkness(name) <= 1 for name in vocabulary()["places"])

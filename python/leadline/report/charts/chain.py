@@ -17,6 +17,7 @@ _DARKNESS = {
     "page_cache": 0.15,
     "client_cache": 0.32,
     "wire": 0.44,
+    "gateway": 0.44,
     "osd_cache": 0.56,
     "osd": 0.72,
     "server": 1.0,

@@ -28,7 +28,7 @@ NOMINAL_ELEMENTS_PER_S = 26e6
 
 
 def pipeline_seconds(job: PipelineJob) -> float:
-    """Programs as of any application; of a film that is made, all its pictures read and written by encodes."""
+    """Programs as of any application; of a film that is made, its pictures read and written by encodes."""
     if job.film is None:
         return program_seconds(job)
     film = Film(*job.film)
