@@ -14,7 +14,13 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.analysis.statistics.intervals import mean_of_blocks
 from leadline.analysis.statistics.means import paired_ratio
-from leadline.analysis.statistics.moderated import Moderated, common_share, correlation_weights, moderate
+from leadline.analysis.statistics.moderated import (
+    Moderated,
+    common_share,
+    correlation_weights,
+    independent_shares,
+    moderate,
+)
 from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels
 from leadline.analysis.statistics.power import blocks_for, smallest_difference, smallest_learned_difference
 from leadline.units import format_ratio_interval
@@ -271,3 +277,10 @@ def test_the_blocks_asked_for_are_the_fewest_that_find_a_difference() -> None:
     found = [smallest_difference(count, 0.05, 0.025) or 1 for count in (blocks, blocks - 1)]
     assert found[0] <= 0.1 < found[1]
     assert blocks_for(0.001, 1.0, 0.025) is None
+
+
+def test_ratios_that_go_with_their_base_count_as_one_and_others_as_themselves() -> None:
+    shared = np.random.default_rng(3).standard_normal(12)
+    rows = np.array([shared - shared.mean()] * 4)
+    assert independent_shares(rows, 0.0, list("aaaa")) == pytest.approx([1 / 4] * 4)
+    assert independent_shares(rows, 0.0, list("abcd")) == pytest.approx([1.0] * 4)

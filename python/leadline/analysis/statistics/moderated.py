@@ -72,7 +72,7 @@ def moderate(ratios: Array, targets: Sequence[str], bases: Sequence[str], cells:
     fits = [least_squares(rows, float(rho)) for rho in np.array(CORRELATIONS)[kept]]
     squares = np.array([fit.squares for fit in fits])
     scale = _target_scales(rows, squares[0], targets, correlation)
-    shares = _shares(rows, correlation, bases, targets)
+    shares = independent_shares(rows, correlation, bases, targets)
     spreads = learn_spreads(squares / scale, ratios.shape[1] - 1, shares)
     if float(likely @ spreads.prior_degrees) < LEAST_PRIOR_DEGREES:
         return Moderated(alone, refused="the cells' spreads have little in common")
@@ -168,7 +168,7 @@ def common_share(rows: Array, groups: Sequence[str], correlation: float) -> floa
     return float(max((squares[pairs].mean() - chance) / (1 - chance), 0.0))
 
 
-def _shares(rows: Array, correlation: float, *groupings: Sequence[str]) -> Array:
+def independent_shares(rows: Array, correlation: float, *groupings: Sequence[str]) -> Array:
     """How much each ratio counts beside those that it shares a base, or a target, with."""
     others = np.zeros(len(rows))
     for groups in groupings:
