@@ -80,19 +80,19 @@ def test_what_a_mount_believes_for_an_hour_is_not_seen_and_has_no_number(
             leadline,
             tmp_path,
             *("--target", f"below={mount.backing}", "--target", f"mount={mount.path}"),
-            *("--set", "repetitions=1", "--set", "give_up=1s"),
+            *("--set", "repetitions=1", "--set", "give_up=3s"),
             *("--set", "questions=[name, size_closed, unlink, rename]"),
         )
         assert [path.name for path in mount.backing.iterdir()] == []
     for words in ("its size, closed", "an unlink"):
         stale = _figure(found, words, "below", "mount")
         assert stale["value"] is None
-        assert stale["text"] == "not in 1 s"
+        assert stale["text"] == "not in 3 s"
         assert _figure(found, words, "mount", "below")["value"] > 0
     assert _figure(found, "a new file's name", "below", "mount")["value"] > 0
     # This mount has no rename: that is a reason, and no fault of the others.
     assert "Function not implemented" in _figure(found, "a rename", "mount", "below")["reason"]
-    assert "never within 1 s" in printed
+    assert "never within 3 s" in printed
 
 
 def test_metadata_of_a_target_without_files_is_left_out_of_coherence(
