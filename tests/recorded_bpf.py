@@ -69,7 +69,7 @@ def record(scenario: str) -> None:
         # Whose machine it was is nobody's business.
         text = json.dumps({"said": last, "place": str(place), "found": _text(given[0])})
     KEPT.mkdir(exist_ok=True)
-    text = text.replace(str(place), "/work").replace(str(Path(words[0]).parent), "/subject")
+    text = text.replace(directory, "/recorded").replace(str(Path(words[0]).parent), "/subject")
     (KEPT / f"{scenario}.json").write_text(f"{text}\n")
 
 
