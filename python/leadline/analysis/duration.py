@@ -49,9 +49,14 @@ def finished_trials(events: Sequence[Event]) -> int:
 
 def block_seconds(events: Sequence[Event], plan: Plan) -> float | None:
     """How long a block took here, with all that surrounds its trials; None where no trial was finished."""
-    done, spent_s = finished_trials(events), sum(_spans(events, ends=()))
+    done, took_s = finished_trials(events), spent_s(events)
     of_block = max(len(plan.trials) // max(plan.blocks, 1), 1)
-    return spent_s / done * of_block if done and spent_s else None
+    return took_s / done * of_block if done and took_s else None
+
+
+def spent_s(events: Sequence[Event]) -> float:
+    """Time that the run has taken so far, without the gaps between a run and its resumption."""
+    return sum(_spans(events, ends=()))
 
 
 def _finished(event: Event) -> Sequence[str]:

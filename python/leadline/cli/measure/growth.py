@@ -28,6 +28,8 @@ def make_growth(path: Path) -> Growth:
         works = next_works(states_of(path, plan), options.until, widest_only=options.budget_s is not None)
         cells = [cell.id for cell in plan.cells if cell.work in works]
         if options.budget_s is not None:
+            from leadline.analysis.duration import spent_s
+
             events = open_result(path).events
             if expected_s(plan, cells, events) > options.budget_s - spent_s(events):
                 return ()
@@ -38,6 +40,7 @@ def make_growth(path: Path) -> Growth:
 
 def _until_enough(path: Path, plan: Plan) -> Sequence[str]:
     """All cells while blocks lack by what the first ones say, where the rest of them fits its time."""
+    from leadline.analysis.duration import spent_s
     from leadline.store.reader import open_result
     from leadline.study.study import Study
     from leadline.verdict.compared.enough import enough_blocks
@@ -74,17 +77,6 @@ def states_of(path: Path, plan: Plan) -> tuple[WorkState, ...]:
         blocks[work_of[trial.cell]].add(trial.block)
     tried = {work: len(found) for work, found in blocks.items()}
     return work_states(plan.cells, tables, base, tried, asked.metrics)
-
-
-def spent_s(events: Sequence[Event]) -> float:
-    """Time that the run has taken so far, without the gaps between a run and its resumption."""
-    total_ns, started_ns, last_ns = 0, None, 0
-    for event in events:
-        if event.event == "run_started":
-            total_ns += last_ns - started_ns if started_ns is not None else 0
-            started_ns = event.t_ns
-        last_ns = event.t_ns
-    return (total_ns + (last_ns - started_ns if started_ns is not None else 0)) / 1e9
 
 
 def expected_s(plan: Plan, cells: Sequence[str], events: Sequence[Event]) -> float:
