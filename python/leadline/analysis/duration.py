@@ -31,7 +31,7 @@ class TimeTaken:
 
 def time_taken(events: Sequence[Event], plan: Plan) -> TimeTaken | None:
     """The time of a study whose planned trials were all run; None where some were not."""
-    finished = {name for event in events for name in _finished(event)}
+    finished = {name for event in events for name in event.finished}
     blocks = [trial.id for trial in plan.trials if trial.block <= plan.blocks]
     if plan.seconds <= 0 or not finished.issuperset(blocks):
         return None
@@ -44,7 +44,7 @@ def time_taken(events: Sequence[Event], plan: Plan) -> TimeTaken | None:
 
 def finished_trials(events: Sequence[Event]) -> int:
     """How many trials came to their end."""
-    return len({name for event in events for name in _finished(event)})
+    return len({name for event in events for name in event.finished})
 
 
 def block_seconds(events: Sequence[Event], plan: Plan) -> float | None:
@@ -57,12 +57,6 @@ def block_seconds(events: Sequence[Event], plan: Plan) -> float | None:
 def spent_s(events: Sequence[Event]) -> float:
     """Time that the run has taken so far, without the gaps between a run and its resumption."""
     return sum(_spans(events, ends=()))
-
-
-def _finished(event: Event) -> Sequence[str]:
-    if event.event == "trial_finished":
-        return (str(event.details["trial"]),)
-    return tuple(event.details["trials"]) if event.event == "trials_finished" else ()
 
 
 def _spans(events: Sequence[Event], ends: Sequence[str] = _ENDS) -> Iterator[float]:
@@ -87,7 +81,7 @@ def _trials(events: Sequence[Event]) -> Iterator[float]:
     for event in events:
         if event.event == "trial_started" and begin_ns is None:
             begin_ns = event.t_ns
-        elif _finished(event) and begin_ns is not None:
+        elif event.finished and begin_ns is not None:
             yield (event.t_ns - begin_ns) / 1e9
             begin_ns = None
         elif event.event in ("trial_interrupted", "run_started"):

@@ -29,6 +29,13 @@ class Event:
     event: str
     details: dict[str, Any]
 
+    @property
+    def finished(self) -> tuple[str, ...]:
+        """Trials that it says are finished; of jobs of one group all of them or none."""
+        if self.event == "trial_finished":
+            return (str(self.details["trial"]),)
+        return tuple(self.details["trials"]) if self.event == "trials_finished" else ()
+
 
 class Journal:
     """Appends events; each is on disk when `append` returns."""

@@ -141,12 +141,7 @@ def finished_trials(
     path: Path, events: Iterable[Event], tables: Iterable[str] = tuple(TABLES)
 ) -> frozenset[str]:
     """Trials that the journal calls finished and whose tables are all there."""
-    named: set[str] = set()
-    for event in events:
-        if event.event == "trial_finished":
-            named.add(event.details["trial"])
-        elif event.event == "trials_finished":  # jobs of one group: all of them or none
-            named.update(event.details["trials"])
+    named = {trial for event in events for trial in event.finished}
     wanted = tuple(tables)
     return frozenset(
         trial

@@ -49,7 +49,7 @@ def _until_enough(path: Path, plan: Plan) -> Sequence[str]:
     result = open_result(path)
     study = Study.from_json(result.manifest["study"])
     run = max(trial.block for trial in plan.trials)
-    if study.enough is None or not run:
+    if study.enough is None:
         return ()
     base, metrics = study.compare.base or plan.targets[0].name, study.compare.metrics
     wanted = enough_blocks(plan, tables_of(result, plan), base, metrics, study.enough.tells)
