@@ -47,6 +47,14 @@ def target(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where a subject that is traced works: alone, so that calls on its files are its own."""
+    path = tmp_path / "work"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
 def study(tmp_path: Path) -> Path:
     """One work of each kind on files of 4 MiB: a whole run in about a second."""
     path = tmp_path / "small.yaml"

@@ -80,13 +80,6 @@ SUBJECTS = {"streams": streams, "files": files}
 SYMBOLS = {**SUBJECTS, "programs": programs, "calls_by_name": calls_by_name, "old": old}
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    path = tmp_path / "work"
-    path.mkdir()
-    return path
-
-
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_the_library_counts_every_function_under_its_own_symbol(
     leadline: Command, subject: str, place: Path

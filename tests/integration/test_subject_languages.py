@@ -54,13 +54,6 @@ LANGUAGES = {
 }
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    path = tmp_path / "work"
-    path.mkdir()
-    return path
-
-
 def require(via: str) -> None:
     """Skip with the tracer's own reason where it cannot work."""
     if via == "preload":

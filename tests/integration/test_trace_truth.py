@@ -43,13 +43,6 @@ def in_c(request: pytest.FixtureRequest) -> Path:
     return compiled_c(*VARIANTS[request.param])
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    path = tmp_path / "work"
-    path.mkdir()
-    return path
-
-
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_call_and_byte_of_a_program_in_c_is_in_an_imported_log(
     in_c: Path, scenario: str, place: Path

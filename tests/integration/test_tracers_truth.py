@@ -40,13 +40,6 @@ def require(via: str) -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    path = tmp_path / "work"
-    path.mkdir()
-    return path
-
-
 def library_differences(leadline: Command, program: Path, scenario: str, place: Path) -> list[str]:
     """Functions and bytes that do not agree, whatever variant of a symbol was called."""
     said, tables = under_leadline(leadline, [str(program), scenario], place, "preload")
