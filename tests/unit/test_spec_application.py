@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from builders import MIB, facts
@@ -138,8 +137,36 @@ def test_auto_takes_the_first_tracer_that_can_follow_and_says_why() -> None:
         plan(study("{command: [prog], trace: preload}"), only_bpf)
 
 
-def test_a_word_that_is_a_file_here_is_pointed_at(tmp_path: Path) -> None:
-    found = ApplicationFacts("/bin/python3", here=("analyse.py",))
-    notes = " ".join(plan(study("{command: [python3, analyse.py]}"), found).cells[0].notes)
+@pytest.mark.parametrize("command", ["[prog, analyse.py]", "[prog, '{input}', analyse.py]"])
+def test_a_word_that_is_a_file_here_is_pointed_at(command: str) -> None:
+    found = ApplicationFacts("/bin/prog", input=STAGED, here=("analyse.py",))
+    notes = " ".join(plan(study(f"{{command: {command}, input: /data}}"), found).cells[0].notes)
     assert "analyse.py is a file here" in notes
     assert "absolute path" in notes
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["[python3, my.py]", "[/usr/bin/python3.11, -u, ./my.py]", "[sh, my.py]", "[python3, my.py, '{input}']"],
+)
+def test_a_script_that_its_interpreter_would_not_find_is_refused_before_anything_runs(command: str) -> None:
+    """Each copy runs in a directory of its own: every trial of it would fail alike."""
+    found = ApplicationFacts("/usr/bin/python3", input=STAGED, here=("my.py", "./my.py"))
+    with pytest.raises(SpecError, match=r"my\.py.*directory of its own") as error:
+        plan(study(f"{{command: {command}, input: /data}}"), found)
+    assert "absolute path" in error.value.remedy
+
+
+@pytest.mark.parametrize("command", ["[python3, a.root]", "[python3, -c, my.py]", "[python3, -m, my.py]"])
+def test_a_script_of_the_input_and_code_that_is_no_script_are_not_refused(command: str) -> None:
+    found = ApplicationFacts("/usr/bin/python3", input=STAGED, here=("my.py", "a.root"))
+    assert plan(study(f"{{command: {command}, input: /data}}"), found).cells
+
+
+def test_a_program_and_a_script_of_a_stage_that_stand_here_are_treated_as_a_commands_own() -> None:
+    text = "{pipeline: [{stage: one, command: [%s], output: x}]}"
+    found = ApplicationFacts("/here/tool", here=("my.py",))
+    own = plan(study(text % "./tool, -x"), found).cells[0].job
+    assert own.as_json()["pipeline"][0]["actions"][0]["command"] == ["/here/tool", "-x"]
+    with pytest.raises(SpecError, match=r"my\.py.*directory of its own"):
+        plan(study(text % "python3, my.py"), found)
