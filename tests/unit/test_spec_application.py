@@ -170,3 +170,34 @@ def test_a_program_and_a_script_of_a_stage_that_stand_here_are_treated_as_a_comm
     assert own.as_json()["pipeline"][0]["actions"][0]["command"] == ["/here/tool", "-x"]
     with pytest.raises(SpecError, match=r"my\.py.*directory of its own"):
         plan(study(text % "python3, my.py"), found)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "copies"),
+    [
+        (1, [1, 2]),
+        (2, [1, 2, 3]),
+        (4, [1, 2, 4, 5]),
+        (6, [1, 2, 4, 6, 7]),
+        (64, [1, 2, 4, 8, 16, 32, 64, 65]),
+    ],
+)
+def test_copies_go_to_the_cpus_of_the_host_and_one_beyond(cpus: int, copies: list[int]) -> None:
+    """More of them wait for CPUs, and say nothing of the storage."""
+    asked = load_study("analysis", {}, command=("prog",), cpus=cpus)
+    assert asked.factors["copies"] == copies
+    assert Study.from_json(asked.as_json()) == asked  # the stored study names them: a resume counts no CPUs
+
+
+def test_copies_that_are_named_stay_as_they_are() -> None:
+    given = {"cpus": 4, "command": ("prog",)}
+    assert load_study("analysis", {}, ["factors.copies=[1,3]"], **given).factors["copies"] == [1, 3]
+    words = ["factors.copies=[2,..,cpus+1]"]
+    assert load_study("analysis", {}, words, **given).factors["copies"] == [2, 4, 5]
+
+
+@pytest.mark.parametrize("levels", ["[..,cpus]", "[1,..]", "[cpus,..,1]", "[1,..,two]", "[1,cores]"])
+def test_levels_that_are_no_numbers_are_refused_by_their_key(levels: str) -> None:
+    with pytest.raises(SpecError) as error:
+        load_study("analysis", {}, [f"factors.copies={levels}"], command=("prog",), cpus=4)
+    assert "copies" in error.value.message + (error.value.key or "")

@@ -120,7 +120,7 @@ class JudgedApplication(JudgedPrograms[ApplicationJob]):
 
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What the cells say beyond the comparison of their run times."""
-        return application_statements(_places(own), own.comparisons)
+        return application_statements(_places(own), own.comparisons, own.within)
 
     def section(self, own: OwnCells) -> Section | None:
         """Run times, speeds and shares by copies and target."""
