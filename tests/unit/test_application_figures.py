@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -88,13 +90,36 @@ def test_a_trials_figures_are_means_over_its_copies() -> None:
     row = trial("a.run_2", 1, [10.0, 14.0])
     found = tabulated([row], {row.trial: {1: traced(10, 2), 2: traced(14, 7)}})
     values = found["a.run_2"].by_block[1].values
-    assert values["run_time"] == 12
+    assert values["run_time"] == pytest.approx(statistics.geometric_mean([10, 14]))
     assert values["run_time_slowest"] == 14
-    assert values["read_write_time"] == 4.5
+    assert values["read_write_time"] == pytest.approx(statistics.geometric_mean([2, 7]))
     assert values["read_share"] == pytest.approx((0.2 + 0.5) / 2)
     assert values["compute_share"] == pytest.approx((0.8 + 0.5) / 2)
     assert values["bytes_read"] == 28 * MIB
-    assert values["agg_perf_by_slowest"] == pytest.approx((15 + 30 / 7) / 2 * MIB)
+    assert values["agg_perf_by_slowest"] == pytest.approx(statistics.geometric_mean([15, 30 / 7]) * MIB)
+
+
+def test_the_row_of_the_mean_is_the_mean_of_the_rows_above_it() -> None:
+    """Geometric of times and rates, plain of amounts; over blocks and copies, and the note names it."""
+    cells, draw = [planned("a", 3)], random.Random(7)  # noqa: S311 - no secret
+    rows = [trial("a.run_3", block, [draw.uniform(5, 50) for _ in range(3)]) for block in (1, 2, 3, 4)]
+    traces = {
+        row.trial: {copy: traced(50, draw.uniform(0.1, 4), draw.uniform(0.1, 4)) for copy in (1, 2, 3)}
+        for row in rows
+    }
+    view = application_section(view_of(cells, rows, traces)[0])
+    assert view is not None
+    tables = {table.name: table for table in view.tables}
+    for name in ("run_times", "speeds"):
+        *each, mean = tables[name].rows
+        for place, column in enumerate(tables[name].columns):
+            values = [row.values[place].value for row in each]
+            plain = column in ("Read", "Written")
+            of = statistics.fmean if plain else statistics.geometric_mean
+            assert mean.values[place].value == pytest.approx(of(values)), column  # type: ignore[arg-type]
+        assert "geometric mean" in tables[name].note
+    for name in ("reading_and_writing", "shares", "by_copies"):
+        assert "geometric" in tables[name].note or "plain mean" in tables[name].note
 
 
 def test_without_a_trace_bytes_are_the_kernels_and_shares_have_a_reason() -> None:

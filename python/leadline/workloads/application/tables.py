@@ -43,9 +43,11 @@ _SHARE_WORDS = {
     "meta": "metadata",
     "compute": "computing",
 }
+_TIMES_NOTE = "Times and rates are geometric means over blocks and copies, as ratios are of them"
 _RUN_TIME_NOTE = (
-    "The mean run time of a copy, with its 95 % interval over the blocks. The dotted line is a model, not a"
-    " measurement: computing that the CPUs share, and a part that copies spend one after the other."
+    "The geometric mean of a copy's run time, with its 95 % interval over the blocks. The dotted line is a"
+    " model, not a measurement: computing that the CPUs share, and a part that copies spend one after the"
+    " other."
 )
 _SHARES_NOTE = (
     "By the trace: time in calls that read, write, or look after files. Computing is all the rest, waiting"
@@ -308,8 +310,8 @@ def _run_times(places: Sequence[CopiesCell]) -> FigureTable:
         ("Copies at once", "Copy"),
         names,
         tuple(rows),
-        "Each copy's run time, mean over the blocks. Copies of one trial are not independent of each other:"
-        " intervals come from blocks.",
+        "Each copy's run time, the geometric mean over the blocks; the mean is that of all copies. Copies of"
+        " one trial are not independent of each other: intervals come from blocks.",
     )
 
 
@@ -334,8 +336,9 @@ def _speeds(places: Sequence[CopiesCell]) -> FigureTable:
         ("Target", "Copies at once", "Copy"),
         ("Read", "Written", "Speed over I/O time", "Speed over run time"),
         tuple(rows),
-        "Speed over I/O time is Darshan's estimate at the POSIX layer, agg_perf_by_slowest: what calls took,"
-        " computing left out. It is no measure of how soon a program is done.",
+        f"{_TIMES_NOTE}; of bytes the mean is the plain one. Speed over I/O time is Darshan's"
+        " estimate at the POSIX layer, agg_perf_by_slowest: what calls took, computing left out."
+        " It is no measure of how soon a program is done.",
     )
 
 
@@ -362,8 +365,8 @@ def _reading_and_writing(places: Sequence[CopiesCell]) -> FigureTable:
         ("Target", "Copies at once"),
         ("Run time", "Share of run time", "Time in it"),
         tuple(rows),
-        "A mean copy; syncs count as writing. Shares and times are two things: a share lower by a tenth"
-        " of the run time can be a time that is lower by half.",
+        f"{_TIMES_NOTE}; shares are plain ones. Syncs count as writing. Shares and times are two things:"
+        " a share lower by a tenth of the run time can be a time that is lower by half.",
     )
 
 
@@ -393,7 +396,8 @@ def _shares(places: Sequence[CopiesCell]) -> FigureTable:
         ("Target", "Copies at once"),
         ("Reading", "Writing", "Syncing", "Metadata", "Computing"),
         rows,
-        "Computing is the remainder: what no call on a file took, waiting for a CPU included.",
+        "The plain mean of shares over blocks and copies. Computing is the remainder: what no call on a file"
+        " took, waiting for a CPU included.",
     )
 
 
@@ -405,7 +409,7 @@ def _by_copies(places: Sequence[CopiesCell]) -> FigureTable:
         values = tuple(place.metric("run_time") if place else _ABSENT for place in here)
         rows.append(FigureRow((str(copies),), values, _state(here)))
     return FigureTable(
-        "by_copies", "Run time by number of runs", ("Copies at once",), names, tuple(rows), "A mean copy."
+        "by_copies", "Run time by number of runs", ("Copies at once",), names, tuple(rows), f"{_TIMES_NOTE}."
     )
 
 
