@@ -15,7 +15,7 @@ _SHARE_SAID = 0.002  # of all process time: less is in the report only
 # What of these found no room is in the totals of its process.
 _COUNTED = frozenset(("files", "names", "segments", "histograms"))
 _BLIND = {
-    "io_uring": "io_uring seen in {processes}: what goes through its rings is not counted: use --via bpf",
+    "io_uring": "what {processes} moved through io_uring is not counted: use --via bpf",
     "record truncated": "the records of {processes} are cut short",
     "chroot": "{processes} changed the root: children of it may be missing",
 }
