@@ -54,6 +54,7 @@ class FileCounters:
         "counts",
         "number",
         "path",
+        "timed",
         "times",
         "unknown",
     )
@@ -63,6 +64,7 @@ class FileCounters:
         self.path = path
         self.counts: dict[str, int] = {}
         self.times: dict[str, float] = {}
+        self.timed: dict[str, int] = {}  # calls behind each F_<what>_TIME
         self.unknown: set[str] = set()
         self._last_byte = {"READ": 0, "WRITE": 0}  # as in Darshan, where none is 0
         self._last_direction = ""
@@ -109,6 +111,7 @@ class FileCounters:
         Returns how many ns that was.
         """
         end = start_ns + duration_ns
+        self.timed[what] = self.timed.get(what, 0) + 1
         free = max(start_ns, self._busy_until.get(what, start_ns))
         self._busy_until[what] = max(end, free)
         times, key, longest = self.times, *_TIME[what]
@@ -117,6 +120,15 @@ class FileCounters:
         if longest and duration_ns / NS > times.get(longest, 0.0):
             times[longest] = duration_ns / NS
         return max(end - free, 0)
+
+    def take_out(self, what: str, call_ns: float) -> float:
+        """Take what the tracer itself cost each call out of F_<what>_TIME; returns how many ns are left."""
+        key, longest = _TIME[what]
+        if key in self.times:
+            self.times[key] = max(0.0, self.times[key] - self.timed.get(what, 0) * call_ns / NS)
+        if longest in self.times:
+            self.times[longest] = max(0.0, self.times[longest] - call_ns / NS)
+        return self.times.get(key, 0.0) * NS
 
     def seen(self, what: str, start_ns: int, duration_ns: int | None) -> None:
         """Note the first beginning and the last end of an open, read, write or close."""

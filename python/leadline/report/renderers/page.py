@@ -161,7 +161,7 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     borrowed = "Published figures: nothing of them was measured here."
     shared = {
         "findings": findings,
-        "screen": screen_of(findings),
+        "screen": screen_of(findings) if frame.cells else None,
         "frame": frame,
         "borrowed": frame.borrowed,
         "shapes": STATE_SHAPES,

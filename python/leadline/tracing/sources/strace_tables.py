@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from leadline.tracing.counted.overhead import costs_of_processes
+from leadline.tracing.counted.paths import renamed
 from leadline.tracing.counters import FileCounters, column, time_column
 from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, KINDS, Process
 from leadline.tracing.sources.strace_world import World, call_kinds
@@ -66,7 +68,8 @@ def tables(world: World, reading: Reading) -> TraceTables:
         unknown.update(name for name in TIMES if world.untimed and name.endswith("_TIME"))
         unknown.update(name for name in TIMES if not reading.timed)
     segments = None if world.untimed or not reading.timed else world.segments.table()
-    return TraceTables(
+    own_cost_s = None if world.untimed else _take_out_strace(world)
+    found = TraceTables(
         mode="import",
         processes=tuple(_process(process, world) for process in world.family.processes),
         files=_files(world, unknown),
@@ -74,8 +77,28 @@ def tables(world: World, reading: Reading) -> TraceTables:
         segments=segments,
         source=f"strace, {reading.understood} lines",
         warnings=tuple(_warnings(world, reading, filtered)),
-        extra=_extra(world, reading),
+        extra=_extra(world, reading) | {"call_cost_s": own_cost_s},
     )
+    return renamed(found, {path: None for path in world.streams})
+
+
+def _take_out_strace(world: World) -> float | None:
+    """Take strace's own cost out of times by file and process; seconds a call, the most; None if unknown."""
+    processes = world.family.processes
+    costs = costs_of_processes([process.reference for process in processes])
+    if costs is None:
+        return None
+    left = [dict.fromkeys(("READ", "WRITE", "META"), 0.0) for _ in processes]
+    for process, row in world.rows:
+        for what in left[process.number]:
+            left[process.number][what] += row.take_out(what, costs[process.number])
+    for process, cost, rest in zip(processes, costs, left, strict=True):
+        spent = process.spent_ns
+        spent["sync"] = max(0, spent["sync"] - round(len(process.latencies["sync"]) * cost))
+        spent["read"] = min(spent["read"], round(rest["READ"]))
+        spent["write"] = min(spent["write"], max(0, round(rest["WRITE"]) - spent["sync"]))
+        spent["meta"] = min(spent["meta"], round(rest["META"]))
+    return max(costs) / NS
 
 
 def _process(process: Process, world: World) -> ProcessRow:
