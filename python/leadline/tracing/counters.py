@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from leadline.tracing.counted.overhead import StraceCost
 from leadline.tracing.tables import SIZE_BINS
 
 # What FILE_NOT_ALIGNED is counted against where nobody said the file system's block size: the page.
@@ -121,14 +122,13 @@ class FileCounters:
             times[longest] = duration_ns / NS
         return max(end - free, 0)
 
-    def take_out(self, what: str, call_ns: float) -> float:
-        """Take what the tracer itself cost each call out of F_<what>_TIME; returns how many ns are left."""
+    def take_out(self, what: str, cost: StraceCost) -> None:
+        """Leave in F_<what>_TIME what the tracer's own cost does not explain."""
         key, longest = _TIME[what]
         if key in self.times:
-            self.times[key] = max(0.0, self.times[key] - self.timed.get(what, 0) * call_ns / NS)
+            self.times[key] = cost.left(self.times[key] * NS, self.timed.get(what, 0)) / NS
         if longest in self.times:
-            self.times[longest] = max(0.0, self.times[longest] - call_ns / NS)
-        return self.times.get(key, 0.0) * NS
+            self.times[longest] = cost.left(self.times[longest] * NS, 1) / NS
 
     def seen(self, what: str, start_ns: int, duration_ns: int | None) -> None:
         """Note the first beginning and the last end of an open, read, write or close."""

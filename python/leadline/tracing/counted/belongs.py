@@ -46,7 +46,7 @@ _SYSTEM = "|".join(
 )
 _SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - recognised, not used
 _STREAM = r"^<STD(IN|OUT|ERR)>$"
-# Any of these says that a file was there; all but STATS that the program worked with it.
+# Any of these says that a file was there; all but STATS and SEEKS that the program worked with it.
 _DONE = (
     "OPENS", "READS", "WRITES", "STATS", "SEEKS", "MMAPS", "FSYNCS", "FDSYNCS", "RENAME_SOURCES",
     "RENAME_TARGETS", "unlinks", "mkdirs", "rmdirs", "readdirs", "links", "truncates", "allocates",
@@ -63,7 +63,7 @@ def belongs_sql(named: Iterable[str]) -> str:
     `named` are paths of the command's own words: what lies there is the user's, wherever that is.
     """
     done = " + ".join(f"coalesce({name}, 0)" for name in _DONE)
-    worked = " + ".join(f"coalesce({name}, 0)" for name in _DONE if name != "STATS")
+    worked = " + ".join(f"coalesce({name}, 0)" for name in _DONE if name not in ("STATS", "SEEKS"))
     directory = (
         "coalesce(readdirs, 0) + coalesce(mkdirs, 0) + coalesce(rmdirs, 0) > 0 OR path IN (FROM ancestors)"
     )
@@ -77,7 +77,7 @@ def belongs_sql(named: Iterable[str]) -> str:
         f"{f' WHEN {own} THEN {USER!r}' if own else ''}"
         f" WHEN {_any(_LIBRARY)} THEN 'library'"
         f" WHEN {_any(_SYSTEM)} AND NOT starts_with(path, '{_SHARED_MEMORY}') THEN 'system'"
-        f" WHEN moved_bytes = 0 AND {worked} = 0 AND STATS > 0 THEN {LOOKED_AT!r}"
+        f" WHEN moved_bytes = 0 AND {worked} = 0 THEN {LOOKED_AT!r}"
         f" ELSE {USER!r} END"
     )
 

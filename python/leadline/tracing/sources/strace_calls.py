@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 
-from leadline.tracing.counted.overhead import REFERENCE_CALLS
+from leadline.tracing.counted.overhead import is_reference
 from leadline.tracing.counters import FileCounters
 from leadline.tracing.sources.strace_lines import Call, c_number, descriptor, first_descriptor, split, text
 from leadline.tracing.sources.strace_processes import (
@@ -47,7 +47,7 @@ class Interpreter:
         if process is None:
             process = self.world.family.stranger(thread, start_ns)
         self.world.seen[call.name] = self.world.seen.get(call.name, 0) + 1
-        if call.name in REFERENCE_CALLS and call.duration_ns is not None:
+        if call.duration_ns is not None and is_reference(call.name, call.arguments):
             process.reference.append(call.duration_ns)
         kind = self._kinds.get(call.name)
         if kind is not None:

@@ -88,17 +88,14 @@ def _take_out_strace(world: World) -> float | None:
     costs = costs_of_processes([process.reference for process in processes])
     if costs is None:
         return None
-    left = [dict.fromkeys(("READ", "WRITE", "META"), 0.0) for _ in processes]
     for process, row in world.rows:
-        for what in left[process.number]:
-            left[process.number][what] += row.take_out(what, costs[process.number])
-    for process, cost, rest in zip(processes, costs, left, strict=True):
-        spent = process.spent_ns
-        spent["sync"] = max(0, spent["sync"] - round(len(process.latencies["sync"]) * cost))
-        spent["read"] = min(spent["read"], round(rest["READ"]))
-        spent["write"] = min(spent["write"], max(0, round(rest["WRITE"]) - spent["sync"]))
-        spent["meta"] = min(spent["meta"], round(rest["META"]))
-    return max(costs) / NS
+        for what in ("READ", "WRITE", "META"):
+            row.take_out(what, costs[process.number])
+    for process, cost in zip(processes, costs, strict=True):
+        for kind in KINDS:
+            spent, calls = process.spent_ns[kind], len(process.latencies[kind])
+            process.spent_ns[kind] = round(cost.left(spent, calls))
+    return max(cost.call_ns for cost in costs) / NS
 
 
 def _process(process: Process, world: World) -> ProcessRow:
