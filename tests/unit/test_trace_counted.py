@@ -58,10 +58,11 @@ def test_a_process_that_execs_is_one_process_and_a_number_used_again_another() -
 
 
 def test_images_are_counted_and_listed_as_their_process(tmp_path: Path) -> None:
-    sh = process(0, pid=7, end="exec", command="sh -c x", ended_ns=SECOND // 2, bytes_read=1)
-    cat = process(1, pid=7, parent=0, command="cat f", started_ns=SECOND // 2, bytes_read=2)
+    sh = process(0, pid=7, end="exec", command="sh -c x", ended_ns=SECOND // 2, bytes_read=1, notes=["mmap"])
+    cat = process(1, pid=7, parent=0, command="cat f", started_ns=SECOND // 2, bytes_read=2, notes=["mmap"])
     view, findings = findings_of(tmp_path / "r", tables(processes=(sh, cat, process(2, parent=1))))
     assert view.processes_count == 2
+    assert view.notes == {"mmap": 1}
     assert "by 2 processes" in screen(findings)
     document = json.loads(render(findings, "json"))
     assert document["trace"]["totals"]["processes"] == 2

@@ -200,8 +200,8 @@ def _added(parts: Iterator[Mapping[str, int]]) -> dict[str, int]:
 def _noted(rows: Sequence[ProcessRow]) -> dict[str, int]:
     """In how many processes each note stands."""
     totals: dict[str, int] = {}
-    for row in rows:
-        for note in dict.fromkeys(json.loads(row.notes or "[]")):
+    for images in by_life(rows):
+        for note in dict.fromkeys(note for row in images for note in json.loads(row.notes or "[]")):
             totals[note] = totals.get(note, 0) + 1
     return totals
 
