@@ -51,10 +51,10 @@ def test_a_process_that_execs_is_one_process_and_a_number_used_again_another() -
         process(1, pid=7, end="exec"),
         process(2, pid=7, end="exit"),
         process(3, pid=7, end="exit"),
-        process(4, pid=7, end="exit", copy=1),
+        process(0, pid=7, end="exit", copy=1),
     ]
-    assert lives(rows) == {0: 0, 1: 0, 2: 0, 3: 3, 4: 4}
-    assert [[row.process for row in images] for images in by_life(rows)] == [[0, 1, 2], [3], [4]]
+    assert lives(rows) == {(0, 0): 0, (0, 1): 0, (0, 2): 0, (0, 3): 3, (1, 0): 0}
+    assert [[row.process for row in images] for images in by_life(rows)] == [[0, 1, 2], [3], [0]]
 
 
 def test_images_are_counted_and_listed_as_their_process(tmp_path: Path) -> None:
@@ -72,10 +72,18 @@ def test_images_are_counted_and_listed_as_their_process(tmp_path: Path) -> None:
     assert "sh -c x" not in whole
 
 
+def test_copies_that_number_their_processes_alike_stay_apart(tmp_path: Path) -> None:
+    rows = [file_row(n, copy=n, path=f"/data/{n}", WRITES=1, BYTES_WRITTEN=1000, OPENS=1) for n in range(3)]
+    content = tables(processes=tuple(process(0, copy=n) for n in range(3)), files=files_table(rows))
+    view, _ = findings_of(tmp_path / "r", content)
+    assert [item.bytes_written for item in view.files] == [1000] * 3
+    assert (view.processes_count, view.counted.own) == (3, 3)
+
+
 def test_what_all_ranks_share_stands_for_each_of_them_and_is_no_process() -> None:
     rows = [process(n, pid=n) for n in range(8)] + [process(8, pid=-1, command=ALL_RANKS)]
     assert len(by_life(rows)) == 8
-    assert ranks_behind(rows)[8] == 8
+    assert ranks_behind(rows)[0, 8] == 8
 
 
 def test_a_shared_record_is_not_one_process_that_opens_again_and_again(tmp_path: Path) -> None:

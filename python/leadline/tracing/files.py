@@ -122,13 +122,17 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
 def _images(rows: Sequence[ProcessRow]) -> list[dict[str, int]]:
     """For each row of `processes` which process it is of, and how many processes it stands for."""
     first, ranks = lives(rows), ranks_behind(rows)
-    return [{"process": row.process, "life": first[row.process], "ranks": ranks[row.process]} for row in rows]
+    places = [(row.copy, row.process) for row in rows]
+    return [
+        {"copy": place[0], "process": place[1], "life": first[place], "ranks": ranks[place]}
+        for place in places
+    ]
 
 
 def _images_schema() -> pa.Schema:
     import pyarrow as pa
 
-    return pa.schema([pa.field(name, pa.int64()) for name in ("process", "life", "ranks")])
+    return pa.schema([pa.field(name, pa.int64()) for name in ("copy", "process", "life", "ranks")])
 
 
 def _files_query(named: Sequence[str], *, added: bool, timed: bool) -> str:
@@ -148,10 +152,10 @@ def _files_query(named: Sequence[str], *, added: bool, timed: bool) -> str:
     layers = ", ".join(f"'{layer}'" for layer in OWN_LAYERS)
     derived = ", ".join(f"{text} AS {name}" for name, text in DERIVED.items())
     # A record that all ranks share stands for each of them, and never for one more.
-    processes = "greatest(count(DISTINCT life), max(ranks))" if added else "coalesce(ranks, 1)"
+    processes = "greatest(count(DISTINCT (copy, life)), max(ranks))" if added else "coalesce(ranks, 1)"
     inner = (
         f"SELECT module, path, {processes} AS processes, {', '.join(parts)}"  # noqa: S608 - our own names
-        f" FROM file_rows LEFT JOIN images USING (process) WHERE module IN ({layers})"
+        f" FROM file_rows LEFT JOIN images USING (copy, process) WHERE module IN ({layers})"
         f"{' GROUP BY module, path' if added else ''}"
     )
     with_derived = f"SELECT *, {derived} FROM ({inner})"  # noqa: S608

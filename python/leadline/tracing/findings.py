@@ -165,7 +165,7 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         whole=shared.whole,
         speeds=speed,
         calls=calls_of(tables.processes),
-        processes=tuple(_process(row, first[row.process]) for row in tables.processes),
+        processes=tuple(_process(row, first[row.copy, row.process]) for row in tables.processes),
         processes_count=len(by_life(tables.processes)),
         counted=counted,
         files=files,

@@ -20,7 +20,7 @@ import click
 from leadline.cli.console import complain
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
-from leadline.errors import CommandError, LeadlineError, UsageError
+from leadline.errors import CommandError, LeadlineError, TargetError, UsageError
 
 if TYPE_CHECKING:
     from leadline.tracing.sources.launch import Traced
@@ -110,7 +110,9 @@ def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Pa
     from leadline.tracing.sources.sources import BpfSource, PreloadSource, check_space, choose
 
     executable = in_fork(lambda doing: resolve(words[0], doing=doing), words[0])
-    files = in_fork(lambda _: identity(executable, words), words[0])
+    files: list[dict[str, Any]] = []
+    with suppress(TargetError):  # a script that hangs is the command's to wait for
+        files = in_fork(lambda _: identity(executable, words), words[0])
     choice = choose(via, executable)  # type: ignore[arg-type]  # click has checked it
     with _logs_beside(path) as logs:
         check_space(logs, SPACE_MIN_BYTES)

@@ -125,13 +125,15 @@ def without_waiting(tables: TraceTables) -> TraceTables:
     streams = tables.files.filter(pc.equal(tables.files["module"], STREAM))
     if not streams.num_rows:
         return tables
-    sums = streams.group_by("process").aggregate([(name, "sum") for name in _TIMES]).to_pylist()
-    waited = {row["process"]: [row[f"{name}_sum"] or 0.0 for name in _TIMES] for row in sums}
+    sums = streams.group_by(["copy", "process"]).aggregate([(name, "sum") for name in _TIMES]).to_pylist()
+    waited = {(row["copy"], row["process"]): [row[f"{name}_sum"] or 0.0 for name in _TIMES] for row in sums}
     rows = []
     for row in tables.processes:
         seconds = json.loads(row.seconds or "null") or {}
-        for kind, spent in zip(("read", "write", "meta"), waited.get(row.process, ()), strict=False):
+        for kind, spent in zip(
+            ("read", "write", "meta"), waited.get((row.copy, row.process), ()), strict=False
+        ):
             if seconds.get(kind) is not None:
                 seconds[kind] = max(0.0, seconds[kind] - spent)
-        rows.append(replace(row, seconds=json.dumps(seconds)) if row.process in waited else row)
+        rows.append(replace(row, seconds=json.dumps(seconds)) if (row.copy, row.process) in waited else row)
     return replace(tables, processes=tuple(rows))
