@@ -154,6 +154,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     """Make the result, then say first what its source did not keep."""
     from leadline._core import version
     from leadline.report.format import printable
+    from leadline.tracing.counted.lives import by_life
     from leadline.tracing.store import create_trace_result
 
     path = place_for(out, "trace")
@@ -166,7 +167,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     create_trace_result(path, {"t0001": tables}, title=title, details=details, now_ns=time.time_ns)
     for warning in tables.warnings:
         echo(f"NOTE: {warning}", err=True)
-    echo(printable(f"{tables.source}: {len(tables.processes)} processes, {tables.files.num_rows} files"))
+    echo(printable(f"{tables.source}: {len(by_life(tables.processes)):,} processes"))
     echo(f"result: {path.resolve()}; read it with: leadline show {path}")
 
 
