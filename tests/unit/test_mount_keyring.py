@@ -1,4 +1,4 @@
-"""The keyring that a client has its key from, held against Ceph's own ceph-conf says where it is installed."""
+"""The keyring that a client has its key from, held against what Ceph says where it is installed."""
 
 from __future__ import annotations
 
