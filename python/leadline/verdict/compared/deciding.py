@@ -8,6 +8,7 @@ from dataclasses import replace
 from leadline.analysis.statistics.lopsided import lopsided
 from leadline.analysis.statistics.means import Estimate
 from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels, holm_levels
+from leadline.verdict.answers.certain import confidence_words
 from leadline.verdict.compared.learned import Learned, assumption, learn
 from leadline.verdict.compared.more_blocks import more_blocks
 from leadline.verdict.compared.pair import Pair
@@ -132,8 +133,3 @@ def correction_words(levels: Sequence[float], alpha: float, *, explores: bool) -
         f"corrected for {len(levels)} comparison{'s' if len(levels) > 1 else ''}{looked} ({rule}):"
         f" each interval has the confidence at which its comparison is decided, here {each}"
     )
-
-
-def confidence_words(confidence: float) -> str:
-    """A confidence in percent, with as many digits as tell it from certainty: `95 %`, `99.64 %`."""
-    return f"{100 * confidence:.4g} %"
