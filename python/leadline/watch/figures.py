@@ -48,22 +48,40 @@ class MountWork:
         """How many in all."""
         return self.reads + self.writes + self.metadata + self.syncs
 
-    def add(self, other: MountWork) -> None:
-        """The sum of both."""
+    def add(self, other: MountWork, factor: float = 1.0) -> None:
+        """The sum of this and of the other times `factor`."""
         for item in fields(self):
-            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
+            setattr(self, item.name, getattr(self, item.name) + factor * getattr(other, item.name))
+
+
+@dataclass
+class Tally:
+    """Work as it was counted, and `per_s`, a second: processes are followed for unlike times."""
+
+    work: MountWork = field(default_factory=MountWork)
+    per_s: MountWork = field(default_factory=MountWork)
+
+    def add(self, work: MountWork, followed_s: float) -> None:
+        """More of it, counted for so long."""
+        self.work.add(work)
+        self.per_s.add(work, 1 / followed_s)
+
+    def join(self, other: Tally) -> None:
+        """The sum of both."""
+        self.work.add(other.work)
+        self.per_s.add(other.per_s)
 
 
 @dataclass(frozen=True)
 class ProcessWork:
     """One process: its work below the path, and on the rest of the file system (None where not known).
 
-    `everywhere` is true where `work` is of all its calls, wherever they went.
+    `everywhere` is true where `below` is of all its calls, wherever they went.
     """
 
     seen: SeenProcess
-    work: MountWork | None
-    rest: MountWork | None
+    below: Tally | None
+    rest: Tally | None
     everywhere: bool
 
 
@@ -71,14 +89,14 @@ class ProcessWork:
 class FileWork:
     """One file below the path, with the processes that used it.
 
-    `work` is None where calls were not seen. `highest_byte` is the end of the highest byte read or written:
+    `tally` is None where calls were not seen. `highest_byte` is the end of the highest byte read or written:
     the file is at least as large. `advanced_bytes` is by how much positions in it went forward, where only
     /proc told.
     """
 
     path: str
     pids: tuple[int, ...]
-    work: MountWork | None
+    tally: Tally | None
     highest_byte: int | None = None
     mapped_bytes: int = 0
     advanced_bytes: int | None = None
@@ -95,7 +113,7 @@ class WatchFacts:
     values: Mapping[str, float | str | None]
     processes: tuple[ProcessWork, ...]
     files: tuple[FileWork, ...]
-    rest: MountWork | None
+    rest: Tally | None
     about: str
     source: str
     not_seen: Mapping[str, str] = field(default_factory=dict)
@@ -108,12 +126,12 @@ def watch_facts(seen: Seen) -> WatchFacts:
     values: dict[str, float | str | None] = {
         "elapsed_s": seen.elapsed_s,
         "users": float(
-            sum(row.seen.is_below or bool(row.work and row.work.calls) for row in found.processes)
+            sum(row.seen.is_below or bool(row.below and row.below.work.calls) for row in found.processes)
         ),
         "traced": float(seen.calls is not None),
     }
-    values |= _rates(found.work, seen.elapsed_s)
-    values |= _rest_rates(found.rest, seen.elapsed_s)
+    values |= _rates(found.per_s)
+    values |= _rest_rates(found.rest)
     values |= _client(seen, not_seen)
     values |= _wire(seen, not_seen)
     values |= _cluster(seen, not_seen)
@@ -129,8 +147,8 @@ class _Found:
 
     processes: tuple[ProcessWork, ...]
     files: tuple[FileWork, ...]
-    work: MountWork | None
-    rest: MountWork | None
+    per_s: MountWork | None
+    rest: Tally | None
     about: str
     source: str
 
@@ -138,36 +156,34 @@ class _Found:
 def _traced(seen: Seen, not_seen: dict[str, str]) -> _Found:
     """From the tracer's table `files`: what lies below the path, and the rest of its file system."""
     assert seen.calls is not None  # noqa: S101 - for the type checker
-    below: dict[int, MountWork] = {}
-    rest: dict[int, MountWork] = {}
+    known = {process.pid: process for process in seen.processes}
+    below: dict[int, Tally] = {}
+    rest: dict[int, Tally] = {}
     files: dict[str, FileWork] = {}
     for pid, place, row in _rows(seen):
-        one = _work_of(row)
-        path = seen.below(place)
-        if path is None:
-            rest.setdefault(pid, MountWork()).add(one)
-            continue
-        below.setdefault(pid, MountWork()).add(one)
-        files[path] = _with(files.get(path) or FileWork(path, (), MountWork()), pid, one, row)
+        one, path = _work_of(row), seen.below(place)
+        followed_s = known[pid].followed_s if pid in known else seen.calls_s
+        (rest if path is None else below).setdefault(pid, Tally()).add(one, followed_s)
+        if path is not None:
+            files[path] = _with(files.get(path) or FileWork(path, (), Tally()), pid, one, followed_s, row)
     for process in seen.processes:  # what is open and was not called, too
         for opened in process.files:
-            before = files.get(opened.path) or FileWork(opened.path, (), MountWork())
+            before = files.get(opened.path) or FileWork(opened.path, (), Tally())
             files[opened.path] = replace(before, pids=tuple(dict.fromkeys((*before.pids, process.pid))))
     if seen.calls.warnings:
         not_seen["lost"] = "; ".join(seen.calls.warnings)
     mapped = sum(file.mapped_bytes > 0 for file in files.values())
     if mapped:
         not_seen["mapped"] = f"what went through mappings of {mapped} files below the path: that is no call"
-    known = {process.pid: process for process in seen.processes}
     rows = [
-        ProcessWork(_named(pid, known, seen), below.get(pid, MountWork()), rest.get(pid, MountWork()), False)
+        ProcessWork(_named(pid, known, seen), below.get(pid, Tally()), rest.get(pid, Tally()), False)
         for pid in dict.fromkeys((*known, *below, *rest))
     ]
     source = "calls, by the tracer in the kernel"
     return _Found(
         _busiest_first(rows),
         tuple(sorted(files.values(), key=_weight_of_file, reverse=True)),
-        _sum_of(below.values()),
+        _sum_of(below.values()).per_s,
         _sum_of(rest.values()),
         f"below {seen.path}",
         source,
@@ -186,9 +202,8 @@ def _untraced(seen: Seen, not_seen: dict[str, str]) -> _Found:
             files[file.path] = replace(before, pids=(*before.pids, process.pid), advanced_bytes=moved)
     ended = sum(process.ended for process in seen.processes)
     if ended:
-        not_seen["ended"] = (
-            f"what {ended} processes that ended did after the last look at them, up to a second"
-        )
+        who = "1 process" if ended == 1 else f"{ended:,} processes"
+        not_seen["ended"] = f"what {who} that ended did after the last look, up to a second each"
     client = _client_work(seen)
     about = f"below {seen.path}"
     if client is not None and not seen.is_whole:
@@ -196,20 +211,24 @@ def _untraced(seen: Seen, not_seen: dict[str, str]) -> _Found:
         not_seen["apart"] = (
             "what lies below the path apart from the rest: the client daemon counts its whole mount"
         )
+    per_s = None
+    if client is not None and seen.elapsed_s > 0:
+        per_s = MountWork()
+        per_s.add(client, 1 / seen.elapsed_s)
     return _Found(
         _busiest_first(rows),
         tuple(sorted(files.values(), key=_weight_of_file, reverse=True)),
-        client,
+        per_s,
         None,
         about,
         "the client daemon's own counters" if client is not None else "",
     )
 
 
-def _sum_of(works: Iterable[MountWork]) -> MountWork:
-    total = MountWork()
-    for work in works:
-        total.add(work)
+def _sum_of(tallies: Iterable[Tally]) -> Tally:
+    total = Tally()
+    for one in tallies:
+        total.join(one)
     return total
 
 
@@ -217,7 +236,7 @@ def _busiest_first(rows: Iterable[ProcessWork]) -> tuple[ProcessWork, ...]:
     """Those below the path first."""
 
     def weight(row: ProcessWork) -> tuple[float, ...]:
-        work, rest = row.work or MountWork(), row.rest or MountWork()
+        work, rest = (one.work if one else MountWork() for one in (row.below, row.rest))
         below = 0.0 if row.everywhere else work.moved_bytes
         return (float(row.seen.is_below), below, work.metadata, work.moved_bytes, rest.moved_bytes)
 
@@ -225,7 +244,7 @@ def _busiest_first(rows: Iterable[ProcessWork]) -> tuple[ProcessWork, ...]:
 
 
 def _weight_of_file(file: FileWork) -> tuple[float, float]:
-    work = file.work or MountWork()
+    work = file.tally.work if file.tally else MountWork()
     return (work.moved_bytes + (file.advanced_bytes or 0), work.metadata)
 
 
@@ -235,7 +254,8 @@ def _named(pid: int, known: Mapping[int, SeenProcess], seen: Seen) -> SeenProces
         return known[pid]
     assert seen.calls is not None  # noqa: S101 - for the type checker
     names = [row.executable for row in seen.calls.processes if row.pid == pid and row.executable]
-    return SeenProcess(pid, names[-1].rpartition("/")[2] if names else "?", "", (), (), None)
+    name = names[-1].rpartition("/")[2] if names else "?"
+    return SeenProcess(pid, name, "", (), (), None, seen.calls_s)
 
 
 _WANTED = (
@@ -283,10 +303,10 @@ def _work_of(row: Mapping[str, Any]) -> MountWork:
     )
 
 
-def _with(file: FileWork, pid: int, one: MountWork, row: Mapping[str, Any]) -> FileWork:
+def _with(file: FileWork, pid: int, one: MountWork, followed_s: float, row: Mapping[str, Any]) -> FileWork:
     """A file with the work of one more process; Darshan's highest offsets count from 0."""
-    assert file.work is not None  # noqa: S101 - for the type checker
-    file.work.add(one)
+    assert file.tally is not None  # noqa: S101 - for the type checker
+    file.tally.add(one, followed_s)
     ends = [
         row[name] + 1
         for name, moved in (("MAX_BYTE_READ", one.bytes_read), ("MAX_BYTE_WRITTEN", one.bytes_written))
@@ -301,28 +321,30 @@ def _with(file: FileWork, pid: int, one: MountWork, row: Mapping[str, Any]) -> F
     )
 
 
-def _rest_rates(rest: MountWork | None, elapsed_s: float) -> dict[str, float | str | None]:
+def _rest_rates(rest: Tally | None) -> dict[str, float | str | None]:
     names = {
         "rest_read_bytes_per_s": "bytes_read",
         "rest_written_bytes_per_s": "bytes_written",
         "rest_metadata_per_s": "metadata",
     }
-    if rest is None or elapsed_s <= 0:
+    if rest is None:
         return dict.fromkeys(names)
-    return {name: getattr(rest, of) / elapsed_s for name, of in names.items()}
+    return {name: getattr(rest.per_s, of) for name, of in names.items()}
 
 
-def _of_process(process: SeenProcess) -> MountWork | None:
+def _of_process(process: SeenProcess) -> Tally | None:
     """What /proc/PID/io says, of all its calls."""
     if process.moved is None:
         return None
-    moved = process.moved
-    return MountWork(
+    moved, found = process.moved, Tally()
+    work = MountWork(
         reads=moved.get("syscr", 0),
         writes=moved.get("syscw", 0),
         bytes_read=moved.get("rchar", 0),
         bytes_written=moved.get("wchar", 0),
     )
+    found.add(work, process.followed_s)
+    return found
 
 
 def _client_work(seen: Seen) -> MountWork | None:
@@ -358,23 +380,23 @@ def _get(dump: Mapping[str, Any], section: str, name: str) -> Any:
     return (dump.get(section) or {}).get(name)
 
 
-def _rates(work: MountWork | None, elapsed_s: float) -> dict[str, float | str | None]:
+def _rates(work: MountWork | None) -> dict[str, float | str | None]:
     names = (
         *("reads_per_s", "writes_per_s", "metadata_per_s", "syncs_per_s", "read_bytes_per_s"),
         *("written_bytes_per_s", "mean_read_bytes", "mean_write_bytes", "consecutive_read_share"),
         *("consecutive_write_share", "read_share", "write_share", "metadata_share", "in_calls"),
         *("mean_read_s", "mean_write_s", "mean_metadata_s"),
     )
-    if work is None or elapsed_s <= 0:
+    if work is None:
         return dict.fromkeys(names)
     total_s = work.read_s + work.write_s + work.metadata_s
     return {
-        "reads_per_s": work.reads / elapsed_s,
-        "writes_per_s": work.writes / elapsed_s,
-        "metadata_per_s": work.metadata / elapsed_s,
-        "syncs_per_s": work.syncs / elapsed_s,
-        "read_bytes_per_s": work.bytes_read / elapsed_s,
-        "written_bytes_per_s": work.bytes_written / elapsed_s,
+        "reads_per_s": work.reads,
+        "writes_per_s": work.writes,
+        "metadata_per_s": work.metadata,
+        "syncs_per_s": work.syncs,
+        "read_bytes_per_s": work.bytes_read,
+        "written_bytes_per_s": work.bytes_written,
         "mean_read_bytes": _over(work.bytes_read, work.reads),
         "mean_write_bytes": _over(work.bytes_written, work.writes),
         "consecutive_read_share": _over(work.consecutive_reads, work.reads),
@@ -382,7 +404,7 @@ def _rates(work: MountWork | None, elapsed_s: float) -> dict[str, float | str | 
         "read_share": _over(work.read_s, total_s),
         "write_share": _over(work.write_s, total_s),
         "metadata_share": _over(work.metadata_s, total_s),
-        "in_calls": total_s / elapsed_s,
+        "in_calls": total_s,
         "mean_read_s": _over(work.read_s, work.reads),
         "mean_write_s": _over(work.write_s, work.writes),
         "mean_metadata_s": _over(work.metadata_s, work.metadata),
