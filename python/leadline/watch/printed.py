@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from leadline.watch.causes import Cause, Judgement
-    from leadline.watch.figures import FileWork, ProcessWork, Tally, WatchFacts
+    from leadline.watch.figures import WatchFacts
     from leadline.watch.store import Seen
+    from leadline.watch.work import FileWork, ProcessWork, Tally
 
 _PROCESSES_MAX = 12
 _FILES_MAX = 12
