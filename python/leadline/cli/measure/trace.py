@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain
-from leadline.cli.paths import AskedPath, place_for
+from leadline.cli.options import out_option
+from leadline.cli.paths import place_for
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
 from leadline.errors import CommandError, LeadlineError, TargetError, UsageError
 
@@ -62,7 +63,7 @@ COPIES_MAX = 1024
 @click.option(
     "--memory", metavar="SIZE", default="64M", show_default=True, help="Most memory for counters, a process."
 )
-@click.option("-o", "--out", type=AskedPath(), help="The result's directory; it must not exist.")
+@out_option()
 @click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...")
 def command(
     copies: int, segments: str | None, via: str, memory: str, out: Path | None, words: tuple[str, ...]
