@@ -164,7 +164,7 @@ def format_ratio_interval(low: float, high: float) -> str:
         return f"at least {format_number(low)}"
     if high < 1 and high > _ONE_ENDED * low:
         return f"at most {_small(high)}"
-    if not low > 0 or high > _UNBOUNDED * low:
+    if not low > 0 or high > TELLS * low:
         return "unbounded"
     return f"{_small(low)} to {_small(high)}"
 
@@ -174,7 +174,8 @@ def _small(ratio: float) -> str:
     return format_number(ratio) if ratio >= 0.001 else f"1 / {format_number(1 / ratio)}"
 
 
-_ONE_ENDED, _UNBOUNDED = 10.0, 1000.0
+_ONE_ENDED = 10.0
+TELLS = 1000.0  # an interval whose ends are further apart says only that it is wide
 
 
 def format_size(size_bytes: float) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import echo_text, make_console
+from leadline.cli.console import complain, echo_text, make_console
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
@@ -32,13 +32,18 @@ def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_j
     """
     from leadline import units
     from leadline.store.reader import open_result
+    from leadline.verdict.compared.copies import in_common
     from leadline.verdict.compared.two_results import compare_results
     from leadline.workloads.judged import known_metrics
 
     for metric in metrics:
         if metric not in known_metrics():
             raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
-    found = compare_results(open_result(base), open_result(other), metrics, units.parse_percent(margin) / 100)
+    results = (open_result(base), open_result(other))
+    found = compare_results(*results, metrics, units.parse_percent(margin) / 100)
+    shared = in_common(*results)
+    if shared:
+        complain(f"a result is held against itself: {shared}")
     if as_json:
         echo_text(json.dumps(_as_json(base, other, found), indent=1, allow_nan=False))
         return
