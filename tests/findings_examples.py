@@ -355,7 +355,7 @@ def small() -> Findings:
     )
     found = _findings("Quick look at /var/tmp", "How fast is this directory?", ["local"], cells, "VALID")
     words = "local reads 1.86 GiB/s in large blocks and 178,000 times a second in small ones."
-    return answered(replace(found, statements=(Statement("headline", words),), cluster={}))
+    return answered(replace(found, statements=(Statement("headline", words, says="example"),), cluster={}))
 
 
 def typical() -> Findings:
@@ -394,14 +394,20 @@ def typical() -> Findings:
             "CephFS with 3 replicas writes large files at 0.22 of the local disk's speed;"
             " erasure coding 2+1 at 0.13.",
             ("seqwrite_1m, 3 blocks paired", "95 % interval 0.21 to 0.23"),
+            says="example",
         ),
         Statement(
             "finding",
             "Small random reads wait 10 to 19 times as long on CephFS.",
             ("randread_4k, mean latency",),
+            says="example",
         ),
-        Statement("finding", "Erasure coding halves small random writes against 3 replicas."),
-        Statement("caution", "One cell is INVALID: reads of replicated.seqread_1m came from a cache."),
+        Statement("finding", "Erasure coding halves small random writes against 3 replicas.", says="example"),
+        Statement(
+            "caution",
+            "One cell is INVALID: reads of replicated.seqread_1m came from a cache.",
+            says="example",
+        ),
     )
     return answered(replace(found, statements=statements))
 
@@ -421,7 +427,7 @@ def large() -> Findings:
     found = _findings(
         "Block sizes and patterns on four targets", "Where does each target lead?", names, cells, "DOUBTFUL"
     )
-    words = Statement("headline", "The kernel client leads ceph-fuse in every work.")
+    words = Statement("headline", "The kernel client leads ceph-fuse in every work.", says="example")
     return answered(replace(found, statements=(words,)))
 
 
@@ -475,7 +481,7 @@ def hostile() -> Findings:
             replace(item, work=item.work + HOSTILE, base=item.base + HOSTILE, other=item.other + HOSTILE)
             for item in found.comparisons
         ),
-        statements=(Statement("headline", HOSTILE, (HOSTILE,)),),
+        statements=(Statement("headline", HOSTILE, (HOSTILE,), says="example"),),
         host=facts,
         cluster=facts,
         itself=facts,

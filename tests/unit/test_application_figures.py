@@ -297,7 +297,9 @@ def test_a_redacted_report_says_nothing_of_the_command_or_what_it_printed() -> N
         places[0].cell, job={**places[0].cell.job, "command": ["prog", "--password=hush"], "input": "/data/x"}
     )
     text = "1 of 3 trials; t1: copy 2 of 4: exit code 7: token hush (program)"
-    findings = replace(typical(), cells=(own,), comparisons=(), statements=(Statement("caution", text),))
+    findings = replace(
+        typical(), cells=(own,), comparisons=(), statements=(Statement("caution", text, says="example"),)
+    )
     shown = redacted(findings)
     assert shown.statements[0].text.endswith("exit code 7 (program)")
     assert "hush" not in str(shown.cells)

@@ -115,7 +115,10 @@ def test_no_token_of_a_study_is_left_however_it_is_written(
     findings = replace(
         found,
         cells=(replace(cell, trials=trials), *found.cells[1:]),
-        statements=(*found.statements, *(Statement("finding", f"at {text}", (text,)) for text in said)),
+        statements=(
+            *found.statements,
+            *(Statement("finding", f"at {text}", (text,), says="example") for text in said),
+        ),
         about=" ".join(said),
         host={**found.host, "host": f"{host}.example.org", "kernel": "6.1"},
         private=private_texts(manifest),
@@ -180,7 +183,9 @@ def test_a_target_that_is_called_as_its_scheme_is_stays_before_a_colon() -> None
     found = small()
     (first, *rest) = found.targets
     named = replace(first, name="nfs", url="nfs://server.example/zqexport")
-    said = Statement("finding", "nfs to nfs: a rename at once, on nfs://server.example/zqexport", ())
+    said = Statement(
+        "finding", "nfs to nfs: a rename at once, on nfs://server.example/zqexport", (), says="example"
+    )
     told = redacted(replace(found, targets=(named, *rest), statements=(said,))).statements[0].text
     assert told.startswith("nfs to nfs: a rename at once")
     assert "zqexport" not in told

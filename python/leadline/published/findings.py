@@ -219,7 +219,10 @@ def _statements(view: PublishedView) -> list[Statement]:
     failed = sum(1 for claim in judged if not claim.agrees)
     if judged:
         head += f" Of {len(judged)} claims with a figure, the tables do not bear out {failed}."
-    found = [Statement("headline", head, (f"Tolerance: {view.tolerance}.",))]
-    found += [Statement("finding", f"[{d.number}] {d.title}: {d.text}", d.evidence) for d in view.doubts]
+    found = [Statement("headline", head, (f"Tolerance: {view.tolerance}.",), says="document_checked")]
+    found += [
+        Statement("finding", f"[{d.number}] {d.title}: {d.text}", d.evidence, says="document_doubt")
+        for d in view.doubts
+    ]
     text = "These are a document's figures: nothing of them was measured here."
-    return [*found, Statement("caution", text)]
+    return [*found, Statement("caution", text, says="document_not_measured")]

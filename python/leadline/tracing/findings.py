@@ -40,6 +40,7 @@ from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_he
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
 from leadline.verdict.private import ARGUMENT, COMMAND, FILE, PATH, private_texts
+from leadline.verdict.weighed import weighed
 
 FILES_SHOWN = 100
 ROWS_OF_HEAT = 24  # processes that get a row of their own in the heat maps
@@ -73,6 +74,9 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
     cells = tuple(
         _cell(work, view, tables, with_charts) for work, (view, tables) in zip(works, read, strict=True)
     )
+    said = (
+        one for view, cell in zip(views, cells, strict=True) for one in trace_words.statements(view, cell.id)
+    )
     return Findings(
         id=str(result.manifest["id"]),
         kind=str(result.manifest["kind"]),
@@ -83,7 +87,7 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
         targets=(),
         cells=cells,
         comparisons=(),
-        statements=tuple(text for view in views for text in trace_words.statements(view)),
+        statements=weighed(said, cells),
         host={str(k): str(v) for k, v in (result.manifest.get("host") or {}).items()},
         reproduce=_reproduce(result.manifest),
         version=str(result.manifest.get("version", "")),

@@ -41,14 +41,14 @@ def lost_words(lost: Mapping[str, int]) -> str:
     return f"what was moved by those of {', '.join(missing)} is in no total of bytes"
 
 
-def statements(view: TraceView) -> Iterator[Statement]:
+def statements(view: TraceView, cell: str) -> Iterator[Statement]:
     """What was lost first; then the headline, the findings, and what the reader must bear in mind."""
     yield from _losses(view)
     if not view.processes:
         return
-    yield Statement("headline", _headline(view), _evidence(view))
+    yield Statement("headline", _headline(view), _evidence(view), says="trace_time", cells=(cell,))
     for item in said(view):
-        yield _finding(item, view)
+        yield _finding(item, view, cell)
     yield from _cautions(view)
 
 
@@ -65,18 +65,21 @@ def _losses(view: TraceView) -> Iterator[Statement]:
             "caution",
             "Nothing of the command was recorded: no figure below says that it did no I/O.",
             view.warnings,
+            says="trace_empty",
         )
         return
     if view.lost:
         total = sum(view.lost.values())
         kinds = tuple(f"{kind}: {count:,}" for kind, count in view.lost.items())
-        yield Statement("caution", f"{total:,} records were lost; {lost_words(view.lost)}.", kinds)
+        yield Statement(
+            "caution", f"{total:,} records were lost; {lost_words(view.lost)}.", kinds, says="trace_lost"
+        )
     for text in view.warnings:
-        yield Statement("caution", text)
+        yield Statement("caution", text, says="trace_warning")
     for note, count in view.notes.items():
         words = blind_words(note, count)
         if words:
-            yield Statement("caution", f"{words[:1].upper()}{words[1:]}.")
+            yield Statement("caution", f"{words[:1].upper()}{words[1:]}.", says="trace_blind")
 
 
 def _headline(view: TraceView) -> str:
@@ -119,10 +122,10 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def _finding(item: TraceFinding, view: TraceView) -> Statement:
+def _finding(item: TraceFinding, view: TraceView, cell: str) -> Statement:
     where = "" if item.count == 1 else f" in {item.count:,} places"
     text = f"{item.title[:1].upper()}{item.title[1:]}{where}: {cost_words(item, view)}. {item.change}"
-    return Statement("finding", text, item.examples)
+    return Statement("finding", text, item.examples, says=f"rule_{item.rule}", cells=(cell,))
 
 
 def cost_words(item: TraceFinding, view: TraceView) -> str:
@@ -138,20 +141,22 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
     failed = [copy for copy in view.copies if copy.ended not in ("exit code 0", "unknown", "exec", "running")]
     for copy in failed[:3]:
         name = f"Copy {copy.copy}" if len(view.copies) > 1 else "The command"
-        yield Statement("caution", f"{name} ended with {copy.ended}.")
+        yield Statement("caution", f"{name} ended with {copy.ended}.", says="trace_ended")
     if view.whole.overlapped:
         yield Statement(
             "caution",
             "I/O overlapped: threads were in it for longer than their process lived, or requests were under"
             " way beside the program (asynchronous I/O). How much was computed meanwhile is not known.",
+            says="trace_overlapped",
         )
     elif view.whole.compute is not None:
         yield Statement(
             "caution",
             "Computing is the remainder: it holds waiting for anything but files, too.",
             (f"shares are of {view.whole.basis}, {units.format_duration(view.whole.base_s)}",),
+            says="trace_remainder",
         )
     more = len(view.findings) - len(said(view))
     if more:
         text = f"{_count(more, 'smaller finding stands', 'smaller findings stand')} in the report."
-        yield Statement("caution", text)
+        yield Statement("caution", text, says="trace_more_findings")

@@ -31,6 +31,7 @@ def _reads(target: str, cells: Sequence[Cell]) -> Iterator[Statement]:
             f"{target}: of the bytes read in {cell.work}, {_shares(chain, 'read', said)}"
             f"{_flag(cell)}{_others(len(found) - 1)}.",
             tuple(f"{c.work}{_flag(c)}: {_all_shares(ch)}" for _, c, ch in found),
+            says="reads_from_caches",
         )
 
 
@@ -45,6 +46,7 @@ def _writes(target: str, cells: Sequence[Cell]) -> Iterator[Statement]:
             f" {_shares(chain, 'written', said)}, overwritten there or still to go"
             f"{_flag(cell)}{_others(len(found) - 1)}.",
             tuple(f"{c.work}{_flag(c)}: {_all_shares(ch)}" for _, c, ch in found),
+            says="writes_kept_back",
         )
 
 
@@ -113,4 +115,6 @@ def _amplified(target: str, cells: Sequence[Cell]) -> Iterator[Statement]:
             f" {format_number(s.model or 0)} by the model, {format_number(r)} times it"
             for r, c, s, _ in found
         ),
+        says="writes_amplified",
+        cells=(cell.id,),
     )

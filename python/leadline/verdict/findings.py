@@ -42,6 +42,7 @@ from leadline.verdict.ways import (
     ways_section,
     ways_table,
 )
+from leadline.verdict.weighed import weighed
 from leadline.workflows.findings import workflow_findings
 from leadline.workloads.judged import KINDS
 
@@ -214,6 +215,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *words.time_off(read.taken),
         *changes_over_time(read.plan.cells, read.tables, states, found.anchor, read.study.compare.metrics),
     ]
+    said = [*weighed(said, found.cells)]
     if any(kind.findings_first and found.own[kind.kind].cells for kind in KINDS):
         ranks = {"headline": 0, "finding": 1, "caution": 2}
         said.sort(key=lambda one: ranks[one.tone])

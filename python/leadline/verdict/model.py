@@ -272,11 +272,18 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Statement:
-    """One sentence for a person, with the evidence that it rests on."""
+    """One sentence for a person, with the evidence that it rests on.
+
+    `says` names its template: each name is used once, and has a checker in `tests/sentences` that works out
+    by itself what the sentence states. `cells` are the ids of the cells whose figures it rests on: it is
+    never surer than they are (`verdict/weighed.py`).
+    """
 
     tone: Tone
     text: str
     evidence: tuple[str, ...] = ()
+    says: str = field(kw_only=True)
+    cells: tuple[str, ...] = field(kw_only=True, default=())
 
 
 @dataclass(frozen=True)

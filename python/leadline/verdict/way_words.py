@@ -41,12 +41,20 @@ def way_statements(
     found = [_choice(ways, column, order, apart) for column, order in ranked.items()]
     for one in left_out:
         if one.work is None:
-            found.append(Statement("caution", f"{one.target} was not measured: {one.reason}."))
+            found.append(
+                Statement("caution", f"{one.target} was not measured: {one.reason}.", says="way_not_measured")
+            )
         else:
-            found.append(Statement("finding", f"{one.target} has no figure of {one.work}: {one.reason}."))
+            found.append(
+                Statement(
+                    "finding",
+                    f"{one.target} has no figure of {one.work}: {one.reason}.",
+                    says="way_without_figure",
+                )
+            )
     if any(way.emulated for way in ways):
         words = f"Rows marked {EMULATED} ran in an emulated guest: they show that a way works, not its speed."
-        found.append(Statement("caution", words))
+        found.append(Statement("caution", words, says="ways_emulated"))
     return tuple(found)
 
 
@@ -93,7 +101,13 @@ def _choice(
     if beside:
         parts.append(", ".join(f"beside them {way.name} has {_printed(way, column)}" for way in beside))
     evidence = [f"{way.name}: {why}" for way in ranked for why in _whys(way, column, ranked)]
-    return Statement("finding", "; ".join(parts) + ".", tuple(evidence[:_MANY]))
+    return Statement(
+        "finding",
+        "; ".join(parts) + ".",
+        tuple(evidence[:_MANY]),
+        says="way_to_take",
+        cells=tuple(way.cells[column.work].id for way in (*ranked, *beside)),
+    )
 
 
 def _value(way: MeasuredWay, column: WayColumn) -> float:

@@ -76,7 +76,13 @@ def _headline(base: TargetView, other: TargetView, found: Sequence[Comparison]) 
         groups.append(f"not comparable in {_works(lost)}, where a figure is INVALID or was not measured")
     evidence = tuple(_evidence(c) for c in usable)
     subject = f"{other.name} ({other.words}) against {base.name} ({base.words})"
-    return Statement("headline", f"{subject}: {'; '.join(groups)}.", evidence)
+    return Statement(
+        "headline",
+        f"{subject}: {'; '.join(groups)}.",
+        evidence,
+        says="targets_compared",
+        cells=_sides(usable),
+    )
 
 
 def _group(outcome: Outcome, found: Sequence[Comparison]) -> str:
@@ -150,7 +156,12 @@ def _alone(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Sta
                 parts.append(f"{words} {_quantity(best, metric)} in {best.work}")
         parts += [words for cell in own if (words := _operations(cell))]
         if parts:
-            yield Statement("headline", f"{target.name} ({target.words}): {'; '.join(parts)}.")
+            yield Statement(
+                "headline",
+                f"{target.name} ({target.words}): {'; '.join(parts)}.",
+                says="target_alone",
+                cells=tuple(c.id for c in own),
+            )
 
 
 def _operations(cell: Cell) -> str:
@@ -177,7 +188,7 @@ def _rates(cells: Sequence[Cell]) -> Iterator[Statement]:
                     if quantity.value is not None
                     else f"{cell.id}: no highest rate with {bound}: {quantity.reason}."
                 )
-                yield Statement("finding", text)
+                yield Statement("finding", text, says="rate_searched", cells=(cell.id,))
 
 
 def _beside(found: Sequence[Comparison]) -> Iterator[Statement]:
@@ -190,6 +201,8 @@ def _beside(found: Sequence[Comparison]) -> Iterator[Statement]:
             "finding",
             f"{job} beside the other jobs of {group}, against {own[0].base} alone: {'; '.join(parts)}.",
             tuple(_evidence(c) for c in own),
+            says="job_beside_others",
+            cells=tuple(dict.fromkeys(name for c in own for name in (c.base, c.other))),
         )
 
 
@@ -228,7 +241,11 @@ def _cautions(
     cells: Sequence[Cell], comparisons: Sequence[Comparison], complete: bool
 ) -> Iterator[Statement]:
     if not complete:
-        yield Statement("caution", "The run did not end: figures of blocks that are missing are not in here.")
+        yield Statement(
+            "caution",
+            "The run did not end: figures of blocks that are missing are not in here.",
+            says="run_not_ended",
+        )
     for state, words in (
         ("NOT_RUN", "could not be run"),
         ("INVALID", "INVALID: do not use their figures"),
@@ -242,6 +259,7 @@ def _cautions(
                 f"{len(found)} of {len(cells)} cells {'are ' if state != 'NOT_RUN' else ''}{words}"
                 f" ({', '.join(codes)}).",
                 tuple(f"{cell.id}: {code.evidence}" for cell in found for code in cell.validity.codes),
+                says="cells_not_valid",
             )
     yield from _about_intervals(comparisons)
 
@@ -255,6 +273,7 @@ def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
             f"{len(few)} of {len(comparisons)} comparisons have few blocks, so that their intervals rest on"
             " assumptions; with six or more blocks they would not have to.",
             tuple(rests),
+            says="few_blocks",
         )
     unlike = [c for c in comparisons if c.unlike]
     if unlike:
@@ -264,6 +283,7 @@ def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
             f" {_listed([f'{c.other} in {c.work}' for c in unlike])}. Their intervals rest on their own"
             " blocks.",
             tuple(f"{c.work} {c.metric}, {c.other}: {_interval(c)}" for c in unlike),
+            says="scatter_unlike",
         )
     uneven = [c for c in comparisons if c.skewness is not None]
     if uneven:
@@ -276,6 +296,7 @@ def _about_intervals(comparisons: Sequence[Comparison]) -> Iterator[Statement]:
                 f"{c.work} {c.metric}, {c.other}: skewness {c.skewness:.1f}, {c.blocks} blocks"
                 for c in uneven
             ),
+            says="skewed_blocks",
         )
 
 
@@ -292,6 +313,7 @@ def _lab(targets: Sequence[TargetView]) -> Iterator[Statement]:
             "caution",
             f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} on a lab: all its daemons share this"
             " host's disk and CPUs. Mechanisms and ratios hold; the absolute figures are no cluster's.",
+            says="on_a_lab",
         )
 
 
@@ -319,7 +341,14 @@ def time_off(taken: TimeTaken | None) -> Iterator[Statement]:
         "caution",
         f"The estimate of time was wrong by more than half: the study {time_words(taken)}.",
         tuple(f"{name}: {format_duration(seconds)}" for name, seconds in parts),
+        says="estimate_off",
     )
+
+
+def _sides(found: Sequence[Comparison]) -> tuple[str, ...]:
+    """The cells that targets were compared by; `work` may be an operation of one."""
+    places = ((target, c.work.partition(" ")[0]) for c in found for target in (c.base, c.other))
+    return tuple(dict.fromkeys(f"{target}.{work}" for target, work in places))
 
 
 def _works(found: Sequence[Comparison]) -> str:

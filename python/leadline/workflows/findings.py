@@ -123,7 +123,7 @@ def _headline(workflows: Sequence[Workflow], runs: Sequence[Run]) -> Statement:
     text = f"{len(workflows)} workflows ({listed})"
     if most:
         text += f"; of the time in operations most was spent in {', '.join(most)}"
-    return Statement("headline", f"{text}.")
+    return Statement("headline", f"{text}.", says="workflows_time")
 
 
 def _operations(workflows: Sequence[Workflow]) -> FigureTable:
@@ -243,15 +243,28 @@ def _change(runs: Sequence[Run], change_ns: int) -> tuple[FigureTable, list[Stat
         f"The ratio is of geometric means; intervals hold together at {1 - ALPHA:.0%} for all operations.",
     )
     said = (
-        [Statement("finding", f"Since {day} UTC: {'; '.join(parts)}.", tuple(evidence[:_SAID_MAX]))]
+        [
+            Statement(
+                "finding",
+                f"Since {day} UTC: {'; '.join(parts)}.",
+                tuple(evidence[:_SAID_MAX]),
+                says="workflows_changed",
+            )
+        ]
         if parts
         else []
     )
     if not parts:
-        said.append(Statement("caution", f"No operation was done both before and after {day} UTC."))
+        said.append(
+            Statement(
+                "caution",
+                f"No operation was done both before and after {day} UTC.",
+                says="workflows_on_one_side",
+            )
+        )
     elif not sized:
         text = "Sizes are not known for all films: a change of the films would look like one of the platform."
-        said.append(Statement("caution", text))
+        said.append(Statement("caution", text, says="workflows_sizes_unknown"))
     return table, said
 
 
@@ -271,7 +284,7 @@ def _queues(runs: Sequence[Run]) -> Iterator[Statement]:
         waited_s, worked_s = sum(queue for queue, _ in known), sum(run.seconds for _, run in known)
         share = waited_s / (waited_s + worked_s) if waited_s + worked_s > 0 else 0.0
         text = f"Operations waited {units.format_duration(waited_s)} in queues, {share:.0%} of their time."
-        yield Statement("finding", text)
+        yield Statement("finding", text, says="workflows_queued")
 
 
 def _unfinished(workflows: Sequence[Workflow]) -> Iterator[Statement]:
@@ -280,7 +293,7 @@ def _unfinished(workflows: Sequence[Workflow]) -> Iterator[Statement]:
     if odd:
         words = tuple(f"{one.id}: {one.state}{_at_fault(one)}" for one in odd[:_SAID_MAX])
         text = f"{len(odd)} of {len(workflows)} workflows failed or are not done: what they did is counted."
-        yield Statement("caution", text, words)
+        yield Statement("caution", text, words, says="workflows_unfinished")
 
 
 def _at_fault(workflow: Workflow) -> str:
@@ -299,10 +312,15 @@ def _lacking(workflows: Sequence[Workflow]) -> Iterator[Statement]:
         text = (
             f"{len(lacking)} operations ended and lack a time, or end before they begin: they are left out."
         )
-        yield Statement("caution", text, tuple(lacking[:_SAID_MAX]))
+        yield Statement("caution", text, tuple(lacking[:_SAID_MAX]), says="operations_lack_times")
     empty = [one.id for one in workflows if not one.operations]
     if empty:
-        yield Statement("caution", f"{len(empty)} workflows have no operation.", tuple(empty[:_SAID_MAX]))
+        yield Statement(
+            "caution",
+            f"{len(empty)} workflows have no operation.",
+            tuple(empty[:_SAID_MAX]),
+            says="workflows_empty",
+        )
 
 
 def _gaps(workflows: Sequence[Workflow]) -> Iterator[Statement]:
@@ -319,7 +337,7 @@ def _gaps(workflows: Sequence[Workflow]) -> Iterator[Statement]:
             found.append(f"{one.id}: {between} {what}, of {units.format_duration(whole_s)} in all")
     if found:
         text = f"Operations of {len(found)} workflows do not add up to their time by more than a minute."
-        yield Statement("finding", text, tuple(found[:_SAID_MAX]))
+        yield Statement("finding", text, tuple(found[:_SAID_MAX]), says="workflows_do_not_add_up")
 
 
 def _spans(workflows: Sequence[Workflow]) -> Iterator[StageSpan]:

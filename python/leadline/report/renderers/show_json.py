@@ -41,7 +41,7 @@ def _document(findings: Findings) -> dict[str, Any]:
         "cells": [_cell(cell) for cell in findings.cells],
         "comparisons": [comparison_to_json(item) for item in findings.comparisons],
         "statements": [
-            {"tone": item.tone, "text": item.text, "evidence": list(item.evidence)}
+            {"tone": item.tone, "says": item.says, "text": item.text, "evidence": list(item.evidence)}
             for item in findings.statements
         ],
     }

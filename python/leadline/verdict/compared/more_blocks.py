@@ -53,6 +53,7 @@ def more_statements(comparisons: Sequence[Comparison], block_s: float | None) ->
             for one in undecided
             if one.more is not None
         ),
+        says="more_blocks_tell",
     )
 
 

@@ -108,7 +108,9 @@ def _statement(
         f" lag-1 correlation {change.correlation:.2f}, {len(blocks)} blocks"
         for change in changes
     )
-    return Statement("caution" if kind == "ratio" else "finding", text, evidence)
+    if kind == "ratio":
+        return Statement("caution", text, evidence, says="ratios_changed")
+    return Statement("finding", text, evidence, says="figures_changed")
 
 
 def _words(change: Change, series: _Series, blocks: Sequence[int]) -> str:

@@ -50,7 +50,11 @@ def application_statements(
     left = processes_left(usable)
     if left:
         found.append(
-            Statement("caution", f"{left} processes outlived the copies that started them, and were ended.")
+            Statement(
+                "caution",
+                f"{left} processes outlived the copies that started them, and were ended.",
+                says="processes_left",
+            )
         )
     return tuple(found)
 
@@ -75,7 +79,12 @@ def _alone(places: Sequence[CopiesCell]) -> Iterator[Statement]:
             if (quantity := place.metric("run_time")).value is not None
         ]
         if parts:
-            yield Statement("headline", f"{series}: a copy took {', '.join(parts)}.")
+            yield Statement(
+                "headline",
+                f"{series}: a copy took {', '.join(parts)}.",
+                says="copies_took",
+                cells=_ids(by_series(places, series)),
+            )
 
 
 def _io_against_run_time(
@@ -122,7 +131,9 @@ def _io_words(
         for c in (read_write_time, run_time)
         if c is not None
     )
-    return Statement("finding", f"{text}.", evidence)
+    return Statement(
+        "finding", f"{text}.", evidence, says="io_and_run_time", cells=(base.cell.id, other.cell.id)
+    )
 
 
 def _share(place: CopiesCell) -> float | None:
@@ -163,6 +174,8 @@ def _growth(places: Sequence[CopiesCell]) -> Iterator[Statement]:
         f" as long as with {_copies(first.copies)}; all together do"
         f" {units.format_number(last.copies / first.copies * least / most)} times the work in that time.",
         evidence,
+        says="copies_growth",
+        cells=_ids(timed),
     )
 
 
@@ -177,6 +190,7 @@ def _cpus(places: Sequence[CopiesCell]) -> Iterator[Statement]:
             f"{places[0].series}: from {_copies(full[0][0].copies)} on, this host's {cpus} CPUs and not the"
             " storage are what more copies saturate. Those run times say little about the storage.",
             tuple(f"{_copies(place.copies)}: {load.words}" for place, load in full),
+            says="cpus_saturated",
         )
     others = [(place, load) for place, load in loads if load.others]
     if others:
@@ -185,6 +199,7 @@ def _cpus(places: Sequence[CopiesCell]) -> Iterator[Statement]:
             f"{places[0].series}: this host's CPUs were busy with something else than the copies. Their run"
             " times are longer than on a host of their own.",
             tuple(f"{_copies(place.copies)}: {load.words}" for place, load in others),
+            says="cpus_of_others",
         )
 
 
@@ -251,6 +266,8 @@ def _model(places: Sequence[CopiesCell]) -> Iterator[Statement]:
         f" {units.format_number(model.shared_s)} s that copies spend one after the other, fitted to"
         f" N = {', '.join(str(copies) for copies in model.fitted_to)}{worst}.",
         tuple(off),
+        says="copies_model",
+        cells=_ids(places),
     )
 
 
@@ -263,6 +280,7 @@ def _trace_gaps(places: Sequence[CopiesCell]) -> Iterator[Statement]:
             "caution",
             f"{len(failed)} of {len(trials)} trials have no trace, though one was asked for.",
             tuple(f"{trial}: {why}" for trial, why in failed.items()),
+            says="copies_untraced",
         )
     lost = {trial.trial: found["trace_lost"] for trial, found in trials if found.get("trace_lost")}
     warned = {text: None for _, found in trials for text in found.get("trace_warnings") or ()}
@@ -271,6 +289,7 @@ def _trace_gaps(places: Sequence[CopiesCell]) -> Iterator[Statement]:
             "caution",
             "Traces are not whole, so that bytes and shares of reading and writing are too small.",
             (*(f"{trial}: {count} records lost" for trial, count in lost.items()), *warned),
+            says="copies_trace_gaps",
         )
 
 
@@ -290,7 +309,12 @@ def _same_work(places: Sequence[CopiesCell]) -> Iterator[Statement]:
                 "caution",
                 f"Copies did not all do the same: one {words} {units.format_size(amounts[low])} in {low} and"
                 f" {units.format_size(amounts[high])} in {high}.",
+                says="copies_did_not_do_the_same",
             )
+
+
+def _ids(places: Sequence[CopiesCell]) -> tuple[str, ...]:
+    return tuple(place.cell.id for place in places)
 
 
 def _copies(count: int) -> str:

@@ -233,12 +233,20 @@ def coherence_statements(pairs: Sequence[WriterReader], left_out: Sequence[LeftO
             for sentence in _sentences(pair):
                 said.setdefault(sentence, []).append(pair)
     found = [
-        Statement("finding", f"{_listed(own)}: {text}.", _evidence(own) if kind == _SEEING else ())
+        Statement(
+            "finding",
+            f"{_listed(own)}: {text}.",
+            _evidence(own) if kind == _SEEING else (),
+            says="pair_relies_on",
+            cells=tuple(pair.cell.id for pair in own),
+        )
         for (kind, text), own in sorted(said.items(), key=lambda item: item[0][0])
     ]
     if pairs:
         for one in left_out:
-            found.append(Statement("caution", f"{one.target} was not asked: {one.reason}."))
+            found.append(
+                Statement("caution", f"{one.target} was not asked: {one.reason}.", says="pair_not_asked")
+            )
     return tuple(found)
 
 

@@ -82,7 +82,13 @@ def _compared(comparisons: Sequence[Comparison], several: bool) -> Iterator[Stat
             for c in pairs
             if c.ratio is not None
         )
-        yield Statement("finding", f"{where}, operation by operation: {'; '.join(parts)}.", evidence)
+        yield Statement(
+            "finding",
+            f"{where}, operation by operation: {'; '.join(parts)}.",
+            evidence,
+            says="stages_compared",
+            cells=(f"{base}.{work}", f"{other}.{work}"),
+        )
 
 
 def _times(comparison: Comparison) -> str:
@@ -144,7 +150,9 @@ def _bound(line: PipelineSeries, name: str) -> Iterator[Statement]:
         if found:
             verb = "is" if len(found) == 1 else "are"
             text = f"{name}: {_listed(list(found))} {verb} {words}."
-            yield Statement("finding", text, tuple(found.values()))
+            yield Statement(
+                "finding", text, tuple(found.values()), says="stages_bound", cells=(line.cell.id,)
+            )
 
 
 def _passes(line: PipelineSeries, name: str) -> Iterator[Statement]:
@@ -154,7 +162,9 @@ def _passes(line: PipelineSeries, name: str) -> Iterator[Statement]:
         if passes.value is not None and passes.value >= thresholds()["passes_said"]:
             said.append(f"{stage} reads its input {units.format_number(passes.value)} times over")
     if said:
-        yield Statement("finding", f"{name}: {'; '.join(said)}.")
+        yield Statement(
+            "finding", f"{name}: {'; '.join(said)}.", says="stages_read_again", cells=(line.cell.id,)
+        )
 
 
 def _adds_up(line: PipelineSeries, name: str) -> Iterator[Statement]:
@@ -181,10 +191,15 @@ def _adds_up(line: PipelineSeries, name: str) -> Iterator[Statement]:
             "caution",
             f"{name}: times of stages do not add up to the time from the first start to the last end.",
             tuple(off[:_SAID_MAX]),
+            says="stages_do_not_add_up",
         )
     elif words:
         yield Statement(
-            "finding", f"{name}: stages add up to the whole, by their timestamps.", tuple(words[:_SAID_MAX])
+            "finding",
+            f"{name}: stages add up to the whole, by their timestamps.",
+            tuple(words[:_SAID_MAX]),
+            says="stages_add_up",
+            cells=(line.cell.id,),
         )
 
 
@@ -204,7 +219,10 @@ def _links(line: PipelineSeries, name: str) -> Iterator[Statement]:
         }
         if why:
             yield Statement(
-                "finding", f"{name}: {stage} copies, since links do not work there.", tuple(sorted(why))
+                "finding",
+                f"{name}: {stage} copies, since links do not work there.",
+                tuple(sorted(why)),
+                says="stage_copies",
             )
 
 
@@ -224,6 +242,7 @@ def _digests(line: PipelineSeries, name: str) -> Iterator[Statement]:
                         "caution",
                         f"{name}: what was read is not what was written: digests differ in {trial[0].trial}.",
                         tuple(f"{stage}: {digest}" for digest, stage in digests.items()),
+                        says="digests_differ",
                     )
 
 
@@ -234,7 +253,7 @@ def _failed(line: PipelineSeries, name: str) -> Iterator[Statement]:
         broken = next((row for row in trial if row.state != "complete"), None)
         where = f"failed in {broken.stage}: {broken.error}" if broken else "did not come to its end"
         kept = f" {_listed(done)} had been measured before." if done else ""
-        yield Statement("caution", f"{name}: {trial[0].trial} {where}.{kept}")
+        yield Statement("caution", f"{name}: {trial[0].trial} {where}.{kept}", says="pipeline_failed")
 
 
 def _enlarged(lines: Sequence[PipelineSeries]) -> list[Statement]:
@@ -246,4 +265,4 @@ def _enlarged(lines: Sequence[PipelineSeries]) -> list[Statement]:
     width = next(line.job.source_width for line in lines if line.job.source_width)
     verb = "makes" if len(wide) == 1 else "make"
     text = f"{_listed(wide)} {verb} a larger picture than the source has ({width} wide): done all the same."
-    return [Statement("finding", text)]
+    return [Statement("finding", text, says="picture_enlarged")]

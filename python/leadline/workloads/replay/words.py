@@ -31,6 +31,7 @@ def replay_statements(manifest: Mapping[str, Any]) -> Iterator[Statement]:
         f"{coverage['calls_replayed']:,} of {coverage['calls']:,} calls of {found['title']}{moved},"
         f" were repeated by {threads}, {pace}.{left}",
         tuple(skipped_words(item) for item in coverage["skipped"]),
+        says="trace_replayed",
     )
 
 
