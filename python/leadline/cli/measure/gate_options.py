@@ -5,9 +5,10 @@ What the intervals do not decide is no pass, here as in `leadline gate`: `--allo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -31,14 +32,23 @@ def allow_undecided_option(function: _Function) -> _Function:
 
 
 def fail_if_option(function: _Function) -> _Function:
-    """`--fail-if`, repeatable: any of several fails; and what becomes of those that are undecided."""
-    return click.option(
+    """`--fail-if`, repeatable: any of several fails; and what becomes of those that are undecided.
+
+    The command gets both as its parameter `gates`, parsed before it begins.
+    """
+
+    @functools.wraps(function)
+    def with_gates(*words: Any, fail_if: tuple[str, ...], allow_undecided: bool, **options: Any) -> Any:
+        return function(*words, gates=parse_gates(fail_if, allow_undecided=allow_undecided), **options)
+
+    option = click.option(
         "--fail-if",
         "fail_if",
         multiple=True,
         metavar="CONDITION",
         help="Exit with 4 when it is true, for example 'any.latency_p99 > 20ms'; again for more.",
-    )(allow_undecided_option(function))
+    )
+    return cast("_Function", option(allow_undecided_option(with_gates)))
 
 
 @dataclass(frozen=True)

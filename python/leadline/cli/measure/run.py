@@ -16,7 +16,7 @@ import click
 from leadline.cli.console import make_console
 from leadline.cli.main import EXIT_FAILED
 from leadline.cli.measure.films import make_films
-from leadline.cli.measure.gate_options import AskedGates, fail_if_option, parse_gates
+from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.guest_rows import check_guest, with_guest
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
@@ -100,8 +100,7 @@ def command(
     no_ceph: bool,
     until: str | None,
     budget: str | None,
-    fail_if: tuple[str, ...],
-    allow_undecided: bool,
+    gates: AskedGates,
     quiet: bool,
 ) -> int:
     """Run STUDY, a built-in study's name or a YAML file, on one or more targets.
@@ -116,7 +115,6 @@ def command(
     leadline run reach --lab
     leadline run --resume leadline-quick-20260131-120000
     """
-    gates = parse_gates(fail_if, allow_undecided=allow_undecided)
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
         _refuse_beside_resume(resume, (*others, input_path, clients, servers))

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from leadline.cli.console import echo_text, make_console
-from leadline.cli.measure.gate_options import fail_if_option, parse_gates
+from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
@@ -29,8 +29,7 @@ def command(
     as_json: bool,
     base: str | None,
     redact: bool,
-    fail_if: tuple[str, ...],
-    allow_undecided: bool,
+    gates: AskedGates,
 ) -> int:
     """Print what the result in DIRECTORY says: question, answer, one table, doubts, next steps.
 
@@ -46,7 +45,6 @@ def command(
 
     if sum((whole, figure is not None, as_json)) > 1:
         raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")
-    gates = parse_gates(fail_if, allow_undecided=allow_undecided)
     findings = build_findings(open_result(directory), with_charts=False, base=base)
     outcomes = gates.judge(findings)
     if redact:

@@ -92,14 +92,14 @@ def _moment(text: str) -> datetime:
 
 
 @dataclass(frozen=True)
-class _Series:
+class _Points:
     """A figure's points, oldest first; `copies` are other directories of a point's result, by its own."""
 
     points: list[Indexed]
     copies: dict[Path, list[Path]]
 
 
-def _series(rows: Sequence[Indexed], start: datetime | None) -> dict[str, _Series]:
+def _series(rows: Sequence[Indexed], start: datetime | None) -> dict[str, _Points]:
     """By figure, each result once."""
     found: dict[str, list[Indexed]] = {}
     moments = {item.row.created: _moment(item.row.created) for item in rows}
@@ -109,7 +109,7 @@ def _series(rows: Sequence[Indexed], start: datetime | None) -> dict[str, _Serie
     return {name: _once(points) for name, points in found.items()}
 
 
-def _once(points: Sequence[Indexed]) -> _Series:
+def _once(points: Sequence[Indexed]) -> _Points:
     """Of the directories that hold one result the one that knows most of it, in the order of the points.
 
     One result has one id; a copy with an id of its own was made at the same time and has the same figures to
@@ -133,7 +133,7 @@ def _once(points: Sequence[Indexed]) -> _Series:
         for one, group in zip(kept, groups, strict=True)
         if len(group) > 1
     }
-    return _Series(kept, copies)
+    return _Points(kept, copies)
 
 
 def _usable(points: Sequence[Indexed]) -> list[tuple[Indexed, float]]:
@@ -148,7 +148,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
 
 
-def _print(name: str, series: _Series, console: Console, *, every: bool) -> None:
+def _print(name: str, series: _Points, console: Console, *, every: bool) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -216,7 +216,7 @@ def _shift_words(usable: Sequence[tuple[Indexed, float]], unit: str) -> str:
     )
 
 
-def _as_json(figure: str, series: dict[str, _Series]) -> dict[str, Any]:
+def _as_json(figure: str, series: dict[str, _Points]) -> dict[str, Any]:
     from leadline.analysis.statistics.trend import level_shift
 
     found = []
