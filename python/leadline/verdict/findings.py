@@ -165,6 +165,7 @@ def _own(
         comparisons=comparisons,
         left_out=left_out,
         extra=read.extras.get(kind),
+        alpha=read.alpha,
     )
 
 

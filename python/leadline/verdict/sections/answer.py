@@ -36,7 +36,8 @@ class NextStep:
 
 @dataclass(frozen=True)
 class StudyAnswer:
-    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place.
+    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place on the
+    screen, and without them has the picture, too.
 
     `run_seconds` is how long the study took, where it is known.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from leadline.analysis.metrics import Measured, MetricKind
@@ -15,7 +15,7 @@ from leadline.verdict.sections.section import Section
 from leadline.workloads.application.judged import COMPARED, JudgedPrograms, Traces
 from leadline.workloads.pipeline.figures import STAGE_TIME, metric_stage, stage_times
 from leadline.workloads.pipeline.job import PipelineJob
-from leadline.workloads.pipeline.tables import lines_of, pipeline_section
+from leadline.workloads.pipeline.tables import beside_base, lines_of, pipeline_section
 from leadline.workloads.pipeline.words import pipeline_answer, pipeline_statements
 
 if TYPE_CHECKING:
@@ -62,21 +62,41 @@ class JudgedPipeline(JudgedPrograms[PipelineJob]):
         found = super().metrics(trial, latency, open_loop=open_loop, extra=traces)
         return Measured({**found.values, **stage_times(trial)}, found.reasons)
 
+    def measured(
+        self, trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool = False, extra: Any = None
+    ) -> Measured:
+        """Times of stages add up to that of the whole, and so do their means."""
+        found = super().measured(trial, latency, open_loop=open_loop, extra=extra)
+        times = (name for name in found.values if name == COMPARED[0] or metric_stage(name))
+        return replace(found, sums=found.sums | frozenset(times))
+
     def default_metrics(self, job: PipelineJob) -> tuple[str, ...]:
-        """The time of the whole and of each stage."""
-        return (COMPARED[0], *(f"{STAGE_TIME}{one.stage}" for one in job.pipeline))
+        """The time of the whole. Stages add up to it, and are compared in seconds: see `beside_base`."""
+        del job
+        return COMPARED[:1]
+
+    def explaining_metrics(self, job: PipelineJob) -> tuple[str, ...]:
+        """The time of each stage."""
+        return tuple(f"{STAGE_TIME}{one.stage}" for one in job.pipeline)
+
+    def expected_metrics(self, job: PipelineJob) -> tuple[str, ...]:
+        """Both."""
+        return (*self.default_metrics(job), *self.explaining_metrics(job))
 
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What the stages say."""
-        return pipeline_statements(_lines(own), own.comparisons)
+        lines = _lines(own)
+        return pipeline_statements(lines, beside_base(lines, own.comparisons, own.alpha))
 
     def answer(self, own: OwnCells) -> KindAnswer:
         """How much of the time had to do with files of the target."""
-        return pipeline_answer(_lines(own))
+        lines = _lines(own)
+        return pipeline_answer(lines, beside_base(lines, own.comparisons, own.alpha))
 
     def section(self, own: OwnCells) -> Section | None:
         """Operations, their comparison, and where time and bytes went."""
-        return pipeline_section(_lines(own), own.comparisons)
+        lines = _lines(own)
+        return pipeline_section(lines, beside_base(lines, own.comparisons, own.alpha))
 
 
 def _lines(own: OwnCells) -> Any:
