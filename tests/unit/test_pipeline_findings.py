@@ -22,6 +22,7 @@ from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, TrialView, Validity
 from leadline.verdict.sections.charts import StageBars
 from leadline.verdict.sections.section import Panels, Section
+from leadline.workloads.application.planned import program_seconds
 from leadline.workloads.judged import measure_of, metric_kind
 from leadline.workloads.pipeline.figures import metric_stage
 from leadline.workloads.pipeline.job import Stage
@@ -130,7 +131,7 @@ def test_the_comparison_has_each_operation_by_target_and_its_ratio_to_the_first(
 
 def test_words_name_what_differs_with_its_interval_and_what_does_not() -> None:
     text = said(two_targets())
-    assert "fuse against kernel: the whole takes 53.0 s longer" in text
+    assert "fuse against kernel: the whole is 53.0 s longer" in text
     assert "ingest is 53.0 s longer (" in text
     assert "encode is not told apart" in text
 
@@ -186,7 +187,7 @@ def test_three_blocks_tell_which_stages_take_longer_and_how_much_of_the_whole_is
         assert one.longer.low <= LONGER_S.get(one.stage, 0.0) <= one.longer.high
     answer = pipeline_answer(made[0], (found,)).text
     whole = [sum(seconds_of(made, "mount", stage)[block] for stage in BASE_S) for block in range(3)]
-    assert f"Of {mean(whole):.0f} s end to end on mount" in answer
+    assert f"Of {mean(whole):.0f} s end to end on mount, " in answer
     calls_s = 0.1 * sum(BASE_S.values())
     assert found.whole.base_calls_s == pytest.approx(calls_s)
     assert found.whole.other_calls_s == pytest.approx(calls_s + sum(LONGER_S.values()), abs=0.01)
@@ -361,16 +362,51 @@ def test_a_process_belongs_to_the_stage_in_whose_time_it_began() -> None:
     assert (found[1, 2].read_bytes, found[1, 2].written_bytes, found[1, 2].inputs_read_bytes) == (12, 3, 7)
 
 
-def test_the_time_of_a_film_is_that_of_its_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    five = tuple(
-        Stage(stage=f"to_{width}", actions=(action(),), inputs=("source",), output=None, width=width)
-        for width in (640, 854, 1280, 1920, 3840)
+WIDTHS = (640, 854, 1280, 1920, 3840)
+
+
+def encodes(*widths: int) -> tuple[Stage, ...]:
+    command = action(step=None, command=("ffmpeg",))
+    return tuple(
+        Stage(
+            stage=f"to_{width}",
+            actions=(command,),
+            inputs=("source",),
+            output=None,
+            width=width,
+            widths=(width,),
+        )
+        for width in widths
     )
-    changes: dict[str, Any] = {"film": (3840, 2160, 25, 10 * S), "runtime_ns": 6 * 3600 * S}
-    plain_s = pipeline_seconds(pipeline("ingest", **changes))
-    encoded_s = pipeline_seconds(pipeline(**{**changes, "pipeline": five}))
-    assert encoded_s - plain_s == pytest.approx(263, rel=0.1), "as it was measured"
-    assert pipeline_seconds(pipeline(**{**changes, "pipeline": five, "runtime_ns": 60 * S})) == 60
-    unknown_s = pipeline_seconds(pipeline(**{**changes, "pipeline": five, "film": None}))
-    assert unknown_s == plain_s, "of another source nothing is known"
+
+
+@pytest.mark.parametrize("film", [(3840, 2160, 25, 10 * S), None])
+def test_the_time_of_a_film_is_that_of_its_encodes_whether_it_was_made_or_named(
+    monkeypatch: pytest.MonkeyPatch, film: tuple[int, int, int, int] | None
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
+    changes: dict[str, Any] = {
+        "film": film,
+        "source_width": 3840,
+        "source_elements": 250 * 3840 * 2160,
+        "runtime_ns": 6 * 3600 * S,
+        "pipeline": encodes(*WIDTHS),
+    }
+    assert pipeline_seconds(pipeline(**changes)) == pytest.approx(263, rel=0.1), "as it was measured"
+    assert pipeline_seconds(pipeline(**{**changes, "runtime_ns": 60 * S})) == 60
+    small = {**changes, "source_width": 640, "source_elements": 50 * 640 * 360}
+    assert pipeline_seconds(pipeline(**small)) == pytest.approx(14, rel=0.3), "as it was measured"
+    monkeypatch.setattr("os.getloadavg", lambda: (8.0, 8.0, 8.0))
+    assert pipeline_seconds(pipeline(**small)) == pytest.approx(5 * 14, rel=0.3), "beside eight others"
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
+    few = {**small, "pipeline": encodes(640)}
+    assert pipeline_seconds(pipeline(**few)) < 1.5
+    together = encodes(3840)[0].model_copy(update={"widths": WIDTHS})
+    bounded = {**small, "pipeline": (together,), "widest": 640}
+    assert pipeline_seconds(pipeline(**bounded)) < 2
+    assert pipeline_seconds(pipeline(**{**bounded, "widest": None})) > 10
+
+
+def test_of_a_source_that_nobody_looked_at_the_time_is_that_of_any_program() -> None:
+    assert pipeline_seconds(pipeline(pipeline=encodes(*WIDTHS))) == program_seconds(pipeline("ingest"))

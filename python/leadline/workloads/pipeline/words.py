@@ -34,8 +34,9 @@ _SHOWN_SHARE = 0.02  # of the time in calls: stages below it are summed up
 _WHOLE_SECONDS = 100.0
 _MATRIX_NOTE = (
     "Means over the blocks. In calls: on files of the target, by the trace; the rest is computing and waiting"
-    " for CPUs. ?: not told apart."
+    " for CPUs."
 )
+_MARK_NOTE = " ?: not told apart."
 
 
 @functools.cache
@@ -71,7 +72,7 @@ def pipeline_answer(lines: Sequence[PipelineSeries], beside: Sequence[PipelineBe
 
 
 def _in_calls(line: PipelineSeries, name: str) -> str:
-    """`Of 25.9 s end to end on mount 2.04 s, 8 %, were calls on its files (publish 0.889 s, …).`"""
+    """`Of 25.9 s end to end on mount, 2.04 s (8 %) were calls on its files: publish 0.889 s, ….`"""
     if line.cell.validity.state in UNUSABLE:
         return ""
     took = series_times(line)
@@ -86,10 +87,11 @@ def _in_calls(line: PipelineSeries, name: str) -> str:
     rest_s = calls_s - sum(own_s for _, own_s in shown)
     parts = [f"{stage} {_s(own_s)}" for stage, own_s in shown]
     parts += [f"others {_s(rest_s)}"] if len(shown) < len(by_stage) and rest_s > 0 else []
-    of_stages = f" ({', '.join(parts)})" if parts else ""
     share = units.whole_percent(calls_s / whole_s) if whole_s > 0 else "unknown"
-    of_calls = f"{_s(calls_s)}, {share}, were calls on its files{of_stages}"
-    return f"Of {_s(whole_s)} end to end on {name} {of_calls}."
+    of_stages = f": {', '.join(parts)}" if parts else ""
+    return (
+        f"Of {_s(whole_s)} end to end on {name}, {_s(calls_s)} ({share}) were calls on its files{of_stages}."
+    )
 
 
 def _longer(beside: PipelineBeside, several: bool) -> Statement:
@@ -109,7 +111,7 @@ def _longer_words(beside: PipelineBeside, several: bool) -> str:
     where = f"{beside.other.cell.target} against {beside.base.cell.target}"
     where += f", {beside.base.cell.work}" if several else ""
     whole = beside.whole.longer
-    parts = [f"the whole takes {_signed(whole.value)} ({_difference(whole)})"]
+    parts = [f"the whole is {_signed(whole.value)} ({_difference(whole)})"]
     parts += [f"all calls on files {_verdict(beside.calls_longer, 'are')}"] if beside.calls_longer else []
     found = sorted((one for one in beside.stages if one.longer.found), key=lambda one: -abs(one.longer.value))
     parts += [f"{one.stage} {_verdict(one.longer)}" for one in found[:_STAGES]]
@@ -167,7 +169,8 @@ def stage_matrix(lines: Sequence[PipelineSeries], beside: Sequence[PipelineBesid
             values = tuple(Quantity(None, "", text=text) for text in texts)
             rows.append(FigureRow((*([work] if several else []), stage), values, state))
     keys = ("work", "operation") if several else ("operation",)
-    return FigureTable("stage_seconds", "Stages in seconds", keys, tuple(columns), tuple(rows), _MATRIX_NOTE)
+    note = f"{_MATRIX_NOTE}{_MARK_NOTE if beside else ''}"
+    return FigureTable("stage_seconds", "Stages in seconds", keys, tuple(columns), tuple(rows), note)
 
 
 def _matrix_texts(found: tuple[PipelineSeries, SeriesTimes | None] | None, stage: str) -> list[str]:
