@@ -33,7 +33,8 @@ Limits = Mapping[str, float]
 class OwnCells:
     """The cells of one kind in one result, judged: what its sentences and tables are made of.
 
-    `extra` is what `JudgedWork.read` gave; `comparisons` are of targets; at `alpha` they are decided.
+    `extra` is what `JudgedWork.read` gave; `comparisons` are of targets, `within` of cells of one target, as
+    `JudgedWork.within` pairs them; at `alpha` they are decided.
     """
 
     manifest: Mapping[str, Any]
@@ -43,6 +44,7 @@ class OwnCells:
     comparisons: tuple[Comparison, ...]
     left_out: tuple[LeftOut, ...]
     extra: Any
+    within: tuple[Comparison, ...] = ()
     alpha: float = ALPHA
 
 

@@ -55,5 +55,5 @@ def command(
     elif figure is not None:
         show_figure(findings, figure, make_console())
     elif whole or not show_screen(findings, make_console()):
-        show(findings, make_console())
+        show(findings, make_console(), whole=whole)
     return gates.conclude(outcomes, findings.state)

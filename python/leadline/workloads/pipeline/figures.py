@@ -15,7 +15,7 @@ def metric_stage(name: str) -> str | None:
 
 
 def stage_times(trial: TrialRow) -> dict[str, float]:
-    """How long each stage of a pipeline took, the mean over the clients."""
+    """How long each stage of a pipeline took, the plain mean over the clients: stages add up."""
     seconds: dict[str, list[float]] = {}
     for stage in json.loads(trial.summary).get("stages") or ():
         seconds.setdefault(str(stage["stage"]), []).append(float(stage["seconds"]))

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from leadline import units
 from leadline.analysis.metrics import Measured, MetricKind
 from leadline.store.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.face import KindAnswer, OwnCells
 from leadline.verdict.model import Statement
 from leadline.verdict.sections.section import Section
+from leadline.workloads.application.figures import account_of
 from leadline.workloads.application.judged import COMPARED, JudgedPrograms, Traces
 from leadline.workloads.pipeline.figures import STAGE_TIME, metric_stage, stage_times
 from leadline.workloads.pipeline.job import PipelineJob
@@ -60,7 +62,17 @@ class JudgedPipeline(JudgedPrograms[PipelineJob]):
         """An application's, and the time of each stage."""
         traces = extra.traces if extra else None
         found = super().metrics(trial, latency, open_loop=open_loop, extra=traces)
-        return Measured({**found.values, **stage_times(trial)}, found.reasons)
+        took = [copy["wall_ns"] / 1e9 for copy in account_of(trial)]
+        whole = {COMPARED[0]: sum(took) / len(took)} if took else {}  # the plain mean, as of the stages
+        return Measured({**found.values, **whole, **stage_times(trial)}, found.reasons)
+
+    def progress(self, trial: TrialRow) -> str | None:
+        """The run time of its clients."""
+        took = [copy["wall_ns"] / 1e9 for copy in account_of(trial)]
+        if not took:
+            return None
+        words = f"run time {units.format_duration(sum(took) / len(took))}"
+        return f"{words}, mean of {len(took)} clients" if took[1:] else words
 
     def measured(
         self, trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool = False, extra: Any = None

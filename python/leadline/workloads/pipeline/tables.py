@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.statistics.differences import MeanDifference, Sides, mean_differences
-from leadline.analysis.statistics.means import arithmetic_mean
+from leadline.analysis.statistics.means import Estimate, arithmetic_mean, geometric_mean, typical
 from leadline.plan.model import PlannedCell
 from leadline.store.stages import StageRow
 from leadline.verdict.model import (
@@ -56,18 +56,44 @@ class PipelineSeries:
         return [row for trial in self.shown for row in trial if row.stage == stage]
 
     def mean(self, stage: str, value: Callable[[StageRow], float | None], unit: str) -> Quantity:
-        """The mean of a figure over trials, each trial's over its clients; only where every row has it."""
+        """The plain mean of a time or an amount over trials, each trial's over its clients; where every row
+        has it. Times of stages add up, and so do plain means of them."""
+        blocks = self._blocks(stage, value, lambda values: sum(values) / len(values))
+        return _over_blocks(blocks, arithmetic_mean, unit)
+
+    def typical(self, stage: str, value: Callable[[StageRow], float | None], unit: str) -> Quantity:
+        """The geometric mean of a rate, in the same way."""
+        return _over_blocks(self._blocks(stage, value, typical), geometric_mean, unit)
+
+    def _blocks(
+        self,
+        stage: str,
+        value: Callable[[StageRow], float | None],
+        mean_of: Callable[[Sequence[float]], float | None],
+    ) -> list[float] | None:
+        """Each trial's mean over its clients; None where a row does not have the figure."""
         blocks = []
         for trial in self.shown:
             values = [value(row) for row in trial if row.stage == stage]
-            if None in values:
-                return Quantity(None, unit, reason="not observed")
-            if values:
-                blocks.append(sum(found or 0.0 for found in values) / len(values))
-        found = arithmetic_mean(blocks)
-        if found is None:
-            return Quantity(None, unit, reason="this stage was not reached")
-        return Quantity(found.value, unit, found.low, found.high, found.count)
+            known = [one for one in values if one is not None]
+            mean = mean_of(known) if known else None
+            if len(known) < len(values) or (known and mean is None):
+                return None
+            if mean is not None:
+                blocks.append(mean)
+        return blocks
+
+
+def _over_blocks(
+    blocks: Sequence[float] | None, mean_of: Callable[[Sequence[float]], Estimate | None], unit: str
+) -> Quantity:
+    if blocks is None:
+        return Quantity(None, unit, reason="not observed")
+    found = mean_of(blocks)
+    if found is None:
+        why = "a block measured zero" if blocks else "this stage was not reached"
+        return Quantity(None, unit, reason=why)
+    return Quantity(found.value, unit, found.low, found.high, found.count)
 
 
 @dataclass(frozen=True)
@@ -279,8 +305,8 @@ def _compared(
         ("Operation",),
         (*(line.cell.target for line in lines), *differences),
         tuple(rows),
-        "Times are plain means over the blocks: those of stages add up. Differences are of the blocks that"
-        " both have; of stages whose interval leaves out 0 at most 5 % differ by chance, on average.",
+        "Times are plain means over blocks and clients: those of stages add up. Differences are of the blocks"
+        " that both have; of stages whose interval leaves out 0 at most 5 % differ by chance, on average.",
     )
 
 
@@ -359,8 +385,9 @@ def _time_spent(lines: Sequence[PipelineSeries]) -> FigureTable:
         ("Target", "Operation"),
         ("Duration", "Reading", "Writing", "Metadata", "Computing", "CPU time"),
         tuple(rows),
-        "Reading, writing and metadata: calls on files of the target, by the trace. Computing is the"
-        " remainder, waiting for a CPU included. CPU time adds up all processors.",
+        "Plain means over blocks and clients. Reading, writing and metadata: calls on files of the target, by"
+        " the trace."
+        " Computing is the remainder, waiting for a CPU included. CPU time adds up all processors.",
     )
 
 
@@ -381,7 +408,8 @@ def _bytes(lines: Sequence[PipelineSeries]) -> FigureTable:
         ("Target", "Operation"),
         ("Input", "Read there", "Passes over it", "Written there", "Output"),
         tuple(rows),
-        "Read and written: on the target, by the trace. A pass is the whole input read once.",
+        "Plain means over blocks and clients. Read and written: on the target, by the trace. A pass is"
+        " the whole input read once.",
     )
 
 
@@ -397,11 +425,16 @@ def _copying(lines: Sequence[PipelineSeries]) -> FigureTable:
     rows = []
     for line, stage, keys in _each(lines):
         if stage in copying_stages(line.job):
-            rate = line.mean(stage, _rate, "B/s")
-            bits = line.mean(stage, lambda row: _BITS * (_rate(row) or 0.0), "b/s")
+            rate = line.typical(stage, _rate, "B/s")
+            bits = line.typical(stage, lambda row: _BITS * (_rate(row) or 0.0), "b/s")
             rows.append(FigureRow(keys, (rate, bits), line.cell.validity.state))
     return FigureTable(
-        "file_copy", "File copy rates", ("Target", "Operation"), ("Rate", "In bits"), tuple(rows)
+        "file_copy",
+        "File copy rates",
+        ("Target", "Operation"),
+        ("Rate", "In bits"),
+        tuple(rows),
+        "Geometric means over blocks and clients.",
     )
 
 
@@ -431,7 +464,8 @@ def _network(lines: Sequence[PipelineSeries]) -> FigureTable:
         ("Target", "Operation", "Interface"),
         ("Incoming", "Packets in", "Outgoing", "Packets out"),
         tuple(rows),
-        "Whole interfaces while an operation ran, everybody's traffic; through lo all that is sent arrives.",
+        "Plain means. Whole interfaces while an operation ran, everybody's traffic; through lo all"
+        " that is sent arrives.",
     )
 
 
