@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Mapping
+from importlib import resources
 
 from leadline.store.tables import TrialRow
+from leadline.study.yaml_source import read_yaml
 
 STAGE_TIME = "stage_time_"
 
@@ -20,3 +24,10 @@ def stage_times(trial: TrialRow) -> dict[str, float]:
     for stage in json.loads(trial.summary).get("stages") or ():
         seconds.setdefault(str(stage["stage"]), []).append(float(stage["seconds"]))
     return {f"{STAGE_TIME}{name}": sum(found) / len(found) for name, found in seconds.items()}
+
+
+@functools.cache
+def thresholds() -> Mapping[str, float]:
+    """The table of `pipeline.yaml`."""
+    text = (resources.files("leadline.workloads.pipeline") / "thresholds.yaml").read_text(encoding="utf-8")
+    return {str(name): float(value) for name, value in read_yaml(text, "pipeline.yaml", {}).value.items()}

@@ -29,7 +29,7 @@ from leadline.verdict.model import (
 from leadline.verdict.sections.charts import StageSpan
 from leadline.verdict.sections.section import Section
 from leadline.verdict.sections.stages import stages_section
-from leadline.workloads.pipeline.figures import STAGE_TIME
+from leadline.workloads.pipeline.figures import STAGE_TIME, thresholds
 from leadline.workloads.pipeline.job import PipelineJob
 
 WHOLE = "the whole"
@@ -178,7 +178,9 @@ class _InBlocks:
     def sides(self, stage: str, which: int) -> Sides:
         """The seconds of a stage, or (`which` 1) those in calls."""
         before, after = (tuple(side[b][stage][which] or 0.0 for b in self.blocks) for side in self.times)
-        return Sides(self.base.cell.id, self.other.cell.target, before, after)
+        whole_s = _mean([side[b][WHOLE][0] for side in self.times for b in self.blocks]) or 1.0
+        names = (self.base.cell.id, self.other.cell.target)
+        return Sides(*names, before, after, thresholds()["negligible_share"] * whole_s)
 
     def stage(self, name: str, longer: MeanDifference) -> StageBeside:
         """Means of both, beside the difference."""

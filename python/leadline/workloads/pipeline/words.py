@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
+from collections.abc import Iterator, Sequence
 
 from leadline import units
 from leadline.analysis.statistics.differences import MeanDifference
 from leadline.store.stages import StageRow
-from leadline.study.yaml_source import read_yaml
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, FigureRow, FigureTable, Quantity, Statement, worst
+from leadline.workloads.pipeline.figures import thresholds
 from leadline.workloads.pipeline.tables import (
     WHOLE,
     PipelineBeside,
@@ -37,13 +35,6 @@ _MATRIX_NOTE = (
     " for CPUs."
 )
 _MARK_NOTE = " ?: not told apart."
-
-
-@functools.cache
-def thresholds() -> Mapping[str, float]:
-    """The table of `pipeline.yaml`."""
-    text = (resources.files("leadline.workloads.pipeline") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_yaml(text, "pipeline.yaml", {}).value.items()}
 
 
 def pipeline_statements(
@@ -138,7 +129,7 @@ def _difference(longer: MeanDifference) -> str:
         return "one block gives no interval"
     if longer.found:
         ends = sorted((abs(longer.low), abs(longer.high)))
-        return f"{_s(ends[0])} to {_s(ends[1])}"
+        return f"{_s(ends[0])} to {_s(ends[1])}" if ends[0] > 0 else f"by {_s(ends[1])} at most"
     return f"{_signed(longer.low)} to {_signed(longer.high)}"
 
 
