@@ -36,7 +36,7 @@ def test_three_blocks_find_what_is_longer_and_hardly_anything_else(
         covered += [one.low <= true <= one.high for one, true in pairs if one.low is not None and one.high]
         found.append(told[ADDED_S > 0].mean())
         false.append(told[ADDED_S == 0].sum() / max(told.sum(), 1))
-    # Where one target met all the load by chance, all its parts are longer: of so few studies one is like that.
+    # Where one target met all the load by chance, all its parts are longer: one of so few studies is so.
     assert np.mean(covered) > 0.92
     assert np.mean(false) < 0.1
     assert np.mean(found) > power
