@@ -29,7 +29,7 @@ _SAID_MAX = 6
 _LINES = 3  # pipelines on a target that the answer names
 _STAGES = 3  # that a sentence names
 _SHOWN_SHARE = 0.02  # of the time in calls: stages below it are summed up
-_WHOLE_SECONDS = 100.0
+_WHOLE_SECONDS, _SECONDS_MAX = 100.0, 1e6
 _MATRIX_NOTE = (
     "Means over the blocks. In calls: on files of the target, by the trace; the rest is computing and waiting"
     " for CPUs."
@@ -87,14 +87,12 @@ def _in_calls(line: PipelineSeries, name: str) -> str:
 
 def _longer(beside: PipelineBeside, several: bool) -> Statement:
     evidence = tuple(
-        f"{one.stage}: {_s(one.base_s)} and {_s(one.other_s)}: {_difference(one.longer)}"
-        f" ({100 * one.longer.confidence:.4g} %, blocks: {one.longer.blocks})"
+        f"{one.stage}: {_s(one.base_s)} and {_s(one.other_s)}: {_signed(one.longer.value)}"
+        f" ({_difference(one.longer)}, {100 * one.longer.confidence:.4g} %, blocks: {one.longer.blocks})"
         for one in (beside.whole, *beside.stages)
     )
     cells = (beside.base.cell.id, beside.other.cell.id)
-    return Statement(
-        "finding", _longer_words(beside, several), evidence, says="pipeline_seconds_longer", cells=cells
-    )
+    return Statement("finding", _longer_words(beside, several), evidence, says="stages_compared", cells=cells)
 
 
 def _longer_words(beside: PipelineBeside, several: bool) -> str:
@@ -194,6 +192,8 @@ def _signed(seconds: float) -> str:
 
 def _s(seconds: float) -> str:
     """Three digits, and every second of long times: they stand beside others that they are added to."""
+    if seconds >= _SECONDS_MAX:  # the end of an interval of too few blocks
+        return f"over {_SECONDS_MAX:,.0f} s"
     return f"{seconds:,.0f} s" if seconds >= _WHOLE_SECONDS else f"{units.format_number(seconds)} s"
 
 
