@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 from many_results import copy_results
@@ -39,6 +40,23 @@ def test_a_figure_is_followed_over_many_results(
     both = leadline("trend", "fuse.*.bandwidth", str(many))
     assert "level shift: median" in both.stdout
     assert "INVALID" in both.stdout  # the buffered reads of a small file
+    for place, name in enumerate(("copy", "renamed")):
+        shutil.copytree(many / "r0023", many / name)
+        if place:  # a copy with an id of its own
+            manifest = json.loads((many / name / "manifest.json").read_text())
+            (many / name / "manifest.json").write_text(json.dumps({**manifest, "id": "0badcafe"}))
+            (many / name / "cells-1.parquet").unlink()
+    copied = leadline("trend", figure, str(many), "--json")
+    points = json.loads(copied.stdout)["series"][0]["points"]
+    assert len(points) == 24
+    kept, *others = sorted([points[-1]["path"], *points[-1]["copies"]])
+    assert [Path(path).name for path in (kept, *others)] == ["copy", "r0023", "renamed"]
+    said = leadline("trend", figure, str(many))
+    assert "24 results" in said.stdout
+    assert said.stdout.count("each result counted once") == 1
+    assert "r0023" in said.stdout
+    for name in ("copy", "renamed"):
+        shutil.rmtree(many / name)
     listed = json.loads(leadline("list", str(many), "--json").stdout)
     assert [row["trials"] for row in listed] == ["4/4"] * 24
     assert_figures_are_listed(leadline, many, figure)

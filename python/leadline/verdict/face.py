@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured, MetricKind, adds_up
 from leadline.analysis.origin import Bytes
+from leadline.analysis.statistics.means import ALPHA
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.study.left_out import LeftOut
@@ -34,7 +35,7 @@ class OwnCells:
     """The cells of one kind in one result, judged: what its sentences and tables are made of.
 
     `extra` is what `JudgedWork.read` gave; `comparisons` are of targets, `within` of cells of one target, as
-    `JudgedWork.within` pairs them.
+    `JudgedWork.within` pairs them; at `alpha` they are decided.
     """
 
     manifest: Mapping[str, Any]
@@ -45,14 +46,19 @@ class OwnCells:
     left_out: tuple[LeftOut, ...]
     extra: Any
     within: tuple[Comparison, ...] = ()
+    alpha: float = ALPHA
 
 
 @dataclass(frozen=True)
 class KindAnswer:
-    """What a kind of work adds to the answer of a study; `matrix` stands in the place of its figures."""
+    """What a kind of work adds to the answer of a study; `matrix` stands in the place of its figures.
+
+    `adds`: it goes on from what the comparisons say, and does not answer in their place.
+    """
 
     text: str = ""
     matrix: FigureTable | None = None
+    adds: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,11 @@ class JudgedWork(ABC, Generic[JobT]):
     def expected_metrics(self, job: JobT) -> tuple[str, ...]:
         """What a cell that nothing was measured of says that it lacks."""
         return self.default_metrics(job)
+
+    def explaining_metrics(self, job: JobT) -> tuple[str, ...]:
+        """What explains that: compared between two results; within one it has sections of its own."""
+        del job
+        return ()
 
     def trial_values(self, trial: TrialRow) -> Mapping[str, float]:
         """Figures of a trial for the table of trials, besides its metrics."""

@@ -13,6 +13,7 @@ import click
 
 from leadline.cli.console import make_console
 from leadline.cli.main import EXIT_GOOD
+from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.run import make_options, run_and_conclude
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
@@ -103,7 +104,9 @@ def command(
     }
     job = _job(script, fast)
     return run_and_conclude(
-        path, [], lambda stop: _start(title, job, script, targets, (blocks, seed), path, flags, stop, quiet)
+        path,
+        AskedGates(),
+        lambda stop: _start(title, job, script, targets, (blocks, seed), path, flags, stop, quiet),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import echo, echo_text, make_console
+from leadline.cli.console import complain, echo, echo_text, make_console
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
@@ -32,6 +32,7 @@ def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_j
     """
     from leadline import units
     from leadline.store.reader import open_result
+    from leadline.verdict.compared.copies import in_common
     from leadline.verdict.compared.two_results import apart_from_figures, compare_results
     from leadline.workloads.judged import known_metrics
 
@@ -40,7 +41,9 @@ def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_j
             raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
     sides = open_result(base), open_result(other)
     found = compare_results(*sides, metrics, units.parse_percent(margin) / 100)
-    notes = apart_from_figures(*sides)
+    notes, shared = apart_from_figures(*sides), in_common(*sides)
+    if shared:
+        complain(f"a result is held against itself: {shared}")
     if as_json:
         echo_text(json.dumps(_as_json(base, other, found, notes), indent=1, allow_nan=False))
         return

@@ -24,7 +24,7 @@ def answer_chart(findings: Findings) -> Chart | None:
     answer = findings.answer
     if answer is None or isinstance(answer.matrix, TextTable):
         return None
-    if answer.matrix is not None:
+    if answer.matrix is not None and not answer.figures:
         return _words_map(answer.matrix)
     leading = [one for one in answer.figures if one.leads]
     targets = dict.fromkeys(one.target for one in leading)

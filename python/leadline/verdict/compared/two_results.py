@@ -16,6 +16,7 @@ from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
 from leadline.verdict.material import alpha_of, tables_of
 from leadline.verdict.model import Comparison, State, worst
+from leadline.workloads.judged import judged
 
 _APART = "measured at different times: holds only as far as nothing else changed in between"
 
@@ -44,7 +45,8 @@ def compare_results(
     found = []
     for first, second in pairs:
         state = worst([states[0][first.id], states[1][second.id]])
-        for metric in metrics or wanted_metrics(first):
+        explaining = judged(first.kind).explaining_metrics(first.job)
+        for metric in metrics or (*wanted_metrics(first), *explaining):
             pair = _pair((first, second), (tables[0], tables[1]), metric, state)
             found.append(replace(pair, asked=asked))
     return decide(found, margin, min(alpha_of(base.manifest), alpha_of(other.manifest)))

@@ -37,7 +37,8 @@ class NextStep:
 
 @dataclass(frozen=True)
 class StudyAnswer:
-    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place.
+    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place on the
+    screen, and without them has the picture, too.
 
     `run_seconds` is how long the study took, where it is known. `said` are sentences below the answer, the
     most important first; `sound` is what is said of one that nothing casts doubt on.
