@@ -37,6 +37,7 @@ from leadline.tracing.store import (
 )
 from leadline.tracing.tables import ProcessRow, TraceTables
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
+from leadline.tracing.unseen import unseen, unseen_words
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
 from leadline.verdict.private import ARGUMENT, COMMAND, FILE, PATH, private_texts
@@ -165,6 +166,7 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         over_time=moved,
         timed_calls=moved.calls if moved else (),
         segments=has_segments(result, trial),
+        unseen=unseen(tables.processes, catalogue()["bytes_unseen"].thresholds),
     )
 
 
@@ -273,6 +275,8 @@ def _codes(view: TraceView) -> Iterator[Code]:
     if view.lost:
         parts = ", ".join(f"{units.format_number(n, 9)} {kind}" for kind, n in view.lost.items())
         yield kinds["events_lost"].fire(f"dropped: {parts}; {trace_words.lost_words(view.lost)}")
+    if view.unseen:
+        yield kinds["bytes_unseen"].fire(unseen_words(view.unseen))
     blind = [trace_words.blind_words(note, count) for note, count in view.notes.items()]
     for text in (*view.warnings, *(words for words in blind if words)):
         yield kinds["partly_seen"].fire(text)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from leadline.tracing.figures import Share, Speeds
 from leadline.tracing.files import FileCost
 from leadline.tracing.times import CallTotal, OverTime
+from leadline.tracing.unseen import Unseen
 
 
 @dataclass(frozen=True)
@@ -94,3 +95,4 @@ class TraceView:
     over_time: OverTime | None
     timed_calls: tuple[CallTotal, ...] = ()
     segments: bool = False
+    unseen: tuple[Unseen, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from leadline import units
 from leadline.tracing.figures import KINDS
 from leadline.tracing.model import TraceFinding, TraceView
+from leadline.tracing.unseen import unseen_words
 from leadline.verdict.model import Statement
 
 WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs", "compute": "computing"}
@@ -16,6 +17,8 @@ _SHARE_SAID = 0.002  # of all process time: less is in the report only
 _COUNTED = frozenset(("files", "names", "segments", "histograms"))
 _BLIND = {
     "io_uring": "io_uring seen in {processes}: what goes through its rings is not counted: use --via bpf",
+    "streams of the C library were not followed": "{processes} used a C library whose streams (printf, fread) cannot be"
+    " followed: what they moved is not counted",
     "record truncated": "the records of {processes} are cut short",
     "chroot": "{processes} changed the root: children of it may be missing",
 }
@@ -74,6 +77,9 @@ def _losses(view: TraceView) -> Iterator[Statement]:
         yield Statement(
             "caution", f"{total:,} records were lost; {lost_words(view.lost)}.", kinds, says="trace_lost"
         )
+    if view.unseen:
+        text = "The kernel counted other bytes than were recorded: totals, times and files do not hold them."
+        yield Statement("caution", text, (unseen_words(view.unseen),), says="trace_unseen")
     for text in view.warnings:
         yield Statement("caution", text, says="trace_warning")
     for note, count in view.notes.items():

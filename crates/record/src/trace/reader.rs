@@ -69,6 +69,8 @@ pub struct Process {
     pub executable: Vec<u8>,
     pub command: Vec<u8>,
     pub note: Vec<u8>,
+    /// Bytes read and written that the kernel counted beyond what was recorded, below 0 for fewer.
+    pub unseen: Option<[i64; 2]>,
     pub main: Region,
     pub segments: Region,
 }
@@ -298,6 +300,7 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
             offset_of!(Header, note_bytes),
             NOTE_BYTES,
         ),
+        unseen: unseen(&page),
         main: region(
             offset_of!(Header, main_offset),
             offset_of!(Header, main_bytes),
@@ -309,6 +312,18 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
             offset_of!(Header, segments_used),
         ),
     })
+}
+
+fn unseen(page: &[u8]) -> Option<[i64; 2]> {
+    let side = |of: usize, side: usize| long(page, of + 8 * side);
+    let beyond = |place| {
+        let (kernel, recorded) = (
+            side(offset_of!(Header, kernel_bytes), place),
+            side(offset_of!(Header, recorded_bytes), place),
+        );
+        kernel.wrapping_sub(recorded) as i64
+    };
+    (long(page, offset_of!(Header, is_held)) == 1).then(|| [beyond(0), beyond(1)])
 }
 
 /// Fills `page` with a header that is whole and of a known version, which it returns.

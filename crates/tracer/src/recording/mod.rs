@@ -6,9 +6,7 @@ mod transfers;
 
 use core::ffi::c_char;
 
-use leadline_record::trace::layout::{
-    FILE_NONE, FileRecord, HISTOGRAM_TICKS, MODULE_POSIX, MODULE_STDIO, bucket_of,
-};
+use leadline_record::trace::layout::{FILE_NONE, FileRecord, HISTOGRAM_TICKS, bucket_of};
 use leadline_record::trace::{Call, Kind};
 
 use crate::clock::Clock;
@@ -21,7 +19,7 @@ use crate::thread::{Thread, enter, enter_idle};
 
 pub use files::{before_close, closed, opened};
 pub use requests::{Asked, Request, arrived, only_counted};
-pub use transfers::{Direction, Transfer, copied, stream_transfer, transfer};
+pub use transfers::{Direction, Transfer, copied, moved_until_now, transfer};
 
 /// A call that was made: which, when it began by which clock, what it returned.
 #[derive(Clone, Copy)]
@@ -206,7 +204,7 @@ fn on_descriptor_again(
     let Some(mut thread) = enter_idle() else {
         return false;
     };
-    let Some(known) = descriptors::known(&thread, fd, MODULE_POSIX) else {
+    let Some(known) = descriptors::known(&thread, fd) else {
         return false;
     };
     if known.record.is_null() || made.result < 0 {
@@ -265,7 +263,7 @@ unsafe fn on_descriptor_first(
     if let Some(status) = unsafe { status.as_ref() }.filter(|_| result >= 0) {
         descriptors::told(&thread, fd, status);
     }
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_POSIX) else {
+    let Some(place) = descriptors::place(&mut thread, fd) else {
         return;
     };
     // SAFETY: the record is this thread's.
@@ -281,29 +279,6 @@ unsafe fn on_descriptor_first(
         end,
         None,
     );
-}
-
-/// A call on a stream, counted in the STDIO module.
-#[inline(always)]
-pub fn on_stream(
-    made: Made,
-    fd: i32,
-    kind: Kind,
-    change: impl FnOnce(&mut FileRecord, &Description),
-) {
-    let end = made.clock.now();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_STDIO) else {
-        return;
-    };
-    // SAFETY: the record is this thread's.
-    let record = unsafe { &mut *place.record };
-    if made.result >= 0 {
-        change(record, place.description);
-    }
-    counted(&mut thread, record, made, kind, end, None);
 }
 
 /// A call on a path: `change` counts it in the file's record.
