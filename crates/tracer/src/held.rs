@@ -2,7 +2,7 @@
 //! every function of ours is in the difference.
 //!
 //! Both are looked at where the process says how it ends, so that what it does afterwards is in neither. The kernel's
-//! count of a process holds its children's, too: so it is asked thread by thread.
+//! count of a process holds that of children that it has waited for, too: then it is asked thread by thread.
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -17,16 +17,22 @@ use crate::thread;
 /// A process of more threads than that is not asked about: each takes some microseconds.
 const TASKS_MAX: usize = 1024;
 const OWN: &[u8] = b"/proc/thread-self/io\0";
+const ALL: &[u8] = b"/proc/self/io\0";
 
 /// What the kernel had counted before anything could be recorded: the loader's reads. A child of a fork begins with
 /// zeros, as the kernel's count does.
 #[repr(C)]
 pub struct Held {
     before: [AtomicU64; 2],
+    /// The same of what ran in this process before, and of children that it had waited for; and these's page faults.
+    before_all: [AtomicU64; 2],
+    faults_before: AtomicU64,
     /// Of threads that have ended.
     ended: [AtomicU64; 2],
     /// What the tracer has read for itself.
     own: AtomicU64,
+    /// The same for the last looks of threads that have ended.
+    own_at_ends: AtomicU64,
     /// The kernel does not say.
     unknown: AtomicU64,
 }
@@ -34,21 +40,34 @@ pub struct Held {
 impl Held {
     /// Looks for the first time.
     pub fn begin(&self) {
-        match counted(OWN) {
-            Some(found) => {
-                add(&self.before, found.bytes);
-                self.read_by_us(found.length);
-            }
-            None => self.unknown.store(1, Relaxed),
-        }
+        let (Some(mine), Some(all)) = (counted(OWN), counted(ALL)) else {
+            self.unknown.store(1, Relaxed);
+            return;
+        };
+        self.faults_before.store(faults_of_children(), Relaxed);
+        add(&self.before, mine.bytes);
+        add(&self.before_all, all.bytes);
+        // What the first look has read is in the second.
+        add(&self.before_all, [0_u64.wrapping_sub(mine.length), 0]);
+        self.read_by_us(mine.length + all.length);
     }
 
     pub fn read_by_us(&self, bytes: u64) {
         self.own.fetch_add(bytes, Relaxed);
     }
 
-    /// What the kernel has counted for all threads since the beginning, and what of it was the tracer's.
+    /// What the kernel has counted since the beginning, and what of it was the tracer's.
     fn now(&self) -> Option<([u64; 2], u64)> {
+        if faults_of_children() != self.faults_before.load(Relaxed) {
+            return self.by_thread();
+        }
+        let own = self.own.load(Relaxed) + self.own_at_ends.load(Relaxed);
+        let all = counted(ALL)?;
+        self.read_by_us(all.length);
+        Some((since(all.bytes, &self.before_all), own))
+    }
+
+    fn by_thread(&self) -> Option<([u64; 2], u64)> {
         let own = self.own.load(Relaxed);
         // First, before its count holds what is read for the others.
         let mine = counted(OWN)?;
@@ -76,10 +95,22 @@ impl Held {
         self.read_by_us(length);
         for (place, sum) in sums.iter_mut().enumerate() {
             *sum += self.ended[place].load(Relaxed);
-            *sum = sum.saturating_sub(self.before[place].load(Relaxed));
         }
-        fits.then_some((sums, own))
+        fits.then_some((since(sums, &self.before), own))
     }
+}
+
+fn since(now: [u64; 2], before: &[AtomicU64; 2]) -> [u64; 2] {
+    core::array::from_fn(|side| now[side].saturating_sub(before[side].load(Relaxed)))
+}
+
+/// Every child that was waited for has had some: where there are none more, nothing of a child is in any sum.
+fn faults_of_children() -> u64 {
+    let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
+    raw!(SYS_getrusage, libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+    // SAFETY: all-zero bytes are valid, and the kernel has filled it in.
+    let usage = unsafe { usage.assume_init() };
+    (usage.ru_minflt as u64).wrapping_add(usage.ru_majflt as u64)
 }
 
 fn add(to: &[AtomicU64; 2], bytes: [u64; 2]) {
@@ -92,6 +123,7 @@ fn add(to: &[AtomicU64; 2], bytes: [u64; 2]) {
 pub fn thread_ends() {
     if let (Some(process), Some(found)) = (process::existing(), counted(OWN)) {
         add(&process.held.ended, found.bytes);
+        process.held.own_at_ends.fetch_add(found.length, Relaxed);
     }
 }
 
