@@ -18,6 +18,7 @@ from asynchronous_subject import WITH_HEADERS, subject
 from built import PROGRAM, built
 from leadline import _core
 from leadline.tracing.sources import bpf, preload
+from leadline.workloads.replay.script import vocabulary
 from support import Command
 from trace_truth import (
     PROGRAMS,
@@ -40,15 +41,9 @@ UNCALLED = {
 }
 # Calls that are in a list of functions but have no function of their own in the C library.
 WITHOUT_SYMBOL = frozenset({"io_uring_setup", "io_uring_enter", "io_uring_register"})
-# Calls of streams, in logs of older versions only: what streams move is recorded where the C library moves it.
-RETIRED = frozenset(
-    """
-    fclose fflush fread fread_unlocked __fread_chk __fread_unlocked_chk fgets fgets_unlocked
-    __fgets_chk __fgets_unlocked_chk fgetc getc getw ungetc getline getdelim __getdelim fscanf
-    vfscanf __isoc99_fscanf __isoc99_vfscanf fwrite fwrite_unlocked fputs fputs_unlocked fputc putc
-    putw fprintf __fprintf_chk vfprintf __vfprintf_chk fseek fseeko fseeko64 fsetpos fsetpos64
-    rewind
-    """.split()
+# Calls of streams, in older logs only: what streams move is recorded where the C library moves it.
+RETIRED = frozenset(vocabulary()["buffered"]) | frozenset(
+    ["fclose", "fflush", "ungetc", "fseek", "fseeko", "fseeko64", "fsetpos", "fsetpos64", "rewind"]
 )
 
 

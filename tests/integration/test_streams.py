@@ -1,4 +1,4 @@
-"""Streams of the C library: what they move counts where it reaches the kernel, as strace and the files themselves say."""
+"""Streams of the C library: what they move counts where it reaches the kernel, as strace and files say."""
 
 from __future__ import annotations
 
@@ -12,8 +12,16 @@ import pytest
 
 from leadline.tracing.sources import preload
 from support import Command
-from trace_truth import Counts, compiled_c, differences, in_system_calls, plain_names, under_leadline
-from trace_truth import under_strace, within
+from trace_truth import (
+    Counts,
+    compiled_c,
+    differences,
+    in_system_calls,
+    plain_names,
+    under_leadline,
+    under_strace,
+    within,
+)
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc"),
@@ -32,8 +40,8 @@ WRITTEN = (
 )
 MESSAGES = ("perror", "warn")
 READ = ("getchar", "getchar_unlocked", "scanf", "isoc99_scanf", "fgets", "fgetws", "getline")
-# What each of them makes of a descriptor; the rest, such as the look at what it is, no function of the library stands for.
-MOVING = ("read", "write", "lseek", "close")
+# The system calls that streams make with a descriptor.
+MOVING = ("read", "write", "lseek", "newfstatat", "close")
 
 
 def standard() -> str:

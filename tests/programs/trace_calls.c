@@ -201,7 +201,7 @@ static void streams(void) {
   CHECK(fwrite(buffer, 10, 20, stream) == 20);
   CHECK(fputs("words\n", stream) >= 0 && fputc('x', stream) == 'x' && fprintf(stream, "%d\n", 12345) == 6);
   CHECK(fflush(stream) == 0);
-  say("write", 1);
+  say("fstat", 1), say("write", 1);
   bytes_written += 213;
   CHECK(fclose(stream) == 0);
   closes++;

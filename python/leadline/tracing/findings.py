@@ -227,6 +227,7 @@ def _process(row: ProcessRow) -> TraceProcess:
         lost=json.loads(row.lost or "{}"),
         notes=tuple(json.loads(row.notes or "[]")),
         cpu_s=sum(cpu) / 1e9 if cpu else None,
+        tracer_s=None if row.tracer_ns is None else row.tracer_ns / 1e9,
     )
 
 

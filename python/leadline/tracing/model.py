@@ -34,7 +34,8 @@ class TraceFinding:
 
 @dataclass(frozen=True)
 class TraceProcess:
-    """One process image. `seconds` by kind sum over its threads; `lost` counts records by kind."""
+    """One process image. `seconds` by kind sum over its threads; `lost` counts records by kind.
+    `tracer_s` is what recording its calls took."""
 
     copy: int
     process: int
@@ -54,6 +55,7 @@ class TraceProcess:
     lost: Mapping[str, int]
     notes: tuple[str, ...]
     cpu_s: float | None
+    tracer_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What went past a tracer: bytes that the kernel counts as a process's and that were not recorded.
 
-The kernel counts every byte that a process's calls read and write (/proc/PID/io: rchar, wchar), of files and of
-anything else, and so does the tracer. What is in the kernel's count only was moved out of the tracer's sight.
+The kernel counts every byte that a process's calls read and write (/proc/PID/io: rchar, wchar), of files and
+of anything else, and so does the tracer. What is in the kernel's count only went past the tracer.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Unseen:
 def unseen(processes: Sequence[ProcessRow], thresholds: Mapping[str, float]) -> tuple[Unseen, ...]:
     """The processes whose counts differ by more than `thresholds` bear, the worst first.
 
-    `thresholds` are `read_bytes` and `written_bytes`. A process that did not come to say what the kernel counted, as
-    it was killed, is in none.
+    `thresholds` are `read_bytes` and `written_bytes`. A process of which the kernel was not asked, as it was
+    killed, is not among them.
     """
     found = [
         Unseen(row.process, row.pid, row.executable, row.unseen_read or 0, row.unseen_written or 0)

@@ -17,8 +17,8 @@ _SHARE_SAID = 0.002  # of all process time: less is in the report only
 _COUNTED = frozenset(("files", "names", "segments", "histograms"))
 _BLIND = {
     "io_uring": "io_uring seen in {processes}: what goes through its rings is not counted: use --via bpf",
-    "streams of the C library were not followed": "{processes} used a C library whose streams (printf, fread) cannot be"
-    " followed: what they moved is not counted",
+    "streams of the C library were not followed": "{processes} ran with a C library whose streams"
+    " (printf, fread) cannot be followed: what they moved is not counted",
     "record truncated": "the records of {processes} are cut short",
     "chroot": "{processes} changed the root: children of it may be missing",
 }
@@ -143,6 +143,15 @@ def cost_words(item: TraceFinding, view: TraceView) -> str:
     return f"up to {units.format_duration(item.cost_s)}{share} (estimate: {item.how})"
 
 
+def _base(view: TraceView) -> str:
+    """What shares are of. What the tracer itself took is in none."""
+    text = f"shares are of {view.whole.basis}, {units.format_duration(view.whole.base_s)}"
+    took_s = sum(process.tracer_s or 0.0 for process in view.processes)
+    if took_s < view.whole.base_s * _SHARE_SAID:
+        return text
+    return f"{text}, without {units.format_duration(took_s)} that recording took"
+
+
 def _cautions(view: TraceView) -> Iterator[Statement]:
     failed = [copy for copy in view.copies if copy.ended not in ("exit code 0", "unknown", "exec", "running")]
     for copy in failed[:3]:
@@ -159,7 +168,7 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
         yield Statement(
             "caution",
             "Computing is the remainder: it holds waiting for anything but files, too.",
-            (f"shares are of {view.whole.basis}, {units.format_duration(view.whole.base_s)}",),
+            (_base(view),),
             says="trace_remainder",
         )
     more = len(view.findings) - len(said(view))

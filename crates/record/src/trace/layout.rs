@@ -147,6 +147,9 @@ pub const fn chunk_check(kind: u16, pages: u16, thread: u32) -> u32 {
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadRecord {
     pub calls: [u64; CALLS_MAX],
+    /// What recording took after a call's end, of some calls, and of how many. Absent in older logs.
+    pub own_ticks: u64,
+    pub own_samples: u64,
 }
 
 /// Entries of a chunk of files begin with one of these.

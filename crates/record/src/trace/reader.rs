@@ -11,7 +11,7 @@ use super::files::FileSums;
 use super::layout::{
     CALLS_MAX, CHUNK_FILES, CHUNK_HISTOGRAM, CHUNK_NAMES, CHUNK_THREAD, COMMAND_BYTES, ChunkHead,
     EXECUTABLE_BYTES, HISTOGRAM_BUCKETS, Header, LOST, MAGIC, MODULE_STDIO, NOTE_BYTES, NameHead,
-    PAGE_BYTES, PATH_BYTES_MAX, VERSION, chunk_check,
+    PAGE_BYTES, PATH_BYTES_MAX, ThreadRecord, VERSION, chunk_check,
 };
 
 /// A count above is damage: 2^48 calls of 100 ns take a year.
@@ -104,6 +104,8 @@ impl Process {
 #[derive(Debug, Default)]
 pub struct Log {
     pub process: Process,
+    /// What recording took after the ends of some calls, in ticks, and of how many.
+    pub own: (u64, u64),
     /// Count by number of the call.
     pub calls: Vec<u64>,
     /// Counts by bucket, for each kind.
@@ -204,7 +206,13 @@ pub(super) fn walk<S: Source + ?Sized>(
 
 fn one_chunk(log: &mut Log, chunk: &Chunk) -> Result<bool, TraceError> {
     match chunk.kind {
-        CHUNK_THREAD => add_counts(&mut log.calls, chunk, CALLS_MAX),
+        CHUNK_THREAD => {
+            let ticks = long(chunk.payload, offset_of!(ThreadRecord, own_ticks));
+            let samples = long(chunk.payload, offset_of!(ThreadRecord, own_samples));
+            log.own.0 = log.own.0.saturating_add(ticks);
+            log.own.1 = log.own.1.saturating_add(samples);
+            add_counts(&mut log.calls, chunk, CALLS_MAX)
+        }
         CHUNK_HISTOGRAM => {
             let kind = usize::try_from(chunk.extra).unwrap_or(usize::MAX);
             let sums = log.histograms.get_mut(kind);

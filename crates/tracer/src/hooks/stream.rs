@@ -2,17 +2,18 @@
 //!
 //! A function that fills a stream's buffer or takes from it is not followed: it moves nothing to or from a file.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 
 use leadline_record::trace::layout::FileRecord;
 use leadline_record::trace::{Call, Kind};
 use libc::{AT_FDCWD, FILE};
 
+use super::position::sought;
 use super::{Outcome, hook, variadic};
 use crate::recording::{
     Direction, Made, Transfer, before_close, moved_until_now, on_descriptor, opened, transfer,
 };
-use crate::{clock, symbols};
+use crate::{clock, symbols, sys};
 
 pub mod inside;
 
@@ -50,6 +51,12 @@ unsafe fn flags(mode: *const c_char) -> c_int {
     }
 }
 
+/// Does a mode such as `ab+` let the stream read, too?
+unsafe fn reads_too(mode: *const c_char) -> bool {
+    // SAFETY: as given to the real function, which has read it.
+    unsafe { CStr::from_ptr(mode) }.to_bytes().contains(&b'+')
+}
+
 unsafe fn began(made: Made, path: *const c_char, mode: *const c_char, stream: *mut FILE) {
     // SAFETY: as given to the real function.
     unsafe {
@@ -58,6 +65,12 @@ unsafe fn began(made: Made, path: *const c_char, mode: *const c_char, stream: *m
             ..made
         };
         opened(made, (AT_FDCWD, path), flags(mode));
+        if made.result >= 0 && flags(mode) != 0 && !reads_too(mode) {
+            // It has looked for the end already, before its descriptor was known; the time is the opening's.
+            let fd = made.result as c_int;
+            let end = sys::position(fd).map_or(-1, |end| end as i64);
+            sought(Made::new(Call::lseek, clock::ticks(), end), fd);
+        }
     }
 }
 

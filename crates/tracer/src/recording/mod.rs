@@ -6,10 +6,12 @@ mod transfers;
 
 use core::ffi::c_char;
 
-use leadline_record::trace::layout::{FILE_NONE, FileRecord, HISTOGRAM_TICKS, bucket_of};
+use leadline_record::trace::layout::{
+    FILE_NONE, FileRecord, HISTOGRAM_TICKS, ThreadRecord, bucket_of,
+};
 use leadline_record::trace::{Call, Kind};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::descriptors::{self, Description};
 use crate::memory;
 use crate::paths::{self, OPERATIONS_MAX};
@@ -61,7 +63,7 @@ type On = (*mut FileRecord, Option<u64>, Option<u64>);
 fn finish(thread: &mut Thread, made: Made, kind: Kind, end: u64, on: On) {
     let ticks = end.wrapping_sub(made.start);
     if is_countable(thread, kind, ticks) {
-        count(thread, made.call, kind, ticks);
+        count(thread, made.call, kind, ticks, end);
     } else {
         // SAFETY: `calls` has room for every number, and is this thread's.
         unsafe { *thread.calls.wrapping_add(made.call.number()) += 1 };
@@ -80,12 +82,36 @@ fn is_countable(thread: &Thread, kind: Kind, ticks: u64) -> bool {
 
 /// Count and latency of a call, where there is room for it.
 #[inline(always)]
-fn count(thread: &mut Thread, call: Call, kind: Kind, ticks: u64) {
+fn count(thread: &mut Thread, call: Call, kind: Kind, ticks: u64, end: u64) {
     // SAFETY: `calls` has room for every number, the histogram for every bucket below its bound.
     unsafe {
-        *thread.calls.wrapping_add(call.number()) += 1;
+        let calls = thread.calls.wrapping_add(call.number());
+        *calls += 1;
+        if *calls % SAMPLED == 0 {
+            sample(thread, end);
+        }
         let counts = thread.histograms[kind as usize].counts;
         *counts.wrapping_add(bucket_of(ticks)) += 1;
+    }
+}
+
+/// One in so many calls of a name tells what recording it took.
+const SAMPLED: u64 = 256;
+/// What takes longer was interrupted.
+const SAMPLE_TICKS_MAX: u64 = 1 << 13;
+
+/// Looks at what recording a call has taken since its end.
+#[cold]
+#[inline(never)]
+fn sample(thread: &mut Thread, end: u64) {
+    let ticks = clock::ticks().wrapping_sub(end);
+    if ticks < SAMPLE_TICKS_MAX {
+        let record: *mut ThreadRecord = thread.calls.cast();
+        // SAFETY: the counts are at the start of the thread's record in the log.
+        unsafe {
+            (*record).own_ticks += ticks;
+            (*record).own_samples += 1;
+        }
     }
 }
 
@@ -241,7 +267,7 @@ fn count_again(
         _ => record.meta_ticks += ticks,
     }
     record.operations += 1;
-    count(thread, made.call, kind, ticks);
+    count(thread, made.call, kind, ticks, end);
     true
 }
 

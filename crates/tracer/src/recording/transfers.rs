@@ -102,7 +102,7 @@ fn transfer_again(made: Made, end: u64, fd: i32, transfer: Transfer) -> bool {
         (ticks, end),
     );
     thread.moved[direction as usize] += bytes;
-    count(&mut thread, made.call, kind_of(direction), ticks);
+    count(&mut thread, made.call, kind_of(direction), ticks, end);
     true
 }
 

@@ -102,6 +102,7 @@ def _process(entry: dict[str, Any], family: _Family, *, started_unix_ns: int, co
         notes=json.dumps(entry["notes"]),
         unseen_read=unseen_read,
         unseen_written=unseen_written,
+        tracer_ns=entry["own_ns"],
     )
 
 

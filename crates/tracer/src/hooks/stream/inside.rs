@@ -16,11 +16,13 @@ use libc::{FILE, off64_t, ssize_t};
 
 use super::descriptor;
 use crate::hooks::position::sought;
+use crate::hooks::stat::status;
 use crate::recording::{Direction, Made, Transfer, before_close, closed, transfer};
 use crate::{clock, descriptors, process, symbols, sys, thread};
 
 type Move = unsafe extern "C" fn(*mut FILE, *mut c_void, ssize_t) -> ssize_t;
 type Seek = unsafe extern "C" fn(*mut FILE, off64_t, c_int) -> off64_t;
+type Stat = unsafe extern "C" fn(*mut FILE, *mut c_void) -> c_int;
 type Close = unsafe extern "C" fn(*mut FILE) -> c_int;
 
 /// The function of a stream that a program gets when it does not ask for another kind.
@@ -43,7 +45,10 @@ impl Inside {
 static READ: Inside = Inside::new("_IO_file_read\0");
 static WRITE: Inside = Inside::new("_IO_file_write\0");
 static SEEK: Inside = Inside::new("_IO_file_seek\0");
+static STAT: Inside = Inside::new("_IO_file_stat\0");
 static CLOSE: Inside = Inside::new("_IO_file_close\0");
+
+const INSIDES: usize = 5;
 
 /// What the thread has spent in them until now.
 pub fn ticks() -> u64 {
@@ -58,11 +63,12 @@ fn spent(made: Made) {
 
 /// Puts ours into the tables; false where these are not as they are known.
 pub fn take_place() -> bool {
-    let ours: [(&Inside, *mut c_void); 4] = [
+    let ours: [(&Inside, *mut c_void); INSIDES] = [
         (&READ, read as Move as *mut c_void),
         (&WRITE, write as Move as *mut c_void),
         (&SEEK, seek as Seek as *mut c_void),
         (&CLOSE, close as Close as *mut c_void),
+        (&STAT, look as Stat as *mut c_void),
     ];
     for (inside, _) in &ours {
         inside.real.store(symbols::next(inside.name), Relaxed);
@@ -83,7 +89,7 @@ pub fn take_place() -> bool {
     if pages.is_empty() || !sys::protect(pages.clone(), libc::PROT_READ | libc::PROT_WRITE) {
         return false;
     }
-    let mut replaced = [false; 4];
+    let mut replaced = [false; INSIDES];
     for at in words.step_by(size_of::<usize>()) {
         let word: *mut *mut c_void = core::ptr::with_exposed_provenance_mut(at);
         for ((inside, own), replaced) in ours.iter().zip(&mut replaced) {
@@ -97,7 +103,7 @@ pub fn take_place() -> bool {
         }
     }
     sys::protect(pages, libc::PROT_READ);
-    replaced == [true; 4]
+    replaced == [true; INSIDES]
 }
 
 /// The part of a library that the loader makes constant after it has filled it in, and an address in it.
@@ -185,7 +191,7 @@ unsafe extern "C" fn write(stream: *mut FILE, from: *mut c_void, bytes: ssize_t)
     }
 }
 
-/// A stream that begins to append looks for the end before its descriptor is known: that is part of its opening.
+/// A stream that begins to append looks for the end before its descriptor is known: its opening counts that.
 unsafe extern "C" fn seek(stream: *mut FILE, offset: off64_t, whence: c_int) -> off64_t {
     // SAFETY: as in `read`.
     unsafe {
@@ -209,6 +215,19 @@ unsafe extern "C" fn close(stream: *mut FILE) -> c_int {
         let start = clock::ticks();
         let result = real!(CLOSE as Close)(stream);
         closed(Made::new(Call::close, start, i64::from(result)), record);
+        result
+    }
+}
+
+/// How large its buffer is to be.
+unsafe extern "C" fn look(stream: *mut FILE, into: *mut c_void) -> c_int {
+    // SAFETY: as in `read`.
+    unsafe {
+        let start = clock::ticks();
+        let result = real!(STAT as Stat)(stream, into);
+        let made = Made::new(Call::fstat, start, i64::from(result));
+        status(made, descriptor(stream), into);
+        spent(made);
         result
     }
 }
