@@ -176,7 +176,9 @@ def _process_time(rows: Sequence[ProcessRow], run_s: float | None) -> tuple[floa
         seconds = json.loads(row.seconds or "null") or {}
         spent = sum(seconds.get(kind) or 0.0 for kind in KINDS)
         lived_ns = _outside((start, end), children.get(row.process, []))
-        total += max((lived_ns - (row.tracer_ns or 0)) / 1e9, spent)
+        # At least this of its life, as threads may have recorded at once.
+        recording_ns = (row.tracer_ns or 0) / max(1, row.threads or 1)
+        total += max((lived_ns - recording_ns) / 1e9, spent)
         beside = any(note.startswith(_BESIDE) for note in json.loads(row.notes or "[]"))
         overlapped = overlapped or beside or spent * 1e9 > end - start
     return total, overlapped

@@ -45,7 +45,8 @@ def unseen_words(found: Sequence[Unseen]) -> str:
     """How much, and whose."""
     said = [_one(item) for item in found[:_NAMED]]
     if len(found) > _NAMED:
-        said.append(f"and {len(found) - _NAMED:,} more processes")
+        more = len(found) - _NAMED
+        said.append(f"and {more:,} more {'process' if more == 1 else 'processes'}")
     return "; ".join(said)
 
 

@@ -146,7 +146,7 @@ def cost_words(item: TraceFinding, view: TraceView) -> str:
 def _base(view: TraceView) -> str:
     """What shares are of. What the tracer itself took is in none."""
     text = f"shares are of {view.whole.basis}, {units.format_duration(view.whole.base_s)}"
-    took_s = sum(process.tracer_s or 0.0 for process in view.processes)
+    took_s = sum((process.tracer_s or 0.0) / max(1, process.threads or 1) for process in view.processes)
     if took_s < view.whole.base_s * _SHARE_SAID:
         return text
     return f"{text}, without {units.format_duration(took_s)} that recording took"

@@ -87,7 +87,7 @@ fn count(thread: &mut Thread, call: Call, kind: Kind, ticks: u64, end: u64) {
     unsafe {
         let calls = thread.calls.wrapping_add(call.number());
         *calls += 1;
-        if *calls % SAMPLED == 0 {
+        if (*calls).is_multiple_of(SAMPLED) {
             sample(thread, end);
         }
         let counts = thread.histograms[kind as usize].counts;
