@@ -265,3 +265,11 @@ def test_any_trace_fits_the_screen(tmp_path: Path) -> None:
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
     assert any("of 400 rows" in line for line in lines)
+    assert "I/O time is that of all processes together." in lines
+    assert any("leadline trace --segments" in line for line in lines)
+
+
+def test_an_import_is_not_told_to_be_traced_with_more(tmp_path: Path) -> None:
+    view, findings = findings_of(tmp_path / "r", tables(mode="import", processes=(process(mode="import"),)))
+    assert view.mode == "import"
+    assert "--segments" not in screen(findings)

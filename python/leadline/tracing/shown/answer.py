@@ -27,6 +27,7 @@ _SAID_ELSEWHERE = frozenset(
         _ANSWER,
     )
 )
+_TOGETHER = "I/O time is that of all processes together."
 _SOUND = "nothing is known to be lost or unseen"
 
 
@@ -43,7 +44,8 @@ def trace_answer(
     cautions = [one.text for one in rest if one.tone == "caution"]
     findings = [one.text for one in rest if one.tone == "finding"][:_FINDINGS]
     shown = next((view for view in views if view.files), None)
-    table = None if shown is None else replace(files_table(shown, brief=_FILES), note="")
+    together = _TOGETHER if shown is not None and shown.processes_count > 1 else ""
+    table = None if shown is None else replace(files_table(shown, brief=_FILES), note=together)
     return StudyAnswer(
         question=f"Where did the time of {_cut(name)} go, and what did it move?",
         text=" ".join(one.text for one in heads) or "Nothing of the command was recorded.",

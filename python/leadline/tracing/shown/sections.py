@@ -31,7 +31,8 @@ _LATENCY = (
 
 def trace_frame(views: Sequence[TraceView], cells: Sequence[Cell]) -> Frame:
     """How a report of traces is laid out."""
-    steps = [] if any(view.segments for view in views) else [
+    here = any(view.mode != "import" for view in views)
+    steps = [] if any(view.segments for view in views) or not here else [
         "For reads and writes over time: leadline trace --segments"
     ]  # fmt: skip
     sources = [f" ({view.source})" if view.source else "" for view in views]
