@@ -102,6 +102,7 @@ RARE: Mapping[str, frozenset[str]] = {
             "trace_overlapped",
             "trace_remainder",
             "trace_time",
+            "trace_unseen",
             "trace_warning",
         )
     ),
