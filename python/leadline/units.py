@@ -164,9 +164,14 @@ def format_ratio_interval(low: float, high: float) -> str:
         return f"at least {format_number(low)}"
     if high < 1 and high > _ONE_ENDED * low:
         return f"at most {_small(high)}"
-    if not low > 0 or high > TELLS * low:
+    if unbounded(low, high):
         return "unbounded"
     return f"{_small(low)} to {_small(high)}"
+
+
+def unbounded(low: float, high: float) -> bool:
+    """True of an interval of a ratio or a rate that spans more than a thousand times: its ends say nothing."""
+    return not low > 0 or high > TELLS * low
 
 
 def _small(ratio: float) -> str:

@@ -9,6 +9,8 @@ from statistics import geometric_mean, mean
 from typing import Any
 
 import pytest
+from builders import MIB, facts, trial_row
+from builders import cell as io_cell
 from pipeline_examples import S, action, pipeline, planned, stage_row, trial
 from trace_tables import process
 
@@ -17,7 +19,10 @@ from leadline.plan.model import PlannedCell
 from leadline.report.charts.stages import stage_charts
 from leadline.store.stages import StageRow
 from leadline.store.tables import TrialRow
+from leadline.study.target import TargetFacts
 from leadline.tracing.tables import TraceTables, files_schema
+from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.judge import judge
 from leadline.verdict.compared.comparisons import compare_targets
 from leadline.verdict.model import Cell, Comparison, FigureTable, Quantity, TrialView, Validity
 from leadline.verdict.sections.charts import StageBars
@@ -108,6 +113,70 @@ def test_durations_are_one_mean_in_every_table_and_their_parts_add_up_to_them() 
     assert "geometric mean" in tables["file_copy"].note.lower()
     for table in (compared, spent_in, tables["bytes"]):
         assert "plain mean" in table.note.lower()
+
+
+def codes_of(
+    target: TargetFacts, received: int | None, cold: int = 400 * MIB, *, cache: str = "cold", **changes: Any
+) -> dict[str, tuple[str, str]]:
+    """State and evidence by code of three trials of a pipeline whose stages read so much of their inputs."""
+    own = planned("a", *NAMES, cache=cache, source_bytes=200 * MIB)
+    rows = []
+    for block in (1, 2, 3):
+        made = trial("a", block, {"ingest": 10.0, "encode": 30.0}, wire_received_bytes=received, **changes)
+        stages = [
+            {"client": 1, "stage": name, "seconds": 9.0, "cold_bytes": cold // len(NAMES)} for name in NAMES
+        ]
+        summary = json.loads(made.summary) | {"stages": stages}
+        moved = {"total_read_bytes": 900 * MIB, "device_read_bytes": None, "measured_ns": 40 * S}
+        rows.append(replace(made, summary=json.dumps(summary), **{**moved, **changes}))
+    found = judge(Case(own, target, tuple(rows), 3, 1 << 34, None)).codes
+    return {code.code: (code.state, code.evidence) for code in found}
+
+
+FUSE = facts(access="ceph-fuse", file_system="fuse.ceph-fuse", words="CephFS")
+
+
+def test_what_a_clients_cache_served_to_stages_is_invalid_as_of_any_other_work() -> None:
+    """99.5 % came out of the client's cache, and the cell was DOUBTFUL for something else."""
+    state, evidence = codes_of(FUSE, 2 * MIB)["cached_reads"]
+    assert state == "INVALID"
+    assert evidence.startswith("6 MiB came over the wire for 1.17 GiB read: 99%") or "100%" in evidence
+    assert codes_of(FUSE, 320 * MIB)["cached_reads"][0] == "DOUBTFUL"
+    assert "cached_reads" not in codes_of(FUSE, 395 * MIB)
+    same = judge(
+        Case(
+            io_cell("a.read", rw="read", direct=False),
+            FUSE,
+            tuple(
+                trial_row(total_read_bytes=400 * MIB, device_read_bytes=None, wire_received_bytes=2 * MIB)
+                for _ in range(3)
+            ),
+            3,
+            1 << 34,
+            None,
+        )
+    )
+    assert {code.code: code.state for code in same.codes}["cached_reads"] == "INVALID"
+
+
+def test_what_a_stage_reads_again_and_a_warm_start_may_come_from_a_cache() -> None:
+    assert "cached_reads" not in codes_of(FUSE, 120 * MIB, cold=120 * MIB)  # of 900 MiB in all
+    assert "cached_reads" not in codes_of(FUSE, 2 * MIB, cache="warm")
+
+
+def test_where_nothing_shows_the_origin_of_what_stages_read_that_is_said() -> None:
+    assert "origin_unknown" in codes_of(FUSE, None)
+
+
+@pytest.mark.parametrize(
+    ("passes", "by", "expected"),
+    [(2.0, "trace", 1000), (0.25, "trace", 250), (None, None, 0), (1.5, "calls", 1000), (0.5, "calls", 0)],
+)
+def test_a_stage_reads_its_input_cold_once_at_most(
+    passes: float | None, by: str | None, expected: int
+) -> None:
+    row = stage_row("t", 1, "encode", 0, 1, input_bytes=1000, passes=passes, passes_by=by)
+    assert row.cold_bytes == expected
 
 
 def section(made: Made) -> Section:

@@ -14,6 +14,7 @@ from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
 from leadline.tracing import words as trace_words
+from leadline.tracing.counted.lives import by_life, lives
 from leadline.tracing.figures import (
     KINDS,
     OVERLAPPED,
@@ -25,9 +26,10 @@ from leadline.tracing.figures import (
     speeds,
     wall_seconds,
 )
-from leadline.tracing.files import FileCost, access_sizes, calls_of, files_by_cost, views
+from leadline.tracing.files import FileCost, FileTally, access_sizes, calls_of, files_by_cost, tally, views
 from leadline.tracing.model import TraceCopy, TraceFinding, TraceProcess, TraceView
 from leadline.tracing.rules import apply, rules
+from leadline.tracing.shown.answer import trace_answer
 from leadline.tracing.shown.sections import trace_frame, trace_sections
 from leadline.tracing.store import (
     has_segments,
@@ -35,7 +37,7 @@ from leadline.tracing.store import (
     segment_batches,
     traced_trials,
 )
-from leadline.tracing.tables import ProcessRow, TraceTables
+from leadline.tracing.tables import ProcessRow, TraceTables, command_words
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
@@ -77,23 +79,28 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
     said = (
         one for view, cell in zip(views, cells, strict=True) for one in trace_words.statements(view, cell.id)
     )
+    statements, frame = weighed(said, cells), trace_frame(views, cells)
+    about = _about(result.manifest)
     return Findings(
         id=str(result.manifest["id"]),
         kind=str(result.manifest["kind"]),
         title=title,
-        about=_about(result.manifest),
+        about=about,
         created=str(result.manifest.get("created", "")),
         state=worst([cell.validity.state for cell in cells]),
         targets=(),
         cells=cells,
         comparisons=(),
-        statements=weighed(said, cells),
+        statements=statements,
         host={str(k): str(v) for k, v in (result.manifest.get("host") or {}).items()},
         reproduce=_reproduce(result.manifest),
         version=str(result.manifest.get("version", "")),
         complete=result.complete,
         sections=trace_sections(views, cells),
-        frame=trace_frame(views, cells),
+        frame=frame,
+        answer=trace_answer(
+            views, cells, statements, about or title.partition(": ")[2] or title, frame.steps[:-1]
+        ),
         private={**private_texts(result.manifest), **dict(_private(views))},
     )
 
@@ -136,16 +143,17 @@ def _reproduce(manifest: Mapping[str, Any]) -> tuple[str, ...]:
 def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) -> TraceView:
     wall_s = wall_seconds(tables)
     shared, speed = shares(tables, wall_s), speeds(tables, wall_s)
-    count = 0
+    counted = FileTally()
     sizes: dict[str, dict[str, int]] = {}
     files: tuple[FileCost, ...] = ()
     found: tuple[TraceFinding, ...] = ()
     if tables.processes:
         with views(tables, shared, speed) as connection:
-            count, files = files_by_cost(connection, FILES_SHOWN)
+            counted, files = tally(connection), files_by_cost(connection, FILES_SHOWN)
             sizes = access_sizes(connection)
             found = apply(connection, rules())
     moved = _over_time(result, trial, tables, wall_s) if with_charts else None
+    first = lives(tables.processes)
     return TraceView(
         trial=trial,
         mode=tables.mode,
@@ -157,14 +165,18 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         whole=shared.whole,
         speeds=speed,
         calls=calls_of(tables.processes),
-        processes=tuple(_process(row) for row in tables.processes),
-        files_count=count,
+        processes=tuple(_process(row, first[row.copy, row.process]) for row in tables.processes),
+        processes_count=len(by_life(tables.processes)),
+        counted=counted,
         files=files,
         sizes=sizes,
         findings=found,
         over_time=moved,
         timed_calls=moved.calls if moved else (),
         segments=has_segments(result, trial),
+        run_most_s=tables.extra.get("wall_most_s"),
+        call_cost_s=tables.extra.get("call_cost_s"),
+        time_doubts=tuple(str(text) for text in tables.extra.get("time_doubts", ())),
     )
 
 
@@ -188,27 +200,18 @@ def _added(parts: Iterator[Mapping[str, int]]) -> dict[str, int]:
 def _noted(rows: Sequence[ProcessRow]) -> dict[str, int]:
     """In how many processes each note stands."""
     totals: dict[str, int] = {}
-    for row in rows:
-        for note in dict.fromkeys(json.loads(row.notes or "[]")):
+    for images in by_life(rows):
+        for note in dict.fromkeys(note for row in images for note in json.loads(row.notes or "[]")):
             totals[note] = totals.get(note, 0) + 1
     return totals
 
 
-def command_words(command: str) -> str:
-    """A process's command line; sources give it as text, or as a JSON list of its arguments."""
-    if command.startswith("["):
-        try:
-            return shlex.join(str(word) for word in json.loads(command))
-        except ValueError:
-            return command
-    return command
-
-
-def _process(row: ProcessRow) -> TraceProcess:
+def _process(row: ProcessRow, life: int) -> TraceProcess:
     cpu = [part for part in (row.cpu_user_ns, row.cpu_system_ns) if part is not None]
     return TraceProcess(
         copy=row.copy,
         process=row.process,
+        life=life,
         parent=row.parent,
         pid=row.pid,
         executable=row.executable,
@@ -276,6 +279,8 @@ def _codes(view: TraceView) -> Iterator[Code]:
     blind = [trace_words.blind_words(note, count) for note, count in view.notes.items()]
     for text in (*view.warnings, *(words for words in blind if words)):
         yield kinds["partly_seen"].fire(text)
+    for text in trace_words.time_doubts(view):
+        yield kinds["inexact_times"].fire(text)
 
 
 def _curves(tables: TraceTables) -> Iterator[Curve]:

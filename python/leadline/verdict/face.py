@@ -23,9 +23,10 @@ from leadline.verdict.sections.section import Section
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
+    from leadline.study.kind.job import AnyJob
     from leadline.verdict.codes.case import Case
 
-JobT = TypeVar("JobT")
+JobT = TypeVar("JobT", bound="AnyJob")
 Limits = Mapping[str, float]
 
 
@@ -147,9 +148,9 @@ class JudgedWork(ABC, Generic[JobT]):
             return f"{operations} operations in {seconds:.3g} s", False
         return None
 
-    def read_cold(self, job: JobT, found: Bytes, trials: int) -> Bytes | None:
-        """Of what was read in so many trials, what must have come from storage; None: nothing."""
-        return found
+    def read_cold(self, job: JobT, found: Bytes, trials: Sequence[TrialRow]) -> Bytes | None:
+        """Of what was read in these trials, what must have come from storage; None: nothing."""
+        return found if job.reads else None
 
     def cold_input(self, job: JobT) -> ColdInput | None:
         """The input that was to be cold, where there is one."""

@@ -20,6 +20,7 @@ from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.guest_rows import check_guest, with_guest
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
@@ -41,7 +42,7 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
 @click.argument("study", required=False, default="")
 @study_options
 @application_options
-@click.option("--out", type=AskedPath(), help="The result's directory; it must not exist.")
+@out_option()
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this result.")
 @trust_option
 @click.option(

@@ -53,7 +53,7 @@ def command(figure: str, directory: Path, since: str | None, every: bool, as_jso
         say_left_out(unreadable.values())
         raise UsageError(
             f"no result below {directory} has {figure!r}{f' since {since}' if since else ''}",
-            "list them with: leadline list; name a figure as TARGET.WORK.METRIC",
+            "list them with: leadline list --figures; name a figure as TARGET.WORK.METRIC",
         )
     if as_json:
         echo_text(json.dumps(_as_json(figure, series), indent=1, allow_nan=False))

@@ -9,7 +9,7 @@ from leadline.analysis.cells import CellTable, compare_cells_of_two_runs
 from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
 from leadline.store.reader import Result, require_study
-from leadline.tracing.two_traces import compare_traces
+from leadline.tracing.two_traces import compare_traces, different_programs
 from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
@@ -50,6 +50,11 @@ def compare_results(
             pair = _pair((first, second), (tables[0], tables[1]), metric, state)
             found.append(replace(pair, asked=asked))
     return decide(found, margin, min(alpha_of(base.manifest), alpha_of(other.manifest)))
+
+
+def apart_from_figures(base: Result, other: Result) -> tuple[str, ...]:
+    """What differs between two results besides what they measured, as sentences: of traces, the program."""
+    return different_programs(base, other) if base.traced and other.traced else ()
 
 
 def missing_cells(base: Result, other: Result) -> tuple[str, ...]:

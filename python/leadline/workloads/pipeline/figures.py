@@ -18,6 +18,12 @@ def metric_stage(name: str) -> str | None:
     return name.removeprefix(STAGE_TIME) if name.startswith(STAGE_TIME) else None
 
 
+def cold_bytes(trial: TrialRow) -> int | None:
+    """What its stages read for the first time, bytes; None of a trial that does not say so."""
+    found = [stage.get("cold_bytes") for stage in json.loads(trial.summary).get("stages") or ()]
+    return None if not found or None in found else sum(found)
+
+
 def stage_times(trial: TrialRow) -> dict[str, float]:
     """How long each stage of a pipeline took, the plain mean over the clients: stages add up."""
     seconds: dict[str, list[float]] = {}

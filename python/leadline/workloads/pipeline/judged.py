@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from leadline import units
 from leadline.analysis.metrics import Measured, MetricKind
+from leadline.analysis.origin import Bytes
 from leadline.store.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.verdict.face import KindAnswer, OwnCells
+from leadline.verdict.face import ColdInput, KindAnswer, OwnCells
 from leadline.verdict.model import Statement
 from leadline.verdict.sections.section import Section
 from leadline.workloads.application.figures import account_of
 from leadline.workloads.application.judged import COMPARED, JudgedPrograms, Traces
-from leadline.workloads.pipeline.figures import STAGE_TIME, metric_stage, stage_times
+from leadline.workloads.pipeline.figures import STAGE_TIME, cold_bytes, metric_stage, stage_times
 from leadline.workloads.pipeline.job import PipelineJob
 from leadline.workloads.pipeline.tables import beside_base, lines_of, pipeline_section
 from leadline.workloads.pipeline.words import pipeline_answer, pipeline_statements
@@ -94,6 +95,18 @@ class JudgedPipeline(JudgedPrograms[PipelineJob]):
     def expected_metrics(self, job: PipelineJob) -> tuple[str, ...]:
         """Both."""
         return (*self.default_metrics(job), *self.explaining_metrics(job))
+
+    def read_cold(self, job: PipelineJob, found: Bytes, trials: Sequence[TrialRow]) -> Bytes | None:
+        """What each stage reads of its inputs for the first time: what is read again may be in a cache."""
+        cold = [cold_bytes(trial) for trial in trials]
+        if job.cache != "cold" or None in cold:
+            return None
+        known = min(found.application, sum(one or 0 for one in cold))
+        return replace(found, application=known) if known else None
+
+    def cold_input(self, job: PipelineJob) -> ColdInput | None:
+        """A staged source is the input of a stage, as every other file."""
+        return None
 
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What the stages say."""

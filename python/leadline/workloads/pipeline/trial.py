@@ -47,8 +47,11 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     traces = stage_traces(heard[0], found, summary["started_unix_ns"], job["directory"]) if heard else {}
     rows = [_row(job, one, summary["started_unix_ns"], traces) for one in found]
     write_stages(Path(job["result"]), job["trial"], rows)
-    times = [{"client": row.client, "stage": row.stage, "seconds": row.seconds} for row in rows]
-    return {**summary, "stages": times}
+    stages = [
+        {"client": row.client, "stage": row.stage, "seconds": row.seconds, "cold_bytes": row.cold_bytes}
+        for row in rows
+    ]
+    return {**summary, "stages": stages}
 
 
 @contextlib.contextmanager
