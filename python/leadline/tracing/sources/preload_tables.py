@@ -80,6 +80,7 @@ def _families(entries: list[dict[str, Any]]) -> list[_Family]:
 def _process(entry: dict[str, Any], family: _Family, *, started_unix_ns: int, copy: int) -> ProcessRow:
     end, status = _end(entry, family)
     ended = entry["ended_unix_ns"]
+    unseen_read, unseen_written = entry["unseen"] or (None, None)
     return ProcessRow(
         copy=copy,
         process=family.process,
@@ -99,6 +100,9 @@ def _process(entry: dict[str, Any], family: _Family, *, started_unix_ns: int, co
         seconds=seconds_json(entry["seconds"], unseen="io_uring" in entry["notes"]),
         lost=json.dumps(entry["lost"]),
         notes=json.dumps(entry["notes"]),
+        unseen_read=unseen_read,
+        unseen_written=unseen_written,
+        tracer_ns=entry["own_ns"],
     )
 
 
