@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from leadline import units
 from leadline.tracing.figures import KINDS
 from leadline.tracing.model import TraceFinding, TraceView
+from leadline.tracing.tables import LAST_SEEN
 from leadline.verdict.model import Statement
 
 WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs", "compute": "computing"}
@@ -50,6 +51,17 @@ def statements(view: TraceView, cell: str) -> Iterator[Statement]:
     for item in said(view):
         yield _finding(item, view, cell)
     yield from _cautions(view)
+    yield from _ends(view, cell)
+
+
+def _ends(view: TraceView, cell: str) -> Iterator[Statement]:
+    count = sum(item.end == LAST_SEEN for item in view.processes)
+    if count:
+        who = "1 process" if count == 1 else f"{count:,} processes"
+        text = f"The end of {who} is not known: its life counts to the last that was recorded of it."
+        if count > 1:
+            text = text.replace("its life counts", "their lives count").replace("of it.", "of them.")
+        yield Statement("caution", text, says="trace_last_seen", cells=(cell,))
 
 
 def said(view: TraceView) -> tuple[TraceFinding, ...]:

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from leadline.errors import CommandError, UsageError
 from leadline.tracing.sources.sources import Source
-from leadline.tracing.tables import ProcessRow, TraceTables
+from leadline.tracing.tables import LAST_SEEN, ProcessRow, TraceTables
 
 COPY_VARIABLE = "LEADLINE_COPY"
 FORWARDED = frozenset(
@@ -134,17 +134,20 @@ def run_traced(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     wall_s = (max(end for _, end in ends) - origin) / 1e9
     tables = source.finish(started_unix_ns)
-    tables = replace(tables, processes=tuple(_with_end(row, ends) for row in tables.processes))
+    tables = replace(tables, processes=tuple(_with_end(row, ends, origin) for row in tables.processes))
     known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends]}
     return Traced(tuple(end for end, _ in ends), replace(tables, extra={**tables.extra, **known}))
 
 
-def _with_end(row: ProcessRow, ends: Sequence[tuple[CopyEnd, int]]) -> ProcessRow:
+def _with_end(row: ProcessRow, ends: Sequence[tuple[CopyEnd, int]], origin_ns: int) -> ProcessRow:
     """What we saw ourselves of a command's own process, where its record could not say it (a kill)."""
-    if row.end not in ("unknown", "running"):
+    if row.end not in ("unknown", "running", LAST_SEEN):
         return row
-    known = next((end for end, _ in ends if (end.copy, end.pid) == (row.copy, row.pid)), None)
-    return row if known is None else replace(row, end=known.end, status=known.status)
+    known = next((pair for pair in ends if (pair[0].copy, pair[0].pid) == (row.copy, row.pid)), None)
+    if known is None:
+        return row
+    end, at_ns = known
+    return replace(row, ended_ns=at_ns - origin_ns, end=end.end, status=end.status)
 
 
 class _Waiting:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leadline.tracing.counters import FileCounters, column, time_column
+from leadline.tracing.sources.lives.last_seen import with_last_seen
 from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, KINDS, Process
 from leadline.tracing.sources.strace_world import World, call_kinds
 from leadline.tracing.tables import (
@@ -66,7 +67,7 @@ def tables(world: World, reading: Reading) -> TraceTables:
         unknown.update(name for name in TIMES if world.untimed and name.endswith("_TIME"))
         unknown.update(name for name in TIMES if not reading.timed)
     segments = None if world.untimed or not reading.timed else world.segments.table()
-    return TraceTables(
+    found = TraceTables(
         mode="import",
         processes=tuple(_process(process, world) for process in world.family.processes),
         files=_files(world, unknown),
@@ -76,6 +77,7 @@ def tables(world: World, reading: Reading) -> TraceTables:
         warnings=tuple(_warnings(world, reading, filtered)),
         extra=_extra(world, reading),
     )
+    return with_last_seen(found)
 
 
 def _process(process: Process, world: World) -> ProcessRow:
