@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leadline.tracing.figures import KINDS, Shares, Speeds, copy_seconds
+from leadline.tracing.mapped import mapped_files
 from leadline.tracing.tables import (
     COUNTERS,
     OWN_COUNTERS,
@@ -84,10 +85,11 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
         kind = "VIEW" if rows == paths else "TABLE"
         connection.execute(f"CREATE TEMP {kind} files AS {_files_query(added=rows != paths)}")
         count = _number(connection, "SELECT count(DISTINCT path) FROM files")
+        mapped = len(mapped_files(connection, speed.bytes_read + speed.bytes_written))
         rows = {
             "processes": [_process(row) for row in tables.processes],
             "copies": _copies(tables, shared),
-            "trial": [_trial(tables, shared, speed, count)],
+            "trial": [_trial(tables, shared, speed, (count, mapped))],
         }
         for name, found in rows.items():
             if found:  # without a process there is nothing to judge by rules
@@ -187,7 +189,8 @@ def _parts(part: Any) -> dict[str, float | None]:
     return {**shares, **{f"{kind}_s": part.seconds.get(kind) for kind in KINDS}}
 
 
-def _trial(tables: TraceTables, shared: Shares, speed: Speeds, files: int) -> dict[str, Any]:
+def _trial(tables: TraceTables, shared: Shares, speed: Speeds, files: tuple[int, int]) -> dict[str, Any]:
+    """`files`: how many there are, and how many mapped ones matter."""
     whole = shared.whole
     walls = list(copy_seconds(tables).values())
     spent = [value for value in whole.seconds.values() if value is not None]
@@ -198,7 +201,8 @@ def _trial(tables: TraceTables, shared: Shares, speed: Speeds, files: int) -> di
         "base_s": whole.base_s,
         **_parts(whole),
         "io_s": float(sum(spent)) if spent else None,
-        "files": files,
+        "files": files[0],
+        "mapped_files": files[1],
         "bytes_read": speed.bytes_read,
         "bytes_written": speed.bytes_written,
         "copies": len(shared.copies),

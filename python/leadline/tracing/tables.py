@@ -90,7 +90,8 @@ OWN_COUNTERS: tuple[str, ...] = (
     "allocates",
     "advises",
     "closes",
-    "mapped_bytes",
+    "mapped_bytes",  # of data: mappings of programs and libraries are in MMAPS only
+    "write_mmaps",  # mappings through which what is written reaches the file
     "copied_in_bytes",  # arrived by copy_file_range, sendfile or splice; counted in BYTES_WRITTEN too
     "copied_out_bytes",  # left by them; counted in BYTES_READ too
     "rewritten_bytes",  # written below MAX_BYTE_WRITTEN, as far as known

@@ -222,8 +222,8 @@ def _files(columns: dict[str, Any]) -> pa.Table:
     arrays["module"] = pa.array(["POSIX"] * count, pa.string())
     arrays["path"] = pa.array(columns["path"], pa.string())
     for name in (*COUNTERS, *OWN_COUNTERS):
-        unknown = name in UNKNOWN_COUNTERS
-        arrays[name] = pa.nulls(count, pa.int64()) if unknown else _numbers(columns[name], "i8")
+        known = name in columns and name not in UNKNOWN_COUNTERS
+        arrays[name] = _numbers(columns[name], "i8") if known else pa.nulls(count, pa.int64())
     for name in TIMES:
         arrays[name] = _nullable(columns[name], "f8", float("nan"))
     return pa.table({field.name: arrays[field.name] for field in schema}, schema=schema)

@@ -43,7 +43,8 @@ _POLL_S = 1.0  # a child that ended is announced by SIGCHLD; this is for a SIGCH
 @dataclass(frozen=True)
 class CopyEnd:
     """How one copy ended: `end` is `exit` with a code or `signal` with a number. Times are its own and its
-    waited-for children's; `wall_s` runs from its release to its end."""
+    waited-for children's; `wall_s` runs from its release to its end; `faults_major` counts page faults that
+    had to read."""
 
     copy: int
     pid: int
@@ -53,6 +54,7 @@ class CopyEnd:
     cpu_user_ns: int
     cpu_system_ns: int
     memory_bytes_max: int
+    faults_major: int | None = None
 
 
 @dataclass(frozen=True)
@@ -273,4 +275,5 @@ def _end(copy: int, pid: int, wall_ns: int, status: int, usage: object) -> CopyE
         cpu_user_ns=int(getattr(usage, "ru_utime", 0.0) * 1e9),
         cpu_system_ns=int(getattr(usage, "ru_stime", 0.0) * 1e9),
         memory_bytes_max=int(getattr(usage, "ru_maxrss", 0)) * 1024,
+        faults_major=int(getattr(usage, "ru_majflt", 0)),
     )

@@ -159,7 +159,7 @@ def _not_looked_at(world: World, filtered: bool) -> set[str]:
         "open": {"OPENS"},
         "close": {"closes"},
         "seek": {"SEEKS"},
-        "map": {"MMAPS", "mapped_bytes"},
+        "map": {"MMAPS", "mapped_bytes", "write_mmaps"},
         "duplicate": {"DUPS"},
         "rename": {"RENAME_SOURCES", "RENAME_TARGETS"},
         "copy": {"copied_in_bytes", "copied_out_bytes"},
