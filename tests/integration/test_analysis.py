@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,33 @@ def test_a_program_that_fails_makes_its_cell_invalid_with_the_reason(
     assert expected in (row.error or "")
     cell = show(leadline, tmp_path / "r")["cells"][0]
     assert cell["validity"]["state"] == "INVALID"
+    assert list(target.iterdir()) == []
+
+
+def test_a_program_that_fails_alike_three_times_is_left_alone_and_tried_once_more_on_resume(
+    leadline: Command, target: Path, tmp_path: Path
+) -> None:
+    """A program that works stays in: the study goes on with the other cells."""
+    study, out, mended = tmp_path / "study.yaml", tmp_path / "r", tmp_path / "mended"
+    study.write_text(
+        "format: leadline.study/1\nworks:\n"
+        f"  bad: {{command: [sh, -c, '[ -e {mended} ] || exit 7'], trace: 'off'}}\n"
+        "  good: {command: ['true'], trace: 'off'}\nblocks: 5\n"
+    )
+    done = leadline("run", str(study), "--target", f"a={target}", "--out", str(out))
+    assert done.returncode == 3, done.stderr
+    count = Counter((row.cell, row.state) for row in trials(out))
+    assert count == {("a.bad", "error"): 3, ("a.good", "complete"): 5}
+    assert "3 trials in a row failed alike" in done.stdout + done.stderr
+    (bad,) = (cell for cell in show(leadline, out)["cells"] if cell["id"] == "a.bad")
+    assert bad["validity"]["state"] == "INVALID"
+    assert any("exit code 7" in code["evidence"] for code in bad["validity"]["codes"])
+    again = leadline("run", "--resume", str(out))
+    assert again.returncode == 3, again.stderr
+    assert Counter(row.cell for row in trials(out)) == {"a.bad": 4, "a.good": 5}
+    mended.touch()
+    leadline("run", "--resume", str(out))
+    assert Counter((row.cell, row.state) for row in trials(out))["a.bad", "complete"] == 1
     assert list(target.iterdir()) == []
 
 

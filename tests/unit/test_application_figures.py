@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import random
+import re
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -24,7 +28,7 @@ from leadline.report.renderers.show_json import to_json
 from leadline.report.sections.figures import printed_figures
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.judge import Case, judge
-from leadline.verdict.compared.comparisons import compare_targets
+from leadline.verdict.compared.comparisons import compare_targets, compare_within
 from leadline.verdict.model import Cell, Quantity, Statement, Validity
 from leadline.workloads.application.figures import CopyTrace, copy_traces
 from leadline.workloads.application.judged import JudgedApplication
@@ -77,20 +81,45 @@ def said(cells: Sequence[PlannedCell], rows: Sequence[TrialRow], traces: Traces)
     places, tables = view_of(cells, rows, traces)
     states = {cell.id: "VALID" for cell in cells}
     found = compare_targets(cells, tables, states, cells[0].target, (), 0.05)  # type: ignore[arg-type]
-    return list(application_statements(places, found))
+
+    within, _ = compare_within(cells, tables, states, (), 0.05)  # type: ignore[arg-type]
+    return list(application_statements(places, found, within))
 
 
 def test_a_trials_figures_are_means_over_its_copies() -> None:
     row = trial("a.run_2", 1, [10.0, 14.0])
     found = tabulated([row], {row.trial: {1: traced(10, 2), 2: traced(14, 7)}})
     values = found["a.run_2"].by_block[1].values
-    assert values["run_time"] == 12
+    assert values["run_time"] == pytest.approx(statistics.geometric_mean([10, 14]))
     assert values["run_time_slowest"] == 14
-    assert values["read_write_time"] == 4.5
+    assert values["read_write_time"] == pytest.approx(statistics.geometric_mean([2, 7]))
     assert values["read_share"] == pytest.approx((0.2 + 0.5) / 2)
     assert values["compute_share"] == pytest.approx((0.8 + 0.5) / 2)
     assert values["bytes_read"] == 28 * MIB
-    assert values["agg_perf_by_slowest"] == pytest.approx((15 + 30 / 7) / 2 * MIB)
+    assert values["agg_perf_by_slowest"] == pytest.approx(statistics.geometric_mean([15, 30 / 7]) * MIB)
+
+
+def test_the_row_of_the_mean_is_the_mean_of_the_rows_above_it() -> None:
+    """Geometric of times and rates, plain of amounts; over blocks and copies, and the note names it."""
+    cells, draw = [planned("a", 3)], random.Random(7)  # noqa: S311 - no secret
+    rows = [trial("a.run_3", block, [draw.uniform(5, 50) for _ in range(3)]) for block in (1, 2, 3, 4)]
+    traces = {
+        row.trial: {copy: traced(50, draw.uniform(0.1, 4), draw.uniform(0.1, 4)) for copy in (1, 2, 3)}
+        for row in rows
+    }
+    view = application_section(view_of(cells, rows, traces)[0])
+    assert view is not None
+    tables = {table.name: table for table in view.tables}
+    for name in ("run_times", "speeds"):
+        *each, mean = tables[name].rows
+        for place, column in enumerate(tables[name].columns):
+            values = [row.values[place].value for row in each]
+            plain = column in ("Read", "Written")
+            of = statistics.fmean if plain else statistics.geometric_mean
+            assert mean.values[place].value == pytest.approx(of(values)), column  # type: ignore[arg-type]
+        assert "geometric mean" in tables[name].note
+    for name in ("reading_and_writing", "shares", "by_copies"):
+        assert "geometric" in tables[name].note or "plain mean" in tables[name].note
 
 
 def test_without_a_trace_bytes_are_the_kernels_and_shares_have_a_reason() -> None:
@@ -172,9 +201,17 @@ def test_tables_of_what_only_a_trace_knows_are_left_out_without_one() -> None:
     assert [table.name for table in view.tables] == ["run_times", "speeds", "by_copies"]
 
 
-def grown(times: Mapping[int, float], cpus: int, busy: float, own: float) -> list[Statement]:
+def grown(
+    times: Mapping[int, float | Sequence[float]], cpus: int, busy: float, own: float
+) -> list[Statement]:
     """Statements on one target whose copies took these times; `busy` and `own` are shares of all CPUs."""
-    cells = [planned("a", copies) for copies in times]
+    return said(*grown_result(times, cpus, busy, own))
+
+
+def grown_result(
+    times: Mapping[int, float | Sequence[float]], cpus: int = 8, busy: float = 0.3, own: float = 0.3
+) -> tuple[list[PlannedCell], list[TrialRow], Traces]:
+    """By copies the time of three blocks, or of each block."""
     rows = [
         trial(
             *(f"a.run_{copies}", block, [seconds] * copies),
@@ -182,10 +219,10 @@ def grown(times: Mapping[int, float], cpus: int, busy: float, own: float) -> lis
             cpu_busy_share=busy,
             cpu_user_ns=round(seconds * cpus * own * 1e9),
         )
-        for copies, seconds in times.items()
-        for block in (1, 2)
+        for copies, given in times.items()
+        for block, seconds in enumerate(given if isinstance(given, Sequence) else [given] * 3, start=1)
     ]
-    return said(cells, rows, {})
+    return [planned("a", copies) for copies in times], rows, {}
 
 
 def test_saturated_cpus_are_told_from_a_busy_storage() -> None:
@@ -201,20 +238,78 @@ def test_cpus_that_somebody_else_keeps_busy_are_not_laid_to_the_copies() -> None
     assert not any("not the storage" in text for text in told)
 
 
-def test_growth_with_copies_is_said_with_the_work_done() -> None:
-    told = [s.text for s in grown({1: 800, 8: 1600}, cpus=8, busy=0.3, own=0.3)]
-    assert any(
-        "2.00 times as long as with one copy" in text and "4.00 times the work" in text for text in told
-    )
+def growth_of(times: Mapping[int, float | Sequence[float]], cpus: int = 8) -> str:
+    (text,) = (s.text for s in grown(times, cpus, 0.3, 0.3) if s.says == "copies_growth")
+    return text
 
 
-def test_the_model_is_called_one_and_says_when_it_does_not_hold() -> None:
-    fits = {1: 10.0, 2: 11.0, 4: 22.0}  # C = 9 s, s = 1 s, 2 CPUs
-    text = next(s.text for s in grown(fits, cpus=2, busy=0.3, own=0.3) if "model" in s.text)
+def test_growth_with_copies_is_said_with_the_work_done_and_its_interval() -> None:
+    text = growth_of({1: [800, 810, 790, 805], 8: [1600, 1625, 1590, 1605]})
+    ratio = math.prod([1600 / 800, 1625 / 810, 1590 / 790, 1605 / 805]) ** 0.25
+    assert f"takes {ratio:.2f} times as long as with one copy" in text
+    assert f"{8 / ratio:.2f} times the work" in text
+    bounds = [float(one) for one in re.findall(r"interval of their ratio ([0-9.]+) to ([0-9.]+)", text)[0]]
+    assert bounds[0] < ratio < bounds[1]
+    work = [float(one) for one in re.findall(r"work in that time \(([0-9.]+) to ([0-9.]+)\)", text)[0]]
+    assert work == pytest.approx([8 / bounds[1], 8 / bounds[0]], rel=0.01)
+    assert "4 blocks" in text
+
+
+def test_growth_that_blocks_do_not_tell_is_undecided_and_no_work_is_claimed() -> None:
+    """Four copies on two CPUs were said to take 0.849 times as long and to do 4.71 times the work."""
+    text = growth_of({1: [10.0, 14.0, 7.0], 2: [9, 12, 8], 4: [6.0, 11.0, 9.1]}, cpus=2)
+    assert "undecided" in text
+    assert "interval" in text
+    assert "times the work" not in text
+    assert "times as long" not in text.replace("times as long by its blocks", "")
+    one_block = growth_of({1: [10.0], 4: [8.49]})
+    assert "undecided" in one_block
+    assert "4.71" not in one_block
+
+
+def test_growth_of_nothing_is_the_same_within_the_margin() -> None:
+    text = growth_of({1: [10.0, 10.01, 10.0, 10.02], 4: [10.01, 10.0, 10.02, 10.0]})
+    assert "as long as with one copy, within 5%" in text
+    assert "4.00 times the work" in text
+
+
+def models_of(times: Mapping[int, float], cpus: int) -> tuple[list[str], object]:
+    """What is said of a model, and what of it stands in `show --json`."""
+    cells, rows, traces = grown_result(times, cpus)
+    view = application_section(view_of(cells, rows, traces)[0])
+    assert view is not None
+    return [s.text for s in said(cells, rows, traces) if s.says == "copies_model"], view.json["application"][
+        "models"
+    ]
+
+
+def test_a_model_needs_more_points_than_it_has_parameters() -> None:
+    """Two numbers of copies within the CPUs give C and s whatever they measured."""
+    assert models_of({1: 10.0, 2: 11.0, 4: 22.0}, cpus=2) == ([], [])
+    assert models_of({1: 10.0, 2: 11.0}, cpus=8) == ([], [])
+
+
+def test_a_model_is_called_one_and_reported_only_where_it_holds() -> None:
+    fits = {1: 10.0, 2: 11.0, 4: 13.0, 8: 26.0}  # C = 9 s, s = 1 s, 4 CPUs
+    (text,), (model,) = models_of(fits, cpus=4)  # type: ignore[misc]
+    assert "a model and no measurement" in text
     assert "C = 9.00 s" in text
     assert "off by up to 0.0%" in text
-    text = next(s.text for s in grown({**fits, 4: 60.0}, cpus=2, busy=0.3, own=0.3) if "model" in s.text)
-    assert "does not hold here" in text
+    assert model["fitted_to"] == (1, 2, 4)
+    assert models_of({**fits, 8: 60.0}, cpus=4) == ([], [])
+    assert models_of({**fits, 2: 17.0}, cpus=4) == ([], [])  # nor does it hold where it was fitted
+
+
+def test_a_change_of_io_time_that_blocks_do_not_tell_is_undecided() -> None:
+    cells, rows, _ = document()
+    apart = {"current": (60.0, 200.0, 110.0), "ceph": (90.0, 100.0, 180.0)}
+    loose = {row.trial: {1: traced(900, apart[row.target][row.block - 1])} for row in rows}
+    one = [replace(row, summary=json.dumps({"copies": [account(1, 900)], "cpus": 8})) for row in rows]
+    text = next(s.text for s in said(cells, one, loose) if s.says == "io_and_run_time")
+    assert "undecided" in text
+    assert "% less time" not in text
+    assert "% more time" not in text
+    assert "points" not in text
 
 
 def test_copies_that_moved_different_amounts_did_not_do_the_same() -> None:

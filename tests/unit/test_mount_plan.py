@@ -116,9 +116,13 @@ def test_a_kernel_mount_needs_no_plan() -> None:
 
 def test_open_files_are_listed_before_anything_is_unmounted() -> None:
     user = User(
-        812, "tomcat", "opencast", (OpenFile(5, "/mnt/media data/x", True, 0),), ("working directory",)
+        812,
+        "tomcat",
+        "opencast",
+        (OpenFile(5, "/mnt/media data/x", "/x", True, 0),),
+        (("working directory", "/"),),
     )
-    text = "\n".join(plan_lines(make_plan(facts(users=Users((user,), 2)), ())))
+    text = "\n".join(plan_lines(make_plan(facts(users=Users((user,), {3: "a", 4: "b"})), ())))
     assert text.index("tomcat (process 812, opencast: 1 files, working directory)") < text.index("umount ")
     assert "2 processes could not be looked into" in text
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,6 +66,32 @@ def two_targets(ingest_s: tuple[float, float] = (10.0, 63.0), blocks: int = 6) -
             busy = {"cpu_user_ns": 190 * 10**9, "read_s": 1.0}
             stages.append(stage_row(row.trial, 2, "encode", first_s, first_s + 100, **busy))
     return judged(cells, trials, stages)
+
+
+def test_durations_are_one_mean_in_every_table_and_their_parts_add_up_to_them() -> None:
+    cells = [planned("a", *NAMES, copies=2)]
+    trials, rows = [], []
+    for block, (first, second) in enumerate(((10.0, 31.0), (90.0, 12.0), (25.0, 44.0)), start=1):
+        made = trial("a", block, {})
+        spent = [{"client": n, "stage": "ingest", "seconds": s} for n, s in ((1, first), (2, second))]
+        summary = json.loads(made.summary) | {"stages": spent}
+        trials.append(replace(made, summary=json.dumps(summary)))
+        for client, seconds in ((1, first), (2, second)):
+            own = {"client": client, "read_s": 0.3 * seconds, "write_s": seconds / 7, "meta_s": 0.0}
+            rows.append(stage_row(made.trial, 1, "ingest", 0, seconds, **own))
+    tables = {table.name: table for table in section(judged(cells, trials, rows)).tables}
+    compared, spent_in = tables["comparison_media"], tables["time"]
+    expected = statistics.geometric_mean([10.0, 31.0, 90.0, 12.0, 25.0, 44.0])
+    (duration, *parts) = [item.value or 0.0 for item in spent_in.rows[0].values][:5]
+    assert compared.rows[0].values[0].value == pytest.approx(expected)
+    assert duration == pytest.approx(expected)
+    assert sum(parts) == pytest.approx(duration)
+    assert parts[0] == pytest.approx(0.3 * duration)
+    rate = tables["file_copy"].rows[0].values[0].value
+    assert rate == pytest.approx(1000 / expected)
+    for table in (compared, spent_in, tables["file_copy"]):
+        assert "geometric mean" in table.note.lower()
+    assert "plain mean" in tables["bytes"].note.lower()
 
 
 def section(made: Made) -> Section:
@@ -175,7 +203,7 @@ def test_rates_of_interfaces_are_in_bits_and_packets_each_way() -> None:
         (5.0, "1/s"),
     ]
     (copied,) = table(one_trial(row), "file_copy").rows
-    assert copied.values[0].value == 2000.0
+    assert copied.values[0].value == pytest.approx(2000.0)
 
 
 def test_digests_that_differ_are_a_caution() -> None:

@@ -104,3 +104,15 @@ def test_redaction_reaches_into_sections() -> None:
     findings = with_section(Words((Item("read from /srv/secret/plan"),)))
     for form in ("html", "md", "csv", "json"):
         assert "/srv/secret" not in render(redacted(findings), form)
+
+
+def test_a_time_is_never_rounded_to_less_than_its_unit() -> None:
+    """1,837 s was printed as 1,840 beside times of day that said otherwise."""
+    times = [Quantity(seconds, "s", blocks=1) for seconds in (3.0, 5.0, 1837.0, 12.5)]
+    rows = tuple(FigureRow((str(place),), (item,), "VALID") for place, item in enumerate(times))
+    text = printed(with_section(FigureTable("times", "Times", ("Run",), ("Took",), rows)))
+    assert "1,837" in text
+    assert "1,840" not in text
+    minutes = tuple(FigureRow((str(n),), (Quantity(60.0 * n, "s"),), "VALID") for n in (2, 1234, 1235))
+    text = printed(with_section(FigureTable("times", "Times", ("Run",), ("Took",), minutes)))
+    assert "1,234" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from builders import MIB, facts
@@ -138,8 +137,67 @@ def test_auto_takes_the_first_tracer_that_can_follow_and_says_why() -> None:
         plan(study("{command: [prog], trace: preload}"), only_bpf)
 
 
-def test_a_word_that_is_a_file_here_is_pointed_at(tmp_path: Path) -> None:
-    found = ApplicationFacts("/bin/python3", here=("analyse.py",))
-    notes = " ".join(plan(study("{command: [python3, analyse.py]}"), found).cells[0].notes)
+@pytest.mark.parametrize("command", ["[prog, analyse.py]", "[prog, '{input}', analyse.py]"])
+def test_a_word_that_is_a_file_here_is_pointed_at(command: str) -> None:
+    found = ApplicationFacts("/bin/prog", input=STAGED, here=("analyse.py",))
+    notes = " ".join(plan(study(f"{{command: {command}, input: /data}}"), found).cells[0].notes)
     assert "analyse.py is a file here" in notes
     assert "absolute path" in notes
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["[python3, my.py]", "[/usr/bin/python3.11, -u, ./my.py]", "[sh, my.py]", "[python3, my.py, '{input}']"],
+)
+def test_a_script_that_its_interpreter_would_not_find_is_refused_before_anything_runs(command: str) -> None:
+    """Each copy runs in a directory of its own: every trial of it would fail alike."""
+    found = ApplicationFacts("/usr/bin/python3", input=STAGED, here=("my.py", "./my.py"))
+    with pytest.raises(SpecError, match=r"my\.py.*directory of its own") as error:
+        plan(study(f"{{command: {command}, input: /data}}"), found)
+    assert "absolute path" in error.value.remedy
+
+
+@pytest.mark.parametrize("command", ["[python3, a.root]", "[python3, -c, my.py]", "[python3, -m, my.py]"])
+def test_a_script_of_the_input_and_code_that_is_no_script_are_not_refused(command: str) -> None:
+    found = ApplicationFacts("/usr/bin/python3", input=STAGED, here=("my.py", "a.root"))
+    assert plan(study(f"{{command: {command}, input: /data}}"), found).cells
+
+
+def test_a_program_and_a_script_of_a_stage_that_stand_here_are_treated_as_a_commands_own() -> None:
+    text = "{pipeline: [{stage: one, command: [%s], output: x}]}"
+    found = ApplicationFacts("/here/tool", here=("my.py",))
+    own = plan(study(text % "./tool, -x"), found).cells[0].job
+    assert own.as_json()["pipeline"][0]["actions"][0]["command"] == ["/here/tool", "-x"]
+    with pytest.raises(SpecError, match=r"my\.py.*directory of its own"):
+        plan(study(text % "python3, my.py"), found)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "copies"),
+    [
+        (1, [1, 2]),
+        (2, [1, 2, 3]),
+        (4, [1, 2, 4, 5]),
+        (6, [1, 2, 4, 6, 7]),
+        (64, [1, 2, 4, 8, 16, 32, 64, 65]),
+    ],
+)
+def test_copies_go_to_the_cpus_of_the_host_and_one_beyond(cpus: int, copies: list[int]) -> None:
+    """More of them wait for CPUs, and say nothing of the storage."""
+    asked = load_study("analysis", {}, command=("prog",), cpus=cpus)
+    assert asked.factors["copies"] == copies
+    assert Study.from_json(asked.as_json()) == asked  # the stored study names them: a resume counts no CPUs
+
+
+def test_copies_that_are_named_stay_as_they_are() -> None:
+    given = {"cpus": 4, "command": ("prog",)}
+    assert load_study("analysis", {}, ["factors.copies=[1,3]"], **given).factors["copies"] == [1, 3]
+    words = ["factors.copies=[2,..,cpus+1]"]
+    assert load_study("analysis", {}, words, **given).factors["copies"] == [2, 4, 5]
+
+
+@pytest.mark.parametrize("levels", ["[..,cpus]", "[1,..]", "[cpus,..,1]", "[1,..,two]", "[1,cores]"])
+def test_levels_that_are_no_numbers_are_refused_by_their_key(levels: str) -> None:
+    with pytest.raises(SpecError) as error:
+        load_study("analysis", {}, [f"factors.copies={levels}"], command=("prog",), cpus=4)
+    assert "copies" in error.value.message + (error.value.key or "")

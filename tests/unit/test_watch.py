@@ -5,17 +5,30 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from trace_tables import process
 
 from leadline.errors import SpecError
-from leadline.observe.mounts.mountinfo import parse_mountinfo
-from leadline.observe.mounts.users import users_of
+from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo, place_on
+from leadline.observe.mounts.users import unseen_words, users_of
+from leadline.tracing.tables import TraceTables, files_schema
 from leadline.watch.causes import judge, read_rules, rules
 from leadline.watch.figures import watch_facts
-from leadline.watch.store import Seen, SeenProcess
+from leadline.watch.store import Seen, SeenFile, SeenProcess
 
 MIB = 1 << 20
+MOUNTS = parse_mountinfo(
+    "30 1 8:1 / / rw - ext4 /dev/vda rw\n"
+    "40 30 0:50 / /mnt/fs rw - fuse.ceph-fuse ceph-fuse rw\n"
+    "41 30 0:50 /projects /srv/projects rw - fuse.ceph-fuse ceph-fuse rw\n"
+    "42 40 0:60 / /mnt/fs/other rw - tmpfs tmpfs rw\n"
+)
+CONTAINER = parse_mountinfo(
+    "70 1 0:90 / / rw - overlay overlay rw\n71 70 0:50 /projects /data rw - fuse.ceph-fuse ceph-fuse rw\n"
+)
 
 
 def dump(**averages: tuple[int, float]) -> dict[str, dict[str, dict[str, float]]]:
@@ -35,17 +48,19 @@ def seen(**changes: object) -> Seen:
         "client_cpu_ns": 10**9,
         "cpu_busy_share": 0.1,
     }
-    process = SeenProcess(77, "writer", "alice", 1, "/mnt/fs/a", (), {"wchar": 40960, "syscw": 10}, 40960)
+    opened = SeenFile("/mnt/fs/a", True, 40960)
+    process = SeenProcess(77, "writer", "alice", (opened,), (), {"wchar": 40960, "syscw": 10})
     plain = Seen(
         path="/mnt/fs",
         words="CephFS through ceph-fuse",
         access="ceph-fuse",
-        mount_point="/mnt/fs",
+        mount=MOUNTS[1],
+        mounts=MOUNTS,
         elapsed_s=10.0,
         change=change,
         samples=(),
         processes=(process,),
-        unseen=0,
+        unseen=(),
         calls=None,
         calls_reason="not root",
         client=(dump(), dump()),
@@ -166,8 +181,95 @@ def test_a_process_is_found_by_what_it_has_open(tmp_path: Path) -> None:
     mounts = parse_mountinfo(table)
     (user,) = users_of(mounts[1], mounts, proc=tmp_path).users
     assert (user.pid, user.name) == (4242, "writer")
-    assert [(file.path, file.position, file.writing) for file in user.files] == [
-        ("/mnt/fs/data with space", 4096, True)
+    assert [(file.path, file.place, file.position, file.writing) for file in user.files] == [
+        ("/mnt/fs/data with space", "/data with space", 4096, True)
     ]
-    assert user.uses == ("working directory", "mapped files")
+    assert user.uses == (("working directory", "/"), ("mapped files", "/library.so"))
     assert os.getpid() not in [user.pid for user in users_of(mounts[0], mounts, proc=tmp_path).users]
+
+
+@pytest.mark.parametrize(
+    ("path", "mounts", "place"),
+    [
+        ("/mnt/fs/projects/a", MOUNTS, "/projects/a"),
+        ("/srv/projects/a", MOUNTS, "/projects/a"),
+        ("/data/a", CONTAINER, "/projects/a"),
+        ("/data", CONTAINER, "/projects"),
+        ("/mnt/fs", MOUNTS, "/"),
+        ("/mnt/fs/other/a", MOUNTS, None),
+        ("/mnt/fs/projects/a", CONTAINER, None),
+        ("/mnt/fsother", MOUNTS, None),
+    ],
+)
+def test_a_file_has_one_place_by_whatever_mount_it_is_met(
+    path: str, mounts: tuple[Mount, ...], place: str | None
+) -> None:
+    assert place_on(path, mounts, MOUNTS[1]) == place
+
+
+def traced(*rows: tuple[int, str, int, int]) -> TraceTables:
+    """Calls of processes 1, 2, ...: (process, path, bytes read, bytes written), a call each."""
+    columns: dict[str, list[Any]] = {field.name: [0] * len(rows) for field in files_schema()}
+    columns |= {
+        "copy": [0] * len(rows),
+        "process": [row[0] for row in rows],
+        "module": ["POSIX"] * len(rows),
+        "path": [row[1] for row in rows],
+        "BYTES_READ": [row[2] for row in rows],
+        "BYTES_WRITTEN": [row[3] for row in rows],
+        "READS": [int(row[2] > 0) for row in rows],
+        "WRITES": [int(row[3] > 0) for row in rows],
+        "MAX_BYTE_READ": [row[2] - 1 for row in rows],
+        "MAX_BYTE_WRITTEN": [row[3] - 1 for row in rows],
+        "F_READ_TIME": [0.0] * len(rows),
+    }
+    numbers = sorted({row[0] for row in rows})
+    processes = tuple(process(n, copy=0, pid=100 + n, parent=None) for n in numbers)
+    return TraceTables("bpf", processes, pa.table(columns, schema=files_schema()))
+
+
+def test_figures_and_files_are_those_below_the_path_and_the_rest_stands_apart() -> None:
+    calls = traced(
+        (1, "/mnt/fs/projects/deep/a", 0, 1000),
+        (1, "/mnt/fs/projectsother/b", 0, 20_000),
+        (2, "/srv/projects/c", 300, 0),
+        (3, "/data/deep/a", 0, 4000),
+        (4, "/mnt/fs/elsewhere", 7, 0),
+        (4, "/mnt/fs/other/not-on-it", 0, 50_000),
+        (4, "/etc/passwd", 60_000, 0),
+    )
+    found = watch_facts(
+        seen(path="/mnt/fs/projects", calls=calls, processes=(), foreign={103: CONTAINER}, client=None)
+    )
+    files = {file.path: (file.pids, file.highest_byte) for file in found.files}
+    assert files == {
+        "/mnt/fs/projects/deep/a": ((101, 103), 4000),
+        "/mnt/fs/projects/c": ((102,), 300),
+    }
+    assert found.values["written_bytes_per_s"] == 500
+    assert found.values["read_bytes_per_s"] == 30
+    assert found.values["users"] == 3
+    assert found.rest is not None
+    assert (found.rest.bytes_written, found.rest.bytes_read) == (20_000, 7)
+    assert found.values["rest_written_bytes_per_s"] == 2000
+    assert found.about == "below /mnt/fs/projects"
+
+
+def test_counters_of_a_whole_mount_are_not_said_of_a_path_in_it() -> None:
+    whole, part = watch_facts(seen()), watch_facts(seen(path="/mnt/fs/projects"))
+    assert whole.about == "below /mnt/fs"
+    assert part.about == "on all of /mnt/fs"
+    assert "whole mount" in part.not_seen["apart"]
+    assert part.rest is None
+
+
+def test_processes_that_could_not_be_looked_into_or_ended_are_named() -> None:
+    gone = replace(seen().processes[0], ended=True)
+    found = watch_facts(seen(unseen=("2 processes could not be looked into",), processes=(gone,)))
+    assert "2 processes" in found.not_seen["processes"]
+    assert "1 processes that ended" in found.not_seen["ended"]
+    words = unseen_words({7: "secret", 3: "init"})
+    assert words.startswith("2 processes could not be looked into")
+    assert "3 (init), 7 (secret)" in words
+    assert ("root may" in words) == (os.geteuid() != 0)
+    assert unseen_words({}) == ""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_POINTS_MIN = 3  # one more than C and s
 STRIPE_OBJECT_BYTES = 4 * 1024**2  # the default object of CephFS, RBD and the RADOS striper
 
 
@@ -94,9 +95,12 @@ def copies_time_s(copies: float, compute_s: float, shared_s: float, cpus: float)
 
 
 def fit_copies(times_s: Mapping[float, float], cpus: float) -> tuple[float, float] | None:
-    """C and s of `copies_time_s` by least squares over the points with no more copies than CPUs."""
+    """C and s of `copies_time_s` by least squares over the points with no more copies than CPUs.
+
+    None with fewer than three of them: a line through two leaves nothing over that could contradict it.
+    """
     points = [(n, t) for n, t in times_s.items() if n <= cpus]
-    if len(points) < 2:
+    if len(points) < _POINTS_MIN:
         return None
     mean_n = sum(n for n, _ in points) / len(points)
     mean_t = sum(t for _, t in points) / len(points)

@@ -75,7 +75,7 @@ def read_facts(path: str, kernel: str = "") -> MountFacts:
 
     Raises TargetError where it is no CephFS, or does not answer.
     """
-    target, mount = look(path)
+    target, mount, _ = look(path)
     if target.ceph is None:
         raise TargetError(f"{path} is {target.words}, and no CephFS", "Name a path on a mounted CephFS.")
     release = kernel or platform.release()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from leadline.errors import UsageError
 from leadline.mounting.facts import MountFacts
 from leadline.mounting.knowledge import Finding, assess, kernel_version
+from leadline.observe.mounts.users import outside_words, unseen_words
 
 _MSGR2_KERNEL = (5, 11)
 _RANGE = re.compile(r"(.*)\[(\d+)-(\d+)\](.*)")
@@ -243,20 +244,18 @@ def way_back(facts: MountFacts, roles: Sequence[Role]) -> tuple[Step, ...]:
 def _open_words(facts: MountFacts) -> str:
     users = facts.users.users
     if not users:
-        seen = "Nobody has anything open on it now."
+        seen = "Nobody was seen with anything open on it."
     else:
         shown = [
             f"{user.name} (process {user.pid}, {user.account}: {len(user.files)} files"
-            + (f", {', '.join(user.uses)}" if user.uses else "")
+            + "".join(f", {words}" for words in dict.fromkeys(words for words, _ in user.uses))
             + ")"
             for user in users[:20]
         ]
         more = f", and {len(users) - 20} more" if len(users) > 20 else ""
         seen = f"Open on it now: {'; '.join(shown)}{more}."
-    unseen = facts.users.unseen
-    return seen + (
-        f" {unseen} processes could not be looked into; root may look into most." if unseen else ""
-    )
+    doubts = [words for words in (unseen_words(facts.users.unseen), outside_words()) if words]
+    return " ".join([seen, *(f"{words[0].upper()}{words[1:]}." for words in doubts)])
 
 
 def parse_role(text: str) -> Role:

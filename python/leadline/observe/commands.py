@@ -38,7 +38,7 @@ def _find_program(word: str, doing: Doing) -> tuple[str | None, str]:
         if not path.exists():
             return None, f"there is no program {word}"
         if not os.access(path, os.X_OK):
-            return None, f"{word} may not be executed"
+            return None, f"{word} may not be executed (chmod +x does that; or put its interpreter before it)"
         return str(path.absolute()), ""
     for directory in os.get_exec_path():
         doing(directory or ".")

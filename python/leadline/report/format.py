@@ -18,10 +18,14 @@ __all__ = ["NO_VALUE", "printable"]  # besides what is defined here
 
 @dataclass(frozen=True)
 class Scale:
-    """A unit to print in: the base value divided by `divisor` is in units of `label`."""
+    """A unit to print in: the base value divided by `divisor` is in units of `label`.
+
+    Of `whole` ones no digit before the point is rounded: times stand beside times of day.
+    """
 
     label: str
     divisor: float
+    whole: bool = False
 
 
 # Smallest first, per base unit of `Quantity`.
@@ -35,7 +39,7 @@ _SCALES: dict[str, tuple[Scale, ...]] = {
         Scale("TiB", 2.0**40),
     ),
     "ns": (Scale("ns", 1), Scale("µs", 1e3), Scale("ms", 1e6), Scale("s", 1e9)),
-    "s": (Scale("ms", 1e-3), Scale("s", 1), Scale("min", 60)),
+    "s": (Scale("ms", 1e-3), Scale("s", 1, whole=True), Scale("min", 60, whole=True)),
     "b/s": (Scale("kb/s", 1e3), Scale("Mb/s", 1e6), Scale("Gb/s", 1e9)),
     "1/s": (Scale("1/s", 1),),
     "1": (Scale("%", 0.01),),
@@ -59,13 +63,15 @@ def scale_for(unit: str, values: Iterable[float | None], *, si: bool = False) ->
 
 
 PLAIN = Scale("", 1)
+_WHOLE_FROM = 999.5  # below it three digits are whole ones at least
 
 
 def number(value: float | None, scale: Scale = PLAIN) -> str:
     """Three significant digits with thousands separated; an en dash for what is not a number."""
     if value is None or not math.isfinite(value):
         return NO_VALUE
-    return units.format_number(value / scale.divisor)
+    shown = value / scale.divisor
+    return f"{shown:,.0f}" if scale.whole and abs(shown) >= _WHOLE_FROM else units.format_number(shown)
 
 
 def with_unit(value: float | None, unit: str, *, si: bool = False) -> str:

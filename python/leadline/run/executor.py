@@ -20,6 +20,7 @@ from leadline.plan.model import PlannedCell, Trial
 from leadline.plan.order import with_block
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S, Assignment, Preparing, ReadingBack, Scene
+from leadline.run.failures import CELL_ENDED, Failures
 from leadline.run.group import Halt, Member, join_rows, run_jobs
 from leadline.run.health import Watch, cluster_peaks
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth, no_progress
@@ -79,6 +80,7 @@ class Executor:
         self._stopping = stopping
         self._probes = Probes(writer.path, request.plan.cells, pilot)
         self._places = Places(request, writer)
+        self._failures = Failures(request.plan.cells, writer.events())
         self._clock = ClockWatch()
         self._lost: dict[str, str] = {}  # target -> why nothing more is tried on it
         self._failed: list[str] = []
@@ -127,8 +129,9 @@ class Executor:
         cells = [self._request.plan.cell(trial.cell) for trial in slot]
         lost = next((name for cell in cells for name in cell.targets if name in self._lost), None)
         target = slot[0].target
-        if lost is not None:
-            self._skip(slot, self._lost[lost])
+        ended = self._lost[lost] if lost is not None else self._failures.ended(trial.cell for trial in slot)
+        if ended is not None:
+            self._skip(slot, ended)
             return
         self._display.trial(slot[0], cells[0])
         halt = Halt(self._must_end)
@@ -162,7 +165,7 @@ class Executor:
         for trial in slot:
             self._writer.journal("trial_not_run", trial=trial.id, cell=trial.cell, reason=reason)
             if trial.cell not in self._not_run:
-                self._display.say(f"{trial.cell} was not run: {reason}")
+                self._display.say(f"{trial.cell} is not run: {reason}")
             self._not_run[trial.cell] = reason
 
     def _lose_when_gone(self, target: str, answer: Answer) -> None:
@@ -378,6 +381,8 @@ class Executor:
                 self._failed.append(row.trial)
                 self._lose_when_gone(row.target, answer)
             self._display.finished(row)
+            for cell, words in self._failures.add(row):
+                self._writer.journal(CELL_ENDED, cell=cell, words=words)
         left = [member.trial for member in members[len(stored) :]]
         if left:
             self._skip(left, f"{stored[-1][0].cell} before it did not end")

@@ -160,6 +160,10 @@ class Conducted(Generic[_Job]):
         del job, reading
         return answer
 
+    def cause(self, job: _Job) -> str:
+        """What jobs have in common that fail for one cause, as a program has that cannot be started."""
+        return json.dumps(job.as_json(), sort_keys=True)
+
     def at_rate(self, job: _Job, rate_iops: float) -> _Job:
         """The job at a rate that a search wants tried."""
         del rate_iops

@@ -32,6 +32,7 @@ _REQUIRED = {
     "trials_finished": {"trials"},
     "trial_not_run": {"cell", "reason"},
     "block_added": {"cells"},
+    "cell_ended": {"cell", "words"},
     "workspace_intended": {"target", "directory"},
     "workspace_removed": {"target"},
 }

@@ -10,6 +10,7 @@ from leadline.study.problems import suggest
 from leadline.study.yaml_source import Document
 from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, JobOptions
 
+CPUS, ONE_BEYOND, DOUBLING = "cpus", "cpus+1", ".."
 WORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
 _PLAIN = {option for face in PLANNED.values() for option in face.plain_levels}
@@ -23,6 +24,43 @@ def level_words(option: str, value: Any) -> Any:
         return words
     written = JobOptions.model_construct(**{option: value}).model_dump(mode="json", include={option})[option]
     return ",".join(str(part) for part in written) if isinstance(written, list) else written
+
+
+def with_cpus(document: Document, cpus: int) -> Document:
+    """The document with numbers where a factor counts the host's CPUs: of [1, .., cpus, cpus+1] on four of
+    them 1, 2, 4 and 5. `..` doubles the level before it as long as that is less than the one after it.
+
+    Raises SpecError where `..` does not stand between two numbers, the second the larger.
+    """
+    value = document.value if isinstance(document.value, dict) else {}
+    factors = value.get("factors")
+    if not isinstance(factors, dict):
+        return document
+    counted = {
+        option: _counted(document, option, levels, cpus)
+        for option, levels in factors.items()
+        if isinstance(levels, list) and {CPUS, ONE_BEYOND, DOUBLING}.intersection(map(str, levels))
+    }
+    return document.with_value({**value, "factors": {**factors, **counted}}, document.places)
+
+
+def _counted(document: Document, option: str, levels: list[Any], cpus: int) -> list[Any]:
+    numbers = [{CPUS: cpus, ONE_BEYOND: cpus + 1}.get(str(level), level) for level in levels]
+    found: list[Any] = []
+    for place, level in enumerate(numbers):
+        if level != DOUBLING:
+            found.append(level)
+            continue
+        ends = (*found[-1:], *numbers[place + 1 : place + 2])
+        if len(ends) < 2 or not all(isinstance(end, int) for end in ends) or not 0 < ends[0] <= ends[1]:
+            document.fail(
+                ("factors", option, place),
+                f"{DOUBLING!r} of {option} does not stand between a number and a larger one",
+                "write for example [1, .., cpus, cpus+1]",
+            )
+        while found[-1] * 2 < ends[1]:
+            found.append(found[-1] * 2)
+    return list(dict.fromkeys(found))
 
 
 def label_of(label: str, base: str, options: JobOptions, factors: Iterable[str], written: Document) -> str:

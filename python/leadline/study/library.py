@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from leadline.errors import SpecError
+from leadline.study.levels import with_cpus
 from leadline.study.overrides import apply_application, apply_overrides
 from leadline.study.problems import suggest
 from leadline.study.study import Study, parse_study
@@ -34,10 +35,12 @@ def load_study(
     allow_file: bool = True,
     command: tuple[str, ...] = (),
     input_path: str | None = None,
+    cpus: int = 1,
 ) -> Study:
     """A built-in study by name, or one from a file, with overrides applied. Raises SpecError.
 
-    `command` and `input_path` go into the works that run a command.
+    `command` and `input_path` go into the works that run a command; `cpus` are those of the host that is to
+    run it, for factors that count them.
     """
     if name_or_path in builtin_names():
         text, source, name = builtin_text(name_or_path), f"{name_or_path} (built-in)", name_or_path
@@ -47,7 +50,7 @@ def load_study(
         raise SpecError(f"{name_or_path!r} is no built-in study", suggest(name_or_path, builtin_names()))
     document = apply_overrides(read_yaml(text, source, environment), sets, environment)
     document = apply_application(document, command, input_path)
-    return parse_study(document, name)
+    return parse_study(with_cpus(document, cpus), name)
 
 
 def _name_of(path: Path) -> str:

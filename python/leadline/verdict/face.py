@@ -32,7 +32,8 @@ Limits = Mapping[str, float]
 class OwnCells:
     """The cells of one kind in one result, judged: what its sentences and tables are made of.
 
-    `extra` is what `JudgedWork.read` gave; `comparisons` are of targets.
+    `extra` is what `JudgedWork.read` gave; `comparisons` are of targets, `within` of cells of one target, as
+    `JudgedWork.within` pairs them.
     """
 
     manifest: Mapping[str, Any]
@@ -42,6 +43,7 @@ class OwnCells:
     comparisons: tuple[Comparison, ...]
     left_out: tuple[LeftOut, ...]
     extra: Any
+    within: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
 from leadline.verdict.cells import judge_cells
-from leadline.verdict.compared.comparisons import compare_beside, compare_targets
+from leadline.verdict.compared.comparisons import compare_beside, compare_targets, compare_within
 from leadline.verdict.compared.more_blocks import more_statements
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
@@ -78,6 +78,7 @@ class _Judgement:
     anchor: str
     comparisons: tuple[Comparison, ...]
     beside: tuple[Comparison, ...]
+    within: tuple[tuple[Comparison, ...], str]
     own: Mapping[str, OwnCells]
     guest: Findings | None
     left_out: tuple[LeftOut, ...]
@@ -107,6 +108,8 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
             tables=read.tables,
             comparisons=found.comparisons,
             beside=found.beside,
+            within=found.within[0],
+            within_what=found.within[1],
             anchor=found.anchor,
             alpha=read.alpha,
             left_out=found.left_out,
@@ -128,6 +131,7 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
     comparisons = compare_targets(
         plan.cells, tables, states, anchor, asked.metrics, asked.margin, read.alpha, decides
     )
+    within = compare_within(plan.cells, tables, states, asked.metrics, asked.margin, read.alpha)
     targets = tuple(
         TargetView(t.name, t.url, facts.access, facts.words, facts.as_json())
         for t, facts in ((t, read.facts[t.name]) for t in plan.targets)
@@ -139,7 +143,8 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
         anchor=anchor,
         comparisons=comparisons,
         beside=compare_beside(plan.cells, tables, states, asked.metrics, asked.margin, read.alpha),
-        own={kind.kind: _own(kind.kind, read, cells, comparisons, left_out) for kind in KINDS},
+        within=within,
+        own={kind.kind: _own(kind.kind, read, cells, comparisons, within[0], left_out) for kind in KINDS},
         guest=guest,
         left_out=left_out,
     )
@@ -150,6 +155,7 @@ def _own(
     read: Material,
     cells: Sequence[Cell],
     comparisons: tuple[Comparison, ...],
+    within: tuple[Comparison, ...],
     left_out: tuple[LeftOut, ...],
 ) -> OwnCells:
     """What one kind of work has in this result."""
@@ -165,6 +171,7 @@ def _own(
         comparisons=comparisons,
         left_out=left_out,
         extra=read.extras.get(kind),
+        within=within,
     )
 
 

@@ -304,14 +304,15 @@ class TargetView:
 
 @dataclass(frozen=True)
 class FigureRow:
-    """A row of figures; `keys` name what they are of, `state` is the worst of the cells behind them.
+    """A row of figures; `keys` name what they are of, `state` is the worst of the cells behind them, None
+    where there is no cell.
 
     `states` are those of each figure, where they rest on cells of their own.
     """
 
     keys: tuple[str, ...]
     values: tuple[Quantity, ...]
-    state: State
+    state: State | None
     states: tuple[State, ...] = ()
 
 
@@ -319,7 +320,8 @@ class FigureRow:
 class FigureTable:
     """Figures of an application or of ways to a storage.
 
-    `keys` head the columns that name a row, `columns` those of figures.
+    `keys` head the columns that name a row, `columns` those of figures. `brief` is how many rows the first
+    screen has, where it has not all of them.
     """
 
     name: str
@@ -328,6 +330,7 @@ class FigureTable:
     columns: tuple[str, ...]
     rows: tuple[FigureRow, ...]
     note: str = ""
+    brief: int | None = None
 
 
 def _study_frame() -> Frame:

@@ -1,6 +1,6 @@
 """Looks on while others use a mount: collects for a while, writes nothing there and adds no load of its own.
 
-What is collected is judged by `verdict.watch`. Stops early where it is asked to.
+What is collected is judged by `causes`. Stops early where it is asked to.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
@@ -17,44 +17,73 @@ from leadline.observe.ceph.client import NotObservableError, ask_socket
 from leadline.observe.client import Observer
 from leadline.observe.model import Sample, delta
 from leadline.observe.mounts.mountinfo import Mount, read_mounts
-from leadline.observe.mounts.users import User, Users, io_of, users_of
+from leadline.observe.mounts.users import (
+    User,
+    Users,
+    io_of,
+    outside_words,
+    own_processes,
+    unseen_words,
+    users_of,
+)
 from leadline.study.target import TargetFacts
-from leadline.watch.store import Seen, SeenProcess
+from leadline.watch.store import Seen, SeenFile, SeenProcess
 
 if TYPE_CHECKING:
     from leadline.tracing.sources.bpf import Session
 
 _LOOK_S = 1.0
 _TARGET = "mount"
+_FILES_MAX = 4096  # of a process
 _TRACER_BYTES = 64 << 20
 _SOCKET_DEADLINE_S = 2.0
 
 
 @dataclass
 class _Process:
-    """A process as it was met first and seen last."""
+    """A process as it was met first and seen last; files and uses are kept by where they lie."""
 
     user: User
     first: Mapping[str, int] | None
     last: Mapping[str, int] | None
+    ended: bool = False
     positions: dict[tuple[int, str], int] = field(default_factory=dict)
-    advanced_bytes: int = 0
+    files: dict[str, tuple[bool, int]] = field(default_factory=dict)
+    uses: dict[tuple[str, str], None] = field(default_factory=dict)
 
-    def seen(self) -> SeenProcess:
-        """Plain values."""
+    def meet(self, user: User) -> None:
+        """What it has open now."""
+        self.user = user
+        self.uses |= dict.fromkeys(user.uses)
+        for file in user.files:
+            if len(self.files) >= _FILES_MAX and file.place not in self.files:
+                continue
+            writing, advanced_bytes = self.files.get(file.place, (False, 0))
+            if file.position is not None:
+                key = (file.descriptor, file.place)
+                advanced_bytes += max(file.position - self.positions.get(key, file.position), 0)
+                self.positions[key] = file.position
+            self.files[file.place] = (writing or file.writing, advanced_bytes)
+
+    def seen(self, below: Callable[[str], str | None]) -> SeenProcess:
+        """Plain values, of what lies below the watched path."""
         moved = None
         if self.first is not None and self.last is not None:
             moved = {name: self.last[name] - value for name, value in self.first.items() if name in self.last}
-        files = self.user.files
+        files = tuple(
+            SeenFile(path, writing, advanced_bytes)
+            for place, (writing, advanced_bytes) in self.files.items()
+            if (path := below(place)) is not None
+        )
         return SeenProcess(
             pid=self.user.pid,
             name=self.user.name,
             account=self.user.account,
-            open_files=len(files),
-            example=files[0].path if files else "",
-            uses=self.user.uses,
+            files=files,
+            uses=tuple(dict.fromkeys(words for words, place in self.uses if below(place) is not None)),
             moved=moved,
-            advanced_bytes=self.advanced_bytes,
+            open_elsewhere=len(self.files) - len(files),
+            ended=self.ended,
         )
 
 
@@ -94,21 +123,24 @@ def watch(
         samples += observer.drain()
         calls = None if session is None else session.finish(started_unix_ns=started_unix_ns)
     both = None if client_before is None or client_after is None else (client_before, client_after)
-    return Seen(
+    seen = Seen(
         path=path,
         words=facts.words,
         access=facts.access,
-        mount_point=mount.mount_point,
+        mount=mount,
         elapsed_s=elapsed_s,
         change=delta(before, after).as_json(),
         samples=tuple((it.t_ns, it.source, it.subject, it.metric, it.value, it.unit) for it in samples),
-        processes=tuple(process.seen() for process in crowd.processes.values()),
-        unseen=crowd.unseen,
+        processes=(),
+        unseen=tuple(words for words in (unseen_words(crowd.unseen), outside_words()) if words),
         calls=calls,
         calls_reason=crowd.refused or reason,
         client=both,
         client_reason=client_reason,
+        mounts=crowd.mounts,
+        foreign={pid: one.user.mounts for pid, one in crowd.processes.items() if one.user.mounts},
     )
+    return replace(seen, processes=tuple(one.seen(seen.below) for one in crowd.processes.values()))
 
 
 def _ticks(begun: float, duration_s: float, stop: Callable[[], bool]) -> Iterator[float]:
@@ -152,24 +184,25 @@ def _client(facts: TargetFacts) -> tuple[Mapping[str, Any] | None, str]:
 
 
 class _Crowd:
-    """The processes that use the mount, as they come and go; each is handed to the tracer once."""
+    """The processes that use the file system, as they come and go; each is handed to the tracer once."""
 
     def __init__(self, mount: Mount, facts: TargetFacts, session: Session | None) -> None:
         self._mount, self._session = mount, session
-        self._mounts = read_mounts()
+        self.mounts = read_mounts()
         daemon = None if facts.ceph is None else facts.ceph.client_pid
-        self._without = frozenset({daemon} if daemon is not None else ())
+        self._daemon = frozenset({daemon} if daemon is not None else ())
         self.processes: dict[int, _Process] = {}
-        self.unseen = 0
+        self.unseen: dict[int, str] = {}
         self.refused = ""
 
     def look(self) -> None:
-        found: Users = users_of(self._mount, self._mounts, without=self._without)
-        self.unseen = max(self.unseen, found.unseen)
+        found: Users = users_of(self._mount, self.mounts, without=self._daemon | own_processes())
+        self.unseen |= found.unseen
         for user in found.users:
             self._meet(user)
         for pid, process in self.processes.items():
-            process.last = io_of(pid) or process.last
+            now = io_of(pid)
+            process.last, process.ended = now or process.last, now is None
 
     def _meet(self, user: User) -> None:
         known = self.processes.get(user.pid)
@@ -177,12 +210,7 @@ class _Crowd:
             now = io_of(user.pid)
             known = self.processes[user.pid] = _Process(user, now, now)
             self._follow(user.pid)
-        for file in user.files:
-            if file.position is None:
-                continue
-            key = (file.descriptor, file.path)
-            known.advanced_bytes += max(file.position - known.positions.get(key, file.position), 0)
-            known.positions[key] = file.position
+        known.meet(user)
 
     def _follow(self, pid: int) -> None:
         if self._session is None or self.refused:

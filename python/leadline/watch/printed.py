@@ -13,13 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
+    from rich.table import Table
 
     from leadline.watch.causes import Cause, Judgement
-    from leadline.watch.figures import ProcessWork, WatchFacts
+    from leadline.watch.figures import FileWork, MountWork, ProcessWork, WatchFacts
     from leadline.watch.store import Seen
 
 _PROCESSES_MAX = 12
+_FILES_MAX = 12
 _OTHERS_MAX = 3
+_PIDS_MAX = 3
+_JSON_FILES_MAX, _JSON_PROCESSES_MAX = 1000, 1000
 
 
 def show_watch(seen: Seen, facts: WatchFacts, judged: Judgement, console: Console) -> None:
@@ -32,7 +36,7 @@ def show_watch(seen: Seen, facts: WatchFacts, judged: Judgement, console: Consol
     line(f"{seen.path}: {seen.words}", "bold")
     line(f"watched for {units.format_duration(seen.elapsed_s)}; nothing was written there", "dim")
     for heading, causes, none in (
-        ("what goes on", judged.load, "nothing that a rule knows; see the figures below"),
+        (f"what goes on {facts.about}", judged.load, "nothing that a rule knows; see the figures below"),
         ("what it waits for", judged.limit, "no limit was seen"),
     ):
         line("")
@@ -41,9 +45,11 @@ def show_watch(seen: Seen, facts: WatchFacts, judged: Judgement, console: Consol
             for words in _cause_lines(cause, also=number > 0):
                 line(words)
     line("")
-    _process_table(facts, console)
+    _process_table(seen, facts, console)
     line("")
-    for words in figure_lines(facts):
+    _file_table(seen, facts, console)
+    line("")
+    for words in (*figure_lines(facts), *_rest_lines(seen, facts)):
         line(words)
     if facts.not_seen:
         line("")
@@ -59,48 +65,121 @@ def _cause_lines(cause: Cause, *, also: bool) -> Iterable[str]:
     yield f"    -> {cause.change}"
 
 
-def _process_table(facts: WatchFacts, console: Console) -> None:
+def _process_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
+    from rich.text import Text
+
+    rows = [row for row in facts.processes if is_below(row)]
+    if not rows:
+        console.print(Text(printable(f"nobody was seen with anything open below {seen.path}")))
+        return
+    elsewhere = any(row.everywhere for row in rows)
+    aside = " (from /proc: all calls of each, wherever they went)" if elsewhere else ""
+    table = _table(
+        f"who uses {seen.path}{aside}",
+        ("pid", "program", "account"),
+        ("read", "written", "mean read", "mean write", "metadata", "in calls", "open"),
+    )
+    for row in rows[:_PROCESSES_MAX]:
+        table.add_row(*(Text(printable(cell)) for cell in _cells(row, seen.elapsed_s)))
+    console.print(table)
+    if len(rows) > _PROCESSES_MAX:
+        console.print(Text(f"and {len(rows) - _PROCESSES_MAX} more, which moved less"))
+
+
+def is_below(row: ProcessWork) -> bool:
+    """Whether a process had anything open below the path, or called anything there."""
+    return row.seen.is_below or (not row.everywhere and bool(row.work and row.work.calls))
+
+
+def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    if not facts.processes:
-        console.print(Text("nobody was seen with anything open on it"))
-        return
-    elsewhere = any(row.everywhere for row in facts.processes)
-    title = "who uses it" + (" (from /proc: all calls of each, wherever they went)" if elsewhere else "")
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name in ("pid", "program", "account"):
-        table.add_column(name)
-    for name in ("read", "written", "mean read", "mean write", "metadata", "in calls", "open"):
-        table.add_column(name, justify="right")
-    elapsed_s = facts.values["elapsed_s"]
-    assert isinstance(elapsed_s, float)  # noqa: S101 - for the type checker
-    for row in facts.processes[:_PROCESSES_MAX]:
-        table.add_row(*(Text(printable(cell)) for cell in _cells(row, elapsed_s)))
-    console.print(table)
-    if len(facts.processes) > _PROCESSES_MAX:
-        console.print(Text(f"and {len(facts.processes) - _PROCESSES_MAX} more, which moved less"))
+    head = Text(printable(title))
+    table = Table(title=head, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name in words:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def _cells(row: ProcessWork, elapsed_s: float) -> tuple[str, ...]:
     seen, work = row.seen, row.work
-    head = (str(seen.pid), seen.name, seen.account)
+    head = (str(seen.pid), seen.name, seen.account or NO_VALUE)
     if work is None:
-        return (*head, *([NO_VALUE] * 6), str(seen.open_files))
+        return (*head, *([NO_VALUE] * 6), str(len(seen.files)))
+    spent = work.read_s + work.write_s + work.metadata_s
+    return (
+        *head,
+        *_moved(work, elapsed_s),
+        NO_VALUE if row.everywhere else f"{units.format_number(work.metadata / elapsed_s)}/s",
+        NO_VALUE if row.everywhere else units.format_percent(spent / elapsed_s),
+        str(len(seen.files)),
+    )
+
+
+def _moved(work: MountWork, elapsed_s: float) -> tuple[str, str, str, str]:
+    """Rates and mean sizes of reads and writes."""
 
     def mean(amount: float, count: float) -> str:
         return units.format_size(amount / count) if count else NO_VALUE
 
-    spent = work.read_s + work.write_s + work.metadata_s
     return (
-        *head,
         units.format_rate(work.bytes_read / elapsed_s),
         units.format_rate(work.bytes_written / elapsed_s),
         mean(work.bytes_read, work.reads),
         mean(work.bytes_written, work.writes),
-        NO_VALUE if row.everywhere else f"{units.format_number(work.metadata / elapsed_s)}/s",
-        NO_VALUE if row.everywhere else units.format_percent(spent / elapsed_s),
-        str(seen.open_files),
+    )
+
+
+def _file_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
+    """The busiest files; without calls, those that are open and how far their positions went."""
+    from rich.text import Text
+
+    if not facts.files:
+        console.print(Text(printable(f"no file below {seen.path} was seen in use")))
+        return
+    called = facts.files[0].work is not None
+    numbers = ("read", "written", "mean read", "mean write", "metadata", "reached")
+    table = _table(
+        f"files below {seen.path}", ("file", "pid"), numbers if called else ("position went forward by",)
+    )
+    for file in facts.files[:_FILES_MAX]:
+        shown = file.path[len(seen.path.rstrip("/")) + 1 :] or file.path
+        pids = ", ".join(map(str, file.pids[:_PIDS_MAX]))
+        more = f" and {len(file.pids) - _PIDS_MAX} more" if len(file.pids) > _PIDS_MAX else ""
+        cells = (shown, pids + more, *_file_cells(file, seen.elapsed_s))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    console.print(table)
+    if len(facts.files) > _FILES_MAX:
+        console.print(Text(f"and {len(facts.files) - _FILES_MAX:,} more; --json has {_JSON_FILES_MAX:,}"))
+
+
+def _file_cells(file: FileWork, elapsed_s: float) -> tuple[str, ...]:
+    if file.work is None:
+        return (units.format_size(file.advanced_bytes or 0),)
+    reached = NO_VALUE if file.highest_byte is None else units.format_size(file.highest_byte)
+    metadata = f"{units.format_number(file.work.metadata / elapsed_s)}/s"
+    return (*_moved(file.work, elapsed_s), metadata, reached)
+
+
+def _rest_lines(seen: Seen, facts: WatchFacts) -> Iterable[str]:
+    """What went on elsewhere on the same file system, and who did most of it."""
+    if facts.rest is None or seen.is_whole:
+        return
+    rows = sorted(facts.processes, key=lambda row: -(row.rest.moved_bytes if row.rest else 0.0))
+    busy = [row for row in rows if row.rest and row.rest.moved_bytes][:_OTHERS_MAX]
+    names = ", ".join(
+        f"{row.seen.name} ({row.seen.pid}) {units.format_rate(row.rest.moved_bytes / seen.elapsed_s)}"
+        for row in busy
+        if row.rest
+    )
+    yield (
+        f"rest of {seen.mount.mount_point}: read {units.format_rate(facts.rest.bytes_read / seen.elapsed_s)},"
+        f" written {units.format_rate(facts.rest.bytes_written / seen.elapsed_s)},"
+        f" metadata calls per second {units.format_number(facts.rest.metadata / seen.elapsed_s)}"
+        + (f"; most by {names}" if names else "")
     )
 
 
@@ -160,24 +239,37 @@ def watch_json(seen: Seen, facts: WatchFacts, judged: Judgement) -> dict[str, An
         "format": WATCH_FORMAT,
         "path": seen.path,
         "words": seen.words,
-        "mount_point": seen.mount_point,
+        "mount_point": seen.mount.mount_point,
+        "about": facts.about,
         "elapsed_s": seen.elapsed_s,
         "load": [asdict(cause) for cause in judged.load],
         "limit": [asdict(cause) for cause in judged.limit],
         "figures": dict(facts.values),
         "source": facts.source,
-        "processes": [
-            {
-                "pid": row.seen.pid,
-                "program": row.seen.name,
-                "account": row.seen.account,
-                "open_files": row.seen.open_files,
-                "example": row.seen.example,
-                "uses": list(row.seen.uses),
-                "everywhere": row.everywhere,
-                "work": None if row.work is None else asdict(row.work),
-            }
-            for row in facts.processes
-        ],
+        "processes": [_process_json(row) for row in facts.processes if is_below(row)][:_JSON_PROCESSES_MAX],
+        "files": [asdict(file) for file in facts.files[:_JSON_FILES_MAX]],
+        "files_seen": len(facts.files),
+        "rest": {
+            "work": None if facts.rest is None else asdict(facts.rest),
+            "processes": [_process_json(row) for row in facts.processes if not is_below(row)][
+                :_JSON_PROCESSES_MAX
+            ],
+        },
         "not_seen": dict(facts.not_seen),
+    }
+
+
+def _process_json(row: ProcessWork) -> dict[str, Any]:
+    return {
+        "pid": row.seen.pid,
+        "program": row.seen.name,
+        "account": row.seen.account or None,
+        "open_files": len(row.seen.files),
+        "open_elsewhere": row.seen.open_elsewhere,
+        "example": row.seen.files[0].path if row.seen.files else "",
+        "uses": list(row.seen.uses),
+        "ended": row.seen.ended,
+        "everywhere": row.everywhere,
+        "work": None if row.work is None else asdict(row.work),
+        "rest": None if row.rest is None else asdict(row.rest),
     }

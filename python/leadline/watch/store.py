@@ -3,52 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from leadline.observe.mounts.mountinfo import Mount
 from leadline.tracing.tables import TraceTables
 
 WATCH_FORMAT = "leadline.watch/1"
 
 
 @dataclass(frozen=True)
-class SeenProcess:
-    """One process that had something open on the mount.
+class SeenFile:
+    """A file below the path that a process had open.
 
-    `moved` is the growth of /proc/PID/io (`rchar`, `wchar` bytes; `syscr`, `syscw` calls) and counts all its
-    calls, wherever they went; None where that may not be read. `advanced_bytes` is by how much the positions
-    of its open files on the mount went forward, as far as looks once a second can tell.
+    `advanced_bytes` is by how much its positions went forward, as far as looks once a second can tell.
+    """
+
+    path: str
+    writing: bool
+    advanced_bytes: int
+
+
+@dataclass(frozen=True)
+class SeenProcess:
+    """One process that had something open on the file system; `files` and `uses` are those below the path.
+
+    `open_elsewhere` is how many files it had open on the rest of the file system. `moved` is the growth of
+    /proc/PID/io (`rchar`, `wchar` bytes; `syscr`, `syscw` calls) and counts all its calls, wherever they
+    went; None where that may not be read. `ended`: it was gone before the end, and `moved` lacks what it did
+    after the last look.
     """
 
     pid: int
     name: str
     account: str
-    open_files: int
-    example: str
+    files: tuple[SeenFile, ...]
     uses: tuple[str, ...]
     moved: Mapping[str, int] | None
-    advanced_bytes: int
+    open_elsewhere: int = 0
+    ended: bool = False
+
+    @property
+    def is_below(self) -> bool:
+        """Whether it had anything below the path."""
+        return bool(self.files or self.uses)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Everything that was seen of a mount for a while.
+    """Everything that was seen of a path, and of its file system, for a while.
 
-    `change` is what the observers' counters did (`observe.model.Delta` as plain values); `samples` are rows
-    (t_ns, source, subject, metric, value, unit). `calls` are the calls of the processes, None where no tracer
-    could look (`calls_reason`). `client` holds the client daemon's perf dumps at the beginning and the end.
+    `path` is resolved; `mount` holds it, `mounts` are those of this process, `foreign` those of processes
+    that have others, by pid. `change` is what the observers' counters did (`observe.model.Delta` as plain
+    values); `samples` are rows (t_ns, source, subject, metric, value, unit). `calls` are the calls of the
+    processes, None where no tracer could look (`calls_reason`). `client` holds the client daemon's perf dumps
+    at the beginning and the end. `unseen` says which processes could not be looked into.
     """
 
     path: str
     words: str
     access: str
-    mount_point: str
+    mount: Mount
     elapsed_s: float
     change: Mapping[str, Any]
     samples: tuple[tuple[int, str, str, str, float, str], ...]
     processes: tuple[SeenProcess, ...]
-    unseen: int
+    unseen: tuple[str, ...]
     calls: TraceTables | None
     calls_reason: str
     client: tuple[Mapping[str, Any], Mapping[str, Any]] | None
     client_reason: str
+    mounts: tuple[Mount, ...] = ()
+    foreign: Mapping[int, tuple[Mount, ...]] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """The path, counted from the root of its file system."""
+        return self.mount.root.rstrip("/") + self.path[len(self.mount.mount_point.rstrip("/")) :] or "/"
+
+    @property
+    def is_whole(self) -> bool:
+        """True where the path is all of the file system that is mounted there."""
+        return self.path == self.mount.mount_point
+
+    def below(self, place: str) -> str | None:
+        """A place on the file system as a path below the watched one; None where it is not there."""
+        top = self.place
+        if place != top and not place.startswith(f"{top.rstrip('/')}/"):
+            return None
+        return f"{self.path.rstrip('/')}{place[len(top.rstrip('/')) :]}" or "/"

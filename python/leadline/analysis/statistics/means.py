@@ -88,6 +88,13 @@ def geometric_mean(values: Sequence[float], alpha: float = ALPHA) -> Estimate | 
     return found.estimate(alpha) if found else None
 
 
+def typical(values: Sequence[float]) -> float | None:
+    """The geometric mean alone, as of the copies of a trial; None of no values, or if one is not above 0."""
+    if not values or min(values) <= 0:
+        return None
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+
 def arithmetic_mean(values: Sequence[float], alpha: float = ALPHA) -> Estimate | None:
     """The plain mean of values that may be zero, in order of blocks, such as shares; never below zero."""
     if not values:

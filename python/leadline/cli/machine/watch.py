@@ -24,10 +24,11 @@ _SECONDS_MAX = 86_400
 @click.option("--no-bpf", is_flag=True, help="Do without the tracer in the kernel, which sees each call.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
-    """Look on while others use the mounted file system that holds PATH, and name the likely cause.
+    """Look on while others use what lies below PATH, and name the likely cause.
 
-    Nothing is written there and no load is added. As root each call on the mount is seen; without, what
-    /proc and the client's own counters give. Ctrl-C ends it early, and what was seen till then is printed.
+    Files, rates and processes are those below PATH; the rest of its file system stands apart. Nothing is
+    written there and no load is added. As root each call is seen; without, what /proc and the client's own
+    counters give. Ctrl-C ends it early, and what was seen till then is printed.
     """
     from leadline.cli.signals import StopRequest
     from leadline.observe.mounts.mounts import look
@@ -37,10 +38,10 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     from leadline.watch.printed import show_watch, watch_json
 
     duration_s = _seconds(duration)
-    facts, mount = look(path)
+    facts, mount, resolved = look(path)
     with StopRequest() as stop:
         seen = watch(
-            path, facts, mount, duration_s, stop=stop, progress=_progress(duration_s), use_bpf=not no_bpf
+            resolved, facts, mount, duration_s, stop=stop, progress=_progress(duration_s), use_bpf=not no_bpf
         )
     found = watch_facts(seen)
     judged = judge(found)

@@ -19,6 +19,7 @@ def command(name: str | None, schema: bool, as_json: bool) -> None:
     What is printed is a complete study: change it, save it, and give the file to `run`.
     """
     from leadline.errors import UsageError
+    from leadline.observe.host.host import cpu_list
     from leadline.study.library import builtin_text, load_study
 
     if schema:
@@ -31,7 +32,7 @@ def command(name: str | None, schema: bool, as_json: bool) -> None:
         _list(as_json)
     elif as_json:
         builtin_text(name)
-        echo_text(json.dumps(load_study(name, {}).as_json(), indent=2))
+        echo_text(json.dumps(load_study(name, {}, cpus=len(cpu_list())).as_json(), indent=2))
     else:
         echo_text(builtin_text(name), nl=False)
 

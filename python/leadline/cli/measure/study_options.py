@@ -112,7 +112,7 @@ def load_plan(
     Looks at every target, writes nothing that stays. Raises SpecError or TargetError.
     """
     from leadline.observe.answering import check_answers
-    from leadline.observe.host.host import memory_bytes
+    from leadline.observe.host.host import cpu_list, memory_bytes
     from leadline.plan.make import Host, make_plan
     from leadline.study.library import builtin_names, load_study
     from leadline.study.target import Target
@@ -130,6 +130,7 @@ def load_plan(
         (*sets, *(f"{key}={value}" for key, value in options if value is not None)),
         command=program,
         input_path=input_path,
+        cpus=len(cpu_list()),
     )
     chosen = named or {name: Target(name, url) for name, url in study.targets.items()}
     absent: tuple[LeftOut, ...] = ()

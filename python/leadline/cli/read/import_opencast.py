@@ -49,7 +49,9 @@ def import_opencast(
     }
     write_workflows(out, found, details, time.time_ns)
     findings = workflow_findings(open_result(out))
-    echo(findings.statements[0].text)
+    for one in findings.statements:
+        if one.tone == "headline" or one.says in ("workflows_changed", "workflows_on_one_side"):
+            echo(one.text)
     echo(f"result: {out.resolve()}; read it with: leadline show {out}")
 
 

@@ -62,6 +62,6 @@ def command(
     elif figure is not None:
         show_figure(findings, figure, make_console())
     elif whole or not show_screen(findings, make_console()):
-        show(findings, make_console())
+        show(findings, make_console(), whole=whole)
     say_gates(outcomes)
     return gate_code(outcomes, EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD)

@@ -92,3 +92,16 @@ def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
 def mount_by_id(mount_id: int | None, mounts: Sequence[Mount]) -> Mount | None:
     """The mount with the number that the kernel gives in /proc/PID/fdinfo."""
     return next((mount for mount in mounts if mount.mount_id == mount_id), None)
+
+
+def place_on(path: str, mounts: Sequence[Mount], like: Mount) -> str | None:
+    """Where a resolved path lies on the file system of `like`, from that file system's own root; None where
+    another one holds it.
+
+    `mounts` are those that the path is meant in: a bind mount, or the table of another mount namespace, has
+    other paths for the same file.
+    """
+    mount = mount_of(path, mounts)
+    if mount is None or (mount.major, mount.minor) != (like.major, like.minor):
+        return None
+    return mount.root.rstrip("/") + path[len(mount.mount_point.rstrip("/")) :] or "/"

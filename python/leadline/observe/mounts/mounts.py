@@ -50,8 +50,9 @@ def inspect(url: str, deadline_s: float = _DEADLINE_S, *, writes: bool = True) -
     return _facts(mount, mounts, facts)
 
 
-def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount]:
-    """What a path lies on, found out without writing: any mounted file system, used in production.
+def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount, str]:
+    """What a path lies on, found out without writing: any mounted file system, used in production; and the
+    path itself, without symbolic links.
 
     Raises TargetError for a path that is missing or does not answer within `deadline_s`.
     """
@@ -62,7 +63,8 @@ def look(path: str, deadline_s: float = _DEADLINE_S) -> tuple[TargetFacts, Mount
     mount = mount_by_id(facts.get("mount_id"), mounts) or mount_of(facts["path"], mounts)
     if mount is None:
         raise TargetError(f"{printable(path)}: no mount holds it", "See /proc/self/mountinfo.")
-    return _facts(mount, mounts, {"total_bytes": None, "free_bytes": None, **facts}), mount
+    found = _facts(mount, mounts, {"total_bytes": None, "free_bytes": None, **facts})
+    return found, mount, str(facts["path"])
 
 
 def _ask_path(path: str, deadline_s: float, *, writes: bool) -> dict[str, Any]:

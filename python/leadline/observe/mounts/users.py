@@ -1,6 +1,8 @@
 """Who uses a mounted file system: open files, working directories, programs and mappings, out of /proc alone.
 
-The mount itself is never touched: it may hang. A process that this user may not look into is counted.
+The mount itself is never touched: it may hang. A process that this user may not look into is named. One that
+lives in another mount namespace (a container), or came by a bind mount, has other paths for the same files:
+files are told apart by where they lie on the file system itself.
 """
 
 from __future__ import annotations
@@ -13,58 +15,138 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.observe.host.proc_parse import parse_io
-from leadline.observe.mounts.mountinfo import Mount, mount_of
+from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo, place_on
 
 _GONE = " (deleted)"
+_NAMED_MAX = 8
+_HOST_PROCESSES = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel: the number of the first namespace
 
 
 @dataclass(frozen=True)
 class OpenFile:
-    """An open descriptor on the mount. `position` is where the next read or write begins (bytes)."""
+    """An open descriptor on the mount. `position` is where the next read or write begins (bytes).
+
+    `path` is as the process has it, `place` counts from the root of the file system.
+    """
 
     descriptor: int
     path: str
+    place: str
     writing: bool
     position: int | None
 
 
 @dataclass(frozen=True)
 class User:
-    """A process that uses the mount. `uses` says how, beside open files: its working directory and so on."""
+    """A process that uses the mount. `uses` says how, beside open files: its working directory and so on,
+    each with its place, counted from the root of the file system.
+
+    `mounts` is its own mount table, where it has another one than this process.
+    """
 
     pid: int
     name: str
     account: str
     files: tuple[OpenFile, ...]
-    uses: tuple[str, ...]
+    uses: tuple[tuple[str, str], ...]
+    mounts: tuple[Mount, ...] = ()
 
 
 @dataclass(frozen=True)
 class Users:
-    """All that could be seen, and how many processes could not be looked into."""
+    """All that could be seen, and the processes that could not be looked into, with their names."""
 
     users: tuple[User, ...]
-    unseen: int
+    unseen: Mapping[int, str]
 
 
 def users_of(
     mount: Mount, mounts: Sequence[Mount], proc: Path = Path("/proc"), without: frozenset[int] = frozenset()
 ) -> Users:
-    """The processes with something open on `mount`; not those of `without`, for example its own daemon."""
-    found, unseen = [], 0
+    """The processes with something open on the file system of `mount`; not those of `without`, for example
+    its own daemon. `mounts` are those of this process.
+    """
+    found, unseen = [], {}
+    tables = _Tables(proc, mounts)
     for pid in _numbers(proc):
         if pid in without:
             continue
         try:
-            user = _user(pid, mount, mounts, proc)
+            user = _user(pid, mount, tables, proc)
         except PermissionError:
-            unseen += 1
+            unseen[pid] = _name(proc / str(pid))
             continue
         except OSError:  # it has ended
             continue
         if user.files or user.uses:
             found.append(user)
     return Users(tuple(found), unseen)
+
+
+class _Tables:
+    """The mount table that each process lives with, read once for each mount namespace."""
+
+    def __init__(self, proc: Path, own: Sequence[Mount]) -> None:
+        self._proc = proc
+        self._known: dict[str, tuple[Mount, ...]] = {self._namespace("self"): tuple(own)}
+        self._places: dict[tuple[str, str], str | None] = {}
+
+    def place_of(self, pid: int, path: str, mount: Mount) -> str | None:
+        """Where a path of a process lies on the file system of `mount`; most have the same libraries."""
+        key = self._namespace(str(pid)), path
+        if key not in self._places:
+            self._places[key] = place_on(path.removesuffix(_GONE), self.of(pid), mount)
+        return self._places[key]
+
+    def of(self, pid: int) -> tuple[Mount, ...]:
+        name = self._namespace(str(pid))
+        if name not in self._known:  # a container, or a service with mounts of its own
+            raw = (self._proc / str(pid) / "mountinfo").read_bytes()
+            self._known[name] = parse_mountinfo(raw.decode("utf-8", "surrogateescape"))
+        return self._known[name]
+
+    def is_own(self, pid: int) -> bool:
+        return self._namespace(str(pid)) == self._namespace("self")
+
+    def _namespace(self, process: str) -> str:
+        try:
+            return os.readlink(self._proc / process / "ns" / "mnt")  # noqa: PTH115
+        except FileNotFoundError:
+            return ""
+
+
+def unseen_words(unseen: Mapping[int, str]) -> str:
+    """Which processes could not be looked into, and whether anybody can; nothing where there is none."""
+    if not unseen:
+        return ""
+    named = [f"{pid} ({name})" for pid, name in sorted(unseen.items())]
+    more = f" and {len(named) - _NAMED_MAX:,} more" if len(named) > _NAMED_MAX else ""
+    who = "even by root" if os.geteuid() == 0 else "root may look into most"
+    count = "1 process" if len(named) == 1 else f"{len(named):,} processes"
+    return f"{count} could not be looked into ({who}): {', '.join(named[:_NAMED_MAX])}{more}"
+
+
+def outside_words() -> str:
+    """That processes outside this process namespace are not seen at all, where it is not the host's."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+    except OSError:
+        return ""
+    if namespace == _HOST_PROCESSES:
+        return ""
+    return "processes outside this process namespace (a container's) are not seen at all"
+
+
+def own_processes() -> frozenset[int]:
+    """This process and all that it started: who looks on is no user."""
+    found, ahead = set(), [os.getpid()]
+    while ahead:
+        pid = ahead.pop()
+        found.add(pid)
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                ahead += [int(word) for word in task.read_text().split() if int(word) not in found]
+    return frozenset(found)
 
 
 def io_of(pid: int, proc: Path = Path("/proc")) -> Mapping[str, int] | None:
@@ -79,34 +161,41 @@ def _numbers(proc: Path) -> list[int]:
     return sorted(int(name) for name in os.listdir(proc) if name.isdigit())  # noqa: PTH208 - names are all
 
 
-def _user(pid: int, mount: Mount, mounts: Sequence[Mount], proc: Path) -> User:
-    place = proc / str(pid)
+def _user(pid: int, mount: Mount, tables: _Tables, proc: Path) -> User:
+    place, theirs = proc / str(pid), tables.of(pid)
 
-    def on_mount(path: str) -> bool:
-        inside = path == mount.mount_point or path.startswith(mount.mount_point.rstrip("/") + "/")
-        return inside and mount_of(path.removesuffix(_GONE), mounts) == mount
+    def where(path: str) -> str | None:
+        return tables.place_of(pid, path, mount)
 
-    files = tuple(_open_files(place, on_mount))
+    files = tuple(_open_files(place, where))
     uses = []
     for link, words in (("cwd", "working directory"), ("root", "root directory"), ("exe", "program")):
         with contextlib.suppress(FileNotFoundError):
-            if on_mount(os.readlink(place / link)):  # noqa: PTH115 - bytes that are no text may be there
-                uses.append(words)
-    if any(on_mount(path) for path in _mapped(place)):
-        uses.append("mapped files")
+            held = where(os.readlink(place / link))  # noqa: PTH115 - bytes that are no text may be there
+            uses += [] if held is None else [(words, held)]
+    mapped = sorted(held for path in _mapped(place) if (held := where(path)) is not None)
+    uses += [("mapped files", held) for held in mapped]
     if not files and not uses:
         return User(pid, "", "", (), ())
-    name = (place / "comm").read_text(errors="replace").rstrip("\n")
-    return User(pid, name, _account(place.stat().st_uid), files, tuple(uses))
+    mounts = () if tables.is_own(pid) else theirs
+    return User(pid, _name(place), _account(place.stat().st_uid), files, tuple(uses), mounts)
 
 
-def _open_files(place: Path, on_mount: Callable[[str], bool]) -> Iterator[OpenFile]:
+def _name(place: Path) -> str:
+    try:
+        return (place / "comm").read_text(errors="replace").rstrip("\n")
+    except OSError:
+        return "?"
+
+
+def _open_files(place: Path, where: Callable[[str], str | None]) -> Iterator[OpenFile]:
     for name in os.listdir(place / "fd"):  # noqa: PTH208 - names are all it needs
         with contextlib.suppress(FileNotFoundError):
             path = os.readlink(place / "fd" / name)  # noqa: PTH115
-            if on_mount(path):
+            held = where(path)
+            if held is not None:
                 position, flags = _state(place / "fdinfo" / name)
-                yield OpenFile(int(name), path, bool(flags & os.O_ACCMODE), position)
+                yield OpenFile(int(name), path, held, bool(flags & os.O_ACCMODE), position)
 
 
 def _state(file: Path) -> tuple[int | None, int]:

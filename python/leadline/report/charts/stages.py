@@ -14,8 +14,12 @@ _TEXT_ROOM = 1.25  # the time axis goes on past the last bar, so that its number
 
 
 def stage_charts(shown: StageBars, names: list[str]) -> tuple[Chart, ...]:
-    """A panel for each target: a line for each stage, a bar for each client's."""
+    """A panel for each target: a line for each stage, a bar for each client's.
+
+    A name that is no target of the result has a colour behind those: without one its bars cannot be seen.
+    """
     spans = shown.spans
+    names = list(dict.fromkeys([*names, *(fmt.printable(span.target) for span in spans)]))
     last_s = max((span.end_s for span in spans), default=0.0)
     if last_s <= 0:
         return ()
@@ -41,9 +45,9 @@ def stage_charts(shown: StageBars, names: list[str]) -> tuple[Chart, ...]:
 
 
 def _row(span: StageSpan, scale: fmt.Scale) -> dict[str, Any]:
-    word = flagged(span.state)
-    seconds = span.end_s - span.start_s
-    took = f"{word} {fmt.with_unit(seconds, 's')}".strip()
+    word = flagged(span.state) if span.state else ""
+    took = fmt.printable(span.label) or fmt.with_unit(span.end_s - span.start_s, "s")
+    took = f"{word} {took}".strip()
     note = f", {fmt.printable(span.words)}" if span.words else ""
     return {
         "stage": fmt.printable(span.stage),

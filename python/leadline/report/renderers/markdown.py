@@ -53,7 +53,8 @@ def _masthead(findings: Findings) -> str:
         parts += [f"**{escape(findings.answer.question)}**", escape(findings.answer.text)]
     if about := (findings.about if frame.command else " ".join(findings.about.split())):
         parts.append(escape(about))
-    parts.append(_result(findings))
+    if findings.cells or findings.frame.cells:
+        parts.append(_result(findings))
     if not findings.complete and frame.cells:
         parts.append("**INCOMPLETE**: not every planned trial was run.")
     return "\n\n".join(parts)

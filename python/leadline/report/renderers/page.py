@@ -158,14 +158,15 @@ def _chart_data(every: Iterable[chart_parts.Chart]) -> dict[str, Any]:
 
 def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     frame = findings.frame
-    borrowed = "Published figures: nothing of them was measured here."
+    judged = bool(findings.cells) or frame.borrowed is not None
     shared = {
         "findings": findings,
         "screen": screen_of(findings),
         "frame": frame,
         "borrowed": frame.borrowed,
         "shapes": STATE_SHAPES,
-        "meaning": _STATE_MEANINGS[findings.state] if frame.borrowed is None else borrowed,
+        "judged": judged,
+        "meaning": _meaning(findings, judged=judged),
         "counts": tables.counts(findings) if frame.cells else (),
         "panels": panels,
         "legend": _legend(findings),
@@ -176,6 +177,12 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     }
     of_cells = _of_cells(findings) if frame.cells else {}
     return shared | of_cells | {"contents": _contents(findings, panels)}
+
+
+def _meaning(findings: Findings, *, judged: bool) -> str:
+    if findings.frame.borrowed is not None:
+        return "Published figures: nothing of them was measured here."
+    return _STATE_MEANINGS[findings.state] if judged else "Nothing was measured here: no validity is claimed."
 
 
 @dataclass(frozen=True)
@@ -194,7 +201,12 @@ def _contents(findings: Findings, panels: charts.Drawn) -> Contents:
     if findings.frame.borrowed is not None:
         return Contents((verdict,), sections)
     if not findings.frame.cells:
-        return Contents((verdict,), sections, (("validity", "Validity"), ("machine", "Machine")))
+        parts = (
+            (findings.cells, ("validity", "Validity")),
+            (findings.host, ("machine", "Machine")),
+            (findings.reproduce, ("reproduce", "Reproduce")),
+        )
+        return Contents((verdict,), sections, tuple(entry for found, entry in parts if found))
     drawn = (
         (panels.rates, ("speed", "How fast")),
         (panels.latencies, ("latency", "Latency")),

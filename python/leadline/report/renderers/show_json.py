@@ -32,7 +32,7 @@ def _document(findings: Findings) -> dict[str, Any]:
         "answer": findings.answer.text if findings.answer else None,
         "created": findings.created,
         "complete": findings.complete,
-        "state": findings.state,
+        "state": findings.state if findings.cells else None,  # nothing was judged
         "version": findings.version,
         "targets": [
             {"name": target.name, "url": target.url, "access": target.access, "words": target.words}

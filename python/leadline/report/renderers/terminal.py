@@ -28,13 +28,13 @@ _NAME_WIDTH_MIN = 12
 _WORK_AND_STATE_WIDTH = len("DOUBTFUL") + 4
 
 
-def show(findings: Findings, console: Console) -> None:
-    """Print the whole result on `console`."""
+def show(findings: Findings, console: Console, *, whole: bool = True) -> None:
+    """Print the result on `console`; of long tables only the first rows where not the `whole` is wanted."""
     _masthead(findings, console)
     _statements(findings, console)
     for target, cells in tables.by_target(findings).items() if findings.frame.cells else ():
         _target_table(findings, target, cells, console)
-    show_sections(findings, console)
+    show_sections(findings, console, whole=whole)
     print_comparisons(findings.comparisons, console, tables.states_of(findings))
     _chains(findings, console)
     _validity(findings, console)
@@ -68,7 +68,8 @@ def _masthead(findings: Findings, console: Console) -> None:
     for words in (about, *frame.made_by):
         if words:
             console.print(text(words, "dim"))
-    console.print(_result(findings))
+    if findings.cells:
+        console.print(_result(findings))
     if not findings.complete:
         missing = "not every planned trial was run; go on with `leadline run --resume`"
         console.print(text(f"INCOMPLETE: {frame.incomplete or missing}", "yellow"))

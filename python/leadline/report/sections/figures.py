@@ -24,9 +24,9 @@ class PrintedRow:
 
     keys: tuple[str, ...]
     measures: tuple[Measure, ...]
-    state: State
+    state: State | None
     first: bool
-    states: tuple[State, ...] = ()
+    states: tuple[State | None, ...] = ()
 
     @property
     def flagged(self) -> tuple[tuple[Measure, bool], ...]:
@@ -113,10 +113,14 @@ def _scale(items: Sequence[Quantity]) -> fmt.Scale:
     return fmt.scale_for(unit, [item.value for item in items])
 
 
-def show_figures(table: FigureTable, console: Console) -> None:
-    """Print the table on a terminal; one that is too wide for it in parts."""
+def show_figures(table: FigureTable, console: Console, *, whole: bool = True) -> None:
+    """Print the table on a terminal; one that is too wide for it in parts, a long one in brief."""
     from rich.text import Text
 
+    every = len(table.rows)
+    if not whole and table.brief is not None and table.brief < every:
+        more = f"The first {table.brief} of {every:,} rows; all: leadline show DIR --all"
+        table = replace(table, rows=table.rows[: table.brief], note=f"{table.note} {more}".lstrip())
     item = printed_figures(table)
     for part in _parts(item, console.width):
         console.print()

@@ -80,7 +80,7 @@ def _figure_rows(name: str, table: FigureTable) -> Iterator[_Row]:
         keys = dict(zip(table.keys, row.keys, strict=True))
         states = row.states or (row.state,) * len(row.values)
         for column, item, state in zip(table.columns, row.values, states, strict=True):
-            yield name, keys, column, item, state
+            yield name, keys, column, item, state or ""
 
 
 def _text_rows(name: str, table: TextTable) -> Iterator[_Row]:

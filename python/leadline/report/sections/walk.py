@@ -22,12 +22,12 @@ def _parts(findings: Findings) -> Iterator[tuple[Section, Part]]:
             yield from ((section, part) for part in section.parts)
 
 
-def show_sections(findings: Findings, console: Console) -> None:
+def show_sections(findings: Findings, console: Console, *, whole: bool) -> None:
     """Print all sections on a terminal, which has no charts."""
     for section, part in _parts(findings):
         if isinstance(part, FigureTable):
             if has_numbers(part):
-                show_figures(part, console)
+                show_figures(part, console, whole=whole)
         elif isinstance(part, TextTable):
             show_texts(part, console)
         elif isinstance(part, Words):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.analysis.cells import CellTable, compare_cells
-from leadline.plan.model import Plan, PlannedCell
+from leadline.analysis.cells import CellTable
+from leadline.plan.model import Plan
 from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
 from leadline.study.study import QUESTION_MAX, Study
@@ -16,13 +16,9 @@ from leadline.verdict.answers.asked import asked_figures
 from leadline.verdict.answers.certain import named, usable
 from leadline.verdict.answers.cost import wider
 from leadline.verdict.answers.leading import find_leaders
-from leadline.verdict.compared.comparisons import asked_metrics
-from leadline.verdict.compared.deciding import decide
-from leadline.verdict.compared.pair import Pair
 from leadline.verdict.face import KindAnswer
-from leadline.verdict.model import UNUSABLE, Cell, Comparison, TargetView, worst
+from leadline.verdict.model import UNUSABLE, Cell, Comparison, TargetView
 from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
-from leadline.workloads.judged import KINDS
 
 _QUESTION = re.compile(r"[^.?!]*\?")
 
@@ -31,7 +27,8 @@ _QUESTION = re.compile(r"[^.?!]*\?")
 class JudgedStudy:
     """What an answer is made from: `block_s` is the time of a block, `done` counts trials that ended.
 
-    `beside` are jobs with others against the same jobs alone.
+    `beside` are jobs with others against the same jobs alone, `within` cells against others of their target,
+    `within_what` says which these are.
     """
 
     study: Study
@@ -43,6 +40,8 @@ class JudgedStudy:
     tables: Mapping[str, CellTable]
     comparisons: Sequence[Comparison]
     beside: Sequence[Comparison]
+    within: Sequence[Comparison]
+    within_what: str
     anchor: str
     alpha: float
     left_out: Sequence[LeftOut]
@@ -85,8 +84,7 @@ def _compared(found: JudgedStudy) -> tuple[Sequence[Comparison], str]:
     """The comparisons that the question is about, and what they are to."""
     if found.beside:
         return found.beside, "the same job alone"
-    within, against = _within(found)
-    return (within, against) if within else (found.comparisons, found.anchor)
+    return (found.within, found.within_what) if found.within else (found.comparisons, found.anchor)
 
 
 def _text(found: JudgedStudy, figures: Sequence[AskedFigure], against: str) -> tuple[str, list[Comparison]]:
@@ -109,24 +107,6 @@ def _text(found: JudgedStudy, figures: Sequence[AskedFigure], against: str) -> t
         return words.against_base(figures, found.anchor), undecided
     alone = [[one for one in figures if one.target == view.name] for view in found.targets]
     return " ".join(filter(None, map(words.figures_alone, alone))), []
-
-
-def _within(found: JudgedStudy) -> tuple[tuple[Comparison, ...], str]:
-    """Cells against others of their target, as their kinds of work say."""
-    by_kind: dict[str, list[PlannedCell]] = {}
-    for cell in found.plan.cells:
-        by_kind.setdefault(cell.kind, []).append(cell)
-    asked = [kind.within(by_kind.get(kind.kind, [])) for kind in KINDS]
-    states = {one.id: one.validity.state for one in found.cells}
-    pairs = []
-    for base, other in (pair for one in asked for pair in one.pairs):
-        sides = [found.tables.get(cell.id) for cell in (base, other)]
-        for metric in asked_metrics(other, found.study.compare.metrics):
-            ratio = compare_cells(sides[0], sides[1], metric) if sides[0] and sides[1] else None
-            state = worst((states[base.id], states[other.id]))
-            pairs.append(Pair(other.work, base.id, other.id, metric, ratio, state))
-    against = next((one.against for one in asked if one.pairs), "")
-    return decide(pairs, found.study.compare.margin, found.alpha), against
 
 
 def _as_sure(text: str, found: JudgedStudy) -> str:

@@ -11,7 +11,7 @@ from leadline.plan.model import PlannedCell
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import UNUSABLE, Comparison, State, worst
-from leadline.workloads.judged import judged, metric_kind
+from leadline.workloads.judged import KINDS, judged, metric_kind
 
 # What a work is asked for gets four fifths of what it may err, its percentile the rest.
 PRIMARY_WEIGHT = 4.0
@@ -97,6 +97,33 @@ def pair_beside(
             weight = weight_of(metric)
             found.append(Pair(alone.work, alone.id, cell.id, metric, ratio, state, weight, asked=True))
     return found
+
+
+def compare_within(
+    cells: Sequence[PlannedCell],
+    tables: Mapping[str, CellTable],
+    states: Mapping[str, State],
+    metrics: Sequence[str],
+    margin: float,
+    alpha: float = ALPHA,
+) -> tuple[tuple[Comparison, ...], str]:
+    """Cells against others of their target, as their kinds of work say, and words for what they are held to.
+
+    `base` and `other` are cells here, `metrics` those that the study names.
+    """
+    by_kind: dict[str, list[PlannedCell]] = {}
+    for cell in cells:
+        by_kind.setdefault(cell.kind, []).append(cell)
+    asked = [kind.within(by_kind.get(kind.kind, [])) for kind in KINDS]
+    pairs = []
+    for base, other in (pair for one in asked for pair in one.pairs):
+        sides = [tables.get(cell.id) for cell in (base, other)]
+        for metric in asked_metrics(other, metrics):
+            ratio = compare_cells(sides[0], sides[1], metric) if sides[0] and sides[1] else None
+            state = worst((states[base.id], states[other.id]))
+            pairs.append(Pair(other.work, base.id, other.id, metric, ratio, state))
+    against = next((one.against for one in asked if one.pairs), "")
+    return decide(pairs, margin, alpha), against
 
 
 def _alone(cell: PlannedCell, cells: Sequence[PlannedCell]) -> PlannedCell | None:

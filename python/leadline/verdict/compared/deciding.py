@@ -8,6 +8,7 @@ from dataclasses import replace
 from leadline.analysis.statistics.lopsided import lopsided
 from leadline.analysis.statistics.means import Estimate
 from leadline.analysis.statistics.multiplicity import ALPHA, discovery_levels, holm_levels
+from leadline.verdict.answers.certain import confidence_words
 from leadline.verdict.compared.learned import Learned, assumption, learn
 from leadline.verdict.compared.more_blocks import more_blocks
 from leadline.verdict.compared.pair import Pair
@@ -49,7 +50,7 @@ def decide(pairs: Sequence[Pair], margin: float, alpha: float = ALPHA) -> tuple[
         rule = holm_levels if asked else discovery_levels
         found = rule(p_values, [pairs[at].weight for at in family], alpha)
         levels |= dict(zip(family, found, strict=True))
-        corrections |= dict.fromkeys(family, _correction(found, alpha, explores=not asked))
+        corrections |= dict.fromkeys(family, correction_words(found, alpha, explores=not asked))
     uneven = {
         at: lopsided(pair.ratio.logarithms, ALPHA / len(usable)) for at, pair in usable.items() if pair.ratio
     }
@@ -114,7 +115,7 @@ def _skew_words(skewness: float | None) -> str | None:
     return None if skewness is None else "a few blocks lie far to one side: a mean of so few may be off"
 
 
-def _correction(levels: Sequence[float], alpha: float, *, explores: bool) -> str | None:
+def correction_words(levels: Sequence[float], alpha: float, *, explores: bool) -> str | None:
     """The sentence that belongs below a table of several comparisons."""
     if not levels or (len(levels) < 2 and levels[0] == ALPHA):
         return None
@@ -132,8 +133,3 @@ def _correction(levels: Sequence[float], alpha: float, *, explores: bool) -> str
         f"corrected for {len(levels)} comparison{'s' if len(levels) > 1 else ''}{looked} ({rule}):"
         f" each interval has the confidence at which its comparison is decided, here {each}"
     )
-
-
-def confidence_words(confidence: float) -> str:
-    """A confidence in percent, with as many digits as tell it from certainty: `95 %`, `99.64 %`."""
-    return f"{100 * confidence:.4g} %"

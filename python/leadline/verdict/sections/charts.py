@@ -66,7 +66,11 @@ class ShareBars:
 
 @dataclass(frozen=True)
 class StageSpan:
-    """One stage of one trial on a chart of time: seconds since the trial's start."""
+    """One stage of one trial on a chart of time: seconds since the trial's start.
+
+    `label` stands beside the bar in the place of how long it took, where that would mislead; `state` is None
+    where nothing was judged.
+    """
 
     series: str
     target: str
@@ -76,8 +80,9 @@ class StageSpan:
     stage: str
     start_s: float
     end_s: float
-    state: State
+    state: State | None
     words: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)

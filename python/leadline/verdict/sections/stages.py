@@ -9,16 +9,18 @@ from leadline.verdict.sections.section import Panels, Section
 _NOTE = "One trial of each target on one scale of time: a bar for each operation, from its start to its end."
 
 
-def stages_section(tables: tuple[FigureTable, ...], spans: tuple[StageSpan, ...]) -> Section:
-    """Its tables below the chart, where any stage took a time."""
+def stages_section(
+    tables: tuple[FigureTable, ...], spans: tuple[StageSpan, ...], note: str = _NOTE
+) -> Section:
+    """Its tables below the chart, where any stage took a time; `note` says what the chart shows."""
     drawn = any(span.end_s > 0 for span in spans)
-    chart = (Panels(((StageBars("stages", spans),),), note=_NOTE, legend=True, still=True),) if drawn else ()
+    chart = (Panels(((StageBars("stages", spans),),), note=note, legend=True, still=True),) if drawn else ()
     document = {"tables": tables, "points": [], "models": [], "stages": spans}
     return Section(
         name="copies",
-        title="Operation by operation" if drawn else "Run time by number of runs",
+        title="Operation by operation",
         parts=(*chart, *tables),
-        short="Operations" if drawn else "Copies",
+        short="Operations",
         json={"application": document},
         in_csv=False,
     )

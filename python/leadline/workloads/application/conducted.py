@@ -36,6 +36,11 @@ def programs_deadline_s(job: ApplicationJob) -> float:
     return job.runtime_ns / 1e9 * job.runs
 
 
+def program_cause(job: ApplicationJob) -> str:
+    """All of a job but how many copies of it run at once."""
+    return job.model_dump_json(exclude={"copies"})
+
+
 class ApplicationConducted(Conducted["ApplicationJob"]):
     """Copies of a command at once."""
 
@@ -45,6 +50,10 @@ class ApplicationConducted(Conducted["ApplicationJob"]):
     def deadline_s(self, job: ApplicationJob) -> float:
         """See the base."""
         return programs_deadline_s(job)
+
+    def cause(self, job: ApplicationJob) -> str:
+        """The same program, in whatever number of copies."""
+        return program_cause(job)
 
     def as_worker_job(self, job: ApplicationJob, given: Assignment) -> dict[str, Any]:
         """See the base."""

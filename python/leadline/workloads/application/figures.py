@@ -6,10 +6,12 @@ Times are seconds, sizes bytes. What a trace alone can tell is None without one,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from leadline.analysis.statistics.means import typical
 from leadline.store.tables import TrialRow
 from leadline.tracing.figures import OVERLAPPED, copy_seconds, shares, speeds, wall_seconds
 from leadline.tracing.tables import TraceTables
@@ -112,30 +114,34 @@ def _figures(account: Mapping[str, Any], trace: CopyTrace | None) -> CopyFigures
 
 
 def application_metrics(copies: Sequence[CopyFigures]) -> tuple[dict[str, float], dict[str, str]]:
-    """Metrics of a trial, each the mean over its copies but for `run_time_slowest`; reasons for the rest."""
+    """Metrics of a trial, each the mean over its copies but for `run_time_slowest`; reasons for the rest.
+
+    As over blocks, the mean of times and rates is the geometric one, that of shares and bytes the plain one.
+    """
     values: dict[str, float] = {}
     reasons: dict[str, str] = {}
     if not copies:
         return values, {"run_time": "no copy ended"}
-    values["run_time"] = _mean([copy.run_time_s for copy in copies])
+    add = partial(_add, values, reasons)
+    add("run_time", [copy.run_time_s for copy in copies], "a copy took no time", typical)
     values["run_time_slowest"] = max(copy.run_time_s for copy in copies)
-    values["cpu_time"] = _mean([copy.cpu_s for copy in copies])
-    _add(values, reasons, "memory_max", [copy.memory_max_bytes for copy in copies], _SMALL)
-    _add(values, reasons, "bytes_read", [copy.bytes_read for copy in copies], "not readable from /proc")
-    _add(values, reasons, "bytes_written", [copy.bytes_written for copy in copies], "not readable from /proc")
+    add("cpu_time", [copy.cpu_s for copy in copies], "", typical)
+    add("memory_max", [copy.memory_max_bytes for copy in copies], _SMALL)
+    add("bytes_read", [copy.bytes_read for copy in copies], "not readable from /proc")
+    add("bytes_written", [copy.bytes_written for copy in copies], "not readable from /proc")
     wall = [None if c.transferred is None else c.transferred / c.run_time_s for c in copies if c.run_time_s]
-    _add(values, reasons, "wall_throughput", wall, "not readable from /proc")
+    add("wall_throughput", wall, "not readable from /proc", typical)
     speeds = [copy.trace.perf_by_slowest if copy.trace else None for copy in copies]
     why = "no time was spent in I/O" if all(copy.trace for copy in copies) else NOT_TRACED
-    _add(values, reasons, "agg_perf_by_slowest", speeds, why)
+    add("agg_perf_by_slowest", speeds, why, typical)
     for kind in KINDS:
         shares = [copy.trace.share[kind] if copy.trace else None for copy in copies]
-        _add(values, reasons, f"{kind}_share", shares, NOT_TRACED)
+        add(f"{kind}_share", shares, NOT_TRACED)
     rest = [compute_share(copy.trace) if copy.trace else None for copy in copies]
     beside = any(copy.trace and copy.trace.overlapped for copy in copies)
-    _add(values, reasons, "compute_share", rest, OVERLAPPED if beside else NOT_TRACED)
+    add("compute_share", rest, OVERLAPPED if beside else NOT_TRACED)
     both = [moving_s(copy.trace) if copy.trace else None for copy in copies]
-    _add(values, reasons, "read_write_time", both, NOT_TRACED)
+    add("read_write_time", both, NOT_TRACED, typical)
     return values, reasons
 
 
@@ -154,15 +160,21 @@ def compute_share(trace: CopyTrace) -> float | None:
     return max(0.0, 1 - sum(trace.share[kind] for kind in KINDS))
 
 
+def _plain(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
 def _add(
-    values: dict[str, float], reasons: dict[str, str], name: str, found: Sequence[float | None], why: str
+    values: dict[str, float],
+    reasons: dict[str, str],
+    name: str,
+    found: Sequence[float | None],
+    why: str,
+    mean_of: Callable[[Sequence[float]], float | None] = _plain,
 ) -> None:
     known = [value for value in found if value is not None]
-    if known and len(known) == len(found):
-        values[name] = _mean(known)
+    mean = mean_of(known) if len(known) == len(found) else None
+    if mean is not None:
+        values[name] = mean
     else:
-        reasons[name] = why
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+        reasons[name] = "a copy measured zero" if known and len(known) == len(found) else why

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from leadline import units
 from leadline.analysis.metrics import PROGRAM_METRICS, Measured, MetricKind
+from leadline.analysis.statistics.means import typical
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.face import ColdInput, JudgedWork, KindAnswer, Limits, OwnCells, WithinTarget
@@ -76,8 +77,9 @@ class JudgedPrograms(JudgedWork[_ProgramT]):
         each = [copy["wall_ns"] / 1e9 for copy in account_of(trial)]
         if not each:
             return None
-        mean, slowest = units.format_duration(sum(each) / len(each)), units.format_duration(max(each))
-        return f"run time {mean}" + (f", mean of {len(each)} copies, slowest {slowest}" if each[1:] else "")
+        mean, slowest = units.format_duration(typical(each) or 0.0), units.format_duration(max(each))
+        more = f", geometric mean of {len(each)} copies, slowest {slowest}" if each[1:] else ""
+        return f"run time {mean}{more}"
 
     def shown(self, job: _ProgramT) -> CellShown:
         """By its run time, in charts of its own."""
@@ -120,7 +122,7 @@ class JudgedApplication(JudgedPrograms[ApplicationJob]):
 
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What the cells say beyond the comparison of their run times."""
-        return application_statements(_places(own), own.comparisons)
+        return application_statements(_places(own), own.comparisons, own.within)
 
     def section(self, own: OwnCells) -> Section | None:
         """Run times, speeds and shares by copies and target."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from leadline import units
 from leadline.study.kind.face import Resolved, Surroundings
 from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import (
-    INPUT,
     LIMIT_DEFAULT_NS,
-    OUTPUT,
     ApplicationFacts,
     ApplicationJob,
     Look,
     Tracer,
 )
 from leadline.workloads.application.options import ApplicationOptions, AskedTracer
+
+_INTERPRETER = re.compile(r"(python|perl|ruby|node|Rscript|bash|sh|dash|zsh|ksh|lua|php|tclsh|julia)[0-9.]*")
+_CODE = re.compile(
+    r"-[A-Za-z]*[ceEmrs]"
+)  # what follows such an option is no script: python -c, perl -e, php -r
 
 
 def resolve_application(
@@ -39,8 +45,9 @@ def resolve_application(
     if found.executable is None:
         fail(work, target, "command", found.missing, "give the program's name on PATH, or its absolute path")
     notes: list[str] = []
+    check_words(work, "command", command, target, found, notes)
     job = ApplicationJob(
-        command=(_program(command[0], found.executable), *command[1:]),
+        command=with_program(command, found),
         copies=options.copies or 1,
         input=None if found.input is None else found.input.path,
         input_files=found.input.files if found.input else 0,
@@ -49,13 +56,46 @@ def resolve_application(
         trace=choose_tracer(work, options.trace, target, found, notes),
         runtime_ns=LIMIT_DEFAULT_NS if options.runtime is None else options.runtime,
     )
-    _say(job, found, facts, notes)
+    _say(job, facts, notes)
     return Resolved(job, False, tuple(notes))
 
 
-def _program(word: str, executable: str) -> str:
+def with_program(command: Sequence[str], found: ApplicationFacts) -> tuple[str, ...]:
     """A program named by a relative path would not be found from a copy's own directory."""
-    return executable if "/" in word else word
+    first = found.executable if found.executable is not None and "/" in command[0] else command[0]
+    return (first, *command[1:])
+
+
+def check_words(
+    work: str, key: str, command: Sequence[str], target: Target, found: ApplicationFacts, notes: list[str]
+) -> None:
+    """Words that name files here, which are none in a copy's own directory: a script cannot be read then.
+
+    Raises SpecError of a script, as all of its trials would fail alike; `notes` hear of any other word.
+    """
+    script = _script_of(command)
+    for word in found.here:
+        if found.input and word.removeprefix("./").split("/", 1)[0] in found.input.names:
+            continue  # each copy's directory has a link to it
+        if word == script:
+            why = f"{word} is a file here, but each copy runs in a directory of its own and would not find it"
+            fail(work, target, key, why, f"write the absolute path of {word}")
+        notes.append(
+            f"{word} is a file here, but each copy runs in a directory of its own: if it is meant, write"
+            " its absolute path"
+        )
+
+
+def _script_of(command: Sequence[str]) -> str | None:
+    """The script that an interpreter is to read; None where there is none, or code instead."""
+    if not _INTERPRETER.fullmatch(command[0].rpartition("/")[2]):
+        return None
+    for word in command[1:]:
+        if not word.startswith("-"):
+            return word
+        if _CODE.fullmatch(word):
+            return None
+    return None
 
 
 def choose_tracer(
@@ -83,7 +123,7 @@ def choose_tracer(
     return "off"
 
 
-def _say(job: ApplicationJob, found: ApplicationFacts, facts: TargetFacts, notes: list[str]) -> None:
+def _say(job: ApplicationJob, facts: TargetFacts, notes: list[str]) -> None:
     if facts.in_memory:
         notes.append(f"measures memory: {facts.file_system} keeps its files there")
     if job.input is None:
@@ -99,10 +139,3 @@ def _say(job: ApplicationJob, found: ApplicationFacts, facts: TargetFacts, notes
         notes.append("cache cold: pages of the input are dropped before each trial; more with --drop-caches")
     limit = units.exact_duration(job.runtime_ns)
     notes.append(f"runtime {limit}: a trial that takes longer is ended and counts as failed")
-    placed = any(place in word for word in job.command for place in (INPUT, OUTPUT))
-    for word in found.here:
-        if not placed and not (found.input and word.split("/", 1)[0] in found.input.names):
-            notes.append(
-                f"{word} is a file here, but each copy runs in a directory of its own: if it is meant, write"
-                " its absolute path"
-            )

@@ -5,10 +5,12 @@ A series is one command on one target; its cells differ in the number of copies 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import PROGRAM_METRICS
@@ -16,6 +18,7 @@ from leadline.analysis.models import copies_time_s, fit_copies
 from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
+from leadline.study.yaml_source import read_yaml
 from leadline.verdict.model import Cell, FigureRow, FigureTable, Quantity, State, worst
 from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint, ShareBar, ShareBars
 from leadline.verdict.sections.section import Panels, Section
@@ -31,7 +34,6 @@ from leadline.workloads.application.job import ApplicationJob
 
 SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share")
 _MEAN = "mean"
-_MODEL_POINTS_MIN = 3  # through two points any line goes
 _ABSENT = Quantity(None, "", reason="not measured")
 _AT_ONCE = "copies at once"
 _SHARE_WORDS = {
@@ -41,9 +43,11 @@ _SHARE_WORDS = {
     "meta": "metadata",
     "compute": "computing",
 }
+_TIMES_NOTE = "Times and rates are geometric means over blocks and copies, as ratios are of them"
 _RUN_TIME_NOTE = (
-    "The mean run time of a copy, with its 95 % interval over the blocks. The dotted line is a model, not a"
-    " measurement: computing that the CPUs share, and a part that copies spend one after the other."
+    "The geometric mean of a copy's run time, with its 95 % interval over the blocks. The dotted line is a"
+    " model, not a measurement: computing that the CPUs share, and a part that copies spend one after the"
+    " other."
 )
 _SHARES_NOTE = (
     "By the trace: time in calls that read, write, or look after files. Computing is all the rest, waiting"
@@ -236,12 +240,19 @@ def cpus_of(places: Sequence[CopiesCell]) -> int | None:
     return max((cpus for cpus in found if isinstance(cpus, int)), default=None)
 
 
+@functools.cache
+def thresholds() -> Mapping[str, float]:
+    """The table of `thresholds.yaml`."""
+    text = (resources.files("leadline.workloads.application") / "thresholds.yaml").read_text(encoding="utf-8")
+    return {str(name): float(value) for name, value in read_yaml(text, "thresholds.yaml", {}).value.items()}
+
+
 def model_of(places: Sequence[CopiesCell]) -> ApplicationModel | None:
-    """The model of one series; None where no point could test it, or fewer than two are within the CPUs."""
+    """The model of one series; None with fewer than three points within the CPUs, or if it does not hold."""
     cpus = cpus_of(places)
     times = {float(p.copies): q.value for p in places if (q := p.metric("run_time")).value is not None}
     fitted = fit_copies(times, cpus) if cpus else None
-    if cpus is None or fitted is None or len(times) < _MODEL_POINTS_MIN:
+    if cpus is None or fitted is None:
         return None
     compute_s, shared_s = fitted
     if shared_s < 0:  # more copies took less time: then nothing is shared, and what is left is a mean
@@ -251,6 +262,8 @@ def model_of(places: Sequence[CopiesCell]) -> ApplicationModel | None:
     for copies, measured in sorted((int(copies), seconds) for copies, seconds in times.items()):
         modelled = copies_time_s(copies, compute_s, shared_s, cpus)
         points.append((copies, modelled, measured / modelled - 1 if modelled > 0 else None))
+    if any(rest is None or abs(rest) > thresholds()["model_off"] for _, _, rest in points):
+        return None
     below = tuple(copies for copies, _, _ in points if copies <= cpus)
     first = places[0]
     return ApplicationModel(first.series, first.target, cpus, compute_s, shared_s, below, tuple(points))
@@ -297,8 +310,8 @@ def _run_times(places: Sequence[CopiesCell]) -> FigureTable:
         ("Copies at once", "Copy"),
         names,
         tuple(rows),
-        "Each copy's run time, mean over the blocks. Copies of one trial are not independent of each other:"
-        " intervals come from blocks.",
+        "Each copy's run time, the geometric mean over the blocks; the mean is that of all copies. Copies of"
+        " one trial are not independent of each other: intervals come from blocks.",
     )
 
 
@@ -323,8 +336,9 @@ def _speeds(places: Sequence[CopiesCell]) -> FigureTable:
         ("Target", "Copies at once", "Copy"),
         ("Read", "Written", "Speed over I/O time", "Speed over run time"),
         tuple(rows),
-        "Speed over I/O time is Darshan's estimate at the POSIX layer, agg_perf_by_slowest: what calls took,"
-        " computing left out. It is no measure of how soon a program is done.",
+        f"{_TIMES_NOTE}; of bytes the mean is the plain one. Speed over I/O time is Darshan's"
+        " estimate at the POSIX layer, agg_perf_by_slowest: what calls took, computing left out."
+        " It is no measure of how soon a program is done.",
     )
 
 
@@ -351,8 +365,8 @@ def _reading_and_writing(places: Sequence[CopiesCell]) -> FigureTable:
         ("Target", "Copies at once"),
         ("Run time", "Share of run time", "Time in it"),
         tuple(rows),
-        "A mean copy; syncs count as writing. Shares and times are two things: a share lower by a tenth"
-        " of the run time can be a time that is lower by half.",
+        f"{_TIMES_NOTE}; shares are plain ones. Syncs count as writing. Shares and times are two things:"
+        " a share lower by a tenth of the run time can be a time that is lower by half.",
     )
 
 
@@ -382,7 +396,8 @@ def _shares(places: Sequence[CopiesCell]) -> FigureTable:
         ("Target", "Copies at once"),
         ("Reading", "Writing", "Syncing", "Metadata", "Computing"),
         rows,
-        "Computing is the remainder: what no call on a file took, waiting for a CPU included.",
+        "The plain mean of shares over blocks and copies. Computing is the remainder: what no call on a file"
+        " took, waiting for a CPU included.",
     )
 
 
@@ -394,7 +409,7 @@ def _by_copies(places: Sequence[CopiesCell]) -> FigureTable:
         values = tuple(place.metric("run_time") if place else _ABSENT for place in here)
         rows.append(FigureRow((str(copies),), values, _state(here)))
     return FigureTable(
-        "by_copies", "Run time by number of runs", ("Copies at once",), names, tuple(rows), "A mean copy."
+        "by_copies", "Run time by number of runs", ("Copies at once",), names, tuple(rows), f"{_TIMES_NOTE}."
     )
 
 

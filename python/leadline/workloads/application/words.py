@@ -1,15 +1,13 @@
-"""What a study of applications says in sentences; its thresholds are in `application.yaml`."""
+"""What a study of applications says in sentences; its thresholds are in `thresholds.yaml`."""
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 from leadline import units
-from leadline.study.yaml_source import read_yaml
+from leadline.verdict.answers.certain import confidence_words
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, Comparison, Quantity, Statement
 from leadline.workloads.application.tables import (
@@ -19,22 +17,19 @@ from leadline.workloads.application.tables import (
     model_of,
     processes_left,
     series_of,
+    thresholds,
 )
 
 _WIDE = 10.0  # an interval that reaches ten times as far says nothing
 
 
-@functools.cache
-def thresholds() -> Mapping[str, float]:
-    """The table of `application.yaml`."""
-    text = (resources.files("leadline.workloads.application") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_yaml(text, "application.yaml", {}).value.items()}
-
-
 def application_statements(
-    places: Sequence[CopiesCell], comparisons: Sequence[Comparison]
+    places: Sequence[CopiesCell], comparisons: Sequence[Comparison], within: Sequence[Comparison]
 ) -> tuple[Statement, ...]:
-    """What the cells of applications say beyond the comparison of their run times."""
+    """What the cells of applications say beyond the comparison of their run times.
+
+    `comparisons` are of targets, `within` of numbers of copies on one target.
+    """
     usable = [place for place in places if place.cell.validity.state not in UNUSABLE]
     found: list[Statement] = []
     if len({place.target for place in usable}) == 1:
@@ -42,7 +37,7 @@ def application_statements(
     found.extend(_io_against_run_time(usable, comparisons))
     for series in series_of(usable):
         own = by_series(usable, series)
-        found.extend(_growth(own))
+        found.extend(_growth(own, within))
         found.extend(_cpus(own))
         found.extend(_model(own))
     found.extend(_same_work(usable))
@@ -119,9 +114,9 @@ def _io_words(
     ]
     text = (
         f"Reading and writing, {_copies(other.copies)}: {', '.join(spent)}; that is"
-        f" {_change(read_write_time)} time{_interval(read_write_time)}"
+        f" {_change(read_write_time, ' time')}{_interval(read_write_time)}"
     )
-    if None not in shares:
+    if None not in shares and read_write_time.verdict in ("faster", "slower"):
         apart = 100 * ((shares[1] or 0.0) - (shares[0] or 0.0))
         text += f", and a share of the run time that is {abs(apart):.1f} points {_way(apart)}"
     if run_time is not None and run_time.ratio is not None:
@@ -145,38 +140,68 @@ def _way(value: float) -> str:
     return "higher" if value >= 0 else "lower"
 
 
-def _change(comparison: Comparison) -> str:
-    """A ratio as a change in percent: a third is 67 % less, and twice is 100 % more."""
+def _change(comparison: Comparison, of: str = "") -> str:
+    """A ratio as a change in percent, where there is one: a third is 67 % less, and twice is 100 % more."""
+    if comparison.verdict == "undecided":
+        return "undecided"
+    if comparison.verdict == "same":
+        return f"the same{of} within {comparison.margin:.0%}"
     ratio = comparison.ratio or 1.0
-    return f"{abs(100 * (ratio - 1)):.3g} % {'more' if ratio >= 1 else 'less'}"
+    return f"{abs(100 * (ratio - 1)):.3g} % {'more' if ratio >= 1 else 'less'}{of}"
 
 
 def _interval(comparison: Comparison) -> str:
     if comparison.low is None or comparison.high is None:
         return f" (no interval: {comparison.blocks} block)"
     if comparison.high > _WIDE or comparison.low < 1 / _WIDE:
-        return f" ({comparison.verdict}: {comparison.blocks} blocks give no useful interval)"
+        return f" ({comparison.blocks} blocks give no useful interval)"
     low, high = (f"{100 * (bound - 1):+.3g}" for bound in (comparison.low, comparison.high))
-    return f" ({low} to {high} %, {comparison.verdict}, {comparison.blocks} blocks)"
+    return f" ({low} to {high} %, {comparison.blocks} blocks)"
 
 
-def _growth(places: Sequence[CopiesCell]) -> Iterator[Statement]:
-    """How much longer a copy takes beside others than with the fewest."""
+def _growth(places: Sequence[CopiesCell], within: Sequence[Comparison]) -> Iterator[Statement]:
+    """How much longer a copy takes beside others than with the fewest, as far as paired blocks tell."""
     timed = [place for place in places if place.metric("run_time").value]
     if len(timed) < 2:
         return
     first, last = timed[0], timed[-1]
-    least, most = first.metric("run_time").value or 1.0, last.metric("run_time").value or 0.0
-    evidence = tuple(f"{_copies(p.copies)}: {_seconds(p.metric('run_time'))}" for p in timed)
+    ends = (first.cell.id, last.cell.id, "run_time")
+    found = next((one for one in within if (one.base, one.other, one.metric) == ends), None)
+    if found is None or found.ratio is None:
+        return
     yield Statement(
         "finding",
-        f"{first.series}: with {_copies(last.copies)} a copy takes {units.format_number(most / least)} times"
-        f" as long as with {_copies(first.copies)}; all together do"
-        f" {units.format_number(last.copies / first.copies * least / most)} times the work in that time.",
-        evidence,
+        f"{first.series}: {_growth_words(found, first.copies, last.copies)}.",
+        tuple(f"{_copies(p.copies)}: {_seconds(p.metric('run_time'))}" for p in timed),
         says="copies_growth",
-        cells=_ids(timed),
+        cells=_ids((first, last)),
     )
+
+
+def _growth_words(found: Comparison, fewest: int, most: int) -> str:
+    """Of a ratio of run times; work in the same time grows by the copies over that ratio."""
+    ratio, low, high = found.ratio or 1.0, found.low, found.high
+    fewer = _copies(fewest)
+    if low is None or high is None:
+        return (
+            f"whether a copy takes longer with {_copies(most)} than with {fewer} is undecided"
+            f" (no interval: {found.blocks} block)"
+        )
+    interval = units.format_ratio_interval(low, high)
+    sure = f"{confidence_words(found.confidence)} interval of their ratio {interval}, {found.blocks} blocks"
+    if found.verdict == "undecided":
+        return f"whether a copy takes longer with {_copies(most)} than with {fewer} is undecided ({sure})"
+    times = f"takes {units.format_number(ratio)} times as long as with {fewer}"
+    if found.verdict == "same":
+        times = f"takes as long as with {fewer}, within {found.margin:.0%}"
+    elif interval.startswith("at"):
+        times = f"takes {interval} times as long as with {fewer}"
+    more = most / fewest
+    work = units.format_ratio_interval(more / high, more / low)
+    does = f"{units.format_number(more / ratio)} times the work in that time ({work})"
+    if work.startswith("at"):
+        does = f"{work} times the work in that time"
+    return f"with {_copies(most)} a copy {times} ({sure}); all together do {does}"
 
 
 def _cpus(places: Sequence[CopiesCell]) -> Iterator[Statement]:
@@ -253,12 +278,8 @@ def _model(places: Sequence[CopiesCell]) -> Iterator[Statement]:
         for copies, seconds, rest in model.points
         if rest is not None
     ]
-    beyond = [rest for copies, _, rest in model.points if rest is not None and copies > model.cpus]
-    worst = ""
-    if beyond:
-        off_most = max(abs(rest) for rest in beyond)
-        holds = "" if off_most <= thresholds()["model_off"] else ": it does not hold here"
-        worst = f"; beyond that it is off by up to {off_most:.1%}{holds}"
+    beyond = [abs(rest) for copies, _, rest in model.points if rest is not None and copies > model.cpus]
+    worst = f"; beyond that it is off by up to {max(beyond):.1%}" if beyond else ""
     yield Statement(
         "finding",
         f"{model.series}, a model and no measurement: T(N) = C max(1, N / {model.cpus}) + N s with"

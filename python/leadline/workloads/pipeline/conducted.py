@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leadline.run.face import Assignment, Conducted, Say
-from leadline.workloads.application.conducted import program_job, programs_deadline_s
+from leadline.workloads.application.conducted import program_cause, program_job, programs_deadline_s
 from leadline.workloads.application.staging import forget_input, stage_input_of
 from leadline.workloads.pipeline.trial import run_trial
 
@@ -22,6 +22,10 @@ class PipelineConducted(Conducted["PipelineJob"]):
     def deadline_s(self, job: PipelineJob) -> float:
         """See the base."""
         return programs_deadline_s(job)
+
+    def cause(self, job: PipelineJob) -> str:
+        """The same stages, for whatever number of clients."""
+        return program_cause(job)
 
     def as_worker_job(self, job: PipelineJob, given: Assignment) -> dict[str, Any]:
         """See the base."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from leadline.analysis.statistics.means import typical
 from leadline.store.tables import TrialRow
 
 STAGE_TIME = "stage_time_"
@@ -15,8 +16,9 @@ def metric_stage(name: str) -> str | None:
 
 
 def stage_times(trial: TrialRow) -> dict[str, float]:
-    """How long each stage of a pipeline took, the mean over the clients."""
+    """How long each stage of a pipeline took, the geometric mean over the clients."""
     seconds: dict[str, list[float]] = {}
     for stage in json.loads(trial.summary).get("stages") or ():
         seconds.setdefault(str(stage["stage"]), []).append(float(stage["seconds"]))
-    return {f"{STAGE_TIME}{name}": sum(found) / len(found) for name, found in seconds.items()}
+    means = {f"{STAGE_TIME}{name}": typical(found) for name, found in seconds.items()}
+    return {name: mean for name, mean in means.items() if mean is not None}

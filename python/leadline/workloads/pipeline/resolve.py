@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import astuple
 
 from leadline import units
@@ -10,7 +11,7 @@ from leadline.study.kind.face import Resolved, Surroundings
 from leadline.study.kind.resolving import fail
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.job import INPUT, LIMIT_DEFAULT_NS, ApplicationFacts, Look
-from leadline.workloads.application.resolve import choose_tracer
+from leadline.workloads.application.resolve import check_words, choose_tracer, with_program
 from leadline.workloads.pipeline.job import (
     BUFFER_DEFAULT_BYTES,
     SOURCE,
@@ -41,7 +42,7 @@ def resolve_pipeline(
     stages = stages_of(options)
     notes: list[str] = []
     _check_programs(work, options, target, around)
-    programs = _programs(work, stages, target, around)
+    programs = _programs(work, stages, target, around, notes)
     source = _source(work, options, stages, target, around)
     served = _served(stages)
     buffer = options.buffer or BUFFER_DEFAULT_BYTES
@@ -50,7 +51,9 @@ def resolve_pipeline(
     whole = ApplicationFacts("", untraceable=tuple(untraceable.items()))
     film = film_of(options)
     job = PipelineJob(
-        pipeline=tuple(_stage(stage, stages, place, buffer, target) for place, stage in enumerate(stages)),
+        pipeline=tuple(
+            _stage(stage, stages, place, buffer, target, programs) for place, stage in enumerate(stages)
+        ),
         copies=options.clients or 1,
         source=source.path,
         source_bytes=source.bytes,
@@ -103,7 +106,7 @@ def _served(stages: tuple[StageOptions, ...]) -> bool:
 def _check_programs(work: str, options: PipelineOptions, target: Target, around: Surroundings) -> None:
     """The versions in `needs`."""
     for program, least in (options.needs or {}).items():
-        _program(work, program, target, around)
+        _program(work, (program,), target, around)
         scout = around.lookup(Scout)
         found = scout.version(program) if scout else None
         wanted = tuple(int(part) for part in least.split(".") if part.isdigit())
@@ -113,19 +116,26 @@ def _check_programs(work: str, options: PipelineOptions, target: Target, around:
 
 
 def _programs(
-    work: str, stages: tuple[StageOptions, ...], target: Target, around: Surroundings
+    work: str,
+    stages: tuple[StageOptions, ...],
+    target: Target,
+    around: Surroundings,
+    notes: list[str],
 ) -> dict[str, ApplicationFacts]:
     """What is known of every program that the stages start, our own for built-in steps among them."""
     actions = [action for stage in stages for action in stage.actions]
-    names = [action.command[0] for action in actions if action.command]
+    found: dict[str, ApplicationFacts] = {}
+    for command in dict.fromkeys(tuple(action.command) for action in actions if action.command):
+        found[command[0]] = _program(work, command, target, around)
+        check_words(work, "pipeline", command, target, found[command[0]], notes)
     if any(action.step is not None for action in actions):
-        names.append(sys.executable)
-    return {name: _program(work, name, target, around) for name in dict.fromkeys(names)}
+        found.setdefault(sys.executable, _program(work, (sys.executable,), target, around))
+    return found
 
 
-def _program(work: str, name: str, target: Target, around: Surroundings) -> ApplicationFacts:
-    look = around.lookup(Look)
-    found = look.find((name,), None) if look else ApplicationFacts(name)
+def _program(work: str, command: tuple[str, ...], target: Target, around: Surroundings) -> ApplicationFacts:
+    look, name = around.lookup(Look), command[0]
+    found = look.find(command, None) if look else ApplicationFacts(name)
     if found.executable is None:
         remedy = f"install {name}, or give the absolute path of a program"
         fail(work, target, "pipeline", found.missing, remedy)
@@ -169,21 +179,29 @@ def _inputs(stages: tuple[StageOptions, ...], place: int) -> tuple[str, ...]:
 
 
 def _stage(
-    stage: StageOptions, stages: tuple[StageOptions, ...], place: int, buffer: int, target: Target
+    stage: StageOptions,
+    stages: tuple[StageOptions, ...],
+    place: int,
+    buffer: int,
+    target: Target,
+    programs: Mapping[str, ApplicationFacts],
 ) -> Stage:
     return Stage(
         stage=stage.stage,
-        actions=tuple(_action(action, buffer, target) for action in stage.actions),
+        actions=tuple(_action(action, buffer, target, programs) for action in stage.actions),
         inputs=_inputs(stages, place),
         output=stage.output,
         width=stage.width,
     )
 
 
-def _action(action: ActionOptions, buffer: int, target: Target) -> Action:
+def _action(
+    action: ActionOptions, buffer: int, target: Target, programs: Mapping[str, ApplicationFacts]
+) -> Action:
+    command = tuple(action.command or ())
     return Action(
         step=action.step,
-        command=tuple(action.command or ()),
+        command=with_program(command, programs[command[0]]) if command else (),
         buffer=action.buffer or buffer,
         digest=action.digest or "md5",
         how=action.how or "auto",

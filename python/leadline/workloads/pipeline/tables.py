@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from leadline.analysis.cells import CellTable
-from leadline.analysis.statistics.means import arithmetic_mean
+from leadline.analysis.statistics.means import Estimate, arithmetic_mean, geometric_mean, typical
 from leadline.plan.model import PlannedCell
 from leadline.store.stages import StageRow
 from leadline.verdict.model import (
@@ -55,18 +55,59 @@ class PipelineSeries:
         return [row for trial in self.shown for row in trial if row.stage == stage]
 
     def mean(self, stage: str, value: Callable[[StageRow], float | None], unit: str) -> Quantity:
-        """The mean of a figure over trials, each trial's over its clients; only where every row has it."""
+        """The plain mean of an amount over trials, each trial's over its clients; where every row has it."""
+        blocks = self._blocks(stage, value, lambda values: sum(values) / len(values))
+        return _over_blocks(blocks, arithmetic_mean, unit)
+
+    def typical(self, stage: str, value: Callable[[StageRow], float | None], unit: str) -> Quantity:
+        """The geometric mean of a time or a rate, in the same way: that which comparisons are of."""
+        return _over_blocks(self._blocks(stage, value, typical), geometric_mean, unit)
+
+    def part(self, stage: str, value: Callable[[StageRow], float | None]) -> Quantity:
+        """A part of a stage's time, which may be zero: its share of the time of all trials, of the geometric
+        mean of that. So parts add up to the whole."""
+        plain, whole_s = self.mean(stage, value, "s"), self.mean(stage, _seconds, "s").value
+        duration_s = self.typical(stage, _seconds, "s").value
+        if plain.value is None or not whole_s or duration_s is None:
+            return replace(plain, value=None, low=None, high=None, reason=plain.reason or "not observed")
+        scale = duration_s / whole_s
+        low, high = (None if bound is None else bound * scale for bound in (plain.low, plain.high))
+        return replace(plain, value=plain.value * scale, low=low, high=high)
+
+    def _blocks(
+        self,
+        stage: str,
+        value: Callable[[StageRow], float | None],
+        mean_of: Callable[[Sequence[float]], float | None],
+    ) -> list[float] | None:
+        """Each trial's mean over its clients; None where a row does not have the figure."""
         blocks = []
         for trial in self.shown:
             values = [value(row) for row in trial if row.stage == stage]
-            if None in values:
-                return Quantity(None, unit, reason="not observed")
-            if values:
-                blocks.append(sum(found or 0.0 for found in values) / len(values))
-        found = arithmetic_mean(blocks)
-        if found is None:
-            return Quantity(None, unit, reason="this stage was not reached")
-        return Quantity(found.value, unit, found.low, found.high, found.count)
+            known = [one for one in values if one is not None]
+            mean = mean_of(known) if known else None
+            if len(known) < len(values) or (known and mean is None):
+                return None
+            if mean is not None:
+                blocks.append(mean)
+        return blocks
+
+
+def _over_blocks(
+    blocks: Sequence[float] | None, mean_of: Callable[[Sequence[float]], Estimate | None], unit: str
+) -> Quantity:
+    if blocks is None:
+        return Quantity(None, unit, reason="not observed")
+    found = mean_of(blocks)
+    if found is None:
+        return Quantity(
+            None, unit, reason="this stage was not reached" if not blocks else "a block measured zero"
+        )
+    return Quantity(found.value, unit, found.low, found.high, found.count)
+
+
+def _seconds(row: StageRow) -> float:
+    return row.seconds
 
 
 def lines_of(
@@ -145,7 +186,8 @@ def _compared(
         ("Operation",),
         (*(line.cell.target for line in lines), *(f"{other} / {base}" for other in others)),
         tuple(rows),
-        "Times are means over the blocks; ratios are paired by block, at the confidence of the comparison.",
+        "Times are geometric means over blocks and clients; ratios are paired by block, at the confidence of"
+        " the comparison.",
     )
 
 
@@ -211,12 +253,12 @@ def _time_spent(lines: Sequence[PipelineSeries]) -> FigureTable:
     rows = []
     for line, stage, keys in _each(lines):
         values = (
-            line.mean(stage, lambda row: row.seconds, "s"),
-            line.mean(stage, lambda row: row.read_s, "s"),
-            line.mean(stage, lambda row: row.write_s, "s"),
-            line.mean(stage, lambda row: row.meta_s, "s"),
-            line.mean(stage, compute_s, "s"),
-            line.mean(stage, cpu_s, "s"),
+            line.typical(stage, _seconds, "s"),
+            line.part(stage, lambda row: row.read_s),
+            line.part(stage, lambda row: row.write_s),
+            line.part(stage, lambda row: row.meta_s),
+            line.part(stage, compute_s),
+            line.part(stage, cpu_s),
         )
         rows.append(FigureRow(keys, values, line.cell.validity.state))
     return FigureTable(
@@ -225,8 +267,9 @@ def _time_spent(lines: Sequence[PipelineSeries]) -> FigureTable:
         ("Target", "Operation"),
         ("Duration", "Reading", "Writing", "Metadata", "Computing", "CPU time"),
         tuple(rows),
-        "Reading, writing and metadata: calls on files of the target, by the trace. Computing is the"
-        " remainder, waiting for a CPU included. CPU time adds up all processors.",
+        "Durations are geometric means over blocks and clients; the others are their shares of the time of"
+        " all trials, of that. Reading, writing and metadata: calls on files of the target, by the trace."
+        " Computing is the remainder, waiting for a CPU included. CPU time adds up all processors.",
     )
 
 
@@ -247,7 +290,8 @@ def _bytes(lines: Sequence[PipelineSeries]) -> FigureTable:
         ("Target", "Operation"),
         ("Input", "Read there", "Passes over it", "Written there", "Output"),
         tuple(rows),
-        "Read and written: on the target, by the trace. A pass is the whole input read once.",
+        "Plain means over blocks and clients. Read and written: on the target, by the trace. A pass is"
+        " the whole input read once.",
     )
 
 
@@ -263,11 +307,16 @@ def _copying(lines: Sequence[PipelineSeries]) -> FigureTable:
     rows = []
     for line, stage, keys in _each(lines):
         if stage in copying_stages(line.job):
-            rate = line.mean(stage, _rate, "B/s")
-            bits = line.mean(stage, lambda row: _BITS * (_rate(row) or 0.0), "b/s")
+            rate = line.typical(stage, _rate, "B/s")
+            bits = line.typical(stage, lambda row: _BITS * (_rate(row) or 0.0), "b/s")
             rows.append(FigureRow(keys, (rate, bits), line.cell.validity.state))
     return FigureTable(
-        "file_copy", "File copy rates", ("Target", "Operation"), ("Rate", "In bits"), tuple(rows)
+        "file_copy",
+        "File copy rates",
+        ("Target", "Operation"),
+        ("Rate", "In bits"),
+        tuple(rows),
+        "Geometric means over blocks and clients.",
     )
 
 
@@ -297,7 +346,8 @@ def _network(lines: Sequence[PipelineSeries]) -> FigureTable:
         ("Target", "Operation", "Interface"),
         ("Incoming", "Packets in", "Outgoing", "Packets out"),
         tuple(rows),
-        "Whole interfaces while an operation ran, everybody's traffic; through lo all that is sent arrives.",
+        "Plain means. Whole interfaces while an operation ran, everybody's traffic; through lo all"
+        " that is sent arrives.",
     )
 
 
