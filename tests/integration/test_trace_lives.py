@@ -17,8 +17,8 @@ from support import Command, command_line, show
 
 # Others may have the processors for a while: what is compared is far from this apart (a second of two).
 SLACK_S = 0.4
-# A worker writes until it is ended, a second after it began; its parent then writes for another second. It
-# notes the kernel's word, by a pidfd of its own: before the signal, and when the worker was gone.
+# A worker writes a little, then waits until it is ended, a second after it began; its parent then writes for
+# another second. It notes the kernel's word, by a pidfd: before the signal, and when the worker was gone.
 POOL = """
 import json, os, select, signal, sys, time
 number, reaps, noted = int(sys.argv[1]), sys.argv[2] == "reaped", sys.argv[3]
@@ -32,7 +32,8 @@ def work(path, seconds):
 
 worker = os.fork()
 if not worker:
-    work("of-worker", 60)
+    work("of-worker", 0.1)
+    time.sleep(60)
     os._exit(0)
 watched = os.pidfd_open(worker)
 work("before", 1)
