@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from leadline.store.reader import open_result
 from leadline.tracing.sources import bpf
+from leadline.tracing.store import read_trace
 from support import Command, show
 
 MIB = 1 << 20
@@ -117,6 +120,10 @@ def test_a_plain_program_maps_no_data(leadline: Command, via: str, name: str, pl
     assert "mapped_files" not in codes(found)
     assert found["trace"]["mapped"] == []
     assert "mapped into memory" not in leadline("show", str(out)).stdout
+    rows = read_trace(open_result(out)).files.to_pylist()
+    libraries = [row for row in rows if re.search(r"\.so(\.[0-9]+)*$", row["path"])]
+    assert sum(row["MMAPS"] for row in libraries) >= (3 if via == "bpf" else 0)
+    assert [row["path"] for row in libraries if row["mapped_bytes"]] == []
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
