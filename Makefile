@@ -74,7 +74,7 @@ check: setup ## Formatting, lints, types, stubs, layers, the rules of the house
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest leadline._core --allowlist tools/stubtest-allowed.txt
 	$(BIN)/lint-imports
-	for rule in kinds names pins schemes sizes; do $(BIN)/python tools/house/$$rule.py; done
+	for rule in kinds names pins schemes sentences sizes; do $(BIN)/python tools/house/$$rule.py; done
 
 bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writes bench/results.md (QUICK=1: two minutes)
 	cargo build --release --locked --quiet --package leadline-engine --examples

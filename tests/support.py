@@ -53,3 +53,11 @@ def wait_for_event(out: Path, name: str, seconds: float = 30) -> None:
             return
         time.sleep(0.02)
     raise AssertionError(f"no {name} in {out} within {seconds} s")
+
+
+def assert_one_screen(printed: str) -> None:
+    """What `show` prints of any result without `--all`: one screen, in a pipe too."""
+    lines = printed.splitlines()
+    assert 0 < len(lines) <= 40, printed
+    assert max(map(len, lines)) <= 100, printed
+    assert "everything: leadline show DIR --all" in lines[-1]

@@ -20,7 +20,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-leadline lab up --name examples --dir "$work/lab" --gateways all >"$work/lab.log" 2>&1 || { tail -n 5 "$work/lab.log"; exit 1; }
+leadline lab up examples --dir "$work/lab" --gateways all >"$work/lab.log" 2>&1 || { tail -n 5 "$work/lab.log"; exit 1; }
 mounts=(--target "local=$work/local" --target "cephfs=$work/lab/mnt/replicated")
 
 # NAME, its result, and the words of the command as a reader would write them.

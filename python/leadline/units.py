@@ -164,9 +164,14 @@ def format_ratio_interval(low: float, high: float) -> str:
         return f"at least {format_number(low)}"
     if high < 1 and high > _ONE_ENDED * low:
         return f"at most {_small(high)}"
-    if not low > 0 or high > _UNBOUNDED * low:
+    if unbounded(low, high):
         return "unbounded"
     return f"{_small(low)} to {_small(high)}"
+
+
+def unbounded(low: float, high: float) -> bool:
+    """True of an interval of a ratio or a rate that spans more than a thousand times: its ends say nothing."""
+    return not low > 0 or high > TELLS * low
 
 
 def _small(ratio: float) -> str:
@@ -174,7 +179,8 @@ def _small(ratio: float) -> str:
     return format_number(ratio) if ratio >= 0.001 else f"1 / {format_number(1 / ratio)}"
 
 
-_ONE_ENDED, _UNBOUNDED = 10.0, 1000.0
+_ONE_ENDED = 10.0
+TELLS = 1000.0  # an interval whose ends are further apart says only that it is wide
 
 
 def format_size(size_bytes: float) -> str:

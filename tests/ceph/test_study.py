@@ -95,6 +95,9 @@ def test_the_chain_of_every_cell_adds_up_and_ends_at_the_stores(result: Result, 
     assert {name for name, chains in cells.items() if not chains} == set()
     for name, chains in cells.items():
         for chain in chains:
+            if name.startswith("local.") and chain["places"][-1]["share"] is None:
+                assert "by all" in chain["places"][-1]["reason"]  # somebody else wrote to the same disk
+                continue
             assert sum(place["share"] for place in chain["places"]) == pytest.approx(1.0), name
             assert chain["places"][-1]["name"] == ("device" if name.startswith("local.") else "store")
     for name in ("replicated.seqwrite_1m", "erasure.seqwrite_1m"):

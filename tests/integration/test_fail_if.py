@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from measured import CACHED, assert_measured
-from support import Command
+from support import Command, show
 
 
 def test_a_gate_decides_the_exit_code(leadline: Command, study: Path, target: Path, tmp_path: Path) -> None:
@@ -23,6 +23,13 @@ def test_a_gate_decides_the_exit_code(leadline: Command, study: Path, target: Pa
     holds = leadline("show", str(out), "--fail-if", "a.seqwrite_64k.iops < 1")
     assert_measured(holds, out, CACHED)
     assert "gate holds" in holds.stderr
+    bandwidth = show(leadline, out)["cells"][1]["metrics"]["iops"]["value"]
+    undecided = ("show", str(out), "--fail-if", f"a.seqwrite_64k.iops < {bandwidth:.3f}")
+    usable = holds.returncode == 0
+    open_ = leadline(*undecided)
+    assert open_.returncode == (5 if usable else 3), open_.stderr
+    assert "gate undecided, no pass" in open_.stderr
+    assert leadline(*undecided, "--allow-undecided").returncode == holds.returncode
     shown = leadline("show", str(out), "--json", "--fail-if", "a.seqwrite_64k.latency_mean > 1ns")
     assert shown.returncode == 4
     assert json.loads(shown.stdout)["gates"][0]["fails"] is True

@@ -15,14 +15,24 @@ from openmetrics_grammar import parse
 from support import Command
 
 
-def slowed(result: Path, other: Path, factor: float) -> Path:
-    """A copy in which every trial of the writes took `factor` times as long."""
+def renamed(result: Path, other: Path) -> Path:
+    """A copy with an id of its own."""
     shutil.copytree(result, other)
-    for file in (other / "trials").iterdir():
+    manifest = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps({**manifest, "id": "0badcafe"}))
+    return other
+
+
+def slowed(result: Path, other: Path, factor: float) -> Path:
+    """Another result, in which every trial of the writes took `factor` times as long."""
+    for file in (renamed(result, other) / "trials").iterdir():
         table = pq.read_table(file)
-        place = table.schema.get_field_index("measured_ns")
         longer = pc.cast(pc.multiply(table["measured_ns"], factor), pa.int64(), safe=False)
-        pq.write_table(table.set_column(place, table.schema.field(place), longer), file)
+        later = pc.add(table["started_unix_ns"], 3600 * 10**9)
+        for name, values in (("measured_ns", longer), ("started_unix_ns", later)):
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, table.schema.field(place), values)
+        pq.write_table(table, file)
     return other
 
 
@@ -33,8 +43,9 @@ def test_a_loss_fails_and_every_output_says_so(
     arguments = ("--set", "works.randread_4k.rw=write", "--set", "works.randread_4k.bs=64k", "--blocks", "6")
     done = leadline("run", str(study), "--target", f"a={target}", "--out", str(base), "--no-ceph", *arguments)
     assert done.returncode == 0, done.stderr
-    same = leadline("gate", str(base), "--baseline", str(base), "--allow", "50%", "--metric", "bandwidth")
-    assert same.returncode == 0, same.stdout
+    again = slowed(base, tmp_path / "again", 1.0)
+    same = leadline("gate", str(again), "--baseline", str(base), "--allow", "99%", "--metric", "bandwidth")
+    assert same.returncode in (0, 5), same.stderr
     worse = slowed(base, tmp_path / "worse", 30.0)
     files = ("--junit", str(tmp_path / "j.xml"), "--openmetrics", str(tmp_path / "o.txt"))
     gate = ("gate", str(worse), "--baseline", str(base), "--metric", "bandwidth", *files)
@@ -50,6 +61,38 @@ def test_a_loss_fails_and_every_output_says_so(
     assert "2 lost; 5.0% of loss is allowed" in shown.stdout
     metrics = leadline("report", str(base), "--format", "openmetrics")
     assert "leadline_bandwidth_bytes_per_second" in parse(metrics.stdout)
+
+
+def test_undecided_is_no_pass_unless_that_is_asked_for_and_a_copy_is_no_result(
+    leadline: Command, study: Path, target: Path, tmp_path: Path
+) -> None:
+    base = tmp_path / "base"
+    writes = ("--set", "works.randread_4k.rw=write", "--blocks", "1")
+    done = leadline("run", str(study), "--target", f"a={target}", "--out", str(base), "--no-ceph", *writes)
+    assert done.returncode == 0, done.stderr
+    junit = tmp_path / "j.xml"
+    gate = (
+        "gate",
+        str(slowed(base, tmp_path / "other", 1.01)),
+        "--baseline",
+        str(base),
+        "--junit",
+        str(junit),
+    )
+    undecided = leadline(*gate, "--json")
+    assert undecided.returncode == json.loads(undecided.stdout)["exit_code"] == 5
+    types = {found.get("type") for found in Tree.fromstring(junit.read_text()).iter("failure")}  # noqa: S314
+    assert types == {"undecided"}
+    allowed = leadline(*gate, "--allow-undecided")
+    assert allowed.returncode == 0, allowed.stdout
+    assert "one block has no interval" in allowed.stdout
+    assert not list(Tree.fromstring(junit.read_text()).iter("failure"))  # noqa: S314 - our own text
+    shutil.copytree(base, tmp_path / "copy")
+    for new in (base, tmp_path / "copy", renamed(base, tmp_path / "renamed")):
+        for verb in (("gate", str(new), "--baseline", str(base)), ("compare", str(base), str(new))):
+            same = leadline(*verb)
+            assert same.returncode == (2 if verb[0] == "gate" else 0)
+            assert "same trials" in same.stderr, verb
 
 
 def test_what_cannot_be_checked_is_one_clear_error(leadline: Command, tmp_path: Path) -> None:

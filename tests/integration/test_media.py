@@ -10,6 +10,8 @@ import pytest
 
 from leadline.store.reader import open_result
 from leadline.store.stages import read_stages
+from leadline.study.library import builtin_text
+from leadline.study.yaml_source import read_yaml
 from measured import assert_measured
 from support import Command, show
 
@@ -40,7 +42,7 @@ def test_a_film_goes_through_every_stage_on_both_targets_and_is_made_once(
 ) -> None:
     out, second = tmp_path / "r", tmp_path / "second"
     second.mkdir()
-    targets = ("--target", f"a={target}", "--target", f"b={second}")
+    targets = ("--target", f"a={target}", "--target", f"b={second}", "--set", "enlarge=true")
     done = leadline("run", "media", *targets, *SMALL, "--out", str(out), env=cached, timeout=400)
     assert_measured(done, out)
     assert "making a film" in done.stderr
@@ -58,12 +60,68 @@ def test_a_film_goes_through_every_stage_on_both_targets_and_is_made_once(
     assert len(digests) == 1
     if by_name["inspect"].passes_by == "trace":
         assert by_name["inspect"].passes == pytest.approx(2.0, abs=0.3)
+    screen = leadline("show", str(out)).stdout
+    for name in ("a", "b"):
+        own = [
+            row
+            for row in read_stages(open_result(out))
+            if row.trial in {t.trial for t in open_result(out).trials() if t.target == name}
+        ]
+        took_s = (max(row.ended_ns for row in own) - min(row.started_ns for row in own)) / 1e9
+        assert f"Of {took_s:.3g}" in screen.replace("\n", " ")
+        assert f"s end to end on {name}," in screen.replace("\n", " ")
     page = tmp_path / "report.html"
     assert leadline("report", str(out), "-o", str(page)).returncode == 0
     assert "stages-0" in page.read_text()
     names = [table["name"] for table in show(leadline, out)["application"]["tables"]]
     assert names[0].startswith("comparison")
     assert {"operations", "time", "bytes", "file_copy", "network"} <= set(names)
+
+
+def test_the_ladder_of_a_small_source_ends_at_it_and_the_plan_says_what_is_left_out(
+    leadline: Command, target: Path, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "film.mov", tmp_path / "r"
+    made = ("-f", "lavfi", "-i", "testsrc2=size=900x506:rate=2:duration=1", "-c:v", "prores_aw")
+    subprocess.run(["ffmpeg", "-nostdin", "-v", "error", *made, str(source)], check=True)
+    words = ("media", "--target", f"a={target}", "--source", str(source), "--blocks", "1")
+    plan = leadline("plan", *words).stdout
+    left_out = "encode_720p (1280), encode_1080p (1920), encode_2160p (3840)"
+    assert f"left out, wider than the source (900): {left_out}; --set enlarge=true does them" in plan
+    assert "encode_360p,encode_480p,publish" in plan
+    assert_measured(leadline("run", *words, "--out", str(out), timeout=200), out)
+    rows = read_stages(open_result(out))
+    assert [row.stage for row in rows][4:] == ["encode_360p", "encode_480p", "publish"]
+    assert not any(row.enlarges for row in rows)
+    published = next(row for row in rows if row.stage == "publish")
+    assert json.loads(published.details)[0]["files"] == 2
+
+
+@pytest.mark.parametrize(
+    ("widest", "expected"),
+    [(641, [640] * 5), (1000, [640, 854, 1000, 1000, 1000]), (16_384, [640, 854, 1280])],
+)
+def test_one_process_makes_no_picture_wider_than_it_is_told(
+    tmp_path: Path, widest: int, expected: list[int]
+) -> None:
+    """The command of the study itself, its places filled in; what came of it as ffprobe sees it."""
+    study = read_yaml(builtin_text("media"), "media.yaml", {}).value
+    stages = study["works"]["media"]["pipeline"]
+    command = next(stage["command"] for stage in stages if stage["stage"] == "encode_all")
+    source = film(tmp_path / "film.mov")
+    places = {"{input}": str(source), "{output}": str(tmp_path), "{widest}": str(widest)}
+    words = []
+    for word in map(str, command):
+        for place, text in places.items():
+            word = word.replace(place, text)  # noqa: PLW2901 - place by place
+        words.append(word)
+    subprocess.run(words, check=True)
+    widths = []
+    for height in (360, 480, 720, 1080, 2160)[: len(expected)]:
+        probe = ("ffprobe", "-v", "error", "-show_entries", "stream=width", "-of", "csv=p=0")
+        found = subprocess.run([*probe, str(tmp_path / f"{height}p.mp4")], check=True, capture_output=True)
+        widths.append(int(found.stdout))
+    assert widths == expected
 
 
 def test_a_source_of_ones_own_without_audio_and_with_an_odd_name_is_encoded_at_once_in_five_sizes(

@@ -76,7 +76,7 @@ def test_a_pipeline_written_from_its_document_alone_runs_and_is_compared(
         assert row.ended_ns >= row.started_ns
     shown = show(leadline, out)
     compared = next(table for table in shown["application"]["tables"] if table["name"] == "comparison_reads")
-    assert compared["columns"] == ["a", "b", "b / a"]
+    assert compared["columns"] == ["a", "b", "b \u2212 a"]
     assert [row["keys"][0] for row in compared["rows"]] == [*names, "the whole"]
     assert all(value["value"] is not None for row in compared["rows"] for value in row["values"])
 

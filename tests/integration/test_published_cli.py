@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from measured import CACHED, assert_measured
-from support import Command, show
+from support import Command, assert_one_screen, show
 
 DATA = Path(__file__).parents[1] / "data" / "published"
 
@@ -18,7 +18,8 @@ def test_a_document_is_imported_shown_and_reported(leadline: Command, tmp_path: 
     assert "checks of the document's figures" in done.stdout
     shown = leadline("show", str(out))
     assert shown.returncode == 0
-    assert "1529 s stands for both 7 and 8" in shown.stdout
+    assert "1529 s stands for both 7 and 8" in " ".join(shown.stdout.split())
+    assert_one_screen(shown.stdout)
     assert show(leadline, out)["published"]["claims"]
     page = leadline("report", str(out), "-o", str(tmp_path / "x.html"))
     assert page.returncode == 0, page.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 from many_results import copy_results
@@ -20,6 +22,7 @@ def test_a_figure_is_followed_over_many_results(
     many = tmp_path / "many"
     many.mkdir()
     copy_results(one, many, 24, shift_at=12)
+    assert "24 results have no fresh summary" in leadline("list", str(many)).stdout
     figure = "fuse.seqwrite_64k.bandwidth"
     first = leadline("trend", figure, str(many), "--json")
     assert first.returncode == 0, first.stderr
@@ -37,8 +40,26 @@ def test_a_figure_is_followed_over_many_results(
     both = leadline("trend", "fuse.*.bandwidth", str(many))
     assert "level shift: median" in both.stdout
     assert "INVALID" in both.stdout  # the buffered reads of a small file
+    for place, name in enumerate(("copy", "renamed")):
+        shutil.copytree(many / "r0023", many / name)
+        if place:  # a copy with an id of its own
+            manifest = json.loads((many / name / "manifest.json").read_text())
+            (many / name / "manifest.json").write_text(json.dumps({**manifest, "id": "0badcafe"}))
+            (many / name / "cells-1.parquet").unlink()
+    copied = leadline("trend", figure, str(many), "--json")
+    points = json.loads(copied.stdout)["series"][0]["points"]
+    assert len(points) == 24
+    kept, *others = sorted([points[-1]["path"], *points[-1]["copies"]])
+    assert [Path(path).name for path in (kept, *others)] == ["copy", "r0023", "renamed"]
+    said = leadline("trend", figure, str(many))
+    assert "24 results" in said.stdout
+    assert said.stdout.count("each result counted once") == 1
+    assert "r0023" in said.stdout
+    for name in ("copy", "renamed"):
+        shutil.rmtree(many / name)
     listed = json.loads(leadline("list", str(many), "--json").stdout)
     assert [row["trials"] for row in listed] == ["4/4"] * 24
+    assert_figures_are_listed(leadline, many, figure)
     for arguments, message in (
         (("trend", "iops", str(many)), "names no figure"),
         (("trend", "a.b.iops", str(many)), "no result below"),
@@ -47,3 +68,20 @@ def test_a_figure_is_followed_over_many_results(
         refused = leadline(*arguments)
         assert refused.returncode == 2
         assert message in refused.stderr
+
+
+def assert_figures_are_listed(leadline: Command, many: Path, figure: str) -> None:
+    """`list` knows what `trend` knows: every figure that it names can be followed, and no other."""
+    cell, _, metric = figure.rpartition(".")
+    shown = leadline("list", str(many)).stdout
+    line = next(line for line in shown.splitlines() if line.startswith(f"  {cell}."))
+    assert metric in line.split("  ", 2)[2].split(", ")
+    example = re.search(r"leadline trend '([^']+)'", shown)
+    assert example is not None
+    assert leadline("trend", example[1], str(many)).returncode == 0
+    found = json.loads(leadline("list", str(many), "--figures", "--json").stdout)["figures"]
+    (one,) = (row for row in found if row["figure"] == figure)
+    assert (one["unit"], one["results"]) == ("B/s", 24)
+    followed = json.loads(leadline("trend", "*.*.*", str(many), "--json").stdout)["series"]
+    assert {row["figure"] for row in found} == {row["figure"] for row in followed}
+    assert figure in leadline("list", str(many), "--figures").stdout

@@ -129,9 +129,11 @@ def test_files_and_rates_are_those_below_the_path_and_others_stand_apart(folder:
     assert row["pids"] == [one.pid]
     assert [file["path"] for file in found["files"]] == [str(below)]
     assert [process["pid"] for process in found["processes"]] == [one.pid]
-    assert found["figures"]["written_bytes_per_s"] * found["elapsed_s"] == pytest.approx(mine)
+    followed_s = found["processes"][0]["followed_s"]
+    assert found["figures"]["written_bytes_per_s"] * followed_s == pytest.approx(mine)
+    assert row["per_s"]["bytes_written"] * followed_s == pytest.approx(mine)
     (stranger,) = (process for process in found["rest"]["processes"] if process["pid"] == two.pid)
-    assert stranger["rest"]["bytes_written"] == theirs == 122_880
+    assert stranger["rest"]["work"]["bytes_written"] == theirs == 122_880
     assert stranger["work"]["bytes_written"] == 0
 
 

@@ -311,6 +311,21 @@ static int slow_unlink(const char *path)
 	return unlinkat(backing, relative(path), 0) == 0 ? 0 : -errno;
 }
 
+/* New names wait as writes do. */
+static int slow_rename(const char *path, const char *to, unsigned flags)
+{
+	struct rules rules = current_rules();
+	serve(&rules, rules.write_delay_us, 0, 0);
+	return renameat2(backing, relative(path), backing, relative(to), flags) == 0 ? 0 : -errno;
+}
+
+static int slow_link(const char *path, const char *to)
+{
+	struct rules rules = current_rules();
+	serve(&rules, rules.write_delay_us, 0, 0);
+	return linkat(backing, relative(path), backing, relative(to), 0) == 0 ? 0 : -errno;
+}
+
 static int slow_mkdir(const char *path, mode_t mode)
 {
 	return mkdirat(backing, relative(path), mode) == 0 ? 0 : -errno;
@@ -360,6 +375,8 @@ static const struct fuse_operations operations = {
 	.fsync = slow_fsync,
 	.release = slow_release,
 	.unlink = slow_unlink,
+	.rename = slow_rename,
+	.link = slow_link,
 	.mkdir = slow_mkdir,
 	.rmdir = slow_rmdir,
 	.readdir = slow_readdir,

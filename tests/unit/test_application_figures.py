@@ -17,6 +17,7 @@ from trace_tables import process as process_row
 from trace_tables import tables as trace_tables_of
 
 from findings_examples import typical
+from leadline import units
 from leadline.analysis.cells import CellTable, cell_metrics, compare_cells, tabulate
 from leadline.analysis.statistics.means import arithmetic_mean
 from leadline.plan.model import PlannedCell
@@ -236,6 +237,18 @@ def test_cpus_that_somebody_else_keeps_busy_are_not_laid_to_the_copies() -> None
     told = [s.text for s in grown({1: 10, 2: 11}, cpus=4, busy=0.95, own=0.2)]
     assert any("something else than the copies" in text for text in told)
     assert not any("not the storage" in text for text in told)
+
+
+def test_run_times_of_one_target_are_said_with_their_intervals() -> None:
+    times = [800.0, 810.0, 790.0, 805.0]
+    (text,) = (s.text for s in grown({1: times, 2: [900.0] * 4}, 8, 0.3, 0.3) if s.says == "copies_took")
+    mean = statistics.geometric_mean(times)
+    assert f"{units.format_duration(mean)} with one copy" in text
+    assert re.search(r"with one copy \(interval 1[0-9] minutes .* to 1[0-9] minutes .*, 4 blocks\)", text)
+    (one,) = (s.text for s in grown({1: [800.0]}, 8, 0.3, 0.3) if s.says == "copies_took")
+    assert "(no interval: 1 block)" in one
+    (wide,) = (s.text for s in grown({1: [800.0, 90.0]}, 8, 0.3, 0.3) if s.says == "copies_took")
+    assert "(2 blocks give no useful interval)" in wide
 
 
 def growth_of(times: Mapping[int, float | Sequence[float]], cpus: int = 8) -> str:

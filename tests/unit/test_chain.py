@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,19 @@ from builders import MIB, cell, facts, trial_row
 from hypothesis import given
 from hypothesis import strategies as st
 
+from findings_examples import typical
 from leadline.analysis.chain import Travel, travel_read, travel_written
 from leadline.analysis.models import Protection, small_write_amplification
+from leadline.report.chains import chain_rows
 from leadline.report.charts.chain import darkness
+from leadline.report.format import NO_VALUE
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
+from leadline.verdict.cells import origin_of
 from leadline.verdict.chains import chains_of, vocabulary
+from leadline.verdict.codes.case import Case
+from leadline.verdict.codes.load import unattributed
+from leadline.verdict.model import Cell
 
 LOCAL = facts(device="vda", direct_io=True)
 FUSE = facts(
@@ -154,6 +162,96 @@ def test_buffered_writes_may_be_merged_and_are_acknowledged_in_memory() -> None:
     assert found.places[-1].model == 1.5
     assert "may be merged" in found.model
     assert found.acknowledged.startswith("in memory")
+
+
+def judged_chain(row: TrialRow, target: TargetFacts, **job: Any) -> Any:
+    """The chain as a report has it: what of everybody's counters was this run's is judged first."""
+    own = cell("a.w", **job)
+    (found,) = chains_of(own, target, [row], unattributed(Case(own, target, (row,), 1, 1 << 34, None)))
+    return found
+
+
+def local_write(**changes: Any) -> TrialRow:
+    values: dict[str, Any] = {
+        "total_read_bytes": 0,
+        "total_write_bytes": 10 * MIB,
+        "device_written_bytes": 11 * MIB,
+        "own_written_bytes": 10 * MIB,
+    }
+    return trial_row(**{**values, **changes})
+
+
+def test_bytes_that_others_wrote_to_the_device_give_no_ratio_but_a_reason() -> None:
+    """ "Stored 46 times" stood beside "91 % of what was written to the device was not this run's"."""
+    found = judged_chain(local_write(device_written_bytes=460 * MIB), LOCAL, rw="write", direct=True)
+    (place,) = found.places
+    assert (place.name, place.share) == ("page_cache+device", None)
+    assert place.reason == ("460 MiB were written to the device by all, by this run 10 MiB at most")
+    row = chain_rows(replace(typical(), cells=(with_chain(found),)))[0]
+    assert (row.stored, row.ratio) == (NO_VALUE, NO_VALUE)
+    assert row.places == f"page cache or device unknown ({place.reason})"
+    assert any("written to the device by all" in note for note in row.notes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, True),
+        ({"device_written_bytes": 12 * MIB}, True),
+        ({"device_written_bytes": 15 * MIB}, False),
+        ({"device_written_bytes": 40 * MIB}, False),  # within what `other_load` would blame nobody for
+        ({"device_written_bytes": 40 * MIB, "sync_operations": 640}, True),  # a journal for each sync
+        ({"own_written_bytes": None}, False),
+    ],
+)
+def test_a_ratio_is_made_only_of_bytes_that_the_run_is_known_to_have_caused(
+    changes: dict[str, Any], known: bool
+) -> None:
+    row = local_write(**changes)
+    places = {place.name: place for place in judged_chain(row, LOCAL, rw="write", direct=True).places}
+    assert ("device" in places) == known
+    if known:
+        stored = (row.device_written_bytes or 0) / (10 * MIB)
+        assert places["device"].bytes_per_byte == pytest.approx(stored)
+
+
+@pytest.mark.parametrize("source", ["messengers of ceph-fuse", "TCP sockets of process 7", ""])
+def test_what_other_clients_wrote_to_the_cluster_gives_no_amplification(source: str) -> None:
+    sources = json.dumps({"wire_sent_bytes": source, "wire_received_bytes": source})
+    quiet = written(wire_sent_bytes=101 * MIB, osd_written_bytes=100 * MIB, sources=sources)
+    assert judged_chain(quiet, FUSE, rw="write").places[-1].bytes_per_byte == 0.9
+    busy = replace(quiet, osd_written_bytes=8570 * MIB, store_written_bytes=8570 * MIB)
+    found = judged_chain(busy, FUSE, rw="write")
+    assert not any((place.bytes_per_byte or 0) > 2 for place in found.places)
+    assert "store" not in {place.name for place in found.places}
+    assert "8.37 GiB were written to the OSDs by all" in str(found.places[-1].reason)
+
+
+def test_an_interface_that_others_use_tells_nothing_of_a_cache() -> None:
+    sources = json.dumps(
+        dict.fromkeys(
+            ("wire_sent_bytes", "wire_received_bytes"), "network interface eth0, everybody's traffic (x)"
+        )
+    )
+    nfs = facts(access="nfs", direct_io=True)
+    row = trial_row(
+        device_read_bytes=None, wire_sent_bytes=MIB, wire_received_bytes=900 * MIB, sources=sources
+    )
+    assert judged_chain(row, nfs, rw="read", direct=False).places[0].share is None
+    quiet = replace(row, wire_received_bytes=104 * MIB)
+    assert judged_chain(quiet, nfs, rw="read", direct=False).places[0].share == 0.0
+
+
+def test_a_reader_of_the_device_beside_the_run_is_no_origin_of_its_bytes() -> None:
+    row = trial_row(process_read_bytes=None, own_read_bytes=5 * MIB, device_read_bytes=90 * MIB)
+    found = judged_chain(row, LOCAL, rw="read", direct=False)
+    assert found.places[0].share is None
+    assert "read from the device by all" in str(found.places[0].reason)
+    assert origin_of([row], {"device_read_bytes": "others"}).device_bytes is None
+
+
+def with_chain(found: Any) -> Cell:
+    return replace(typical().cells[0], chains=(found,), origin=None)
 
 
 def test_no_storage_has_no_chain_and_memory_has_one_place() -> None:

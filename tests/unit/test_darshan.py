@@ -11,11 +11,18 @@ import pytest
 
 pytest.importorskip("darshan", reason="PyDarshan is not installed (leadline[darshan])")
 
+from builders import clock
+
 from darshan_logs import HEATMAP, POSIX, brought, heat_record, make_log, posix_record, with_posix
 from leadline.errors import UsageError
-from leadline.tracing.sources import darshan as reader
+from leadline.store.reader import open_result
+from leadline.tracing.counted.lives import ALL_RANKS
+from leadline.tracing.counted.paths import STREAM
+from leadline.tracing.findings import trace_views
 from leadline.tracing.sources.darshan import read_darshan
+from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import COUNTERS, TraceTables
+from leadline.verdict.findings import build_findings
 
 MIB = 1 << 20
 
@@ -37,7 +44,7 @@ def test_speed_by_slowest_is_the_one_that_darshan_computes(name: str) -> None:
     for ours in COUNTERS:
         column = records["counters"].get(f"POSIX_{ours}")
         if column is not None and (column >= 0).all():
-            assert sum(row[ours] for row in rows if row["module"] == "POSIX") == column.sum(), ours
+            assert sum(row[ours] for row in rows if row["module"] in ("POSIX", STREAM)) == column.sum(), ours
 
 
 def test_bytes_of_processes_are_those_below_and_of_stdio_but_not_of_mpi_again() -> None:
@@ -68,8 +75,66 @@ def test_traced_accesses_become_segments_whose_bytes_are_the_counters() -> None:
 def test_what_ranks_share_is_a_process_of_its_own() -> None:
     tables = read_darshan([brought("example.darshan")])
     assert len(tables.processes) == 2049
-    assert [row.command for row in tables.processes].count(reader.ALL_RANKS) == 1
+    assert [row.command for row in tables.processes].count(ALL_RANKS) == 1
     assert tables.processes[-1].bytes_written > 0
+
+
+@pytest.mark.parametrize("name", with_posix())
+def test_what_is_said_of_a_log_is_in_its_records_and_no_longer_than_its_job(
+    name: str, tmp_path: Path
+) -> None:
+    """Held against PyDarshan's own records and job, not against our tables."""
+    import darshan
+
+    report = darshan.DarshanReport(str(brought(name)), read_all=False)
+    job = report.metadata["job"]
+    create_trace_result(
+        tmp_path / "r", {"t0001": read_darshan([brought(name)])}, title=name, details={}, now_ns=clock()
+    )
+    result = open_result(tmp_path / "r")
+    view = trace_views(result, with_charts=False)[0]
+    assert view.processes_count == job["nprocs"]
+    for item in view.findings:
+        assert item.saves_s is None or item.saves_s <= job["run_time"]
+        assert item.cost_s is None or item.cost_s <= job["run_time"] * job["nprocs"]
+    for layer in ("POSIX", "STDIO"):
+        if layer in report.modules:
+            report.mod_read_all_records(layer, dtype="pandas")
+            names = report.name_records
+            table = report.records[layer][0]["counters"]
+            paths = table["id"].map(names)
+            for file in (one for one in view.files if one.module == layer):
+                rows = table[paths == file.path]
+                assert file.opens == rows[f"{layer}_OPENS"].sum()
+                assert file.processes == (
+                    job["nprocs"] if (rows["rank"] < 0).any() else rows["rank"].nunique()
+                )
+    shares = [getattr(view.whole, kind) for kind in ("read", "write", "meta")]
+    same_second = job["start_time_sec"] == job["end_time_sec"]
+    assert all((share is None) == same_second for share in shares)
+
+
+def test_waiting_at_fifos_is_not_said_to_be_metadata(tmp_path: Path) -> None:
+    content = read_darshan([brought("dxt.darshan")])
+    create_trace_result(tmp_path / "r", {"t0001": content}, title="dxt", details={}, now_ns=clock())
+    findings = build_findings(open_result(tmp_path / "r"), with_charts=False)
+    text = " ".join(one.text for one in findings.statements)
+    assert "Mostly metadata" not in text
+    assert "100 % metadata" not in text
+    assert [code.code for code in findings.cells[0].validity.codes] == ["inexact_times"]
+    assert findings.cells[0].metrics["agg_perf_by_slowest"].reason == "FIFOs were waited for within it"
+
+
+def test_a_job_within_one_second_has_no_run_time_and_no_shares(tmp_path: Path) -> None:
+    content = read_darshan([brought("ior_hdf5_example.darshan")])
+    assert (content.extra["wall_s"], content.extra["wall_most_s"]) == (None, 1.0)
+    create_trace_result(tmp_path / "r", {"t0001": content}, title="ior", details={}, now_ns=clock())
+    findings = build_findings(open_result(tmp_path / "r"), with_charts=False)
+    metrics = findings.cells[0].metrics
+    assert [metrics[f"{kind}_share"].value for kind in ("read", "write", "meta", "compute")] == [None] * 4
+    heads = [one.text for one in findings.statements if one.says == "trace_time"]
+    assert "for at most 1 second" in heads[0]
+    assert "%" not in heads[0]
 
 
 def test_modules_without_counters_here_are_named() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.cli.measure.gate_options import parse_gates
 from leadline.errors import LeadlineError, SpecError, UsageError
 from leadline.verdict.gates import check_gates, judge_gate, parse_gate
 from leadline.verdict.model import Cell, Code, Findings, Quantity, State, Validity
@@ -68,6 +69,24 @@ RESULT = findings(
 )
 def test_a_gate_fails_only_where_the_whole_interval_does(text: str, fails: bool | None) -> None:
     assert judge_gate(parse_gate(text), RESULT).fails is fails
+
+
+@pytest.mark.parametrize(
+    ("texts", "state", "code", "allowed"),
+    [
+        ((), "VALID", 0, 0),
+        (("any.blocks < 1",), "DOUBTFUL", 0, 0),
+        (("fuse.randread_4k.iops < 4500",), "VALID", 5, 0),
+        (("fuse.randread_4k.iops < 4500",), "DOUBTFUL", 5, 0),
+        (("fuse.randread_4k.iops < 4500",), "INVALID", 3, 3),
+        (("fuse.randread_4k.iops < 4500", "fuse.randread_4k.iops < 5000"), "INVALID", 4, 4),
+        (("any.blocks < 1", "local.write.iops < 5000"), "VALID", 5, 0),
+    ],
+)
+def test_what_is_undecided_is_no_pass(texts: tuple[str, ...], state: State, code: int, allowed: int) -> None:
+    for allow, expected in ((False, code), (True, allowed)):
+        gates = parse_gates(texts, allow_undecided=allow)
+        assert gates.conclude(gates.judge(RESULT), state) == expected
 
 
 def test_an_undecided_gate_shows_the_interval() -> None:

@@ -28,13 +28,15 @@ def facts(**changes: Any) -> MountFacts:
         options=("rw",),
         user="media",
         conf="/etc/ceph/ceph.conf",
-        keyring=None,
+        keyring="/etc/ceph/ceph.client.media.keyring",
+        keyring_words="by /etc/ceph/ceph.conf",
+        mount_keyring="/etc/ceph/ceph.client.media.keyring",
         root="/volumes/media",
         file_system="cephfs",
         fsid="f",
         monitors=(("v2", "10.0.0.1:3300"), ("v1", "10.0.0.1:6789")),
         kernel="6.1.0-18-amd64",
-        users=Users((), 0),
+        users=Users((), {}),
         answers=answers,
     )
     return replace(plain, **changes)
@@ -206,3 +208,20 @@ def test_an_entry_without_a_source_is_refused() -> None:
 @pytest.mark.parametrize(("release", "version"), [("5.16.5-arch1", (5, 16, 5)), ("", ()), ("odd", ())])
 def test_versions_are_read_from_releases(release: str, version: tuple[int, ...]) -> None:
     assert kernel_version(release) == version
+
+
+def test_the_keyring_in_force_is_named_and_what_mount_ceph_would_not_find() -> None:
+    same = "\n".join(plan_lines(make_plan(facts(), ())))
+    assert "ls -l /etc/ceph/ceph.client.media.keyring   # the keyring in force" in same
+    assert "let mount.ceph find the key" not in same
+    other = facts(keyring="/k/media", keyring_words="by CEPH_KEYRING", mount_keyring=None)
+    text = "\n".join(plan_lines(make_plan(other, ())))
+    assert "ls -l /k/media " in text
+    assert "The present client: by CEPH_KEYRING. By /etc/ceph/ceph.conf mount.ceph takes none." in text
+    assert "section [client.media]: keyring = /k/media" in text
+    none = facts(
+        keyring=None, keyring_words="its key is in /k/f (--keyfile), in no keyring", mount_keyring=None
+    )
+    text = "\n".join(plan_lines(make_plan(none, ())))
+    assert "ls -l" not in text
+    assert "ceph auth get client.media -o /etc/ceph/ceph.client.media.keyring" in text

@@ -44,8 +44,22 @@ def test_time_left_begins_as_planned_and_follows_what_trials_take() -> None:
     assert left.words == "about 40 seconds left"
 
 
+def test_a_cell_whose_trials_have_ended_takes_as_long_as_they_did() -> None:
+    """One target is far slower than planned, the other is not: what is left of each is as its own were."""
+    seconds = iter([0.0, 25.0, 32.5, 57.5, 65.0])
+    left = TimeLeft(_plan(6), 6, lambda: next(seconds))
+    left.finished("a.randread_4k")
+    left.finished("a.randread_1m")
+    left.finished("a.randread_4k")
+    assert left.words == "about 40 seconds left"
+    left.finished("a.randread_1m")
+    assert left.words == "about 32 seconds left"
+
+
 def test_what_is_resumed_has_less_left() -> None:
-    assert TimeLeft(_plan(), 1, lambda: 0.0).words == "about 5 seconds left"
+    plan = _plan()
+    assert TimeLeft(plan, 1, lambda: 0.0).words == "about 8 seconds left"  # it is the longer of the two
+    assert TimeLeft(plan, 2, lambda: 0.0).words == "about 10 seconds left"
 
 
 @pytest.mark.parametrize("kind", [Plain, Live, Quiet])

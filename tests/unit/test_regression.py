@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from xml.etree import ElementTree as Tree
 
@@ -41,6 +42,30 @@ def test_only_a_whole_interval_beyond_what_is_allowed_is_a_loss(
     assert check_of(comparison(metric, low, high), 0.05).passed == passed
 
 
+@pytest.mark.parametrize(
+    ("metric", "ratio", "low", "high", "passed", "words"),
+    [
+        ("latency_p99", 1.2, 0.53, 2.70084716813657e18, "undecided", "cannot be told from 5 blocks"),
+        ("latency_p99", 1.2, 1e-18, 1e18, "undecided", "cannot be told from 5 blocks"),
+        ("iops", 1.2, 1e-300, 1e304, "undecided", "cannot be told from 5 blocks"),
+        ("iops", 1.0, 0.0, 2.0, "undecided", "cannot be told from 5 blocks"),
+        ("iops", float("inf"), 1.0, float("inf"), "undecided", "cannot be told"),
+        ("iops", 0.0, 0.0, 0.0, "undecided", "cannot be told"),
+        ("latency_p99", 1e9, 4.0, 1e18, "lost", "interval a loss of 300.0 % to more than 10,000 %"),
+        ("iops", 1e5, 4.0, 1e10, "holds", "interval a gain of 300.0 % to more than 10,000 %"),
+        ("iops", 1e-9, 1e-18, 0.5, "lost", "interval a loss of more than 99.9 % to 50.0 %"),
+        ("iops", 0.9, 0.8, 1.1, "undecided", "interval a loss of 20.0 % to a gain of 10.0 %"),
+    ],
+)
+def test_a_change_beyond_what_its_interval_can_tell_is_not_printed_as_a_figure(
+    metric: str, ratio: float, low: float, high: float, passed: str, words: str
+) -> None:
+    found = check_of(comparison(metric, low, high, ratio=ratio), 0.05)
+    assert found.passed == passed
+    assert words in found.words
+    assert not any(len(digits) > 6 for digits in re.findall(r"[0-9,]+", found.words))
+
+
 def test_an_invalid_cell_is_never_judged() -> None:
     found = check_of(comparison("iops", 0.1, 0.2, validity="INVALID"), 0.05)
     assert found.passed == "invalid"
@@ -61,20 +86,22 @@ def regression() -> Regression:
 
 
 def test_junit_is_read_back_with_its_counts() -> None:
-    root = Tree.fromstring(to_junit(regression(), strict=False))  # noqa: S314 - our own text
+    root = Tree.fromstring(to_junit(regression(), allow_undecided=False))  # noqa: S314 - our own text
     suite = root.find("testsuite")
     assert suite is not None
     assert {k: suite.get(k) for k in ("tests", "failures", "errors", "skipped")} == {
         "tests": "4",
-        "failures": "1",
+        "failures": "2",
         "errors": "1",
-        "skipped": "1",
+        "skipped": "0",
     }
     cases = suite.findall("testcase")
-    assert [case[0].tag for case in cases] == ["failure", "skipped", "error", "system-out"]
+    assert [case[0].tag for case in cases] == ["failure", "failure", "error", "system-out"]
+    assert [case[0].get("type") for case in cases[:2]] == ["lost", "undecided"]
     assert cases[3].get("classname") == "a.a<&>\"'\\x1b[31m\\u202e\\"
-    strict = Tree.fromstring(to_junit(regression(), strict=True))  # noqa: S314 - our own text
-    assert strict.get("failures") == "2"
+    allowed = Tree.fromstring(to_junit(regression(), allow_undecided=True))  # noqa: S314 - our own text
+    assert (allowed.get("failures"), allowed.get("skipped")) == ("1", "1")
+    assert [case[0].tag for case in allowed.iter("testcase")] == ["failure", "skipped", "error", "system-out"]
 
 
 def test_openmetrics_of_a_check_follow_the_grammar() -> None:

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import clock
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.errors import UsageError
+from leadline.store.reader import open_result
+from leadline.tracing.counted.paths import STREAM
 from leadline.tracing.sources.strace import read_strace
 from leadline.tracing.sources.strace_lines import (
     Begun,
@@ -22,7 +25,10 @@ from leadline.tracing.sources.strace_lines import (
     split,
     text,
 )
+from leadline.tracing.store import create_trace_result
 from leadline.tracing.tables import TraceTables
+from leadline.verdict.findings import build_findings
+from leadline.verdict.model import Findings
 
 START = 1_700_000_000
 
@@ -360,9 +366,69 @@ def test_whatever_a_log_holds_the_tables_keep_their_contract(
 ) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "log"
     start = f'7 {START}.1 openat(AT_FDCWD</w>, "f", O_RDWR) = 3</w/f> <0.000010>\n'
-    path.write_text(start * (len(lines) * 3 + 1) + "\n".join(lines), encoding="utf-8", errors="replace")
+    body = "\n".join(lines)
+    path.write_text(start * (3 * body.count("\n") + 4) + body, encoding="utf-8", errors="replace")
     tables = read_strace(path)
     moved = [row["BYTES_READ"] or 0 for row in tables.files.to_pylist()]
     assert sum(moved) == sum(row.bytes_read for row in tables.processes)
     assert all(row.parent is None or row.parent < row.process for row in tables.processes)
     assert tables.segments is None or min(tables.segments["start_ns"].to_pylist(), default=0) >= 0
+
+
+def findings_of(content: TraceTables, path: Path) -> Findings:
+    create_trace_result(path, {"t0001": content}, title="log", details={}, now_ns=clock())
+    return build_findings(open_result(path), with_charts=False)
+
+
+def of_reads(path: Path, read_us: int, count: int = 2000, reference_us: int = 40) -> TraceTables:
+    """Small reads in a row, each as long, and after every tenth a call that has nothing to do."""
+    calls = [('openat(AT_FDCWD</w>, "f", O_RDONLY) = 3</w/f>', 10)]
+    for number in range(count):
+        calls.append(('read(3</w/f>, "x"..., 512) = 512', read_us))
+        if number % 10 == 0 and reference_us:
+            calls.append(("getpid() = 100", reference_us))
+    lines, now_us = [], 0
+    for words, took_us in calls:
+        lines.append(f"100 {START + now_us // 10**6}.{now_us % 10**6:06d} {words} <{took_us / 1e6:.6f}>")
+        now_us += took_us + 50
+    lines.append(f"100 {START + now_us // 10**6}.{now_us % 10**6:06d} +++ exited with 0 +++")
+    path.write_text("\n".join(lines) + "\n")
+    return read_strace(path)
+
+
+@pytest.mark.provokes("inexact_times")
+def test_what_strace_itself_costs_is_no_finding(tmp_path: Path) -> None:
+    content = of_reads(tmp_path / "log", read_us=40)
+    findings = findings_of(content, tmp_path / "r")
+    metrics = findings.cells[0].metrics
+    assert content.extra["call_cost_s"] == pytest.approx(40e-6, rel=0.02)
+    assert [one.text for one in findings.statements if one.says == "rule_small_reads"] == []
+    assert metrics["read_share"].value == pytest.approx(0, abs=1e-6)
+    assert [code.code for code in findings.cells[0].validity.codes] == ["inexact_times"]
+    assert metrics["compute_share"].value is None
+
+
+def test_what_storage_took_beyond_strace_is_still_found(tmp_path: Path) -> None:
+    content = of_reads(tmp_path / "log", read_us=5000)
+    findings = findings_of(content, tmp_path / "r")
+    assert any(one.says == "rule_small_reads" for one in findings.statements)
+    row = next(row for row in content.files.to_pylist() if row["path"] == "/w/f")
+    assert row["F_READ_TIME"] == pytest.approx(2000 * (5000 - 40) * 1e-6, rel=1e-3)
+
+
+def test_without_calls_that_tell_straces_cost_no_time_is_claimed(tmp_path: Path) -> None:
+    findings = findings_of(of_reads(tmp_path / "log", read_us=5000, reference_us=0), tmp_path / "r")
+    assert findings.cells[0].metrics["read_share"].value is None
+    assert findings.cells[0].metrics["io_time"].value is None
+    said = {one.says: one.text for one in findings.statements}
+    assert "is not known" in said["trace_time"]
+    assert "its cost is not known" in said["rule_small_reads"]
+
+
+def test_a_fifo_is_known_by_what_calls_say_of_it(log: Log) -> None:
+    log.call('mknodat(AT_FDCWD</w>, "q", S_IFIFO|0666) = 0')
+    log.call('openat(AT_FDCWD</w>, "q", O_RDONLY) = 4</w/q>', duration=" <0.900000>")
+    content = log.read()
+    modules = {row["path"]: row["module"] for row in content.files.to_pylist()}
+    assert modules == {"/w/f": "POSIX", "/w/q": STREAM}
+    assert json.loads(content.processes[0].seconds)["meta"] < 0.001

@@ -44,8 +44,9 @@ def test_json_is_the_contract(tmp_path: Path) -> None:
     found = shown(store(tmp_path / "r", content))
     jsonschema.validate(found, json.loads(SCHEMA.read_text()), cls=jsonschema.Draft202012Validator)
     assert (found["kind"], found["trace"]["mode"], found["state"]) == ("trace", "preload", "VALID")
-    totals = {"bytes_read": 8192, "bytes_written": 0, "calls": {"pread64": 4, "openat": 1}, "files": 1}
-    assert found["trace"]["totals"] == totals
+    files = {"processes": 2, "files": 1, "files_looked_at": 0, "other_files": {}}
+    moved = {"bytes_read": 8192, "bytes_written": 0, "calls": {"pread64": 4, "openat": 1}}
+    assert found["trace"]["totals"] == moved | files
     assert found["trace"]["lost"] == {"records": 0}
     assert [item["pid"] for item in found["trace"]["processes"]] == [100, 101]
     assert found["cells"][0]["metrics"]["read_share"]["value"] == pytest.approx(0.2 / 1.1)
@@ -166,6 +167,8 @@ def test_two_traces_compare_as_ratios_without_intervals(tmp_path: Path) -> None:
     found = {item.metric: item for item in compare_results(first, second, (), 0.05)}
     assert (found["wall_throughput"].ratio, found["bytes_read"].ratio) == (pytest.approx(2 / 3), 1.0)
     assert {item.verdict for item in found.values()} == {"undecided"}
+    assert [one.value for one in found["wall_throughput"].values] == [4096 / 2, 4096 / 3]
+    assert [one.unit for one in found["bytes_read"].values] == ["B", "B"]
     assert all(
         item.low is None and "without an interval" in (item.assumption or "") for item in found.values()
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -116,10 +117,54 @@ def test_a_cost_never_exceeds_the_time_that_was_measured() -> None:
         " how: wildly, evidence: '{READS:count}', change: nothing}"
     )
     content = tables(
-        processes=(quiet(),), files=files_table([file_row(n, READS=5, **TIMES) for n in range(3)])
+        processes=(quiet(),), files=files_table([file_row(n, READS=5, **TIMES) for n in range(2)])
     )
-    assert found(content, table)["wild"].cost_s == pytest.approx(0.6)
-    assert found(content, table)["wild"].count == 3
+    assert found(content, table)["wild"].cost_s == pytest.approx(0.4)
+    assert found(content, table)["wild"].count == 2
+
+
+def test_no_finding_exceeds_the_run_whatever_its_files_took() -> None:
+    table = read_rules(
+        "wild: {of: files, title: wild, where: READS > 0, cost: F_READ_TIME, at_most: F_READ_TIME,"
+        " how: wildly, evidence: '{READS:count}', change: nothing}"
+    )
+    rows = [file_row(n, process=n % 4, READS=5, F_READ_TIME=0.4) for n in range(20)]
+    alone = found(tables(processes=(quiet(),), files=files_table(rows)), table)["wild"]
+    assert (alone.cost_s, alone.saves_s) == (pytest.approx(0.5), pytest.approx(0.5))
+    beside = tables(processes=tuple(quiet(n) for n in range(4)), files=files_table(rows))
+    four = found(beside, table)["wild"]
+    assert (four.cost_s, four.saves_s) == (pytest.approx(2.0), pytest.approx(0.5))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_a_trace_holds_no_finding_exceeds_the_run_and_counts_are_the_tables(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - data of a test
+    rows = [
+        file_row(
+            number,
+            process=chance.randrange(3),
+            **{name: chance.randrange(5000) for name in ("READS", "WRITES", "OPENS", "STATS", "failed")},
+            **{name: chance.randrange(1 << 22) for name in ("BYTES_READ", "BYTES_WRITTEN", "MAX_BYTE_READ")},
+            **{name: chance.randrange(5000) for name in ("CONSEC_READS", "SEQ_READS", "CONSEC_WRITES")},
+            **{name: 10 ** chance.uniform(-3, 2) for name in TIMES},
+        )
+        for number in range(30)
+    ]
+    seconds = {kind: 10 ** chance.uniform(-3, 1) for kind in ("read", "write", "meta", "sync")}
+    content = tables(processes=tuple(quiet(n, seconds=seconds) for n in range(3)), files=files_table(rows))
+    wall_s = wall_seconds(content)
+    assert wall_s is not None
+    whole = shares(content, wall_s).whole
+    held = found(content)
+    assert held
+    for item in held.values():
+        assert item.saves_s is not None
+        assert item.cost_s is not None
+        assert item.saves_s <= wall_s
+        assert item.cost_s <= (wall_s if item.time == "run" else whole.base_s)
+    if "mostly_metadata" in held:
+        opens, stats = (sum(row[name] for row in rows) for name in ("OPENS", "STATS"))
+        assert f"{opens:,} opens and {stats:,} stats on 30 paths" in held["mostly_metadata"].examples[0]
 
 
 def test_the_same_bytes_at_two_layers_are_found_once() -> None:

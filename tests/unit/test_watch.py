@@ -49,7 +49,7 @@ def seen(**changes: object) -> Seen:
         "cpu_busy_share": 0.1,
     }
     opened = SeenFile("/mnt/fs/a", True, 40960)
-    process = SeenProcess(77, "writer", "alice", (opened,), (), {"wchar": 40960, "syscw": 10})
+    process = SeenProcess(77, "writer", "alice", (opened,), (), {"wchar": 40960, "syscw": 10}, 10.0)
     plain = Seen(
         path="/mnt/fs",
         words="CephFS through ceph-fuse",
@@ -65,6 +65,7 @@ def seen(**changes: object) -> Seen:
         calls_reason="not root",
         client=(dump(), dump()),
         client_reason="",
+        calls_s=10.0,
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -250,7 +251,7 @@ def test_figures_and_files_are_those_below_the_path_and_the_rest_stands_apart() 
     assert found.values["read_bytes_per_s"] == 30
     assert found.values["users"] == 3
     assert found.rest is not None
-    assert (found.rest.bytes_written, found.rest.bytes_read) == (20_000, 7)
+    assert (found.rest.work.bytes_written, found.rest.work.bytes_read) == (20_000, 7)
     assert found.values["rest_written_bytes_per_s"] == 2000
     assert found.about == "below /mnt/fs/projects"
 
@@ -267,9 +268,20 @@ def test_processes_that_could_not_be_looked_into_or_ended_are_named() -> None:
     gone = replace(seen().processes[0], ended=True)
     found = watch_facts(seen(unseen=("2 processes could not be looked into",), processes=(gone,)))
     assert "2 processes" in found.not_seen["processes"]
-    assert "1 processes that ended" in found.not_seen["ended"]
+    assert "1 process that ended" in found.not_seen["ended"]
     words = unseen_words({7: "secret", 3: "init"})
     assert words.startswith("2 processes could not be looked into")
     assert "3 (init), 7 (secret)" in words
     assert ("root may" in words) == (os.geteuid() != 0)
     assert unseen_words({}) == ""
+
+
+def test_a_rate_is_over_the_time_that_a_process_was_followed() -> None:
+    """The first look takes its time: whom it comes to last is followed for less than all of it."""
+    late = SeenProcess(101, "late", "alice", (), (), None, 5.0)
+    calls = traced((1, "/mnt/fs/a", 0, 1000), (2, "/mnt/fs/a", 0, 1000))
+    found = watch_facts(seen(calls=calls, processes=(late,), client=None))
+    assert found.values["written_bytes_per_s"] == 1000 / 5 + 1000 / 10
+    (file,) = found.files
+    assert file.tally is not None
+    assert (file.tally.work.bytes_written, file.tally.per_s.bytes_written) == (2000, 300)

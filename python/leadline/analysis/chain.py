@@ -8,13 +8,15 @@ that was not used hides as many bytes that came from a cache: shares of caches a
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from leadline.store.tables import TrialRow
 from leadline.study.schemes import PAGE_CACHE
 from leadline.study.target import TargetFacts
 
+NOBODY: Mapping[str, str] = MappingProxyType({})
 JOINED = "+"  # between the names of places that nothing tells apart
 
 
@@ -51,21 +53,32 @@ class _Step:
     copies: float = 1.0
 
 
-def travel_read(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool) -> Travel | None:
-    """Where the bytes that were read came from; None where nothing was read or there is no storage."""
+def travel_read(
+    trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, others: Mapping[str, str] = NOBODY
+) -> Travel | None:
+    """Where the bytes that were read came from; None where nothing was read or there is no storage.
+
+    `others` are columns whose counts are not this run's, with the reason: these are as good as not counted.
+    """
+    counts = _Counts(trials, others)
     own = sum(trial.total_read_bytes for trial in trials)
-    shared = _sum(trials, "group_read_bytes", "")
+    shared = counts.sum("group_read_bytes", "")
     application = own if facts.is_local or shared.amount is None else shared.amount
-    return _travel(trials, facts, application, _read_steps(trials, facts, direct))
+    return _travel(trials, facts, application, _read_steps(counts, facts, direct))
 
 
 def travel_written(
-    trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, copies: float | None
+    trials: Sequence[TrialRow],
+    facts: TargetFacts,
+    direct: bool,
+    copies: float | None,
+    others: Mapping[str, str] = NOBODY,
 ) -> Travel | None:
     """How far the bytes that were written had got at the end; the model stores `copies` bytes for each."""
-    shared = _sum(trials, "group_written_bytes", "")
+    counts = _Counts(trials, others)
+    shared = counts.sum("group_written_bytes", "")
     application = sum(t.total_write_bytes for t in trials) if shared.amount is None else shared.amount
-    return _travel(trials, facts, application, _write_steps(trials, facts, direct, copies))
+    return _travel(trials, facts, application, _write_steps(counts, facts, direct, copies))
 
 
 def _travel(
@@ -79,38 +92,53 @@ def _travel(
     return Travel(application, tuple(_places(application, steps)), together)
 
 
-def _read_steps(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool) -> list[_Step]:
+@dataclass(frozen=True)
+class _Counts:
+    """What was counted over some trials, by column; `others` has reasons why a count is not this run's."""
+
+    trials: Sequence[TrialRow]
+    others: Mapping[str, str]
+
+    def sum(self, column: str, name: str) -> _Step:
+        """The way into `name`, by this column."""
+        if column in self.others:
+            return _Step(name, None, self.others[column])
+        values = [getattr(trial, column) for trial in self.trials]
+        if values and all(value is not None for value in values):
+            return _Step(name, sum(values))
+        return _Step(name, None, _reason(self.trials, column))
+
+
+def _read_steps(counts: _Counts, facts: TargetFacts, direct: bool) -> list[_Step]:
     if facts.in_memory:
         return [_Step("memory", None)]
-    host = _host(trials, facts, direct, "client_read_bytes")
+    host = _host(counts, facts, direct, "client_read_bytes")
     if facts.is_local:
-        return [*host, _local_read(trials, facts)]
+        return [*host, _local_read(counts, facts)]
     wire = "wire_received_bytes"
     if facts.behind_server and facts.ceph is None:
-        return [*host, _sum(trials, wire, "server")]
+        return [*host, counts.sum(wire, "server")]
     if facts.behind_server:
-        osds = _sum(trials, "osd_read_bytes", "osd_cache")
-        return [*host, _sum(trials, wire, "gateway"), osds, _store(trials, "store_read_bytes")]
-    near = _least(_sum(trials, wire, "osd_cache"), _sum(trials, "osd_read_bytes", "osd_cache"))
-    return [*host, near, _store(trials, "store_read_bytes")]
+        osds = counts.sum("osd_read_bytes", "osd_cache")
+        return [*host, counts.sum(wire, "gateway"), osds, counts.sum("store_read_bytes", "store")]
+    near = _least(counts.sum(wire, "osd_cache"), counts.sum("osd_read_bytes", "osd_cache"))
+    return [*host, near, counts.sum("store_read_bytes", "store")]
 
 
-def _write_steps(
-    trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, copies: float | None
-) -> list[_Step]:
+def _write_steps(counts: _Counts, facts: TargetFacts, direct: bool, copies: float | None) -> list[_Step]:
     if facts.in_memory:
         return [_Step("memory", None)]
-    host = _host(trials, facts, direct, "client_written_bytes")
+    host = _host(counts, facts, direct, "client_written_bytes")
     if facts.is_local:
-        return [*host, _sum(trials, "device_written_bytes", "device")]
+        return [*host, counts.sum("device_written_bytes", "device")]
     if facts.behind_server and facts.ceph is None:
-        return [*host, _sum(trials, "wire_sent_bytes", "server")]
-    osd = _sum(trials, "osd_written_bytes", "osd")
+        return [*host, counts.sum("wire_sent_bytes", "server")]
+    osd = counts.sum("osd_written_bytes", "osd")
     # What OSDs were given has crossed the wire, whatever the client daemon counted.
     name = "gateway" if facts.behind_server else "wire"
-    sent = [s.amount for s in (_sum(trials, "wire_sent_bytes", name), osd) if s.amount is not None]
-    wire = _Step(name, max(sent)) if sent else _sum(trials, "wire_sent_bytes", name)
-    store = _store(trials, "store_written_bytes")
+    sent = [s.amount for s in (counts.sum("wire_sent_bytes", name), osd) if s.amount is not None]
+    wire = _Step(name, max(sent)) if sent else counts.sum("wire_sent_bytes", name)
+    store = counts.sum("store_written_bytes", "store")
     if copies is None and store.amount is not None:
         store = _Step("store", None, "how the pool protects its data is not known")
     elif copies is not None:
@@ -118,7 +146,7 @@ def _write_steps(
     return [*host, wire, osd, store]
 
 
-def _host(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, column: str) -> list[_Step]:
+def _host(counts: _Counts, facts: TargetFacts, direct: bool, column: str) -> list[_Step]:
     """The caches of this host that can exist for the target; what has none begins at the storage's own place.
 
     `column` is what the client's own cache was asked for.
@@ -130,28 +158,14 @@ def _host(trials: Sequence[TrialRow], facts: TargetFacts, direct: bool, column: 
         elif direct:
             steps.append(_Step(name, None, "direct I/O asks to pass it"))
         else:
-            steps.append(_sum(trials, column, name))
+            steps.append(counts.sum(column, name))
     return steps
 
 
-def _local_read(trials: Sequence[TrialRow], facts: TargetFacts) -> _Step:
+def _local_read(counts: _Counts, facts: TargetFacts) -> _Step:
     """The process's own count where there is a device: the device's counter holds everybody's I/O."""
-    device = _sum(trials, "device_read_bytes", "device")
-    if facts.device is None or device.amount is None:
-        return device
-    own = _sum(trials, "process_read_bytes", "device")
-    return device if own.amount is None else own
-
-
-def _store(trials: Sequence[TrialRow], column: str) -> _Step:
-    return _sum(trials, column, "store")
-
-
-def _sum(trials: Sequence[TrialRow], column: str, name: str) -> _Step:
-    values = [getattr(trial, column) for trial in trials]
-    if values and all(value is not None for value in values):
-        return _Step(name, sum(values))
-    return _Step(name, None, _reason(trials, column))
+    own = counts.sum("process_read_bytes", "device")
+    return counts.sum("device_read_bytes", "device") if facts.device is None or own.amount is None else own
 
 
 def _reason(trials: Sequence[TrialRow], column: str) -> str:

@@ -56,7 +56,7 @@ COST_METRICS = {
 }
 # Of a whole program that was run, traced or imported, not of an engine's operations.
 PROGRAM_METRICS = {
-    "run_time": MetricKind("s", False, "run time, the geometric mean of the copies"),
+    "run_time": MetricKind("s", False, "run time, the mean of the copies"),
     "run_time_slowest": MetricKind("s", False, "run time of the slowest copy"),
     "wall_throughput": MetricKind("B/s", True, "bytes over run time"),
     "agg_perf_by_slowest": MetricKind(

@@ -8,9 +8,10 @@ together share what was observed, and so it is held against what all of them mov
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from leadline.analysis.chain import NOBODY
 from leadline.store.tables import TrialRow
 
 
@@ -30,10 +31,14 @@ class Bytes:
     own: int | None = None
 
 
-def bytes_read(trials: Sequence[TrialRow]) -> Bytes:
-    """Reads: what applications got, what came over the wire, from OSDs, from devices."""
+def bytes_read(trials: Sequence[TrialRow], others: Mapping[str, str] = NOBODY) -> Bytes:
+    """Reads: what applications got, what came over the wire, from OSDs, from devices.
+
+    `others` are columns whose counts are not this run's, with the reason: these are not in it.
+    """
     return _collect(
         trials,
+        others,
         {
             "application": ("group_read_bytes", "total_read_bytes"),
             "wire": ("wire_received_bytes",),
@@ -44,10 +49,11 @@ def bytes_read(trials: Sequence[TrialRow]) -> Bytes:
     )
 
 
-def bytes_written(trials: Sequence[TrialRow]) -> Bytes:
+def bytes_written(trials: Sequence[TrialRow], others: Mapping[str, str] = NOBODY) -> Bytes:
     """Writes: what applications gave, what went over the wire, to OSDs, to devices."""
     return _collect(
         trials,
+        others,
         {
             "application": ("group_written_bytes", "total_write_bytes"),
             "wire": ("wire_sent_bytes",),
@@ -58,14 +64,16 @@ def bytes_written(trials: Sequence[TrialRow]) -> Bytes:
     )
 
 
-def _collect(trials: Sequence[TrialRow], columns: dict[str, tuple[str, ...]]) -> Bytes:
+def _collect(
+    trials: Sequence[TrialRow], others: Mapping[str, str], columns: dict[str, tuple[str, ...]]
+) -> Bytes:
     reasons: dict[str, str] = {}
     sums: dict[str, int | None] = {}
     for name, candidates in columns.items():
         found = next((c for c in candidates if all(getattr(t, c) is not None for t in trials)), None)
-        if found is None or not trials:
+        if found is None or not trials or found in others:
             sums[name] = None
-            reasons[name] = _reason(trials, candidates)
+            reasons[name] = others.get(found or "") or _reason(trials, candidates)
         else:
             sums[name] = sum(getattr(trial, found) for trial in trials)
     if trials and all(trial.group_read_bytes is not None for trial in trials):

@@ -16,7 +16,7 @@ import click
 from leadline.cli.console import complain, complain_of_usage, echo, echo_text
 from leadline.errors import LeadlineError, UsageError
 
-EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE = 0, 1, 2, 3, 4
+EXIT_GOOD, EXIT_FAILED, EXIT_USAGE, EXIT_INVALID, EXIT_GATE, EXIT_UNDECIDED = 0, 1, 2, 3, 4, 5
 EXIT_INTERRUPTED = 130  # by Ctrl-C, as shells have it
 
 # Heading, the folder that the verbs are in, and each verb with a line of help.

@@ -7,14 +7,15 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import TargetError
+from leadline.mounting.keyring import Keyring, find_keyring
 from leadline.mounting.knowledge import kernel_version
 from leadline.observe.ceph.client import Cluster, NotObservableError, ask_socket, connect
-from leadline.observe.mounts.fuse_client import arguments_of
+from leadline.observe.mounts.fuse_client import ClientArguments, arguments_of, environment_of
 from leadline.observe.mounts.mountinfo import Mount, mount_of, read_mounts
 from leadline.observe.mounts.mounts import look
 from leadline.observe.mounts.users import Users, users_of
@@ -34,6 +35,8 @@ _NAMESPACE = re.compile(r"\bnamespace\s*=?\s*(\S+)")
 class MountFacts:
     """A CephFS mount as it is. Monitors are (protocol `v1` or `v2`, address with port).
 
+    `keyring` is the file that the client has its key from, `keyring_words` by what, or why none is known;
+    `mount_keyring` is the one that mount.ceph takes by itself.
     `answers` are the facts that the knowledge base asks for; None is "cannot be told", and `reasons` say why.
     """
 
@@ -52,6 +55,8 @@ class MountFacts:
     users: Users
     answers: Mapping[str, bool | None]
     reasons: Mapping[str, str] = field(default_factory=dict)
+    keyring_words: str = ""
+    mount_keyring: str | None = None
 
 
 def find_mount(kind: str) -> str:
@@ -102,6 +107,7 @@ class _FactsReader:
         mounts = read_mounts()
         without = frozenset({pid} if pid is not None else ())
         root = self._mount.source.partition(":/")[2] if not fuse else (arguments.root if arguments else None)
+        keyring = self._keyring(arguments)
         return MountFacts(
             mount_point=self._mount.mount_point,
             client="fuse" if fuse else "kernel",
@@ -109,7 +115,9 @@ class _FactsReader:
             options=self._target.options,
             user=(self._access.name or "client.admin").removeprefix("client."),
             conf=self._access.conf,
-            keyring=self._access.keyring,
+            keyring=keyring.path,
+            keyring_words=keyring.words,
+            mount_keyring=keyring.for_mount,
             root="/" + (root or "").strip("/"),
             file_system=cluster.get("file_system"),
             fsid=cluster.get("fsid"),
@@ -119,6 +127,19 @@ class _FactsReader:
             answers=self._answers,
             reasons=self._reasons,
         )
+
+    def _keyring(self, arguments: ClientArguments | None) -> Keyring:
+        access, settings = self._access, {}
+        if access.distrusted:
+            return Keyring(None, f"not asked: {access.distrusted}", None)
+        if access.client_socket is not None and access.client_pid is not None:
+            with contextlib.suppress(NotObservableError):
+                told = ask_socket(access.client_socket, access.client_pid, "config show", _SOCKET_DEADLINE_S)
+                settings = {"keyring": str(told.get("keyring") or "")}  # and nothing else: it may tell keys
+        variables = environment_of(access.client_pid) if access.client_pid is not None else {}
+        given = arguments or ClientArguments(())
+        named = replace(given, keyring=access.keyring) if given.keyring else given
+        return find_keyring(named, variables, access.conf, access.name or "client.admin", settings)
 
     def _say(self, name: str, answer: bool | None, why: str) -> None:
         self._answers[name], self._reasons[name] = answer, why

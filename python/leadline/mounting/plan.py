@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from leadline.errors import UsageError
 from leadline.mounting.facts import MountFacts
 from leadline.mounting.knowledge import Finding, assess, kernel_version
+from leadline.observe.ceph.client import cluster_name
 from leadline.observe.mounts.users import outside_words, unseen_words
 
 _MSGR2_KERNEL = (5, 11)
@@ -148,7 +149,6 @@ def _judged_options(facts: MountFacts, findings: Sequence[Finding], wsync: bool 
 def steps(facts: MountFacts, roles: Sequence[Role]) -> tuple[Step, ...]:
     """The order for every host: one first, verified, then the rest, one at a time."""
     place = shlex.quote(facts.mount_point)
-    keyring = facts.keyring or f"/etc/ceph/ceph.client.{facts.user}.keyring"
     first = roles[0].hosts[0]
     found = [
         Step(
@@ -156,11 +156,12 @@ def steps(facts: MountFacts, roles: Sequence[Role]) -> tuple[Step, ...]:
             (
                 "modprobe ceph",
                 "command -v mount.ceph   # package ceph-common",
-                f"ls -l {shlex.quote(keyring)}   # mode 0600, owned by root",
+                *_keyring_commands(facts),
                 f"leadline watch {place} --for 1m   # who uses it",
             ),
             _open_words(facts),
         ),
+        *_keyring_steps(facts),
         *_host_steps(facts, first, roles[0]),
         Step(
             f"let {first} work for a day before the next host",
@@ -177,6 +178,27 @@ def steps(facts: MountFacts, roles: Sequence[Role]) -> tuple[Step, ...]:
             words = "; ".join(f"{role.name}: {role.service}" for role in roles if role.service)
             found[-1] = Step(found[-1].title, (), f"{found[-1].words} Their services: {words}.")
     return tuple(found)
+
+
+def _keyring_commands(facts: MountFacts) -> list[str]:
+    if facts.keyring is None:
+        return []
+    return [f"ls -l {shlex.quote(facts.keyring)}   # the keyring in force; mode 0600, owned by root"]
+
+
+def _keyring_steps(facts: MountFacts) -> list[Step]:
+    """What mount.ceph needs where it does not find the key by itself, as the present client did."""
+    if facts.keyring is not None and facts.keyring == facts.mount_keyring:
+        return []
+    user, conf = f"client.{facts.user}", facts.conf or "/etc/ceph/ceph.conf"
+    takes = f"{facts.mount_keyring}" if facts.mount_keyring else "none"
+    words = f"The present client: {facts.keyring_words}. By {conf} mount.ceph takes {takes}."
+    if facts.keyring is None:
+        file = f"/etc/ceph/{cluster_name(facts.conf)}.{user}.keyring"
+        commands: tuple[str, ...] = (f"ceph auth get {user} -o {shlex.quote(file)} && chmod 600 {file}",)
+    else:
+        commands = (f"# in {conf}, section [{user}]: keyring = {facts.keyring}",)
+    return [Step("let mount.ceph find the key, on every host", commands, words)]
 
 
 def _host_steps(facts: MountFacts, host: str, role: Role) -> list[Step]:

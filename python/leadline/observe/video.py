@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from leadline.observe.commands import find_program, look_at_input
 from leadline.workloads.pipeline.job import Film, SourceFacts
 
 _DEADLINE_S = 60.0
-_ENTRIES = "stream=codec_type,codec_name,width,nb_frames:format=format_name,duration"
+_ENTRIES = (
+    "stream=codec_type,codec_name,width,height,nb_frames,avg_frame_rate,duration:format=format_name,duration"
+)
 _FORMATS_OF_NO_VIDEO = ("tty", "image2", "png_pipe", "jpeg_pipe", "lrc")
 _NOT_WHOLE = "it is not whole: its last picture cannot be read"
 _INVALID = ("moov atom not found", "Invalid data found")
@@ -62,7 +65,22 @@ def _look_at_video(path: str, size: int) -> SourceFacts:
     if cut:
         return SourceFacts(path, size, problem=cut)
     audio = any(one.get("codec_type") == "audio" for one in streams)
-    return SourceFacts(path, size, width=int(pictures[0]["width"]), audio=audio)
+    width, elements = int(pictures[0]["width"]), _elements(pictures[0], described.get("format") or {})
+    return SourceFacts(path, size, width=width, elements=elements, audio=audio)
+
+
+def _elements(stream: Mapping[str, Any], form: Mapping[str, Any]) -> int | None:
+    """Of all pictures; not every container counts its pictures, and some know no length."""
+    try:
+        counted = str(stream.get("nb_frames") or "")
+        if counted.isdigit() and int(counted) > 0:
+            pictures = float(counted)
+        else:
+            seconds = float(stream.get("duration") or form["duration"])
+            pictures = seconds * float(Fraction(str(stream["avg_frame_rate"])))
+        return round(pictures * int(stream["width"]) * int(stream["height"])) or None
+    except (KeyError, ValueError, ZeroDivisionError, OverflowError):
+        return None
 
 
 def _is_cut(path: str) -> str | None:

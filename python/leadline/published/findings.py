@@ -8,7 +8,7 @@ from leadline.published.checks import derived, oddities, tested
 from leadline.published.claims import Judged, judge_claims, limited_rows
 from leadline.published.document import DocumentColumn, DocumentRow, DocumentTable, Published
 from leadline.published.figures import SYSTEM_KEY, Doubt, Tested, address
-from leadline.published.sections import published_frame, published_sections
+from leadline.published.sections import published_answer, published_frame, published_sections
 from leadline.published.store import read_document
 from leadline.published.view import PublishedClaim, PublishedDoubt, PublishedTable, PublishedView
 from leadline.store.reader import Result
@@ -82,6 +82,7 @@ def published_findings(result: Result) -> Findings:
         for system in document.systems
     )
     manifest = result.manifest
+    statements = tuple(_statements(view))
     return Findings(
         id=str(manifest["id"]),
         kind=str(manifest["kind"]),
@@ -92,12 +93,13 @@ def published_findings(result: Result) -> Findings:
         targets=targets,
         cells=tuple(_cells(document, doubts)),
         comparisons=(),
-        statements=tuple(_statements(view)),
+        statements=statements,
         version=str(manifest.get("version", "")),
         complete=result.complete,
         published_units=True,
         sections=published_sections(view),
         frame=published_frame(view),
+        answer=published_answer(document.title, statements[0].text, view),
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.published.view import PublishedClaim, PublishedTable, PublishedView
+from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import Borrowed, Frame, Item, Section, TextTable, Words
+
+_CLAIMS = 6  # on the first screen
 
 
 def published_frame(view: PublishedView) -> Frame:
@@ -38,6 +41,24 @@ def published_sections(view: PublishedView) -> tuple[Section, ...]:
             json={},
             in_csv=False,
         ),
+    )
+
+
+def published_answer(title: str, head: str, view: PublishedView) -> StudyAnswer:
+    """The first screen: whether the figures agree, what does not, and what the document claims."""
+    doubts = tuple(f"[{doubt.number}] {doubt.title}: {doubt.text}" for doubt in view.doubts)
+    rows = tuple(
+        (claim.text, claim.published or "", claim.computed, "agrees" if claim.agrees else "DOES NOT AGREE")
+        for claim in view.claims
+        if claim.published is not None
+    )
+    heads = ("claim", "claimed", "tables give", "")
+    table = TextTable("Claims", heads, rows, brief=_CLAIMS) if rows else None
+    return StudyAnswer(
+        question=f"Do the figures of \u201c{title}\u201d agree with each other?",
+        text=f"{head} Nothing of them was measured here.",
+        said=doubts,
+        matrix=table,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from leadline.report import format as fmt
 from leadline.report import tables
 from leadline.units import whole_percent
-from leadline.verdict.model import Cell, Chain, Findings
+from leadline.verdict.model import Cell, Chain, ChainPlace, Findings
 
 CHAIN_HEADINGS = ("Work", "Target", "Bytes", "Came from, got as far as", "Stored per byte", "Model", "Ratio")
 
@@ -64,14 +64,17 @@ def _row(cell: Cell, chain: Chain) -> ChainRow:
     return ChainRow(
         cell,
         chain,
-        ", ".join(
-            f"{place.words} {whole_percent(place.share)}" for place in chain.places if place.share != 0
-        ),
+        ", ".join(_place(place) for place in chain.places if place.share != 0),
         fmt.NO_VALUE if measured is None else fmt.ratio(measured),
         fmt.NO_VALUE if model is None else fmt.ratio(model),
         fmt.NO_VALUE if measured is None or not model else fmt.ratio(measured / model),
         tuple(_notes(chain)),
     )
+
+
+def _place(place: ChainPlace) -> str:
+    why = f" ({place.reason})" if place.share is None and place.reason else ""
+    return f"{place.words} {whole_percent(place.share)}{why}"
 
 
 def _notes(chain: Chain) -> list[str]:

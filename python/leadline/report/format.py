@@ -110,9 +110,12 @@ def _relative(value: float | None, low: float | None, high: float | None) -> str
 
 
 def interval(item: Quantity, scale: Scale) -> str:
-    """The 95 % interval in the column's unit: `1,190 to 1,260`; empty where there is none."""
+    """The 95 % interval in the column's unit: `1,190 to 1,260`; empty where there is none, `unbounded` where
+    its ends say nothing."""
     if item.low is None or item.high is None:
         return ""
+    if item.low > 0 and units.unbounded(item.low, item.high):
+        return "unbounded"
     return f"{number(item.low, scale)} to {number(item.high, scale)}"
 
 

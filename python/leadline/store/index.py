@@ -21,6 +21,8 @@ from leadline.store.parquet import check_files, connected
 from leadline.trusted import believed_accounts
 
 INDEX = "cells-1.parquet"
+# Of each figure one row, the newest.
+FIGURE_ROW = "true QUALIFY row_number() OVER (PARTITION BY cell, metric ORDER BY created DESC) = 1"
 FIRST_ROW = "true QUALIFY row_number() OVER (PARTITION BY filename) = 1"  # what all rows of a result share
 
 _SQL_TYPES = {"str": "VARCHAR", "bool": "BOOLEAN", "int": "BIGINT", "float | None": "DOUBLE"}

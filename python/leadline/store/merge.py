@@ -58,7 +58,7 @@ def copy_result(result: Result, directory: Path) -> Path:
     if place.exists() or place.is_symlink():
         place = directory / f"{name}-{_UNSAFE.sub('_', str(result.manifest['id']))}"
     if place.exists() or place.is_symlink():
-        raise UsageError(f"{place} exists already", "name another --into")
+        raise UsageError(f"{place} exists already", "name another directory with -o")
     try:
         private = not result.path.stat().st_mode & 0o077
         with made_result(place, private=private) as (partial, _):
@@ -69,7 +69,9 @@ def copy_result(result: Result, directory: Path) -> Path:
                     shutil.copyfileobj(data, file)
             _compare(result, partial)
     except OSError as error:
-        raise UsageError(f"{place} cannot be written: {error.strerror}", "name another --into") from None
+        raise UsageError(
+            f"{place} cannot be written: {error.strerror}", "name another directory with -o"
+        ) from None
     return place
 
 

@@ -70,6 +70,16 @@ class StageRow:
         """How long it took."""
         return (self.ended_ns - self.started_ns) / 1e9
 
+    @property
+    def cold_bytes(self) -> int:
+        """What of its inputs it read for the first time, which no cache of a cold start has.
+
+        Calls on other files count in what calls tell: they say something where they are enough for the whole.
+        """
+        if self.passes is None or (self.passes_by != "trace" and self.passes < 1):
+            return 0
+        return round(self.input_bytes * min(self.passes, 1.0))
+
 
 def write_stages(result: Path, trial: str, rows: Sequence[StageRow]) -> None:
     """Store the stages of one trial."""

@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from leadline.tracing.counted.overhead import StraceCost
 from leadline.tracing.tables import SIZE_BINS
 
 # What FILE_NOT_ALIGNED is counted against where nobody said the file system's block size: the page.
@@ -54,6 +55,7 @@ class FileCounters:
         "counts",
         "number",
         "path",
+        "timed",
         "times",
         "unknown",
     )
@@ -63,6 +65,7 @@ class FileCounters:
         self.path = path
         self.counts: dict[str, int] = {}
         self.times: dict[str, float] = {}
+        self.timed: dict[str, int] = {}  # calls behind each F_<what>_TIME
         self.unknown: set[str] = set()
         self._last_byte = {"READ": 0, "WRITE": 0}  # as in Darshan, where none is 0
         self._last_direction = ""
@@ -109,6 +112,7 @@ class FileCounters:
         Returns how many ns that was.
         """
         end = start_ns + duration_ns
+        self.timed[what] = self.timed.get(what, 0) + 1
         free = max(start_ns, self._busy_until.get(what, start_ns))
         self._busy_until[what] = max(end, free)
         times, key, longest = self.times, *_TIME[what]
@@ -117,6 +121,14 @@ class FileCounters:
         if longest and duration_ns / NS > times.get(longest, 0.0):
             times[longest] = duration_ns / NS
         return max(end - free, 0)
+
+    def take_out(self, what: str, cost: StraceCost) -> None:
+        """Leave in F_<what>_TIME what the tracer's own cost does not explain."""
+        key, longest = _TIME[what]
+        if key in self.times:
+            self.times[key] = cost.left(self.times[key] * NS, self.timed.get(what, 0)) / NS
+        if longest in self.times:
+            self.times[longest] = cost.left(self.times[longest] * NS, 1) / NS
 
     def seen(self, what: str, start_ns: int, duration_ns: int | None) -> None:
         """Note the first beginning and the last end of an open, read, write or close."""

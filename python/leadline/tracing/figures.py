@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from leadline.tracing.counted.lives import by_life
+from leadline.tracing.counted.paths import STREAM
 from leadline.tracing.tables import ProcessRow, TraceTables
 
 KINDS = ("read", "write", "meta", "sync")
@@ -20,8 +22,6 @@ OVERLAPPED = "I/O overlapped: what was computed meanwhile is not known"
 UNSEEN = "requests were made that the trace does not see: its notes say which"
 # Notes of processes whose requests were under way while they did something else.
 _BESIDE = ("asynchronous I/O", "io_uring", "io_submit")
-# What a process row is called that stands for files which all processes share.
-ALL_RANKS = "all ranks"
 Basis = Literal["process time", "run time x processes"]
 
 
@@ -32,7 +32,8 @@ class Share:
     `sync` is None where the source counts syncs among writes. `compute` is the remainder: computing, waiting
     for anything but files, and being off the CPU. `overlapped` is True where I/O went on beside other I/O or
     beside computing: threads were in I/O for longer than their process lived, or it was asynchronous. What
-    was computed meanwhile is not known then, and `compute` is None.
+    was computed meanwhile is not known then, and `compute` is None. Neither is it where the tracer slowed the
+    program down by an unknown time (`slowed`).
     """
 
     copy: int | None
@@ -45,6 +46,7 @@ class Share:
     sync: float | None
     compute: float | None
     overlapped: bool = False
+    slowed: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,15 @@ def shares(tables: TraceTables, wall_s: float | None) -> Shares:
     wall = copy_seconds(tables)
     copies = sorted({row.copy for row in tables.processes})
     by_files = _file_seconds(tables)
+    slowed, known = under_strace(tables), times_known(tables)
     found = []
     for copy in copies:
         rows = [row for row in tables.processes if row.copy == copy]
         run_s = wall.get(copy, wall_s)
-        own = _process_seconds(rows)
+        own = _process_seconds(rows, known=known)
         if own is not None:
             base, overlapped = _process_time(rows, run_s)
-            found.append(_share(copy, "process time", own, base, overlapped))
+            found.append(_share(copy, "process time", own, base, overlapped, slowed))
         else:
             base = (run_s or 0.0) * _process_count(tables, rows)
             found.append(_share(copy, "run time x processes", by_files.get(copy, {}), base))
@@ -122,7 +125,7 @@ def _together(parts: Sequence[Share]) -> Share:
         seconds[kind] = None if None in known or not known else sum(value or 0.0 for value in known)
     basis: Basis = parts[0].basis if parts else "process time"
     base_s, overlapped = sum(part.base_s for part in parts), any(part.overlapped for part in parts)
-    return _share(None, basis, seconds, base_s, overlapped)
+    return _share(None, basis, seconds, base_s, overlapped, any(part.slowed for part in parts))
 
 
 def _share(
@@ -131,21 +134,34 @@ def _share(
     seconds: Mapping[str, float | None],
     base_s: float,
     overlapped: bool = False,
+    slowed: bool = False,
 ) -> Share:
     whole = {kind: seconds.get(kind) for kind in KINDS}
     spent = sum(value for value in whole.values() if value is not None)
     if base_s <= 0 or all(value is None for value in whole.values()):
-        return Share(copy, basis, base_s, whole, None, None, None, None, None)
+        return Share(copy, basis, base_s, whole, None, None, None, None, None, slowed=slowed)
     overlapped = overlapped or spent > base_s
     base = max(base_s, spent)
     parts = {kind: None if value is None else value / base for kind, value in whole.items()}
-    compute = None if overlapped else max(0.0, 1 - spent / base)
-    return Share(copy, basis, base, whole, **parts, compute=compute, overlapped=overlapped)
+    compute = None if overlapped or slowed else max(0.0, 1 - spent / base)
+    return Share(copy, basis, base, whole, **parts, compute=compute, overlapped=overlapped, slowed=slowed)
 
 
-def _process_seconds(rows: Sequence[ProcessRow]) -> dict[str, float | None] | None:
+def under_strace(tables: TraceTables) -> bool:
+    """Whether times are those of strace: a call takes a thousand of what the kernel takes for it."""
+    return tables.mode == "import" and tables.source.startswith("strace")
+
+
+def times_known(tables: TraceTables) -> bool:
+    """False where the times of calls cannot be told from what strace cost them."""
+    return not under_strace(tables) or tables.extra.get("call_cost_s") is not None
+
+
+def _process_seconds(rows: Sequence[ProcessRow], *, known: bool) -> dict[str, float | None] | None:
     """Seconds by kind summed over processes; None where any process does not give them."""
     totals: dict[str, float | None] = dict.fromkeys(KINDS, 0.0)
+    if not known:
+        return dict.fromkeys(KINDS)
     for row in rows:
         seconds = json.loads(row.seconds or "null") or {}
         if not any(seconds.get(kind) is not None for kind in KINDS):
@@ -195,7 +211,7 @@ def _outside(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> int:
 
 def _process_count(tables: TraceTables, rows: Sequence[ProcessRow]) -> int:
     known = tables.extra.get("processes")
-    return int(known) if known else max(1, sum(row.command != ALL_RANKS for row in rows))
+    return int(known) if known else max(1, len(by_life(rows)))
 
 
 def _file_seconds(tables: TraceTables) -> dict[int, dict[str, float | None]]:
@@ -221,14 +237,20 @@ def speeds(tables: TraceTables, wall_s: float | None) -> Speeds:
     written = sum(row.bytes_written for row in tables.processes)
     reasons: dict[str, str] = {}
     posix, slowest = _posix_layer(tables)
+    waited = _has_streams(tables)
+    slowest = None if under_strace(tables) or waited else slowest
     given = tables.extra.get("agg_perf_by_slowest")  # bytes per second, as Darshan's own sums give it
-    by_slowest = float(given) if given is not None else None
+    by_slowest = float(given) if given is not None and not waited else None
     if by_slowest is None and posix and slowest:
         by_slowest = posix / slowest
     if by_slowest is None:
         reasons["agg_perf_by_slowest"] = (
             "no byte was moved at the POSIX layer"
             if posix == 0
+            else "the times are those of a program under strace"
+            if under_strace(tables)
+            else "FIFOs were waited for within it"
+            if waited
             else "the trace does not say how long I/O took"
         )
     if not wall_s:
@@ -243,6 +265,12 @@ def speeds(tables: TraceTables, wall_s: float | None) -> Speeds:
         wall_throughput=(read + written) / wall_s if wall_s else None,
         reasons=reasons,
     )
+
+
+def _has_streams(tables: TraceTables) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.equal(tables.files["module"], STREAM)).as_py())
 
 
 def _posix_layer(tables: TraceTables) -> tuple[int | None, float | None]:

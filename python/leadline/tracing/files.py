@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leadline.tracing.figures import KINDS, Shares, Speeds, copy_seconds
+from leadline.tracing.counted.belongs import ANCESTORS_SQL, LOOKED_AT, USER, belongs_sql, named_places
+from leadline.tracing.counted.lives import by_life, lives, ranks_behind
+from leadline.tracing.figures import KINDS, Shares, Speeds, copy_seconds, times_known
 from leadline.tracing.mapped import mapped_files
 from leadline.tracing.tables import (
     COUNTERS,
@@ -25,12 +27,11 @@ from leadline.tracing.tables import (
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 # Layers whose rows are calls of the program itself. MPI-IO describes the POSIX rows' bytes once more.
 OWN_LAYERS = ("POSIX", "STDIO")
 _SMALL_BINS = ("0_100", "100_1K", "1K_10K")
-_OPENS = ("open", "creat", "fopen")
-_STATS = ("stat", "access", "getattr")
 
 # Names that rules may use besides the counters, each an SQL expression over their sums.
 DERIVED: Mapping[str, str] = {
@@ -52,10 +53,14 @@ DERIVED: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class FileCost:
-    """One path in one module: what was done with it, and how long that took. None is "not known"."""
+    """One path in one module: what was done with it, and how long that took. None is "not known".
+
+    `belongs` is `user`, or the group of others that it is in (`counted/belongs.py`).
+    """
 
     module: str
     path: str
+    belongs: str
     processes: int
     bytes_read: int | None
     bytes_written: int | None
@@ -69,6 +74,20 @@ class FileCost:
     io_s: float
 
 
+@dataclass(frozen=True)
+class FileTally:
+    """How many paths are the user's, what was moved there, and how many there are besides, by group.
+
+    `looked_at` are the user's, too: nothing was opened or changed there.
+    """
+
+    own: int = 0
+    looked_at: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    others: Mapping[str, int] = field(default_factory=dict)
+
+
 @contextmanager
 def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with the views `files`, `processes`, `copies` and `trial`, and nothing else in reach."""
@@ -78,26 +97,46 @@ def views(tables: TraceTables, shared: Shares, speed: Speeds) -> Iterator[duckdb
     with duckdb.connect() as connection:
         connection.execute("SET enable_external_access = false")
         connection.register("file_rows", tables.files)
+        connection.register(
+            "images", pa.Table.from_pylist(_images(tables.processes), schema=_images_schema())
+        )
         rows, paths = connection.execute(
             "SELECT count(*), count(DISTINCT (module, path)) FROM file_rows"
         ).fetchall()[0]
+        connection.execute(f"CREATE TEMP TABLE ancestors AS {ANCESTORS_SQL.format(rows='file_rows')}")
         # Where nothing is added up a view is enough, and spares a copy of a hundred thousand rows.
         kind = "VIEW" if rows == paths else "TABLE"
-        connection.execute(f"CREATE TEMP {kind} files AS {_files_query(added=rows != paths)}")
-        count = _number(connection, "SELECT count(DISTINCT path) FROM files")
-        mapped = len(mapped_files(connection, speed.bytes_read + speed.bytes_written))
-        rows = {
-            "processes": [_process(row) for row in tables.processes],
+        named = named_places(tables.commands())
+        query = _files_query(named, added=rows != paths, timed=times_known(tables))
+        connection.execute(f"CREATE TEMP {kind} files AS {query}")
+        found: dict[str, list[dict[str, Any]]] = {
+            "processes": [_process(images) for images in by_life(tables.processes)],
             "copies": _copies(tables, shared),
-            "trial": [_trial(tables, shared, speed, (count, mapped))],
+            "trial": [_trial(tables, shared, speed, connection)],
         }
-        for name, found in rows.items():
-            if found:  # without a process there is nothing to judge by rules
-                connection.register(name, pa.Table.from_pylist(found))
+        for name, values in found.items():
+            if values:  # without a process there is nothing to judge by rules
+                connection.register(name, pa.Table.from_pylist(values))
         yield connection
 
 
-def _files_query(*, added: bool) -> str:
+def _images(rows: Sequence[ProcessRow]) -> list[dict[str, int]]:
+    """For each row of `processes` which process it is of, and how many processes it stands for."""
+    first, ranks = lives(rows), ranks_behind(rows)
+    places = [(row.copy, row.process) for row in rows]
+    return [
+        {"copy": place[0], "process": place[1], "life": first[place], "ranks": ranks[place]}
+        for place in places
+    ]
+
+
+def _images_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(name, pa.int64()) for name in ("copy", "process", "life", "ranks")])
+
+
+def _files_query(named: Sequence[str], *, added: bool, timed: bool) -> str:
     highest = {"MAX_BYTE_READ", "MAX_BYTE_WRITTEN", "FILE_ALIGNMENT", "F_MAX_READ_TIME", "F_MAX_WRITE_TIME"}
     parts = []
     for name in (*COUNTERS, *TIMES, *OWN_COUNTERS):
@@ -107,30 +146,48 @@ def _files_query(*, added: bool) -> str:
         elif name.endswith("_START_TIMESTAMP"):
             how = "min"
         kind = "DOUBLE" if name in TIMES else "BIGINT"
-        parts.append(f"{how}({name})::{kind} AS {name}" if added else name)
+        known = timed or not name.endswith("_TIME")
+        parts.append(
+            (f"{how}({name})::{kind} AS {name}" if added else name) if known else f"NULL::{kind} AS {name}"
+        )
     layers = ", ".join(f"'{layer}'" for layer in OWN_LAYERS)
     derived = ", ".join(f"{text} AS {name}" for name, text in DERIVED.items())
-    processes = "count(DISTINCT (copy, process))" if added else "1"
+    # A record that all ranks share stands for each of them, and never for one more.
+    processes = "greatest(count(DISTINCT (copy, life)), max(ranks))" if added else "coalesce(ranks, 1)"
     inner = (
-        f"SELECT module, path, {processes} AS processes, {', '.join(parts)} FROM file_rows"  # noqa: S608 - our own names
-        f" WHERE module IN ({layers})"
+        f"SELECT module, path, {processes} AS processes, {', '.join(parts)}"  # noqa: S608 - our own names
+        f" FROM file_rows LEFT JOIN images USING (copy, process) WHERE module IN ({layers})"
+        f"{' GROUP BY module, path' if added else ''}"
     )
-    return f"SELECT *, {derived} FROM ({inner}{' GROUP BY module, path' if added else ''})"  # noqa: S608
+    with_derived = f"SELECT *, {derived} FROM ({inner})"  # noqa: S608
+    return f"SELECT *, {belongs_sql(named)} AS belongs FROM ({with_derived})"  # noqa: S608
 
 
-def _number(connection: duckdb.DuckDBPyConnection, query: str) -> int:
-    return int(connection.execute(query).fetchall()[0][0])
-
-
-def files_by_cost(connection: duckdb.DuckDBPyConnection, limit: int) -> tuple[int, tuple[FileCost, ...]]:
-    """How many files there are, and those that took longest; then by bytes."""
-    total = _number(connection, "SELECT count(*) FROM files")
+def files_by_cost(connection: duckdb.DuckDBPyConnection, limit: int) -> tuple[FileCost, ...]:
+    """The files that took longest, then by bytes; the user's stand before all others."""
     rows = connection.execute(
-        "SELECT module, path, processes, BYTES_READ, BYTES_WRITTEN, READS, WRITES, OPENS, STATS, F_READ_TIME,"
-        " F_WRITE_TIME, F_META_TIME, io_s FROM files ORDER BY io_s DESC, moved_bytes DESC, path LIMIT ?",
+        "SELECT module, path, belongs, processes, BYTES_READ, BYTES_WRITTEN, READS, WRITES, OPENS, STATS,"
+        " F_READ_TIME, F_WRITE_TIME, F_META_TIME, io_s FROM files"
+        " ORDER BY belongs = 'user' DESC, belongs = 'looked' DESC, io_s DESC, moved_bytes DESC, path LIMIT ?",
         [limit],
     ).fetchall()
-    return total, tuple(FileCost(*row) for row in rows)
+    return tuple(FileCost(*row) for row in rows)
+
+
+def tally(connection: duckdb.DuckDBPyConnection) -> FileTally:
+    """The paths by whose they are; one that two layers know is one, the user's where one of them says so."""
+    rows = connection.execute(
+        "SELECT belongs, count(DISTINCT path), coalesce(sum(BYTES_READ), 0)::BIGINT,"
+        " coalesce(sum(BYTES_WRITTEN), 0)::BIGINT FROM files"
+        " WHERE belongs = $1 OR path NOT IN (SELECT path FROM files WHERE belongs = $1) GROUP BY belongs",
+        [USER],
+    ).fetchall()
+    known = {str(row[0]): row[1:] for row in rows}
+    own, read, written = known.pop(USER, (0, 0, 0))
+    looked_at = known.pop(LOOKED_AT, (0,))[0]
+    return FileTally(
+        own, looked_at, read, written, {kind: int(row[0]) for kind, row in sorted(known.items())}
+    )
 
 
 def access_sizes(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, int]]:
@@ -153,27 +210,34 @@ def calls_of(rows: Sequence[ProcessRow]) -> dict[str, int]:
     return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _named(calls: Mapping[str, int], parts: Sequence[str]) -> int:
-    return sum(count for name, count in calls.items() if any(part in name for part in parts))
-
-
-def _process(row: ProcessRow) -> dict[str, Any]:
-    seconds = json.loads(row.seconds or "null") or {}
-    calls = json.loads(row.calls or "{}")
-    known = [float(seconds[kind]) for kind in KINDS if seconds.get(kind) is not None]
+def _process(images: Sequence[ProcessRow]) -> dict[str, Any]:
+    """One process, from its first image to its last, whose command it is known by."""
+    first, last = images[0], images[-1]
+    spent = {kind: _added([_seconds(row).get(kind) for row in images]) for kind in KINDS}
+    known = [value for value in spent.values() if value is not None]
+    calls = calls_of(images)
     return {
-        "copy": row.copy,
-        "process": row.process,
-        "command": row.command,
-        "executable": row.executable,
-        "life_s": None if row.ended_ns is None else (row.ended_ns - row.started_ns) / 1e9,
-        **{f"{kind}_s": seconds.get(kind) for kind in KINDS},
+        "copy": last.copy,
+        "process": first.process,
+        "command": last.command,
+        "executable": last.executable,
+        "life_s": None if last.ended_ns is None else (last.ended_ns - first.started_ns) / 1e9,
+        **{f"{kind}_s": spent[kind] for kind in KINDS},
         "io_s": sum(known) if known else None,
-        "bytes_read": row.bytes_read,
-        "bytes_written": row.bytes_written,
-        "opens": _named(calls, _OPENS),
-        "stats": _named(calls, _STATS),
+        "bytes_read": sum(row.bytes_read for row in images),
+        "bytes_written": sum(row.bytes_written for row in images),
+        "calls": sum(calls.values()),
     }
+
+
+def _seconds(row: ProcessRow) -> dict[str, float | None]:
+    return json.loads(row.seconds or "null") or {}
+
+
+def _added(values: Sequence[float | None]) -> float | None:
+    """The sum; None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return float(sum(known)) if values and len(known) == len(values) else None
 
 
 def _copies(tables: TraceTables, shared: Shares) -> list[dict[str, Any]]:
@@ -189,20 +253,27 @@ def _parts(part: Any) -> dict[str, float | None]:
     return {**shares, **{f"{kind}_s": part.seconds.get(kind) for kind in KINDS}}
 
 
-def _trial(tables: TraceTables, shared: Shares, speed: Speeds, files: tuple[int, int]) -> dict[str, Any]:
-    """`files`: how many there are, and how many mapped ones matter."""
+def _trial(
+    tables: TraceTables, shared: Shares, speed: Speeds, connection: duckdb.DuckDBPyConnection
+) -> dict[str, Any]:
+    """The trial as a whole. What is counted here are the columns of the files, as in the table beside it."""
     whole = shared.whole
     walls = list(copy_seconds(tables).values())
     spent = [value for value in whole.seconds.values() if value is not None]
     busy = _busy_by_process(tables.processes)
-    calls = calls_of(tables.processes)
+    counted = connection.execute(
+        "SELECT count(DISTINCT path), if(count(*) = 0, 0, sum(OPENS))::BIGINT,"
+        " if(count(*) = 0, 0, sum(STATS))::BIGINT FROM files"
+    ).fetchall()[0]
     return {
         "run_s": speed.wall_s,
+        "run_most_s": tables.extra.get("wall_most_s", speed.wall_s),
+        "processes": len(by_life(tables.processes)),
         "base_s": whole.base_s,
         **_parts(whole),
         "io_s": float(sum(spent)) if spent else None,
-        "files": files[0],
-        "mapped_files": files[1],
+        "files": counted[0],
+        "mapped_files": len(mapped_files(connection, speed.bytes_read + speed.bytes_written)),
         "bytes_read": speed.bytes_read,
         "bytes_written": speed.bytes_written,
         "copies": len(shared.copies),
@@ -211,18 +282,17 @@ def _trial(tables: TraceTables, shared: Shares, speed: Speeds, files: tuple[int,
         "busy_processes": len(busy),
         "slowest_process_io_s": max(busy, default=None),
         "mean_process_io_s": sum(busy) / len(busy) if busy else None,
-        "opens": _named(calls, _OPENS),
-        "stats": _named(calls, _STATS),
-        "calls": sum(calls.values()),
+        "opens": counted[1],
+        "stats": counted[2],
+        "calls": sum(calls_of(tables.processes).values()),
     }
 
 
 def _busy_by_process(rows: Sequence[ProcessRow]) -> list[float]:
     """I/O seconds of the processes that do the work side by side: the most frequent executable's."""
     groups: dict[str, list[float]] = {}
-    for row in rows:
-        seconds = json.loads(row.seconds or "null") or {}
-        spent = sum(seconds.get(kind) or 0.0 for kind in KINDS)
-        if row.bytes_read + row.bytes_written > 0:
-            groups.setdefault(row.executable, []).append(spent)
+    for images in by_life(rows):
+        spent = sum(_seconds(row).get(kind) or 0.0 for row in images for kind in KINDS)
+        if any(row.bytes_read + row.bytes_written > 0 for row in images):
+            groups.setdefault(images[-1].executable, []).append(spent)
     return max(groups.values(), key=lambda group: (len(group), sum(group)), default=[])

@@ -14,6 +14,7 @@ from leadline.analysis.metrics import PROGRAM_METRICS
 from leadline.errors import ResultError, UsageError
 from leadline.store.reader import Result
 from leadline.tracing import words as trace_words
+from leadline.tracing.counted.lives import by_life, lives
 from leadline.tracing.figures import (
     KINDS,
     OVERLAPPED,
@@ -25,10 +26,11 @@ from leadline.tracing.figures import (
     speeds,
     wall_seconds,
 )
-from leadline.tracing.files import FileCost, access_sizes, calls_of, files_by_cost, views
+from leadline.tracing.files import FileCost, FileTally, access_sizes, calls_of, files_by_cost, tally, views
 from leadline.tracing.mapped import Mapped, mapped_files, mapped_size
 from leadline.tracing.model import TraceCopy, TraceFinding, TraceProcess, TraceView
 from leadline.tracing.rules import apply, rules
+from leadline.tracing.shown.answer import trace_answer
 from leadline.tracing.shown.sections import trace_frame, trace_sections
 from leadline.tracing.store import (
     has_segments,
@@ -36,7 +38,7 @@ from leadline.tracing.store import (
     segment_batches,
     traced_trials,
 )
-from leadline.tracing.tables import ProcessRow, TraceTables
+from leadline.tracing.tables import ProcessRow, TraceTables, command_words
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
@@ -78,23 +80,28 @@ def trace_findings(result: Result, *, with_charts: bool = True, base: str | None
     said = (
         one for view, cell in zip(views, cells, strict=True) for one in trace_words.statements(view, cell.id)
     )
+    statements, frame = weighed(said, cells), trace_frame(views, cells)
+    about = _about(result.manifest)
     return Findings(
         id=str(result.manifest["id"]),
         kind=str(result.manifest["kind"]),
         title=title,
-        about=_about(result.manifest),
+        about=about,
         created=str(result.manifest.get("created", "")),
         state=worst([cell.validity.state for cell in cells]),
         targets=(),
         cells=cells,
         comparisons=(),
-        statements=weighed(said, cells),
+        statements=statements,
         host={str(k): str(v) for k, v in (result.manifest.get("host") or {}).items()},
         reproduce=_reproduce(result.manifest),
         version=str(result.manifest.get("version", "")),
         complete=result.complete,
         sections=trace_sections(views, cells),
-        frame=trace_frame(views, cells),
+        frame=frame,
+        answer=trace_answer(
+            views, cells, statements, about or title.partition(": ")[2] or title, frame.steps[:-1]
+        ),
         private={**private_texts(result.manifest), **dict(_private(views))},
     )
 
@@ -138,18 +145,19 @@ def _reproduce(manifest: Mapping[str, Any]) -> tuple[str, ...]:
 def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) -> TraceView:
     wall_s = wall_seconds(tables)
     shared, speed = shares(tables, wall_s), speeds(tables, wall_s)
-    count = 0
+    counted = FileTally()
     sizes: dict[str, dict[str, int]] = {}
     files: tuple[FileCost, ...] = ()
     found: tuple[TraceFinding, ...] = ()
     mapped = Mapped()
     if tables.processes:
         with views(tables, shared, speed) as connection:
-            count, files = files_by_cost(connection, FILES_SHOWN)
+            counted, files = tally(connection), files_by_cost(connection, FILES_SHOWN)
             sizes = access_sizes(connection)
             found = apply(connection, rules())
             mapped = Mapped(mapped_files(connection, speed.bytes_read + speed.bytes_written), _faults(tables))
     moved = _over_time(result, trial, tables, wall_s) if with_charts else None
+    first = lives(tables.processes)
     return TraceView(
         trial=trial,
         mode=tables.mode,
@@ -161,8 +169,9 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         whole=shared.whole,
         speeds=speed,
         calls=calls_of(tables.processes),
-        processes=tuple(_process(row) for row in tables.processes),
-        files_count=count,
+        processes=tuple(_process(row, first[row.copy, row.process]) for row in tables.processes),
+        processes_count=len(by_life(tables.processes)),
+        counted=counted,
         files=files,
         sizes=sizes,
         findings=found,
@@ -170,6 +179,9 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         timed_calls=moved.calls if moved else (),
         segments=has_segments(result, trial),
         mapped=mapped,
+        run_most_s=tables.extra.get("wall_most_s"),
+        call_cost_s=tables.extra.get("call_cost_s"),
+        time_doubts=tuple(str(text) for text in tables.extra.get("time_doubts", ())),
     )
 
 
@@ -199,27 +211,18 @@ def _added(parts: Iterator[Mapping[str, int]]) -> dict[str, int]:
 def _noted(rows: Sequence[ProcessRow]) -> dict[str, int]:
     """In how many processes each note stands."""
     totals: dict[str, int] = {}
-    for row in rows:
-        for note in dict.fromkeys(json.loads(row.notes or "[]")):
+    for images in by_life(rows):
+        for note in dict.fromkeys(note for row in images for note in json.loads(row.notes or "[]")):
             totals[note] = totals.get(note, 0) + 1
     return totals
 
 
-def command_words(command: str) -> str:
-    """A process's command line; sources give it as text, or as a JSON list of its arguments."""
-    if command.startswith("["):
-        try:
-            return shlex.join(str(word) for word in json.loads(command))
-        except ValueError:
-            return command
-    return command
-
-
-def _process(row: ProcessRow) -> TraceProcess:
+def _process(row: ProcessRow, life: int) -> TraceProcess:
     cpu = [part for part in (row.cpu_user_ns, row.cpu_system_ns) if part is not None]
     return TraceProcess(
         copy=row.copy,
         process=row.process,
+        life=life,
         parent=row.parent,
         pid=row.pid,
         executable=row.executable,
@@ -291,6 +294,8 @@ def _codes(view: TraceView) -> Iterator[Code]:
     if view.mapped.files:
         moved = units.format_size(view.speeds.bytes_read + view.speeds.bytes_written)
         yield kinds["mapped_files"].fire(f"{mapped_size(view.mapped)} mapped; calls moved {moved}")
+    for text in trace_words.time_doubts(view):
+        yield kinds["inexact_times"].fire(text)
 
 
 def _curves(tables: TraceTables) -> Iterator[Curve]:

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from leadline import units
+from leadline.tracing.counted.belongs import USER
 from leadline.verdict.codes.catalogue import catalogue
 
 if TYPE_CHECKING:
     import duckdb
 
 SHOWN_MAX = 100
-# What the loader and the C library map for every program: libraries, locales, their caches.
-_OF_EVERY_PROGRAM = r"\.so(\.[0-9.]+)?$|/locale/|/ld\.so\.cache$|/gconv-modules\.cache$"
+# What the loader and the C library map for every program is none of the user's.
 _FILES = (
     "SELECT path, mapped_bytes, MMAPS, write_mmaps FROM files"
-    " WHERE MMAPS > 0 AND coalesce(mapped_bytes, 1) > 0 AND NOT regexp_matches(path, ?)"
+    " WHERE MMAPS > 0 AND coalesce(mapped_bytes, 1) > 0 AND belongs = ?"
     " ORDER BY mapped_bytes DESC NULLS LAST, path LIMIT ?"
 )
 
@@ -56,7 +56,7 @@ def mapped_files(connection: duckdb.DuckDBPyConnection, moved_bytes: int) -> tup
     Small files are left out beside large ones. A size that is not known may be any.
     """
     limits = catalogue()["mapped_files"].thresholds
-    rows = connection.execute(_FILES, [_OF_EVERY_PROGRAM, SHOWN_MAX]).fetchall()
+    rows = connection.execute(_FILES, [USER, SHOWN_MAX]).fetchall()
     files = [MappedFile(*row) for row in rows]
     least = max(limits["bytes"], limits["share"] * moved_bytes)
     sizes = [item.mapped_bytes for item in files]

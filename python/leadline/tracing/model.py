@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from leadline.tracing.figures import Share, Speeds
-from leadline.tracing.files import FileCost
+from leadline.tracing.files import FileCost, FileTally
 from leadline.tracing.mapped import Mapped
 from leadline.tracing.times import CallTotal, OverTime
 
@@ -18,7 +18,8 @@ from leadline.tracing.times import CallTotal, OverTime
 class TraceFinding:
     """A rule that held: in how many rows of its view, what it costs at most, and what to change.
 
-    `cost_s` is the sum over the rows, in seconds of I/O time, or of run time where the rule speaks of copies.
+    `cost_s` is the sum over the rows in seconds, of all processes or, where `time` is `run`, of the run;
+    `saves_s` is the most that the run would be shorter by, None where its length is not known.
     `subjects` are the paths or command lines that the examples name.
     """
 
@@ -30,14 +31,20 @@ class TraceFinding:
     change: str
     examples: tuple[str, ...]
     subjects: tuple[str, ...] = ()
+    saves_s: float | None = None
+    time: str = "process"
 
 
 @dataclass(frozen=True)
 class TraceProcess:
-    """One process image. `seconds` by kind sum over its threads; `lost` counts records by kind."""
+    """One process image. `seconds` by kind sum over its threads; `lost` counts records by kind.
+
+    `life` is the number of the first image of the same process.
+    """
 
     copy: int
     process: int
+    life: int
     parent: int | None
     pid: int
     executable: str
@@ -73,9 +80,11 @@ class TraceCopy:
 
 @dataclass(frozen=True)
 class TraceView:
-    """One trial's trace. `files` are those that took longest, of `files_count`.
+    """One trial's trace. `files` are those that took longest, the user's first; `counted` has their number.
 
-    `sizes` counts accesses by Darshan's bins, of `read` and of `write`.
+    `processes` are images, of which a process has one more for each exec: `processes_count` counts it once.
+    `sizes` counts accesses by Darshan's bins, of `read` and of `write`. `run_most_s` is the longest that the
+    run can have been where its length is not known; `call_cost_s` what strace itself took of a call, at most.
     """
 
     trial: str
@@ -89,7 +98,8 @@ class TraceView:
     speeds: Speeds
     calls: Mapping[str, int]
     processes: tuple[TraceProcess, ...]
-    files_count: int
+    processes_count: int
+    counted: FileTally
     files: tuple[FileCost, ...]
     sizes: Mapping[str, Mapping[str, int]]
     findings: tuple[TraceFinding, ...]
@@ -97,3 +107,6 @@ class TraceView:
     timed_calls: tuple[CallTotal, ...] = ()
     segments: bool = False
     mapped: Mapped = field(default_factory=Mapped)
+    run_most_s: float | None = None
+    call_cost_s: float | None = None
+    time_doubts: tuple[str, ...] = ()

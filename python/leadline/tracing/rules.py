@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import duckdb
 
 EXAMPLES_MAX = 3
+TIMES = ("process", "run")
 VIEWS = ("files", "processes", "copies", "trial")
 _NAMES = {"files": "path", "processes": "command"}  # what an example is called
 
@@ -33,6 +34,7 @@ class Rule:
     how: str
     evidence: str
     change: str
+    time: str = "process"
     thresholds: dict[str, float] = field(default_factory=dict)
 
 
@@ -61,17 +63,52 @@ def read_rules(text: str) -> tuple[Rule, ...]:
                 source="rules.yaml",
                 key=name,
             )
+        if rule.time not in TIMES:
+            raise SpecError(
+                f"{rule.time!a} is no time", f"use one of {', '.join(TIMES)}", source="rules.yaml", key=name
+            )
         found.append(rule)
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What no finding exceeds: the run time, and the time of all processes; None where it is not known."""
+
+    run_s: float | None
+    base_s: float | None
+
+    def bounded(self, rule: Rule, cost_s: float | None) -> tuple[float | None, float | None]:
+        """(cost in the rule's own time, the most that the run would be shorter by)."""
+        if cost_s is None:
+            return None, None
+        if rule.time == "run":
+            cost_s = cost_s if self.run_s is None else min(cost_s, self.run_s)
+            return cost_s, None if self.run_s is None else cost_s
+        cost_s = cost_s if self.base_s is None else min(cost_s, self.base_s)
+        if self.run_s is None:
+            return cost_s, None
+        # Processes that run side by side save time side by side.
+        beside = max(1.0, (self.base_s or 0.0) / self.run_s) if self.run_s > 0 else 1.0
+        return cost_s, min(cost_s / beside, self.run_s)
+
+
 def apply(connection: duckdb.DuckDBPyConnection, table: tuple[Rule, ...]) -> tuple[TraceFinding, ...]:
-    """The rules that hold, the most costly first."""
-    found = [finding for rule in table if (finding := _apply(connection, rule))]
-    return tuple(sorted(found, key=lambda item: -(item.cost_s or 0.0)))
+    """The rules that hold, the most costly first. No cost exceeds the run: this is the one place for it."""
+    run = _run(connection)
+    found = [finding for rule in table if (finding := _apply(connection, rule, run))]
+    return tuple(sorted(found, key=lambda item: -(item.saves_s or item.cost_s or 0.0)))
 
 
-def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule) -> TraceFinding | None:
+def _run(connection: duckdb.DuckDBPyConnection) -> _Run:
+    names = "run_s, run_most_s, base_s, processes"
+    run_s, most_s, base_s, processes = connection.execute(f"SELECT {names} FROM trial").fetchall()[0]  # noqa: S608
+    if not base_s:  # the shares have none: at most every process all the time
+        base_s = None if most_s is None else most_s * max(processes, 1)
+    return _Run(run_s, base_s)
+
+
+def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule, run: _Run) -> TraceFinding | None:
     """A cost that cannot be reckoned stays unknown; a known one never exceeds the time measured."""
     import duckdb
 
@@ -100,11 +137,14 @@ def _apply(connection: duckdb.DuckDBPyConnection, rule: Rule) -> TraceFinding | 
             source="rules.yaml",
             key=rule.name,
         ) from None
+    cost_s, saves_s = run.bounded(rule, cost_s)
     return TraceFinding(
         rule=rule.name,
         title=rule.title,
         count=int(count),
         cost_s=cost_s,
+        saves_s=saves_s,
+        time=rule.time,
         how=rule.how,
         change=rule.change,
         examples=tuple(_example(rule, row) for row in rows),

@@ -7,7 +7,9 @@ what Darshan has not is in lower case. A counter that a source cannot know is nu
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -196,6 +198,24 @@ class TraceTables:
     source: str = ""
     warnings: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def commands(self) -> list[list[str]]:
+        """The words of each command that a process was started with, once."""
+        return [command_list(text) for text in dict.fromkeys(row.command for row in self.processes)]
+
+
+def command_words(command: str) -> str:
+    """A process's command line; sources give it as text, or as a JSON list of its arguments."""
+    return shlex.join(command_list(command)) if command.startswith("[") else command
+
+
+def command_list(command: str) -> list[str]:
+    """The same as its words."""
+    with suppress(ValueError):
+        if command.startswith("["):
+            return [str(word) for word in json.loads(command)]
+        return shlex.split(command)
+    return command.split()
 
 
 def files_schema() -> pa.Schema:

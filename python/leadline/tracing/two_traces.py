@@ -1,11 +1,15 @@
-"""Compares two traces: ratios only, since one trial of each has no interval."""
+"""Compares two traces: figures and ratios without verdicts, since one trial of each has no interval."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from leadline.store.reader import Result
+from leadline.tracing.counted.identity import TracedProgram, differences, stored_program
+from leadline.tracing.counted.lives import by_life
 from leadline.tracing.findings import trace_findings
+from leadline.tracing.store import read_processes, traced_trials
+from leadline.tracing.tables import command_list
 from leadline.verdict.model import Cell, Comparison, worst
 
 _ALONE = "one trial of each: a ratio without an interval, so that no verdict is given"
@@ -40,4 +44,18 @@ def _compare(first: Cell, second: Cell, metric: str, margin: float) -> Compariso
         margin=margin,
         assumption=_ALONE,
         validity=worst([first.validity.state, second.validity.state]),
+        values=(first.metrics[metric], second.metrics[metric]),
     )
+
+
+def different_programs(base: Result, other: Result) -> tuple[str, ...]:
+    """What the reader must know before any ratio: that they are not of one program, or that nobody knows."""
+    return tuple(differences(_program(base), _program(other)))
+
+
+def _program(result: Result) -> TracedProgram:
+    """What its first process became."""
+    trials = traced_trials(result)
+    rows = read_processes(result, trials[0]) if trials else ()
+    whole = by_life(rows)[:1]
+    return stored_program(result.manifest, command_list(whole[0][-1].command) if whole else ())

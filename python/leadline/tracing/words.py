@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from leadline import units
+from leadline.tracing.counted.belongs import others_words
 from leadline.tracing.figures import KINDS
 from leadline.tracing.mapped import mapped_words
 from leadline.tracing.model import TraceFinding, TraceView
@@ -13,11 +14,13 @@ from leadline.verdict.model import Statement
 
 WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs", "compute": "computing"}
 _FINDINGS_SAID = 6
+_SHARE_PRINTED = 0.0005
+_ALIKE = 0.95  # process time and run time so near each other are one
 _SHARE_SAID = 0.002  # of all process time: less is in the report only
 # What of these found no room is in the totals of its process.
 _COUNTED = frozenset(("files", "names", "segments", "histograms"))
 _BLIND = {
-    "io_uring": "io_uring seen in {processes}: what goes through its rings is not counted: use --via bpf",
+    "io_uring": "what {processes} moved through io_uring is not counted: use --via bpf",
     "record truncated": "the records of {processes} are cut short",
     "chroot": "{processes} changed the root: children of it may be missing",
 }
@@ -48,7 +51,7 @@ def statements(view: TraceView, cell: str) -> Iterator[Statement]:
     yield from _losses(view)
     if not view.processes:
         return
-    yield Statement("headline", _headline(view), _evidence(view), says="trace_time", cells=(cell,))
+    yield Statement("headline", time_words(view), _evidence(view), says="trace_time", cells=(cell,))
     for item in said(view):
         yield _finding(item, view, cell)
     yield from _cautions(view)
@@ -98,32 +101,65 @@ def _losses(view: TraceView) -> Iterator[Statement]:
         yield Statement("caution", f"{words}.", says="trace_mapped")
 
 
-def _headline(view: TraceView) -> str:
+def ran_words(view: TraceView) -> str:
+    """Who ran for how long."""
     runs = [copy.run_s for copy in view.copies if copy.run_s is not None]
     several = len(view.copies) > 1
     who = f"{len(view.copies)} copies ran at once" if several else "The command ran"
     if runs:
         mean = sum(runs) / len(runs)
         who += f" for {units.format_duration(mean)}{' on average' if several else ''}"
+    elif view.run_most_s is not None:
+        who += f" for at most {units.format_duration(view.run_most_s)}"
+    return f"{who} under strace" if view.whole.slowed else who
+
+
+def time_words(view: TraceView) -> str:
+    """Where the time went, in one sentence."""
+    who, whole = ran_words(view), view.whole
+    known = [value for value in whole.seconds.values() if value is not None]
+    if not known:
+        why = "the log does not tell them from strace's own" if whole.slowed else "the trace does not say"
+        return f"{who}; how long its I/O took is not known: {why}."
+    shares = {kind: getattr(whole, kind) for kind in KINDS}
+    if all(share is None for share in shares.values()):
+        spent = units.format_duration(sum(known))
+        return f"{who}; its calls took {spent} of all processes' time, of which no share is known."
     parts = [
         f"{units.format_percent(share)} {WORDS[kind]}"
-        for kind in KINDS
-        if (share := getattr(view.whole, kind)) is not None and share >= 0.0005
+        for kind, share in shares.items()
+        if share is not None and share >= _SHARE_PRINTED
     ]
-    if view.whole.compute is not None:
-        parts.append(f"{units.format_percent(view.whole.compute)} computing (the remainder)")
-    elif not view.whole.overlapped:
-        return f"{who}; the trace does not say how long its I/O took."
+    if whole.compute is not None:
+        parts.append(f"{units.format_percent(whole.compute)} computing (the remainder)")
+    if not parts and whole.slowed:
+        return f"{who}; none of its calls on files took longer than strace itself explains."
     return f"{who}: {', '.join(parts)}." if parts else f"{who}."
+
+
+def moved_words(view: TraceView) -> tuple[str, ...]:
+    """What was moved in how many of the user's files by whom; then how many files there are besides."""
+    own, speed = view.counted, view.speeds
+    looked = f", {own.looked_at:,} more only looked at" if own.looked_at else ""
+    found = [
+        f"{units.format_size(own.bytes_read)} read, {units.format_size(own.bytes_written)} written"
+        f" in {_count(own.own, 'file', 'files')}"
+        f" by {_count(view.processes_count, 'process', 'processes')}{looked}"
+    ]
+    others = others_words(own.others)
+    rest = {
+        "read": max(0, speed.bytes_read - own.bytes_read),
+        "written": max(0, speed.bytes_written - own.bytes_written),
+    }
+    besides = ", ".join(f"{units.format_size(amount)} {way}" for way, amount in rest.items() if amount)
+    if others or besides:
+        found.append(f"besides {others or 'in others'}{f' ({besides})' if besides else ''}")
+    return tuple(found)
 
 
 def _evidence(view: TraceView) -> tuple[str, ...]:
     speed = view.speeds
-    found = [
-        f"{units.format_size(speed.bytes_read)} read, {units.format_size(speed.bytes_written)} written"
-        f" by {_count(len(view.processes), 'process', 'processes')}"
-        f" in {_count(view.files_count, 'file', 'files')}"
-    ]
+    found = [*moved_words(view)]
     if speed.wall_throughput is not None:
         found.append(f"{units.format_rate(speed.wall_throughput)} over the run time")
     if speed.agg_perf_by_slowest is not None:
@@ -147,10 +183,43 @@ def _finding(item: TraceFinding, view: TraceView, cell: str) -> Statement:
 def cost_words(item: TraceFinding, view: TraceView) -> str:
     """The estimate with its share of all time, and what it rests on."""
     if item.cost_s is None:
-        return "its cost is not known, as the trace has no times"
-    base = view.whole.base_s
-    share = f", {units.format_percent(item.cost_s / base)} of all process time" if base > 0 else ""
-    return f"up to {units.format_duration(item.cost_s)}{share} (estimate: {item.how})"
+        what = "strace's own cost is in its times" if view.whole.slowed else "the trace has no times"
+        return f"its cost is not known, as {what}"
+    return f"{saved_words(item, view)} (estimate: {item.how})"
+
+
+def saved_words(item: TraceFinding, view: TraceView) -> str:
+    """The estimate as a part of the run, or of the time of processes that run side by side."""
+    if item.cost_s is None:
+        return "cost unknown"
+    base, cost = view.whole.base_s, units.format_duration(item.cost_s)
+    if item.time == "run":
+        return f"up to {cost} of the run"
+    share = f"{units.format_percent(item.cost_s / base)} of all process time" if base > 0 else ""
+    if item.saves_s is None:
+        return f"up to {share or f'{cost} of all process time'}"
+    if item.saves_s >= item.cost_s * _ALIKE:
+        return f"up to {cost}{f', {share}' if share else ''}"
+    saved = units.format_duration(item.saves_s)
+    return f"up to {share}, {saved} of the run if shared evenly"
+
+
+def time_doubts(view: TraceView) -> tuple[str, ...]:
+    """What makes a source's times less than exact; each casts doubt on the whole."""
+    if not view.whole.slowed:
+        return view.time_doubts
+    if view.call_cost_s is None:
+        own = (
+            "the times are those of the program under strace, and its log has too few calls without work of"
+            " their own to tell what strace took of each: no time is claimed"
+        )
+    else:
+        own = (
+            "the times are those of the program under strace. What strace itself explains was taken out,"
+            f" {units.format_latency(view.call_cost_s * 1e9)} a call at most, as long as calls without work"
+            " of their own took"
+        )
+    return (own, *view.time_doubts)
 
 
 def _cautions(view: TraceView) -> Iterator[Statement]:
@@ -158,6 +227,8 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
     for copy in failed[:3]:
         name = f"Copy {copy.copy}" if len(view.copies) > 1 else "The command"
         yield Statement("caution", f"{name} ended with {copy.ended}.", says="trace_ended")
+    for text in time_doubts(view):
+        yield Statement("caution", f"{text[:1].upper()}{text[1:]}.", says="trace_times")
     if view.whole.overlapped:
         yield Statement(
             "caution",

@@ -15,6 +15,7 @@ from leadline.verdict.chains import chains_of
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.implausible import outrunning, overtaking
 from leadline.verdict.codes.judge import judge
+from leadline.verdict.codes.load import unattributed
 from leadline.verdict.codes.steadiness import is_shift
 from leadline.verdict.material import Material
 from leadline.verdict.model import Cell, Curve, Line, Origin, Quantity, TrialView, Validity
@@ -27,8 +28,8 @@ def judge_cells(read: Material, *, with_charts: bool) -> tuple[Cell, ...]:
     outran = overtaking(*plan) | outrunning(*plan)
     found = []
     for cell in read.plan.cells:
-        validity = judge(replace(_case(cell, read), outran=outran.get(cell.id)))
-        found.append(_cell(cell, read, validity, read.latency if with_charts else {}))
+        case = replace(_case(cell, read), outran=outran.get(cell.id))
+        found.append(_cell(cell, read, judge(case), unattributed(case), read.latency if with_charts else {}))
     return tuple(found)
 
 
@@ -49,7 +50,11 @@ def _case(cell: PlannedCell, read: Material) -> Case:
 
 
 def _cell(
-    cell: PlannedCell, read: Material, validity: Validity, latency: Mapping[str, Sequence[LatencyRow]]
+    cell: PlannedCell,
+    read: Material,
+    validity: Validity,
+    others: Mapping[str, str],
+    latency: Mapping[str, Sequence[LatencyRow]],
 ) -> Cell:
     table = read.tables.get(cell.id)
     trials = table.trials if table else ()
@@ -71,8 +76,8 @@ def _cell(
             for trial in counted
             if trial.trial in read.series
         ),
-        origin=_origin(good),
-        chains=chains_of(cell, read.facts[cell.target], good),
+        origin=origin_of(good, others),
+        chains=chains_of(cell, read.facts[cell.target], good, others),
         shown=judged(cell.kind).shown(cell.job),
     )
 
@@ -146,10 +151,11 @@ def _line(cell: PlannedCell, trial: TrialRow, series: Sequence[SeriesRow], shift
     return Line(trial.trial, trial.block, name, unit, points, from_s, to_s, shift_s)
 
 
-def _origin(trials: Sequence[TrialRow]) -> Origin | None:
+def origin_of(trials: Sequence[TrialRow], others: Mapping[str, str]) -> Origin | None:
+    """Where bytes went, per byte moved; `others` has the columns whose counts are not this run's, and why."""
     if not trials:
         return None
-    read, written = bytes_read(trials), bytes_written(trials)
+    read, written = bytes_read(trials, others), bytes_written(trials, others)
     application = read.application + written.application
     if not application:
         return None

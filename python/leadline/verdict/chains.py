@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from leadline.analysis.chain import JOINED, Travel, travel_read, travel_written
+from leadline.analysis.chain import JOINED, NOBODY, Travel, travel_read, travel_written
 from leadline.analysis.models import STRIPE_UNIT_BYTES, Protection, small_write_amplification
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
@@ -35,19 +35,24 @@ def place_words(name: str, kind: Literal["short", "read", "written"]) -> str:
     return " or ".join(str(places[part][kind]) for part in name.split(JOINED))
 
 
-def chains_of(cell: PlannedCell, facts: TargetFacts, trials: Sequence[TrialRow]) -> tuple[Chain, ...]:
-    """A chain for each direction in which the cell moved bytes."""
+def chains_of(
+    cell: PlannedCell, facts: TargetFacts, trials: Sequence[TrialRow], others: Mapping[str, str] = NOBODY
+) -> tuple[Chain, ...]:
+    """A chain for each direction in which the cell moved bytes.
+
+    `others` has the columns whose counts are not this run's, with the reason: no ratio is made of them.
+    """
     job, kind = cell.job, judged(cell.kind)
     direct = job.direct and facts.direct_io
     found = []
-    read = travel_read(trials, facts, direct)
+    read = travel_read(trials, facts, direct, others)
     if read is not None:
         found.append(Chain("read", read.application, _places(read, {}), together=read.together))
     protection = protection_of(facts.ceph)
     one_by_one = direct or kind.sent_one_by_one(job)
     sizes = kind.write_sizes(job) if one_by_one else ()
     stored = None if protection is None else _stored_per_byte(sizes, protection)
-    written = travel_written(trials, facts, direct, stored)
+    written = travel_written(trials, facts, direct, stored, others)
     if written is not None:
         models = dict.fromkeys(_BEHIND_THE_HOST, 1.0) | ({} if stored is None else {"store": stored})
         found.append(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured, MetricKind, adds_up
 from leadline.analysis.origin import Bytes
+from leadline.analysis.statistics.means import ALPHA
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.study.left_out import LeftOut
@@ -22,9 +23,10 @@ from leadline.verdict.sections.section import Section
 
 if TYPE_CHECKING:
     from leadline.store.reader import Result
+    from leadline.study.kind.job import AnyJob
     from leadline.verdict.codes.case import Case
 
-JobT = TypeVar("JobT")
+JobT = TypeVar("JobT", bound="AnyJob")
 Limits = Mapping[str, float]
 
 
@@ -33,7 +35,7 @@ class OwnCells:
     """The cells of one kind in one result, judged: what its sentences and tables are made of.
 
     `extra` is what `JudgedWork.read` gave; `comparisons` are of targets, `within` of cells of one target, as
-    `JudgedWork.within` pairs them.
+    `JudgedWork.within` pairs them; at `alpha` they are decided.
     """
 
     manifest: Mapping[str, Any]
@@ -44,14 +46,19 @@ class OwnCells:
     left_out: tuple[LeftOut, ...]
     extra: Any
     within: tuple[Comparison, ...] = ()
+    alpha: float = ALPHA
 
 
 @dataclass(frozen=True)
 class KindAnswer:
-    """What a kind of work adds to the answer of a study; `matrix` stands in the place of its figures."""
+    """What a kind of work adds to the answer of a study; `matrix` stands in the place of its figures.
+
+    `adds`: it goes on from what the comparisons say, and does not answer in their place.
+    """
 
     text: str = ""
     matrix: FigureTable | None = None
+    adds: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,11 @@ class JudgedWork(ABC, Generic[JobT]):
         """What a cell that nothing was measured of says that it lacks."""
         return self.default_metrics(job)
 
+    def explaining_metrics(self, job: JobT) -> tuple[str, ...]:
+        """What explains that: compared between two results; within one it has sections of its own."""
+        del job
+        return ()
+
     def trial_values(self, trial: TrialRow) -> Mapping[str, float]:
         """Figures of a trial for the table of trials, besides its metrics."""
         return {}
@@ -136,9 +148,9 @@ class JudgedWork(ABC, Generic[JobT]):
             return f"{operations} operations in {seconds:.3g} s", False
         return None
 
-    def read_cold(self, job: JobT, found: Bytes, trials: int) -> Bytes | None:
-        """Of what was read in so many trials, what must have come from storage; None: nothing."""
-        return found
+    def read_cold(self, job: JobT, found: Bytes, trials: Sequence[TrialRow]) -> Bytes | None:
+        """Of what was read in these trials, what must have come from storage; None: nothing."""
+        return found if job.reads else None
 
     def cold_input(self, job: JobT) -> ColdInput | None:
         """The input that was to be cold, where there is one."""

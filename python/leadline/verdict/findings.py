@@ -172,6 +172,7 @@ def _own(
         left_out=left_out,
         extra=read.extras.get(kind),
         within=within,
+        alpha=read.alpha,
     )
 
 

@@ -233,6 +233,7 @@ class Comparison:
     `skewness` is that of the blocks' log ratios, where it is more than chance makes it. `part` is the part of
     the work that the metric is of, as an operation of metadata. `unlike`: it scatters unlike the other cells,
     of which its interval was not learned. `more` is what it would take to decide it, where that is known.
+    `values` are the figures of base and other, where each is one trial and stands for nothing else.
     """
 
     work: str
@@ -253,6 +254,7 @@ class Comparison:
     part: str | None = None
     unlike: bool = False
     more: MoreBlocks | None = None
+    values: tuple[Quantity, ...] = ()
 
     @property
     def at_least(self) -> float | None:

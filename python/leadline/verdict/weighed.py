@@ -29,5 +29,6 @@ def _doubt(doubtful: int, count: int) -> str:
     if count == 1:
         return "(DOUBTFUL, as its cell is.)"
     if doubtful == count:
-        return f"(DOUBTFUL, as all {count} of its cells are.)"
+        every = "both" if count == 2 else f"all {count}"
+        return f"(DOUBTFUL, as {every} of its cells are.)"
     return f"({doubtful} of its {count} cells {'is' if doubtful == 1 else 'are'} DOUBTFUL.)"

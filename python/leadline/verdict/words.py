@@ -231,6 +231,8 @@ def _quantity(cell: Cell, metric: str) -> str:
     show = units.format_rate if metric == "bandwidth" else units.format_iops
     if quantity.low is None or quantity.high is None:
         return f"{show(quantity.value or 0)} (no interval: {quantity.blocks} block)"
+    if units.unbounded(quantity.low, quantity.high):
+        return f"{show(quantity.value or 0)} ({quantity.blocks} blocks give no useful interval)"
     return (
         f"{show(quantity.value or 0)} (95 % interval {show(quantity.low)} to {show(quantity.high)},"
         f" {quantity.blocks} blocks)"

@@ -6,82 +6,12 @@ A figure that could not be seen is None, and `not_seen` says why.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from leadline.observe.mounts.mountinfo import place_on
-from leadline.tracing.tables import ProcessRow
-from leadline.watch.store import Seen, SeenProcess
-
-# Calls of the table `files` that neither read nor write.
-_METADATA = (
-    *("OPENS", "STATS", "RENAME_SOURCES", "unlinks", "mkdirs", "rmdirs", "readdirs", "links"),
-    *("truncates", "allocates", "closes"),
-)
-_SYNCS = ("FSYNCS", "FDSYNCS")
-
-
-@dataclass
-class MountWork:
-    """Calls on the mount: counts, bytes and seconds in them, all as sums."""
-
-    reads: float = 0
-    writes: float = 0
-    bytes_read: float = 0
-    bytes_written: float = 0
-    consecutive_reads: float = 0
-    consecutive_writes: float = 0
-    metadata: float = 0
-    syncs: float = 0
-    read_s: float = 0
-    write_s: float = 0
-    metadata_s: float = 0
-
-    @property
-    def moved_bytes(self) -> float:
-        """Read and written."""
-        return self.bytes_read + self.bytes_written
-
-    @property
-    def calls(self) -> float:
-        """How many in all."""
-        return self.reads + self.writes + self.metadata + self.syncs
-
-    def add(self, other: MountWork) -> None:
-        """The sum of both."""
-        for item in fields(self):
-            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
-
-
-@dataclass(frozen=True)
-class ProcessWork:
-    """One process: its work below the path, and on the rest of the file system (None where not known).
-
-    `everywhere` is true where `work` is of all its calls, wherever they went.
-    """
-
-    seen: SeenProcess
-    work: MountWork | None
-    rest: MountWork | None
-    everywhere: bool
-
-
-@dataclass(frozen=True)
-class FileWork:
-    """One file below the path, with the processes that used it.
-
-    `work` is None where calls were not seen. `highest_byte` is the end of the highest byte read or written:
-    the file is at least as large. `advanced_bytes` is by how much positions in it went forward, where only
-    /proc told.
-    """
-
-    path: str
-    pids: tuple[int, ...]
-    work: MountWork | None
-    highest_byte: int | None = None
-    mapped_bytes: int = 0
-    advanced_bytes: int | None = None
+from leadline.watch.store import Seen
+from leadline.watch.work import FileWork, MountWork, ProcessWork, Tally, work_of
 
 
 @dataclass(frozen=True)
@@ -95,7 +25,7 @@ class WatchFacts:
     values: Mapping[str, float | str | None]
     processes: tuple[ProcessWork, ...]
     files: tuple[FileWork, ...]
-    rest: MountWork | None
+    rest: Tally | None
     about: str
     source: str
     not_seen: Mapping[str, str] = field(default_factory=dict)
@@ -104,16 +34,16 @@ class WatchFacts:
 def watch_facts(seen: Seen) -> WatchFacts:
     """All figures of a watch."""
     not_seen: dict[str, str] = {}
-    found = _traced(seen, not_seen) if seen.calls is not None else _untraced(seen, not_seen)
+    found = work_of(seen, not_seen)
     values: dict[str, float | str | None] = {
         "elapsed_s": seen.elapsed_s,
         "users": float(
-            sum(row.seen.is_below or bool(row.work and row.work.calls) for row in found.processes)
+            sum(row.seen.is_below or bool(row.below and row.below.work.calls) for row in found.processes)
         ),
         "traced": float(seen.calls is not None),
     }
-    values |= _rates(found.work, seen.elapsed_s)
-    values |= _rest_rates(found.rest, seen.elapsed_s)
+    values |= _rates(found.per_s)
+    values |= _rest_rates(found.rest)
     values |= _client(seen, not_seen)
     values |= _wire(seen, not_seen)
     values |= _cluster(seen, not_seen)
@@ -123,258 +53,34 @@ def watch_facts(seen: Seen) -> WatchFacts:
     return WatchFacts(values, found.processes, found.files, found.rest, found.about, found.source, not_seen)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What one source tells."""
-
-    processes: tuple[ProcessWork, ...]
-    files: tuple[FileWork, ...]
-    work: MountWork | None
-    rest: MountWork | None
-    about: str
-    source: str
-
-
-def _traced(seen: Seen, not_seen: dict[str, str]) -> _Found:
-    """From the tracer's table `files`: what lies below the path, and the rest of its file system."""
-    assert seen.calls is not None  # noqa: S101 - for the type checker
-    below: dict[int, MountWork] = {}
-    rest: dict[int, MountWork] = {}
-    files: dict[str, FileWork] = {}
-    for pid, place, row in _rows(seen):
-        one = _work_of(row)
-        path = seen.below(place)
-        if path is None:
-            rest.setdefault(pid, MountWork()).add(one)
-            continue
-        below.setdefault(pid, MountWork()).add(one)
-        files[path] = _with(files.get(path) or FileWork(path, (), MountWork()), pid, one, row)
-    for process in seen.processes:  # what is open and was not called, too
-        for opened in process.files:
-            before = files.get(opened.path) or FileWork(opened.path, (), MountWork())
-            files[opened.path] = replace(before, pids=tuple(dict.fromkeys((*before.pids, process.pid))))
-    if seen.calls.warnings:
-        not_seen["lost"] = "; ".join(seen.calls.warnings)
-    mapped = sum(file.mapped_bytes > 0 for file in files.values())
-    if mapped:
-        not_seen["mapped"] = f"what went through mappings of {mapped} files below the path: that is no call"
-    known = {process.pid: process for process in seen.processes}
-    rows = [
-        ProcessWork(_named(pid, known, seen), below.get(pid, MountWork()), rest.get(pid, MountWork()), False)
-        for pid in dict.fromkeys((*known, *below, *rest))
-    ]
-    source = "calls, by the tracer in the kernel"
-    return _Found(
-        _busiest_first(rows),
-        tuple(sorted(files.values(), key=_weight_of_file, reverse=True)),
-        _sum_of(below.values()),
-        _sum_of(rest.values()),
-        f"below {seen.path}",
-        source,
-    )
-
-
-def _untraced(seen: Seen, not_seen: dict[str, str]) -> _Found:
-    """From /proc and the client daemon, which know nothing of paths but what is open."""
-    not_seen["calls"] = f"each call below the path: {seen.calls_reason}"
-    rows = [ProcessWork(process, _of_process(process), None, everywhere=True) for process in seen.processes]
-    files: dict[str, FileWork] = {}
-    for process in seen.processes:
-        for file in process.files:
-            before = files.get(file.path) or FileWork(file.path, (), None, advanced_bytes=0)
-            moved = (before.advanced_bytes or 0) + file.advanced_bytes
-            files[file.path] = replace(before, pids=(*before.pids, process.pid), advanced_bytes=moved)
-    ended = sum(process.ended for process in seen.processes)
-    if ended:
-        not_seen["ended"] = (
-            f"what {ended} processes that ended did after the last look at them, up to a second"
-        )
-    client = _client_work(seen)
-    about = f"below {seen.path}"
-    if client is not None and not seen.is_whole:
-        about = f"on all of {seen.mount.mount_point}"
-        not_seen["apart"] = (
-            "what lies below the path apart from the rest: the client daemon counts its whole mount"
-        )
-    return _Found(
-        _busiest_first(rows),
-        tuple(sorted(files.values(), key=_weight_of_file, reverse=True)),
-        client,
-        None,
-        about,
-        "the client daemon's own counters" if client is not None else "",
-    )
-
-
-def _sum_of(works: Iterable[MountWork]) -> MountWork:
-    total = MountWork()
-    for work in works:
-        total.add(work)
-    return total
-
-
-def _busiest_first(rows: Iterable[ProcessWork]) -> tuple[ProcessWork, ...]:
-    """Those below the path first."""
-
-    def weight(row: ProcessWork) -> tuple[float, ...]:
-        work, rest = row.work or MountWork(), row.rest or MountWork()
-        below = 0.0 if row.everywhere else work.moved_bytes
-        return (float(row.seen.is_below), below, work.metadata, work.moved_bytes, rest.moved_bytes)
-
-    return tuple(sorted(rows, key=weight, reverse=True))
-
-
-def _weight_of_file(file: FileWork) -> tuple[float, float]:
-    work = file.work or MountWork()
-    return (work.moved_bytes + (file.advanced_bytes or 0), work.metadata)
-
-
-def _named(pid: int, known: Mapping[int, SeenProcess], seen: Seen) -> SeenProcess:
-    """A process that was seen, or one that a seen process started."""
-    if pid in known:
-        return known[pid]
-    assert seen.calls is not None  # noqa: S101 - for the type checker
-    names = [row.executable for row in seen.calls.processes if row.pid == pid and row.executable]
-    return SeenProcess(pid, names[-1].rpartition("/")[2] if names else "?", "", (), (), None)
-
-
-_WANTED = (
-    *("READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN", "CONSEC_READS", "CONSEC_WRITES"),
-    *("MAX_BYTE_READ", "MAX_BYTE_WRITTEN", "mapped_bytes"),
-    *_METADATA,
-    *_SYNCS,
-    *("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"),
-)
-
-
-def _rows(seen: Seen) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-    """Every row of a file on the file system: the process, where the file lies, its counters.
-
-    A process that was not met has the mount table of whoever started it.
-    """
-    assert seen.calls is not None  # noqa: S101 - for the type checker
-    images = {(row.copy, row.process): row for row in seen.calls.processes}
-    for row in seen.calls.files.select(["copy", "process", "path", *_WANTED]).to_pylist():
-        image = images.get((row["copy"], row["process"]))
-        if image is None or not row["path"]:
-            continue
-        starter: ProcessRow | None = image
-        while starter is not None and starter.pid not in seen.foreign and starter.parent is not None:
-            starter = images.get((starter.copy, starter.parent))
-        mounts = seen.foreign.get(starter.pid, seen.mounts) if starter is not None else seen.mounts
-        place = place_on(row["path"], mounts, seen.mount)
-        if place is not None:
-            yield image.pid, place, {name: row[name] or 0 for name in _WANTED}
-
-
-def _work_of(row: Mapping[str, Any]) -> MountWork:
-    return MountWork(
-        reads=row["READS"],
-        writes=row["WRITES"],
-        bytes_read=row["BYTES_READ"],
-        bytes_written=row["BYTES_WRITTEN"],
-        consecutive_reads=row["CONSEC_READS"],
-        consecutive_writes=row["CONSEC_WRITES"],
-        metadata=sum(row[name] for name in _METADATA),
-        syncs=sum(row[name] for name in _SYNCS),
-        read_s=row["F_READ_TIME"],
-        write_s=row["F_WRITE_TIME"],
-        metadata_s=row["F_META_TIME"],
-    )
-
-
-def _with(file: FileWork, pid: int, one: MountWork, row: Mapping[str, Any]) -> FileWork:
-    """A file with the work of one more process; Darshan's highest offsets count from 0."""
-    assert file.work is not None  # noqa: S101 - for the type checker
-    file.work.add(one)
-    ends = [
-        row[name] + 1
-        for name, moved in (("MAX_BYTE_READ", one.bytes_read), ("MAX_BYTE_WRITTEN", one.bytes_written))
-        if moved
-    ]
-    known = [end for end in (file.highest_byte, *ends) if end is not None]
-    return replace(
-        file,
-        pids=tuple(dict.fromkeys((*file.pids, pid))),
-        highest_byte=max(known, default=None),
-        mapped_bytes=file.mapped_bytes + row["mapped_bytes"],
-    )
-
-
-def _rest_rates(rest: MountWork | None, elapsed_s: float) -> dict[str, float | str | None]:
+def _rest_rates(rest: Tally | None) -> dict[str, float | str | None]:
     names = {
         "rest_read_bytes_per_s": "bytes_read",
         "rest_written_bytes_per_s": "bytes_written",
         "rest_metadata_per_s": "metadata",
     }
-    if rest is None or elapsed_s <= 0:
+    if rest is None:
         return dict.fromkeys(names)
-    return {name: getattr(rest, of) / elapsed_s for name, of in names.items()}
+    return {name: getattr(rest.per_s, of) for name, of in names.items()}
 
 
-def _of_process(process: SeenProcess) -> MountWork | None:
-    """What /proc/PID/io says, of all its calls."""
-    if process.moved is None:
-        return None
-    moved = process.moved
-    return MountWork(
-        reads=moved.get("syscr", 0),
-        writes=moved.get("syscw", 0),
-        bytes_read=moved.get("rchar", 0),
-        bytes_written=moved.get("wchar", 0),
-    )
-
-
-def _client_work(seen: Seen) -> MountWork | None:
-    """What ceph-fuse says that it was asked for; requests of its own cache are not metadata to it."""
-    if seen.client is None:
-        return None
-
-    def average(name: str) -> tuple[float, float]:
-        first, last = (_get(dump, "client", name) for dump in seen.client or ())
-        if not isinstance(first, Mapping) or not isinstance(last, Mapping):
-            return 0.0, 0.0
-        return last["avgcount"] - first["avgcount"], last["sum"] - first["sum"]
-
-    reads, read_s = average("rdlat")
-    writes, write_s = average("wrlat")
-    metadata, metadata_s = average("lat")
-    syncs, sync_s = average("fsync")
-    change = seen.change
-    return MountWork(
-        reads=reads,
-        writes=writes,
-        bytes_read=change.get("client_read_bytes") or 0,
-        bytes_written=change.get("client_written_bytes") or 0,
-        metadata=metadata,
-        syncs=syncs,
-        read_s=read_s,
-        write_s=write_s,
-        metadata_s=metadata_s + sync_s,
-    )
-
-
-def _get(dump: Mapping[str, Any], section: str, name: str) -> Any:
-    return (dump.get(section) or {}).get(name)
-
-
-def _rates(work: MountWork | None, elapsed_s: float) -> dict[str, float | str | None]:
+def _rates(work: MountWork | None) -> dict[str, float | str | None]:
     names = (
         *("reads_per_s", "writes_per_s", "metadata_per_s", "syncs_per_s", "read_bytes_per_s"),
         *("written_bytes_per_s", "mean_read_bytes", "mean_write_bytes", "consecutive_read_share"),
         *("consecutive_write_share", "read_share", "write_share", "metadata_share", "in_calls"),
         *("mean_read_s", "mean_write_s", "mean_metadata_s"),
     )
-    if work is None or elapsed_s <= 0:
+    if work is None:
         return dict.fromkeys(names)
     total_s = work.read_s + work.write_s + work.metadata_s
     return {
-        "reads_per_s": work.reads / elapsed_s,
-        "writes_per_s": work.writes / elapsed_s,
-        "metadata_per_s": work.metadata / elapsed_s,
-        "syncs_per_s": work.syncs / elapsed_s,
-        "read_bytes_per_s": work.bytes_read / elapsed_s,
-        "written_bytes_per_s": work.bytes_written / elapsed_s,
+        "reads_per_s": work.reads,
+        "writes_per_s": work.writes,
+        "metadata_per_s": work.metadata,
+        "syncs_per_s": work.syncs,
+        "read_bytes_per_s": work.bytes_read,
+        "written_bytes_per_s": work.bytes_written,
         "mean_read_bytes": _over(work.bytes_read, work.reads),
         "mean_write_bytes": _over(work.bytes_written, work.writes),
         "consecutive_read_share": _over(work.consecutive_reads, work.reads),
@@ -382,7 +88,7 @@ def _rates(work: MountWork | None, elapsed_s: float) -> dict[str, float | str | 
         "read_share": _over(work.read_s, total_s),
         "write_share": _over(work.write_s, total_s),
         "metadata_share": _over(work.metadata_s, total_s),
-        "in_calls": total_s / elapsed_s,
+        "in_calls": total_s,
         "mean_read_s": _over(work.read_s, work.reads),
         "mean_write_s": _over(work.write_s, work.writes),
         "mean_metadata_s": _over(work.metadata_s, work.metadata),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 1.0
 _TARGET = "mount"
+_SHORTEST_S = 1e-3
 _FILES_MAX = 4096  # of a process
 _TRACER_BYTES = 64 << 20
 _SOCKET_DEADLINE_S = 2.0
@@ -41,9 +42,13 @@ _SOCKET_DEADLINE_S = 2.0
 
 @dataclass
 class _Process:
-    """A process as it was met first and seen last; files and uses are kept by where they lie."""
+    """A process as it was met first and seen last; files and uses are kept by where they lie.
+
+    `met` is when, None where it was met after the first look: then it had just begun.
+    """
 
     user: User
+    met: float | None
     first: Mapping[str, int] | None
     last: Mapping[str, int] | None
     ended: bool = False
@@ -65,7 +70,7 @@ class _Process:
                 self.positions[key] = file.position
             self.files[file.place] = (writing or file.writing, advanced_bytes)
 
-    def seen(self, below: Callable[[str], str | None]) -> SeenProcess:
+    def seen(self, below: Callable[[str], str | None], followed_s: float) -> SeenProcess:
         """Plain values, of what lies below the watched path."""
         moved = None
         if self.first is not None and self.last is not None:
@@ -82,6 +87,7 @@ class _Process:
             files=files,
             uses=tuple(dict.fromkeys(words for words, place in self.uses if below(place) is not None)),
             moved=moved,
+            followed_s=followed_s,
             open_elsewhere=len(self.files) - len(files),
             ended=self.ended,
         )
@@ -111,16 +117,17 @@ def watch(
         client_before, client_reason = _client(facts)
         before = observer.mark("watch:start", _TARGET, None)
         samples: list[Sample] = []
-        begun = time.monotonic()
+        begun = crowd.begun = time.monotonic()
         for elapsed_s in _ticks(begun, duration_s, stop):
             crowd.look()
             samples += observer.drain()
             progress(elapsed_s, len(crowd.processes))
-        crowd.look()
-        elapsed_s = time.monotonic() - begun
         after = observer.mark("watch:end", _TARGET, None)
         client_after, _ = _client(facts)
+        elapsed_s = time.monotonic() - begun
         samples += observer.drain()
+        crowd.look()
+        crowd.ended = time.monotonic()  # finishing detaches first, and then takes its time
         calls = None if session is None else session.finish(started_unix_ns=started_unix_ns)
     both = None if client_before is None or client_after is None else (client_before, client_after)
     seen = Seen(
@@ -140,7 +147,11 @@ def watch(
         mounts=crowd.mounts,
         foreign={pid: one.user.mounts for pid, one in crowd.processes.items() if one.user.mounts},
     )
-    return replace(seen, processes=tuple(one.seen(seen.below) for one in crowd.processes.values()))
+    return replace(
+        seen,
+        calls_s=crowd.ended - begun,
+        processes=tuple(one.seen(seen.below, crowd.followed_s(one)) for one in crowd.processes.values()),
+    )
 
 
 def _ticks(begun: float, duration_s: float, stop: Callable[[], bool]) -> Iterator[float]:
@@ -194,12 +205,19 @@ class _Crowd:
         self.processes: dict[int, _Process] = {}
         self.unseen: dict[int, str] = {}
         self.refused = ""
+        self.begun = self.ended = 0.0
+        self._looks = 0
+
+    def followed_s(self, process: _Process) -> float:
+        """For how long its calls were counted; all of the time where it began within."""
+        return max(self.ended - (self.begun if process.met is None else process.met), _SHORTEST_S)
 
     def look(self) -> None:
         found: Users = users_of(self._mount, self.mounts, without=self._daemon | own_processes())
         self.unseen |= found.unseen
         for user in found.users:
             self._meet(user)
+        self._looks += 1
         for pid, process in self.processes.items():
             now = io_of(pid)
             process.last, process.ended = now or process.last, now is None
@@ -208,8 +226,9 @@ class _Crowd:
         known = self.processes.get(user.pid)
         if known is None:
             now = io_of(user.pid)
-            known = self.processes[user.pid] = _Process(user, now, now)
             self._follow(user.pid)
+            met = None if self._looks else time.monotonic()
+            known = self.processes[user.pid] = _Process(user, met, now, now)
         known.meet(user)
 
     def _follow(self, pid: int) -> None:

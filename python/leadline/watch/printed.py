@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from leadline.watch.causes import Cause, Judgement
-    from leadline.watch.figures import FileWork, MountWork, ProcessWork, WatchFacts
+    from leadline.watch.figures import WatchFacts
     from leadline.watch.store import Seen
+    from leadline.watch.work import FileWork, ProcessWork, Tally
 
 _PROCESSES_MAX = 12
 _FILES_MAX = 12
@@ -80,7 +81,7 @@ def _process_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
         ("read", "written", "mean read", "mean write", "metadata", "in calls", "open"),
     )
     for row in rows[:_PROCESSES_MAX]:
-        table.add_row(*(Text(printable(cell)) for cell in _cells(row, seen.elapsed_s)))
+        table.add_row(*(Text(printable(cell)) for cell in _cells(row)))
     console.print(table)
     if len(rows) > _PROCESSES_MAX:
         console.print(Text(f"and {len(rows) - _PROCESSES_MAX} more, which moved less"))
@@ -88,7 +89,7 @@ def _process_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
 
 def is_below(row: ProcessWork) -> bool:
     """Whether a process had anything open below the path, or called anything there."""
-    return row.seen.is_below or (not row.everywhere and bool(row.work and row.work.calls))
+    return row.seen.is_below or (not row.everywhere and bool(row.below and row.below.work.calls))
 
 
 def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
@@ -104,30 +105,32 @@ def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Tabl
     return table
 
 
-def _cells(row: ProcessWork, elapsed_s: float) -> tuple[str, ...]:
-    seen, work = row.seen, row.work
+def _cells(row: ProcessWork) -> tuple[str, ...]:
+    seen, tally = row.seen, row.below
     head = (str(seen.pid), seen.name, seen.account or NO_VALUE)
-    if work is None:
+    if tally is None:
         return (*head, *([NO_VALUE] * 6), str(len(seen.files)))
-    spent = work.read_s + work.write_s + work.metadata_s
+    per_s = tally.per_s
+    spent = per_s.read_s + per_s.write_s + per_s.metadata_s
     return (
         *head,
-        *_moved(work, elapsed_s),
-        NO_VALUE if row.everywhere else f"{units.format_number(work.metadata / elapsed_s)}/s",
-        NO_VALUE if row.everywhere else units.format_percent(spent / elapsed_s),
+        *_moved(tally),
+        NO_VALUE if row.everywhere else f"{units.format_number(per_s.metadata)}/s",
+        NO_VALUE if row.everywhere else units.format_percent(spent),
         str(len(seen.files)),
     )
 
 
-def _moved(work: MountWork, elapsed_s: float) -> tuple[str, str, str, str]:
+def _moved(tally: Tally) -> tuple[str, str, str, str]:
     """Rates and mean sizes of reads and writes."""
 
     def mean(amount: float, count: float) -> str:
         return units.format_size(amount / count) if count else NO_VALUE
 
+    work = tally.work
     return (
-        units.format_rate(work.bytes_read / elapsed_s),
-        units.format_rate(work.bytes_written / elapsed_s),
+        units.format_rate(tally.per_s.bytes_read),
+        units.format_rate(tally.per_s.bytes_written),
         mean(work.bytes_read, work.reads),
         mean(work.bytes_written, work.writes),
     )
@@ -140,7 +143,7 @@ def _file_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
     if not facts.files:
         console.print(Text(printable(f"no file below {seen.path} was seen in use")))
         return
-    called = facts.files[0].work is not None
+    called = facts.files[0].tally is not None
     numbers = ("read", "written", "mean read", "mean write", "metadata", "reached")
     table = _table(
         f"files below {seen.path}", ("file", "pid"), numbers if called else ("position went forward by",)
@@ -149,36 +152,32 @@ def _file_table(seen: Seen, facts: WatchFacts, console: Console) -> None:
         shown = file.path[len(seen.path.rstrip("/")) + 1 :] or file.path
         pids = ", ".join(map(str, file.pids[:_PIDS_MAX]))
         more = f" and {len(file.pids) - _PIDS_MAX} more" if len(file.pids) > _PIDS_MAX else ""
-        cells = (shown, pids + more, *_file_cells(file, seen.elapsed_s))
+        cells = (shown, pids + more, *_file_cells(file))
         table.add_row(*(Text(printable(cell)) for cell in cells))
     console.print(table)
     if len(facts.files) > _FILES_MAX:
         console.print(Text(f"and {len(facts.files) - _FILES_MAX:,} more; --json has {_JSON_FILES_MAX:,}"))
 
 
-def _file_cells(file: FileWork, elapsed_s: float) -> tuple[str, ...]:
-    if file.work is None:
+def _file_cells(file: FileWork) -> tuple[str, ...]:
+    if file.tally is None:
         return (units.format_size(file.advanced_bytes or 0),)
     reached = NO_VALUE if file.highest_byte is None else units.format_size(file.highest_byte)
-    metadata = f"{units.format_number(file.work.metadata / elapsed_s)}/s"
-    return (*_moved(file.work, elapsed_s), metadata, reached)
+    return (*_moved(file.tally), f"{units.format_number(file.tally.per_s.metadata)}/s", reached)
 
 
 def _rest_lines(seen: Seen, facts: WatchFacts) -> Iterable[str]:
     """What went on elsewhere on the same file system, and who did most of it."""
     if facts.rest is None or seen.is_whole:
         return
-    rows = sorted(facts.processes, key=lambda row: -(row.rest.moved_bytes if row.rest else 0.0))
-    busy = [row for row in rows if row.rest and row.rest.moved_bytes][:_OTHERS_MAX]
-    names = ", ".join(
-        f"{row.seen.name} ({row.seen.pid}) {units.format_rate(row.rest.moved_bytes / seen.elapsed_s)}"
-        for row in busy
-        if row.rest
-    )
+    per_s = facts.rest.per_s
+    by_process = [(row.rest.per_s.moved_bytes, row.seen) for row in facts.processes if row.rest]
+    busy = sorted(by_process, key=lambda one: -one[0])[:_OTHERS_MAX]
+    names = ", ".join(f"{one.name} ({one.pid}) {units.format_rate(rate)}" for rate, one in busy if rate)
     yield (
-        f"rest of {seen.mount.mount_point}: read {units.format_rate(facts.rest.bytes_read / seen.elapsed_s)},"
-        f" written {units.format_rate(facts.rest.bytes_written / seen.elapsed_s)},"
-        f" metadata calls per second {units.format_number(facts.rest.metadata / seen.elapsed_s)}"
+        f"rest of {seen.mount.mount_point}: read {units.format_rate(per_s.bytes_read)},"
+        f" written {units.format_rate(per_s.bytes_written)},"
+        f" metadata calls per second {units.format_number(per_s.metadata)}"
         + (f"; most by {names}" if names else "")
     )
 
@@ -247,10 +246,10 @@ def watch_json(seen: Seen, facts: WatchFacts, judged: Judgement) -> dict[str, An
         "figures": dict(facts.values),
         "source": facts.source,
         "processes": [_process_json(row) for row in facts.processes if is_below(row)][:_JSON_PROCESSES_MAX],
-        "files": [asdict(file) for file in facts.files[:_JSON_FILES_MAX]],
+        "files": [_file_json(file) for file in facts.files[:_JSON_FILES_MAX]],
         "files_seen": len(facts.files),
         "rest": {
-            "work": None if facts.rest is None else asdict(facts.rest),
+            **_tally_json(facts.rest),
             "processes": [_process_json(row) for row in facts.processes if not is_below(row)][
                 :_JSON_PROCESSES_MAX
             ],
@@ -270,6 +269,25 @@ def _process_json(row: ProcessWork) -> dict[str, Any]:
         "uses": list(row.seen.uses),
         "ended": row.seen.ended,
         "everywhere": row.everywhere,
-        "work": None if row.work is None else asdict(row.work),
-        "rest": None if row.rest is None else asdict(row.rest),
+        "followed_s": row.seen.followed_s,
+        **_tally_json(row.below),
+        "rest": None if row.rest is None else _tally_json(row.rest),
+    }
+
+
+def _tally_json(tally: Tally | None) -> dict[str, Any]:
+    """`work` as it was counted, `per_s` by the time that it was counted for."""
+    if tally is None:
+        return {"work": None, "per_s": None}
+    return {"work": asdict(tally.work), "per_s": asdict(tally.per_s)}
+
+
+def _file_json(file: FileWork) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "pids": list(file.pids),
+        **_tally_json(file.tally),
+        "highest_byte": file.highest_byte,
+        "mapped_bytes": file.mapped_bytes,
+        "advanced_bytes": file.advanced_bytes,
     }

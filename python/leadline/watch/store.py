@@ -28,10 +28,10 @@ class SeenFile:
 class SeenProcess:
     """One process that had something open on the file system; `files` and `uses` are those below the path.
 
-    `open_elsewhere` is how many files it had open on the rest of the file system. `moved` is the growth of
-    /proc/PID/io (`rchar`, `wchar` bytes; `syscr`, `syscw` calls) and counts all its calls, wherever they
-    went; None where that may not be read. `ended`: it was gone before the end, and `moved` lacks what it did
-    after the last look.
+    `followed_s` is for how long its calls were counted, `open_elsewhere` how many files it had open on the
+    rest of the file system. `moved` is the growth of /proc/PID/io (`rchar`, `wchar` bytes; `syscr`, `syscw`
+    calls) and counts all its calls, wherever they went; None where that may not be read. `ended`: it was gone
+    before the end, and `moved` lacks what it did after the last look.
     """
 
     pid: int
@@ -40,6 +40,7 @@ class SeenProcess:
     files: tuple[SeenFile, ...]
     uses: tuple[str, ...]
     moved: Mapping[str, int] | None
+    followed_s: float
     open_elsewhere: int = 0
     ended: bool = False
 
@@ -57,7 +58,8 @@ class Seen:
     that have others, by pid. `change` is what the observers' counters did (`observe.model.Delta` as plain
     values); `samples` are rows (t_ns, source, subject, metric, value, unit). `calls` are the calls of the
     processes, None where no tracer could look (`calls_reason`). `client` holds the client daemon's perf dumps
-    at the beginning and the end. `unseen` says which processes could not be looked into.
+    at the beginning and the end. `unseen` says which processes could not be looked into. `calls_s` is how
+    long calls were counted, of those processes that were followed from the beginning on.
     """
 
     path: str
@@ -73,6 +75,7 @@ class Seen:
     calls_reason: str
     client: tuple[Mapping[str, Any], Mapping[str, Any]] | None
     client_reason: str
+    calls_s: float = 0.0
     mounts: tuple[Mount, ...] = ()
     foreign: Mapping[int, tuple[Mount, ...]] = field(default_factory=dict)
 

@@ -134,6 +134,7 @@ def _gaps(workflows: Sequence[Workflow]) -> Iterator[Statement]:
     if found:
         text = (
             f"In {_count(len(found), 'workflow')} the operations do not add up to the whole time,"
-            " by more than a minute."
+            " by more than a minute"
         )
-        yield Statement("finding", text, _first(found), says="workflows_do_not_add_up")
+        text += f"; the first {_SAID_MAX} are listed." if len(found) > _SAID_MAX else "."
+        yield Statement("finding", text, tuple(found[:_SAID_MAX]), says="workflows_do_not_add_up")

@@ -30,6 +30,7 @@ from leadline.analysis.statistics.spread_prior import Spreads, learn_spreads
 
 Array = NDArray[np.float64]
 
+BLOCKS = range(3, 13)  # below it nothing tells blocks apart; above it each ratio says enough of itself
 LEAST_PRIOR_DEGREES = 2.0
 MOST_CORRELATION = 0.6
 MOST_UNLIKE = 0.5

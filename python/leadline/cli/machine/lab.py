@@ -15,6 +15,7 @@ import click
 from leadline.cli.console import echo, echo_text
 from leadline.cli.machine import lab_guest
 from leadline.cli.machine.lab_targets import check_lab_places
+from leadline.cli.options import name_argument, one_name
 from leadline.cli.paths import AskedPath
 from leadline.errors import LabError, LeadlineError, UsageError
 from leadline.units import printable
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _DIRECTORY = click.option("--dir", "directory", type=AskedPath(file_okay=False), help="The lab's directory.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _INCOMPLETE = 3  # what was asked for is there in part
-_NAME = click.argument("name", required=False, default="")
+_NAME = name_argument()
 
 
 @click.group(name="lab")
@@ -38,9 +39,9 @@ def command() -> None:
 
 
 @command.command("up")
+@name_argument(former="--name")
 @click.option("--osds", type=click.IntRange(min=1), help="How many OSDs.  [default: 4, or K+M if more]")
 @click.option("--ec", "erasure", metavar="K+M", default="2+1", show_default=True, help="Erasure coding.")
-@click.option("--name", default="", help="The lab's name.  [default: lab]")
 @click.option(
     "--dir",
     "directory",
@@ -79,8 +80,9 @@ def up(
     bridge: bool,
     subvolume: str,
     as_json: bool,
+    former_name: str,
 ) -> None:
-    """Start a lab: monitor, manager, OSDs, metadata server, CephFS mounted by ceph-fuse, and gateways.
+    """Start a lab, called NAME or lab: a cluster with CephFS mounted by ceph-fuse, and gateways.
 
     The exit code is 3 where the lab is up but a gateway that was asked for is not there.
     """
@@ -89,7 +91,7 @@ def up(
 
     k, m = parse_erasure(erasure)
     spec = lab.LabSpec(
-        name=name,
+        name=one_name(name, former_name),
         directory=directory,
         osds=osds or 0,
         erasure_k=k,

@@ -1,61 +1,94 @@
-"""`--fail-if` as `run` and `show` share it: parsed early, judged late, said on standard error."""
+"""`--fail-if` as `run` and `show` share it: parsed early, judged late, said on standard error.
+
+What the intervals do not decide is no pass, here as in `leadline gate`: `--allow-undecided` makes it one.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from leadline.cli.console import echo
-from leadline.cli.main import EXIT_GATE
+from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
 
 if TYPE_CHECKING:
     from leadline.verdict.gates import Gate, GateOutcome
-    from leadline.verdict.model import Findings
+    from leadline.verdict.model import Findings, State
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def fail_if_option(function: _Function) -> _Function:
-    """The option, repeatable: any of several fails."""
+def allow_undecided_option(function: _Function) -> _Function:
+    """The option that lets pass what the intervals do not decide."""
     return click.option(
+        "--allow-undecided",
+        is_flag=True,
+        help=f"What is undecided passes: no exit code {EXIT_UNDECIDED}.",
+    )(function)
+
+
+def fail_if_option(function: _Function) -> _Function:
+    """`--fail-if`, repeatable: any of several fails; and what becomes of those that are undecided.
+
+    The command gets both as its parameter `gates`, parsed before it begins.
+    """
+
+    @functools.wraps(function)
+    def with_gates(*words: Any, fail_if: tuple[str, ...], allow_undecided: bool, **options: Any) -> Any:
+        return function(*words, gates=parse_gates(fail_if, allow_undecided=allow_undecided), **options)
+
+    option = click.option(
         "--fail-if",
         "fail_if",
         multiple=True,
         metavar="CONDITION",
         help="Exit with 4 when it is true, for example 'any.latency_p99 > 20ms'; again for more.",
-    )(function)
+    )
+    return cast("_Function", option(allow_undecided_option(with_gates)))
 
 
-def parse_gates(texts: Sequence[str]) -> list[Gate]:
+@dataclass(frozen=True)
+class AskedGates:
+    """The conditions of a command line, and whether those that the intervals do not decide may pass."""
+
+    gates: tuple[Gate, ...] = ()
+    allow_undecided: bool = False
+
+    def judge(self, findings: Findings) -> list[GateOutcome]:
+        """What the result says to each."""
+        if not self.gates:
+            return []
+        from leadline.verdict.gates import judge_gate
+
+        return [judge_gate(gate, findings) for gate in self.gates]
+
+    def conclude(self, outcomes: Sequence[GateOutcome], state: State) -> int:
+        """Say each with its evidence on standard error; the exit code, for a result of that state.
+
+        4 where a gate failed, else 3 where the result cannot be used, else 5 where one is undecided.
+        """
+        undecided = "gate undecided, allowed" if self.allow_undecided else "gate undecided, no pass"
+        words = {True: "gate FAILED", False: "gate holds", None: undecided}
+        for outcome in outcomes:
+            echo(f"{words[outcome.fails]}: {outcome.text}", err=True)
+            for line in outcome.evidence if outcome.fails is not False else ():
+                echo(f"  {line}", err=True)
+        truths = [outcome.fails for outcome in outcomes]
+        if True in truths:
+            return EXIT_GATE
+        if state in ("INVALID", "NOT_RUN"):
+            return EXIT_INVALID
+        return EXIT_UNDECIDED if None in truths and not self.allow_undecided else EXIT_GOOD
+
+
+def parse_gates(texts: Sequence[str], *, allow_undecided: bool) -> AskedGates:
     """Every condition; nothing is loaded when there is none."""
     if not texts:
-        return []
+        return AskedGates()
     from leadline.verdict.gates import parse_gate
 
-    return [parse_gate(text) for text in texts]
-
-
-def judge_gates(gates: Sequence[Gate], findings: Findings) -> list[GateOutcome]:
-    """What the result says to each."""
-    if not gates:
-        return []
-    from leadline.verdict.gates import judge_gate
-
-    return [judge_gate(gate, findings) for gate in gates]
-
-
-def say_gates(outcomes: Sequence[GateOutcome]) -> None:
-    """One line a gate, with its evidence, on standard error."""
-
-    words = {True: "gate FAILED", False: "gate holds", None: "gate undecided, not failed"}
-    for outcome in outcomes:
-        echo(f"{words[outcome.fails]}: {outcome.text}", err=True)
-        for line in outcome.evidence if outcome.fails is not False else ():
-            echo(f"  {line}", err=True)
-
-
-def gate_code(outcomes: Sequence[GateOutcome], otherwise: int) -> int:
-    """4 when a gate failed, else the code that the result has without gates."""
-    return EXIT_GATE if any(outcome.fails for outcome in outcomes) else otherwise
+    return AskedGates(tuple(parse_gate(text) for text in texts), allow_undecided)

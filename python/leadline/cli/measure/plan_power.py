@@ -64,8 +64,8 @@ def enough_lines(study: Study) -> tuple[str, ...]:
 
 
 def _difference(plan: Plan, variation: float, asked: PlannedLevel) -> str:
+    from leadline.analysis.statistics.moderated import BLOCKS
     from leadline.analysis.statistics.power import smallest_difference, smallest_learned_difference
-    from leadline.verdict.compared.learned import BLOCKS
 
     found = None
     if plan.blocks in BLOCKS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,9 @@ class Quiet:
 
 
 class TimeLeft:
-    """How long what is left takes: as planned, corrected by how long what was done took against its plan."""
+    """How long what is left takes: a cell's trials as long as those of it that ended took, on average; those
+    of a cell that has none as planned, corrected by how long all that ended took against their plan.
+    """
 
     def __init__(self, plan: Plan, remaining: int, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s, self._began_s = now_s, now_s()
@@ -71,23 +74,30 @@ class TimeLeft:
         self._seconds = {
             cell: seconds * scale for cell, seconds in own.items()
         }  # with what surrounds a trial
-        self._left_s = plan.seconds * remaining / max(len(plan.trials), 1)
-        self._done_s = 0.0
+        self._left = Counter(trial.cell for trial in plan.trials[len(plan.trials) - remaining :])
+        self._took_s: dict[str, list[float]] = {}
 
     def grown(self, trials: Sequence[Trial]) -> None:
         """So many more."""
-        self._left_s += sum(self._seconds[trial.cell] for trial in trials)
+        self._left.update(trial.cell for trial in trials)
 
     def finished(self, cell: str) -> None:
-        """One less, of this cell."""
-        self._done_s += self._seconds[cell]
-        self._left_s = max(self._left_s - self._seconds[cell], 0.0)
+        """One less, of this cell; what went by since the one before it is its own."""
+        now_s = self._now_s()
+        self._took_s.setdefault(cell, []).append(now_s - self._began_s)
+        self._began_s = now_s
+        self._left -= Counter([cell])
 
     @property
     def words(self) -> str:
         """`about 12 minutes left`."""
-        pace = (self._now_s() - self._began_s) / self._done_s if self._done_s > 0 else 1.0
-        left_s = self._left_s * pace
+        took_s = sum(sum(own) for own in self._took_s.values())
+        planned_s = sum(self._seconds[cell] * len(own) for cell, own in self._took_s.items())
+        pace = took_s / planned_s if planned_s > 0 else 1.0
+        means = {cell: sum(own) / len(own) for cell, own in self._took_s.items()}
+        left_s = sum(
+            count * means.get(cell, pace * self._seconds[cell]) for cell, count in self._left.items()
+        )
         return f"about {units.format_duration(float(round(left_s, -1 if left_s >= 60 else 0)))} left"
 
 

@@ -13,7 +13,9 @@ import click
 
 from leadline.cli.console import make_console
 from leadline.cli.main import EXIT_GOOD
+from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.run import make_options, run_and_conclude
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the order and of the data."
 )
-@click.option("--out", type=AskedPath(), help="The result's directory; it must not exist.")
+@out_option()
 @trust_option
 @click.option("--dry-run", is_flag=True, help="Say what would be replayed and what not, and do nothing.")
 @click.option("--drop-caches", is_flag=True, help="Drop this host's caches before each trial: needs root.")
@@ -102,7 +104,9 @@ def command(
     }
     job = _job(script, fast)
     return run_and_conclude(
-        path, [], lambda stop: _start(title, job, script, targets, (blocks, seed), path, flags, stop, quiet)
+        path,
+        AskedGates(),
+        lambda stop: _start(title, job, script, targets, (blocks, seed), path, flags, stop, quiet),
     )
 
 

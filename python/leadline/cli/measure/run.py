@@ -14,18 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import make_console
-from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INVALID
+from leadline.cli.main import EXIT_FAILED
 from leadline.cli.measure.films import make_films
-from leadline.cli.measure.gate_options import (
-    fail_if_option,
-    gate_code,
-    judge_gates,
-    parse_gates,
-    say_gates,
-)
+from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.guest_rows import check_guest, with_guest
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
@@ -37,7 +32,6 @@ if TYPE_CHECKING:
     from leadline.store.acting import SeenManifest
     from leadline.study.study import Study
     from leadline.study.target import TargetFacts
-    from leadline.verdict.gates import Gate
 
 _Words = tuple[str, ...]
 # What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab, servers.
@@ -48,7 +42,7 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
 @click.argument("study", required=False, default="")
 @study_options
 @application_options
-@click.option("--out", type=AskedPath(), help="The result's directory; it must not exist.")
+@out_option()
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this result.")
 @trust_option
 @click.option(
@@ -107,7 +101,7 @@ def command(
     no_ceph: bool,
     until: str | None,
     budget: str | None,
-    fail_if: tuple[str, ...],
+    gates: AskedGates,
     quiet: bool,
 ) -> int:
     """Run STUDY, a built-in study's name or a YAML file, on one or more targets.
@@ -122,7 +116,6 @@ def command(
     leadline run reach --lab
     leadline run --resume leadline-quick-20260131-120000
     """
-    gates = parse_gates(fail_if)
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
         _refuse_beside_resume(resume, (*others, input_path, clients, servers))
@@ -151,7 +144,7 @@ def command(
     asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers)
 
     def execute(stop: StopRequest) -> Outcome:
-        outcome = _start(asked, path, flags | {"gates": gates}, stop, quiet)
+        outcome = _start(asked, path, flags | {"gates": gates.gates}, stop, quiet)
         return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
 
     return run_and_conclude(path, gates, execute)
@@ -275,7 +268,7 @@ def make_options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, A
     )
 
 
-def run_and_conclude(path: Path, gates: list[Gate], execute: Callable[[StopRequest], Outcome]) -> int:
+def run_and_conclude(path: Path, gates: AskedGates, execute: Callable[[StopRequest], Outcome]) -> int:
     """Run under a stop request, then say what came of it and return the exit code."""
     with StopRequest() as stop:
         outcome = execute(stop)
@@ -291,7 +284,7 @@ def run_and_conclude(path: Path, gates: list[Gate], execute: Callable[[StopReque
     return _conclude(path, gates)
 
 
-def _conclude(path: Path, gates: list[Gate]) -> int:
+def _conclude(path: Path, gates: AskedGates) -> int:
     from leadline.report.renderers.screen import show_screen
     from leadline.store.index import journal_size, write_index
     from leadline.store.reader import open_result
@@ -304,6 +297,4 @@ def _conclude(path: Path, gates: list[Gate]) -> int:
     console = make_console()
     show_screen(findings, console)
     console.print(f"result: {path.resolve()}", markup=False)
-    outcomes = judge_gates(gates, findings)
-    say_gates(outcomes)
-    return gate_code(outcomes, EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD)
+    return gates.conclude(gates.judge(findings), findings.state)

@@ -174,8 +174,8 @@ def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceF
     place = film_path(film, os.environ)
     size = in_fork(lambda _: place.stat().st_size if place.is_file() else None, str(place))
     if size is not None:
-        return SourceFacts(str(place), size, width=film.width)
-    return SourceFacts(str(place), film_bytes(film), made=False, width=film.width)
+        return SourceFacts(str(place), size, width=film.width, elements=film.elements)
+    return SourceFacts(str(place), film_bytes(film), made=False, width=film.width, elements=film.elements)
 
 
 def _look_at_version(program: str) -> ProgramVersion:

@@ -9,18 +9,19 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from leadline.cli.console import complain
-from leadline.cli.paths import AskedPath, place_for
+from leadline.cli.options import out_option
+from leadline.cli.paths import place_for
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
-from leadline.errors import CommandError, LeadlineError, UsageError
+from leadline.errors import CommandError, LeadlineError, TargetError, UsageError
 
 if TYPE_CHECKING:
     from leadline.tracing.sources.launch import Traced
@@ -62,7 +63,7 @@ COPIES_MAX = 1024
 @click.option(
     "--memory", metavar="SIZE", default="64M", show_default=True, help="Most memory for counters, a process."
 )
-@click.option("-o", "--out", type=AskedPath(), help="The result's directory; it must not exist.")
+@out_option()
 @click.argument("words", nargs=-1, required=True, metavar="[--] COMMAND...")
 def command(
     copies: int, segments: str | None, via: str, memory: str, out: Path | None, words: tuple[str, ...]
@@ -105,17 +106,21 @@ def _bounds(segments: str | None, memory: str) -> Bounds:
 def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Path) -> tuple[Traced, Choice]:
     """Run the command, then store what was recorded; the logs of the run itself are gone afterwards."""
     from leadline.observe.answering import in_fork
+    from leadline.tracing.counted.identity import identity
     from leadline.tracing.sources.launch import resolve, run_traced
     from leadline.tracing.sources.sources import BpfSource, PreloadSource, check_space, choose
 
     executable = in_fork(lambda doing: resolve(words[0], doing=doing), words[0])
+    files: list[dict[str, Any]] = []
+    with suppress(TargetError):  # a script that hangs is the command's to wait for
+        files = in_fork(lambda _: identity(executable, words), words[0])
     choice = choose(via, executable)  # type: ignore[arg-type]  # click has checked it
     with _logs_beside(path) as logs:
         check_space(logs, SPACE_MIN_BYTES)
         preload = choice.mode == "preload"
         with PreloadSource(logs, bounds) if preload else BpfSource(bounds) as source:
             traced = run_traced(words, executable, source, copies)
-        _store(path, words, traced, choice, bounds)
+        _store(path, words, traced, choice, bounds, files)
     return traced, choice
 
 
@@ -139,7 +144,14 @@ def _logs_beside(path: Path) -> Iterator[Path]:
         yield logs
 
 
-def _store(path: Path, words: Sequence[str], traced: Traced, choice: Choice, bounds: Bounds) -> None:
+def _store(
+    path: Path,
+    words: Sequence[str],
+    traced: Traced,
+    choice: Choice,
+    bounds: Bounds,
+    files: Sequence[Mapping[str, Any]],
+) -> None:
     from leadline._core import version
     from leadline.observe.host import host
     from leadline.tracing.store import create_trace_result
@@ -149,6 +161,7 @@ def _store(path: Path, words: Sequence[str], traced: Traced, choice: Choice, bou
         "version": version(),
         "command": ["leadline", *sys.argv[1:]],
         "program": list(words),
+        "program_files": list(files),
         "host": {**host.facts(), "python": platform.python_version()},
         "options": {
             "copies": len(traced.ends),

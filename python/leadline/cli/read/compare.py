@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import echo_text, make_console
+from leadline.cli.console import complain, echo, echo_text, make_console
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
@@ -32,27 +32,37 @@ def command(base: Path, other: Path, metrics: tuple[str, ...], margin: str, as_j
     """
     from leadline import units
     from leadline.store.reader import open_result
-    from leadline.verdict.compared.two_results import compare_results
+    from leadline.verdict.compared.copies import in_common
+    from leadline.verdict.compared.two_results import apart_from_figures, compare_results
     from leadline.workloads.judged import known_metrics
 
     for metric in metrics:
         if metric not in known_metrics():
             raise UsageError(f"no metric is called {metric!r}", f"use one of: {', '.join(known_metrics())}")
-    found = compare_results(open_result(base), open_result(other), metrics, units.parse_percent(margin) / 100)
+    sides = open_result(base), open_result(other)
+    found = compare_results(*sides, metrics, units.parse_percent(margin) / 100)
+    notes, shared = apart_from_figures(*sides), in_common(*sides)
+    if shared:
+        complain(f"a result is held against itself: {shared}")
     if as_json:
-        echo_text(json.dumps(_as_json(base, other, found), indent=1, allow_nan=False))
+        echo_text(json.dumps(_as_json(base, other, found, notes), indent=1, allow_nan=False))
         return
     from leadline.report.renderers.terminal import print_comparisons
 
+    for note in notes:
+        echo(f"NOTE: {note}")
     print_comparisons(found, make_console())
 
 
-def _as_json(base: Path, other: Path, found: tuple[Comparison, ...]) -> dict[str, Any]:
+def _as_json(
+    base: Path, other: Path, found: tuple[Comparison, ...], notes: tuple[str, ...]
+) -> dict[str, Any]:
     from leadline.report.renderers.show_json import comparison_to_json
 
     return {
         "format": "leadline.compare/1",
         "base": str(base),
         "other": str(other),
+        "notes": list(notes),
         "comparisons": [comparison_to_json(comparison) for comparison in found],
     }

@@ -12,7 +12,8 @@ import click
 
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.files import write_file
-from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID
+from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
+from leadline.cli.measure.gate_options import allow_undecided_option
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
@@ -27,7 +28,7 @@ _STYLES = {"holds": "green", "lost": "red", "undecided": "yellow", "invalid": "b
 @click.option("--baseline", type=AskedPath(), metavar="DIR", required=True, help="The old result.")
 @click.option("--allow", default="5%", show_default=True, help="The loss that is allowed.")
 @click.option("--metric", "metrics", multiple=True, help="What is checked.  [default: as `compare`]")
-@click.option("--strict", is_flag=True, help="Undecided fails too.")
+@allow_undecided_option
 @click.option("--junit", type=AskedPath(), metavar="FILE", help="Write JUnit XML.")
 @click.option("--openmetrics", type=AskedPath(), metavar="FILE", help="Write OpenMetrics text.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.gate/1.")
@@ -36,7 +37,7 @@ def command(
     baseline: Path,
     allow: str,
     metrics: tuple[str, ...],
-    strict: bool,
+    allow_undecided: bool,
     junit: Path | None,
     openmetrics: Path | None,
     as_json: bool,
@@ -44,7 +45,8 @@ def command(
     """Check the result NEW against a baseline, cell by cell.
 
     A cell fails only where its whole 95 % interval shows a loss larger than allowed: exit code 4. So does a
-    cell that NEW lacks. Undecided is said and does not fail unless --strict. INVALID cells make the code 3.
+    cell that NEW lacks. INVALID cells make the code 3. Where neither is, and a check is undecided, it is 5:
+    that is no pass, unless --allow-undecided says so. NEW must not be the baseline or its copy.
     """
     from leadline import units
     from leadline.store.reader import open_result
@@ -59,12 +61,12 @@ def command(
     if junit is not None:
         from leadline.report.renderers.junit import to_junit
 
-        write_file(junit, to_junit(found, strict=strict).encode())
+        write_file(junit, to_junit(found, allow_undecided=allow_undecided).encode())
     if openmetrics is not None:
         from leadline.report.renderers.openmetrics import regression_openmetrics
 
         write_file(openmetrics, regression_openmetrics(found).encode())
-    code = _code(found, strict=strict)
+    code = _code(found, allow_undecided=allow_undecided)
     if as_json:
         echo_text(json.dumps(_as_json(found, code), indent=1, allow_nan=False))
     else:
@@ -72,10 +74,12 @@ def command(
     return code
 
 
-def _code(found: Regression, *, strict: bool) -> int:
-    if found.count("lost", "missing") or (strict and found.count("undecided")):
+def _code(found: Regression, *, allow_undecided: bool) -> int:
+    if found.count("lost", "missing"):
         return EXIT_GATE
-    return EXIT_INVALID if found.count("invalid") else EXIT_GOOD
+    if found.count("invalid"):
+        return EXIT_INVALID
+    return EXIT_UNDECIDED if found.count("undecided") and not allow_undecided else EXIT_GOOD
 
 
 def _as_json(found: Regression, code: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import complain, echo
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedOrAddress, AskedPath, place_for
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def command() -> None:
 
 @command.command("published", short_help="The figures of a document, as YAML")
 @click.argument("source", type=AskedPath(), metavar="FILE")
-@click.option("-o", "--out", type=AskedPath(), required=True, help="The result to make.")
+@out_option("The result to make.", required=True)
 def published(source: Path, out: Path) -> None:
     """Read a document's figures from FILE (format leadline.published/1) as a result of its own.
 
@@ -48,15 +49,14 @@ def published(source: Path, out: Path) -> None:
 
 @command.command("result", short_help="Results of other machines, as checked copies")
 @click.argument("source", type=AskedPath(exists=True, file_okay=False), metavar="DIR")
-@click.option(
-    "--into",
-    "into",
-    type=AskedPath(file_okay=False),
+@out_option(
+    "The directory that results are kept in.",
+    former=("--into",),
+    path=AskedPath(file_okay=False),
     default=".",
     show_default=True,
-    help="Where results are kept.",
 )
-def result(source: Path, into: Path) -> int:
+def result(source: Path, out: Path) -> int:
     """Copy the result in DIR, or every result below it.
 
     Each is read whole first. A damaged or newer one is refused, one that is there already is passed over,
@@ -85,7 +85,7 @@ def result(source: Path, into: Path) -> int:
         if rows:
             write_index(place, rows)
 
-    copied, present, refused = merge(source, into, done, enters)
+    copied, present, refused = merge(source, out, done, enters)
     if not copied and not present and not refused:
         raise ResultError(f"there is no result at or below {source}", "name what `leadline run --out` wrote")
     echo(f"{copied} copied, {present} there already, {refused} refused")
@@ -94,7 +94,7 @@ def result(source: Path, into: Path) -> int:
 
 @command.command("opencast", short_help="Workflows of a media platform, with their own times")
 @click.argument("source", type=AskedOrAddress(), metavar="SOURCE")
-@click.option("-o", "--out", type=AskedPath(), required=True, help="The result to make.")
+@out_option("The result to make.", required=True)
 @click.option(
     "--since-change", metavar="DATE", help="Compare before and after, for example 2026-01-31T12:00:00Z."
 )
@@ -119,7 +119,7 @@ def opencast(
     import_opencast(source, out, since_change, size, timeout, retries)
 
 
-_OUT = click.option("-o", "--out", type=AskedPath(), help="The result to make.  [leadline-trace-TIME]")
+_OUT = out_option("The result to make.  [leadline-trace-TIME]")
 
 
 @command.command("darshan", short_help="Logs of Darshan, as a trace")
@@ -154,6 +154,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     """Make the result, then say first what its source did not keep."""
     from leadline._core import version
     from leadline.report.format import printable
+    from leadline.tracing.counted.lives import by_life
     from leadline.tracing.store import create_trace_result
 
     path = place_for(out, "trace")
@@ -166,7 +167,7 @@ def _store_trace(tables: TraceTables, sources: tuple[Path, ...], kind: str, out:
     create_trace_result(path, {"t0001": tables}, title=title, details=details, now_ns=time.time_ns)
     for warning in tables.warnings:
         echo(f"NOTE: {warning}", err=True)
-    echo(printable(f"{tables.source}: {len(tables.processes)} processes, {tables.files.num_rows} files"))
+    echo(printable(f"{tables.source}: {len(by_life(tables.processes)):,} processes"))
     echo(f"result: {path.resolve()}; read it with: leadline show {path}")
 
 

@@ -12,6 +12,7 @@ import click
 
 from leadline.cli.console import complain, echo_text, make_console
 from leadline.cli.paths import AskedPath
+from leadline.cli.read.figures import list_figures, say_figures
 from leadline.cli.read.indexes import enters, indexed_results, say_left_out
 from leadline.errors import ResultError
 
@@ -19,14 +20,17 @@ from leadline.errors import ResultError
 @click.command(short_help="List the results below a directory")
 @click.argument("directory", type=AskedPath(exists=True, file_okay=False), default=".")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--figures", is_flag=True, help="List what `trend` can follow, and how many results have it.")
 @click.option("--index", is_flag=True, help="Store the summaries that make `list` and `trend` quick.")
-def command(directory: Path, as_json: bool, index: bool) -> int:
-    """List the results in DIRECTORY and up to three levels below it.
+def command(directory: Path, as_json: bool, figures: bool, index: bool) -> int:
+    """List the results in DIRECTORY and up to three levels below it, and the figures that `trend` knows.
 
     One that cannot be read is listed as such and named on standard error: the exit code is 1 then.
     """
     from leadline.store.reader import find_results
 
+    if figures:
+        return list_figures(directory, as_json=as_json)
     unwritten: list[str] = []
     problems: dict[Path, str] = {}
     if index:
@@ -40,6 +44,8 @@ def command(directory: Path, as_json: bool, index: bool) -> int:
         echo_text(json.dumps(rows, indent=1))
     else:
         _print(directory, rows)
+        studies = sum(row["state"] in ("complete", "interrupted") for row in rows)
+        say_figures(directory, list(known), studies - len(known))
     for words in (*unwritten, *_left_beside({directory, *(path.parent for path in paths)})):
         complain(words)
     return say_left_out(problems.values())

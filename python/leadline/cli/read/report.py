@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from leadline.cli.files import write_file
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
 
 
@@ -20,15 +21,10 @@ from leadline.cli.paths import AskedPath
     default="html",
     show_default=True,
 )
-@click.option(
-    "-o",
-    "--output",
-    type=AskedPath(),
-    help="The file to write; - or nothing: standard output.",
-)
+@out_option("The file to write; - or nothing: standard output.", former=("--output",))
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
-def command(directory: Path, form: str, output: Path | None, base: str | None, redact: bool) -> None:
+def command(directory: Path, form: str, out: Path | None, base: str | None, redact: bool) -> None:
     """Write a report of the result in DIRECTORY, from nothing but its files.
 
     html is one page that opens offline, fio is compatible with fio's json+ output,
@@ -36,7 +32,7 @@ def command(directory: Path, form: str, output: Path | None, base: str | None, r
     study are the nearest synthetic job, for fio and for `leadline run`, with how near it is.
     """
     if form in ("fio-job", "study"):
-        _write(_nearest(directory, form, redact), output)
+        _write(_nearest(directory, form, redact), out)
         return
     from leadline.report import render
     from leadline.report.redact import redacted
@@ -45,7 +41,7 @@ def command(directory: Path, form: str, output: Path | None, base: str | None, r
 
     findings = build_findings(open_result(directory), base=base)
     content = render(redacted(findings) if redact else findings, form)
-    _write(content, output)
+    _write(content, out)
 
 
 def _nearest(directory: Path, form: str, redact: bool) -> str:

@@ -9,14 +9,7 @@ from pathlib import Path
 import click
 
 from leadline.cli.console import echo_text, make_console
-from leadline.cli.main import EXIT_GOOD, EXIT_INVALID
-from leadline.cli.measure.gate_options import (
-    fail_if_option,
-    gate_code,
-    judge_gates,
-    parse_gates,
-    say_gates,
-)
+from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
@@ -36,11 +29,12 @@ def command(
     as_json: bool,
     base: str | None,
     redact: bool,
-    fail_if: tuple[str, ...],
+    gates: AskedGates,
 ) -> int:
     """Print what the result in DIRECTORY says: question, answer, one table, doubts, next steps.
 
-    The exit code is 3 when some cell is INVALID or could not be run, 4 when a --fail-if is true.
+    The exit code is 3 when some cell is INVALID or could not be run, 4 when a --fail-if is true,
+    5 when one is undecided.
     """
     from leadline.report.redact import redacted
     from leadline.report.renderers.screen import show_figure, show_screen
@@ -51,9 +45,8 @@ def command(
 
     if sum((whole, figure is not None, as_json)) > 1:
         raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")
-    gates = parse_gates(fail_if)
     findings = build_findings(open_result(directory), with_charts=False, base=base)
-    outcomes = judge_gates(gates, findings)
+    outcomes = gates.judge(findings)
     if redact:
         findings = redacted(findings)
     if as_json:
@@ -63,5 +56,4 @@ def command(
         show_figure(findings, figure, make_console())
     elif whole or not show_screen(findings, make_console()):
         show(findings, make_console(), whole=whole)
-    say_gates(outcomes)
-    return gate_code(outcomes, EXIT_INVALID if findings.state in ("INVALID", "NOT_RUN") else EXIT_GOOD)
+    return gates.conclude(outcomes, findings.state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _ROWS_SHOWN = 20
 _LINE_WIDTH = 60
+_COPIES_NAMED = 3
 _BARS = "▁▂▃▄▅▆▇█"
 _USABLE = ("VALID", "DOUBTFUL")
 
@@ -35,8 +37,8 @@ _USABLE = ("VALID", "DOUBTFUL")
 def command(figure: str, directory: Path, since: str | None, every: bool, as_json: bool) -> int:
     """Show FIGURE, such as fuse.randread_4k.iops or '*.latency_p99', in the results below DIRECTORY.
 
-    INVALID results are listed with that word and take part in nothing. One that cannot be read is named and
-    left out: the exit code is 1 then.
+    INVALID results are listed with that word and take part in nothing. Copies of a result, whatever they are
+    called, are one point. One that cannot be read is named and left out: the exit code is 1 then.
     """
     if figure.count(".") < 1:
         raise UsageError(f"{figure!r} names no figure", "write TARGET.WORK.METRIC, for example fuse.*.iops")
@@ -51,14 +53,14 @@ def command(figure: str, directory: Path, since: str | None, every: bool, as_jso
         say_left_out(unreadable.values())
         raise UsageError(
             f"no result below {directory} has {figure!r}{f' since {since}' if since else ''}",
-            "list them with: leadline list; name a figure as TARGET.WORK.METRIC",
+            "list them with: leadline list --figures; name a figure as TARGET.WORK.METRIC",
         )
     if as_json:
         echo_text(json.dumps(_as_json(figure, series), indent=1, allow_nan=False))
     else:
         console = make_console()
-        for name, points in series.items():
-            _print(name, points, console, every=every)
+        for name, one in series.items():
+            _print(name, one, console, every=every)
     for words in notes:
         complain(words)
     return say_left_out(unreadable.values())
@@ -89,14 +91,49 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _series(rows: Sequence[Indexed], start: datetime | None) -> dict[str, list[Indexed]]:
-    """Points by figure, oldest first."""
+@dataclass(frozen=True)
+class _Points:
+    """A figure's points, oldest first; `copies` are other directories of a point's result, by its own."""
+
+    points: list[Indexed]
+    copies: dict[Path, list[Path]]
+
+
+def _series(rows: Sequence[Indexed], start: datetime | None) -> dict[str, _Points]:
+    """By figure, each result once."""
     found: dict[str, list[Indexed]] = {}
     moments = {item.row.created: _moment(item.row.created) for item in rows}
     for item in sorted(rows, key=lambda item: (moments[item.row.created], str(item.path))):
         if start is None or moments[item.row.created] >= start:
             found.setdefault(f"{item.row.cell}.{item.row.metric}", []).append(item)
-    return found
+    return {name: _once(points) for name, points in found.items()}
+
+
+def _once(points: Sequence[Indexed]) -> _Points:
+    """Of the directories that hold one result the one that knows most of it, in the order of the points.
+
+    One result has one id; a copy with an id of its own was made at the same time and has the same figures to
+    their last digit.
+    """
+    groups: list[list[Indexed]] = []
+    known: dict[tuple[object, ...], list[Indexed]] = {}
+    for item in points:
+        row = item.row
+        keys: list[tuple[object, ...]] = [(row.result,)]
+        keys += [(row.created, row.value, row.low, row.high)] if row.value is not None else []
+        group = next((known[key] for key in keys if key in known), None)
+        if group is None:
+            group = []
+            groups.append(group)
+        group.append(item)
+        known |= dict.fromkeys(keys, group)
+    kept = [max(group, key=lambda item: item.row.journal_bytes) for group in groups]
+    copies = {
+        one.path: [item.path for item in group if item is not one]
+        for one, group in zip(kept, groups, strict=True)
+        if len(group) > 1
+    }
+    return _Points(kept, copies)
 
 
 def _usable(points: Sequence[Indexed]) -> list[tuple[Indexed, float]]:
@@ -111,7 +148,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
 
 
-def _print(name: str, points: Sequence[Indexed], console: Console, *, every: bool) -> None:
+def _print(name: str, series: _Points, console: Console, *, every: bool) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -120,6 +157,7 @@ def _print(name: str, points: Sequence[Indexed], console: Console, *, every: boo
     from leadline.report.format import printable
     from leadline.units import format_quantity
 
+    points = series.points
     usable = _usable(points)
     unit = points[-1].row.unit
     console.print(Text(printable(name), style="bold"))
@@ -146,7 +184,17 @@ def _print(name: str, points: Sequence[Indexed], console: Console, *, every: boo
     console.print(table)
     if len(shown) < len(points):
         console.print(Text(f"{len(points) - len(shown)} earlier results are not shown: --all"))
+    if series.copies:
+        words = _listed([f"{_listed(copies)} of {path}" for path, copies in series.copies.items()], "; ")
+        console.print(Text(printable(f"copies, each result counted once: {words}")))
     console.print()
+
+
+def _listed(found: Sequence[object], between: str = ", ") -> str:
+    """The first few, and how many more."""
+    names = [str(one) for one in found[:_COPIES_NAMED]]
+    rest = len(found) - len(names)
+    return between.join([*names, *([f"{rest} more"] if rest else [])])
 
 
 def _shift_words(usable: Sequence[tuple[Indexed, float]], unit: str) -> str:
@@ -168,11 +216,12 @@ def _shift_words(usable: Sequence[tuple[Indexed, float]], unit: str) -> str:
     )
 
 
-def _as_json(figure: str, series: dict[str, list[Indexed]]) -> dict[str, Any]:
+def _as_json(figure: str, series: dict[str, _Points]) -> dict[str, Any]:
     from leadline.analysis.statistics.trend import level_shift
 
     found = []
-    for name, points in series.items():
+    for name, one in series.items():
+        points = one.points
         usable = _usable(points)
         shift = level_shift([value for _, value in usable])
         found.append(
@@ -198,6 +247,7 @@ def _as_json(figure: str, series: dict[str, list[Indexed]]) -> dict[str, Any]:
                         "blocks": item.row.blocks,
                         "validity": item.row.state,
                         "codes": item.row.codes.split(),
+                        "copies": [str(path) for path in one.copies.get(item.path, ())],
                     }
                     for item in points
                 ],

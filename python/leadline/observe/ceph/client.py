@@ -13,10 +13,12 @@ import socket
 import struct
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from leadline.errors import ObserverError
 
+_OPTION_BYTES = 1 << 16
 _ANSWER_BYTES_MAX = 64 << 20  # perf dumps are tens of KiB; a corrupt length must not take all memory
 
 
@@ -107,14 +109,8 @@ def connect(conf: str | None, name: str | None, keyring: str | None, deadline_s:
     """Connect as `name` (client.admin by default). Raises NotObservableError with the reason."""
     library = _load("librados.so.2", "librados2")
     who = name or "client.admin"
-    handle = ctypes.c_void_p()
-    code = library.rados_create2(ctypes.byref(handle), b"ceph", who.encode(), ctypes.c_uint64(0))
-    if code != 0:
-        raise NotObservableError(_why(code, f"librados refuses the name {who}"))
+    handle = _configured(library, conf, who)
     try:
-        code = library.rados_conf_read_file(handle, conf.encode() if conf else None)
-        if code != 0:
-            raise NotObservableError(_why(code, f"{conf or 'the default ceph.conf'} cannot be read"))
         for option, value in _options(keyring, deadline_s):
             library.rados_conf_set(handle, option.encode(), value.encode())
         code = library.rados_connect(handle)
@@ -124,6 +120,45 @@ def connect(conf: str | None, name: str | None, keyring: str | None, deadline_s:
         library.rados_shutdown(handle)
         raise
     return Cluster(library, handle, who)
+
+
+def _configured(library: ctypes.CDLL, conf: str | None, who: str) -> ctypes.c_void_p:
+    """A handle that has read its configuration. The cluster is called as the file is: `$cluster` in it."""
+    handle = ctypes.c_void_p()
+    cluster = cluster_name(conf).encode()
+    code = library.rados_create2(ctypes.byref(handle), cluster, who.encode(), ctypes.c_uint64(0))
+    if code != 0:
+        raise NotObservableError(_why(code, f"librados refuses the name {who}"))
+    code = library.rados_conf_read_file(handle, conf.encode() if conf else None)
+    if code != 0:
+        library.rados_shutdown(handle)
+        raise NotObservableError(_why(code, f"{conf or 'the default ceph.conf'} cannot be read"))
+    return handle
+
+
+def cluster_name(conf: str | None) -> str:
+    """What Ceph calls a cluster by the first of its configuration's files: the name without `.conf`."""
+    stem, dot, _ = Path((conf or "").split(",")[0]).name.rpartition(".conf")
+    return stem if dot and stem else "ceph"
+
+
+def configured(option: str, conf: str | None, name: str | None, value: str | None = None) -> str:
+    """An option as Ceph itself reads it from `conf`, or `value` in its place, metavariables resolved.
+
+    Asks no cluster. Raises NotObservableError with the reason.
+    """
+    library = _load("librados.so.2", "librados2")
+    handle = _configured(library, conf, name or "client.admin")
+    try:
+        if value is not None:
+            library.rados_conf_set(handle, option.encode(), os.fsencode(value))
+        found = ctypes.create_string_buffer(_OPTION_BYTES)
+        code = library.rados_conf_get(handle, option.encode(), found, ctypes.c_size_t(_OPTION_BYTES))
+        if code != 0:
+            raise NotObservableError(_why(code, f"librados does not tell {option}"))
+        return os.fsdecode(found.value)
+    finally:
+        library.rados_shutdown(handle)
 
 
 def _options(keyring: str | None, deadline_s: float) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ _WITH_VALUE = {
     "--user": "id",
     "-n": "name",
     "--name": "name",
+    "--cluster": "cluster",
     "-k": "keyring",
     "--keyring": "keyring",
     "--admin-socket": "socket",
@@ -48,7 +50,7 @@ _LISTENING = "00010000"  # __SO_ACCEPTCON in /proc/net/unix
 
 @dataclass(frozen=True)
 class ClientArguments:
-    """What a ceph-fuse command line says; a key is never kept."""
+    """What a ceph-fuse command line says; a key is never kept, only that there is one (`has_key`)."""
 
     positional: tuple[str, ...]
     conf: str | None = None
@@ -57,6 +59,9 @@ class ClientArguments:
     socket: str | None = None
     root: str | None = None
     fs: str | None = None
+    cluster: str | None = None
+    keyfile: str | None = None
+    has_key: bool = False
 
 
 def parse_arguments(arguments: Sequence[str]) -> ClientArguments:
@@ -81,6 +86,9 @@ def parse_arguments(arguments: Sequence[str]) -> ClientArguments:
         socket=socket if socket and "$" not in socket else None,
         root=values.get("root"),
         fs=values.get("fs"),
+        cluster=values.get("cluster"),
+        keyfile=values.get("keyfile"),
+        has_key=bool(values.get("key")),
     )
 
 
@@ -106,12 +114,16 @@ def find_client(mount: Mount, proc: Path = PROC) -> CephAccess:
 
 
 def arguments_of(pid: int, proc: Path = PROC) -> ClientArguments:
-    """What the command line of a ceph-fuse says; nothing of one that has ended."""
+    """What the command line of a ceph-fuse says, and CEPH_ARGS before it; nothing of one that has ended."""
     try:
         parts = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")[1:]
     except OSError:
         return ClientArguments(())
-    return parse_arguments([os.fsdecode(part) for part in parts if part])
+    try:
+        first = shlex.split(environment_of(pid, proc).get("CEPH_ARGS", ""))
+    except ValueError:  # a quote that is not closed
+        first = []
+    return parse_arguments([*first, *(os.fsdecode(part) for part in parts if part)])
 
 
 def with_its_own_word(access: CephAccess) -> CephAccess:
@@ -145,9 +157,12 @@ def _names(pid: int, mount_point: str, proc: Path) -> bool:
 
 
 def _access(pid: int, arguments: ClientArguments, proc: Path) -> CephAccess:
-    variables = _environment(pid, proc)
+    variables = environment_of(pid, proc)
     conf = _absolute(arguments.conf, pid, proc) if arguments.conf else variables.get("CEPH_CONF") or None
-    keyring = _absolute(arguments.keyring, pid, proc) if arguments.keyring else None
+    if conf is None and arguments.cluster:
+        conf = f"/etc/ceph/{arguments.cluster}.conf"
+    named = arguments.keyring or variables.get("CEPH_KEYRING")
+    keyring = _absolute(named, pid, proc) if named else None
     access = CephAccess(
         client_pid=pid,
         client_socket=admin_socket_of(pid, proc) or arguments.socket,
@@ -159,7 +174,8 @@ def _access(pid: int, arguments: ClientArguments, proc: Path) -> CephAccess:
     return replace(access, conf=conf, name=arguments.name, keyring=keyring)
 
 
-def _environment(pid: int, proc: Path) -> dict[str, str]:
+def environment_of(pid: int, proc: Path = PROC) -> dict[str, str]:
+    """The variables that a process was started with; none where they are not ours to see."""
     try:
         text = os.fsdecode((proc / str(pid) / "environ").read_bytes())
     except OSError:

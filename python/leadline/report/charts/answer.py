@@ -10,6 +10,7 @@ from leadline.report.charts.parts import PALETTE, Chart, name_axis, panel
 from leadline.report.screen.short import INVALID, comparable, short_figure, short_marks
 from leadline.verdict.model import UNUSABLE, FigureTable, Findings
 from leadline.verdict.sections.answer import AskedFigure, StudyAnswer
+from leadline.verdict.sections.section import TextTable
 
 _ROW = 26
 _FARTHEST = 1000.0  # a ratio beyond it is drawn there
@@ -21,9 +22,9 @@ _NAME = "answer"
 def answer_chart(findings: Findings) -> Chart | None:
     """The picture of a study's answer; None where one target was measured and nothing is compared."""
     answer = findings.answer
-    if answer is None:
+    if answer is None or isinstance(answer.matrix, TextTable):
         return None
-    if answer.matrix is not None:
+    if answer.matrix is not None and not answer.figures:
         return _words_map(answer.matrix)
     leading = [one for one in answer.figures if one.leads]
     targets = dict.fromkeys(one.target for one in leading)

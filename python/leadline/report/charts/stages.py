@@ -69,7 +69,8 @@ def _layers(stages: Sequence[str], names: list[str], last: float) -> list[dict[s
         "title": None,
         "axis": {"grid": True, "labelColor": "var(--ink)", "labelLimit": 130},
     }
-    offset = {"field": "client", "type": "nominal"}
+    # Without a sort of its own each layer has another, and Vega complains of every panel.
+    offset = {"field": "client", "type": "nominal", "sort": "ascending"}
     x = {
         "field": "from",
         "type": "quantitative",

@@ -6,23 +6,27 @@ Dialect: testsuites, testsuite, testcase, failure, error, skipped, as Jenkins' a
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from xml.etree import ElementTree as Tree
 
 from leadline.report import format as fmt
-from leadline.verdict.model import Regression, RegressionCheck
+from leadline.verdict.model import Passed, Regression, RegressionCheck
 
 # What XML 1.0 cannot hold even escaped; `printable` shows the rest of the controls as escapes.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def to_junit(found: Regression, *, strict: bool) -> str:
-    """The document: INVALID is an error, a loss a failure, undecided skipped, or a failure if strict."""
-    failing = found.count("lost", "missing", *(("undecided",) if strict else ()))
+_FAILURES: tuple[Passed, ...] = ("lost", "missing", "undecided")
+
+
+def to_junit(found: Regression, *, allow_undecided: bool) -> str:
+    """The document: INVALID is an error, a loss a failure, undecided one of its own type, or skipped."""
+    failures = tuple(kind for kind in _FAILURES if not (allow_undecided and kind == "undecided"))
     counts = {
         "tests": len(found.checks),
-        "failures": failing,
+        "failures": found.count(*failures),
         "errors": found.count("invalid"),
-        "skipped": 0 if strict else found.count("undecided"),
+        "skipped": found.count("undecided") if allow_undecided else 0,
     }
     numbers = {name: str(count) for name, count in counts.items()}
     suites = Tree.Element("testsuites", {"name": "leadline", **numbers})
@@ -30,19 +34,19 @@ def to_junit(found: Regression, *, strict: bool) -> str:
         suites, "testsuite", {"name": _clean(f"{found.new} against {found.baseline}"), **numbers}
     )
     for check in found.checks:
-        _case(suite, check, strict=strict)
+        _case(suite, check, failures)
     Tree.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Tree.tostring(suites, encoding="unicode") + "\n"
 
 
-def _case(suite: Tree.Element, check: RegressionCheck, *, strict: bool) -> None:
+def _case(suite: Tree.Element, check: RegressionCheck, failures: Sequence[Passed]) -> None:
     case = Tree.SubElement(
         suite, "testcase", {"classname": _clean(check.name), "name": _clean(check.metric), "time": "0"}
     )
     words = _clean(check.words)
     if check.passed == "invalid":
         Tree.SubElement(case, "error", {"message": words, "type": "INVALID"})
-    elif check.passed in ("lost", "missing") or (strict and check.passed == "undecided"):
+    elif check.passed in failures:
         Tree.SubElement(case, "failure", {"message": words, "type": check.passed})
     elif check.passed == "undecided":
         Tree.SubElement(case, "skipped", {"message": words})

@@ -161,7 +161,7 @@ def _context(findings: Findings, panels: charts.Drawn) -> dict[str, Any]:
     judged = bool(findings.cells) or frame.borrowed is not None
     shared = {
         "findings": findings,
-        "screen": screen_of(findings),
+        "screen": screen_of(findings) if frame.cells else None,
         "frame": frame,
         "borrowed": frame.borrowed,
         "shapes": STATE_SHAPES,

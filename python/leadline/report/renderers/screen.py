@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def show_screen(findings: Findings, console: Console) -> bool:
-    """Print the first screen; False where there is none, as of a trace."""
+    """Print the first screen; False where there is none."""
     width = min(console.width, WIDTH)
     screen = screen_of(findings, width)
     if screen is None:

@@ -125,6 +125,7 @@ def comparison_to_json(item: Comparison) -> dict[str, Any]:
         "skewness": item.skewness,
         "at_least": finite(item.at_least),
         "unlike": item.unlike,
+        "values": [{"value": finite(one.value), "unit": one.unit} for one in item.values],
         "more_blocks": {"blocks": item.more.blocks, "tells": item.more.tells} if item.more else None,
     }
 

@@ -169,6 +169,9 @@ def print_comparisons(
     )
     for name in ("work", "metric", "target", *(["base"] if len(bases) > 1 else [])):
         table.add_column(name, overflow="fold")
+    valued = any(item.values for item in comparisons)
+    for name in ("A", "B") if valued else ():
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("ratio", justify="right", no_wrap=True)
     table.add_column("interval", justify="right", no_wrap=True, style="dim")
@@ -180,6 +183,7 @@ def print_comparisons(
             text(metrics.heading(item.metric).replace("Latency ", "lat. ")),
             text(item.other),
             *([text(item.base)] if len(bases) > 1 else []),
+            *(map(text, _values(item)) if valued else ()),
             text(item.verdict, _OUTCOME_STYLES[item.verdict]),
             text(fmt.number(item.ratio)),
             text(fmt.ratio_interval(item.low, item.high).replace(" to ", fmt.NO_VALUE)),
@@ -189,6 +193,15 @@ def print_comparisons(
     console.print(table)
     for note in tables.comparison_notes(comparisons):
         console.print(text(f"  {note}", "dim"))
+
+
+def _values(item: Comparison) -> tuple[str, str]:
+    """Both figures with their units."""
+    found = [
+        fmt.NO_VALUE if value.value is None else fmt.with_unit(value.value, value.unit)
+        for value in item.values
+    ]
+    return (found[0], found[1]) if found else ("", "")
 
 
 def _chains(findings: Findings, console: Console) -> None:

@@ -21,8 +21,10 @@ from leadline.report.screen.short import (
 from leadline.report.sections.figures import printed_figures
 from leadline.verdict.model import UNUSABLE, FigureTable
 from leadline.verdict.sections.answer import AskedFigure, StudyAnswer
+from leadline.verdict.sections.section import Marked, TextTable
 
 WIDTH = 100
+_PATH_MAX = (60, 50, 42, 34, 26)  # letters of a path in a table: its end tells more than its beginning
 _MARKS = "+ faster, - slower, = the same, ? undecided"
 _SPREAD = "\u00b1 half the 95 % interval in %, \u00b1? 100 or more"
 _DOUBT = "* DOUBTFUL"
@@ -66,6 +68,9 @@ class _Grid:
 
 def forms_of(answer: StudyAnswer) -> Iterator[ScreenTable]:
     """Tables of the same figures, each shorter than the one before."""
+    if isinstance(answer.matrix, TextTable):
+        yield from _lists(answer.matrix)
+        return
     if answer.matrix is not None:
         yield from _matrices(answer.matrix)
         return
@@ -201,3 +206,20 @@ def _matrices(table: FigureTable) -> Iterator[ScreenTable]:
         cut = f"{columns - len(item.keys)} of {len(item.columns)} columns; --all has the rest"
         few = tuple(row[:columns] for row in rows[:1])
         yield ScreenTable(headings[:columns], few, columns, (item.note,), cut)
+
+
+def _lists(table: TextTable) -> Iterator[ScreenTable]:
+    """The first rows of a table of texts: its paths shorter and shorter, then fewer and fewer rows."""
+    rows = table.rows[: table.brief]
+    total = max(table.total, len(table.rows))
+    forms = [(len(rows), longest) for longest in _PATH_MAX]
+    for count, longest in (*forms, *((count, _PATH_MAX[-1]) for count in range(len(rows) - 1, 0, -1))):
+        texts = tuple(tuple(_text(entry, longest) for entry in row) for row in rows[:count])
+        cut = "" if count >= total else f"{count} of {total:,} rows; --all has more"
+        first = min(table.right, default=len(table.headings))
+        yield ScreenTable(table.headings, texts, first, (table.note,) if table.note else (), cut)
+
+
+def _text(entry: str | Marked, longest: int) -> str:
+    text = fmt.printable(entry.text if isinstance(entry, Marked) else entry)
+    return text if len(text) <= longest or not text.startswith("/") else f"\u2026{text[1 - longest :]}"

@@ -1,7 +1,8 @@
 """The first screen: what it says, as printed text, and how much of it there is room for.
 
-Question, answer, one table, doubts by code, next steps. It fits 40 lines of 100 columns: fewer doubts and
-steps are named, then the table takes a shorter form; what is left out is said with how to see it.
+Question, answer and what else is said, one table, doubts by code, next steps: of studies, traces, imports
+and published figures alike. It fits 40 lines of 100 columns: fewer sentences, doubts and steps are named,
+then the table takes a shorter form; what is left out is said with how to see it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from leadline import units
 from leadline.report import format as fmt
 from leadline.report import tables
 from leadline.report.screen.layout import WIDTH, ScreenTable, forms_of
-from leadline.verdict.model import Findings, State
+from leadline.verdict.model import Code, Findings, State
 from leadline.verdict.sections.answer import NextStep, StudyAnswer
 
 HEIGHT = 40
-_BRIEF = ((8, 3), (5, 3), (4, 2), (3, 1), (2, 1), (1, 1))  # doubts and steps that are named, less and less
+# Doubts, steps and sentences that are named, less and less.
+_BRIEF = ((8, 3, 12), (5, 3, 9), (4, 2, 7), (3, 1, 5), (2, 1, 4), (1, 1, 2))
 _GAP = 1  # between columns
 _NAME_MIN, _HEADING_MIN, _HEADING_MAX = 12, 8, 16
 _REST = "everything: leadline show DIR --all; one figure: --table FIGURE; charts: leadline report DIR"
@@ -40,6 +42,7 @@ class PrintedScreen:
 
     question: str
     answer: str
+    said: tuple[str, ...]
     table: ScreenTable | None
     doubts: tuple[CodeDoubt, ...]
     more_doubts: tuple[CodeDoubt, ...]
@@ -47,16 +50,17 @@ class PrintedScreen:
 
 
 def screen_of(findings: Findings, width: int = WIDTH, height: int = HEIGHT) -> PrintedScreen | None:
-    """The screen of a study; None where there is none, as of a trace."""
+    """The screen of a result; None where it has none."""
     answer = findings.answer
     if answer is None:
         return None
     doubts, steps = _doubts(findings), _steps(findings, answer)
     for table in _tables(answer):
-        for named, done in _BRIEF:
+        for named, done, told in _BRIEF:
             found = PrintedScreen(
                 fmt.printable(answer.question),
                 fmt.printable(answer.text),
+                _said(answer, told),
                 table,
                 doubts[:named],
                 doubts[named:],
@@ -80,8 +84,20 @@ def _fits(screen: PrintedScreen, width: int, height: int) -> bool:
     return len(lines_of(screen, width)) <= height
 
 
+def _said(answer: StudyAnswer, count: int) -> tuple[str, ...]:
+    rest = len(answer.said) - count
+    more = (f"and {rest} more: --all",) if rest > 0 else ()
+    return (*map(fmt.printable, answer.said[:count]), *more)
+
+
 def _doubts(findings: Findings) -> tuple[CodeDoubt, ...]:
+    """A line a code with its cells; of a single cell that has no row of its own, with what was seen."""
     every = len(findings.cells)
+    if every == 1 and not findings.frame.cells:
+        codes = findings.cells[0].validity.codes
+        found = tuple(_seen(one) for one in codes)
+        sound = findings.answer.sound if findings.answer else ""
+        return found or ((CodeDoubt("VALID", sound, ""),) if sound else ())
     return tuple(
         CodeDoubt(
             item.code.state,
@@ -91,6 +107,11 @@ def _doubts(findings: Findings) -> tuple[CodeDoubt, ...]:
         )
         for item in tables.fired(findings)
     )
+
+
+def _seen(code: Code) -> CodeDoubt:
+    title, name = fmt.printable(fmt.sentence(code.title)), fmt.printable(code.code)
+    return CodeDoubt(code.state, f"{title} ({name}): {fmt.printable(code.evidence)}", name)
 
 
 def _steps(findings: Findings, answer: StudyAnswer) -> tuple[str, ...]:
@@ -119,6 +140,8 @@ def _time(seconds: float) -> str:
 def lines_of(screen: PrintedScreen, width: int = WIDTH) -> list[Line]:
     """The screen line by line, none wider than `width`."""
     lines = [*_wrapped(screen.question, width, "bold"), *_wrapped(screen.answer, width, "")]
+    for text in screen.said:
+        lines += _wrapped(text, width, "", "- ")
     if screen.table is not None:
         lines += [("", ""), *_table_lines(screen.table, width)]
         notes = [*screen.table.notes, *([fmt.sentence(screen.table.cut) + "."] if screen.table.cut else [])]

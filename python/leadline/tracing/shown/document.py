@@ -33,7 +33,10 @@ def trace_json(view: TraceView) -> dict[str, Any]:
             "bytes_read": speed.bytes_read,
             "bytes_written": speed.bytes_written,
             "calls": dict(view.calls),
-            "files": view.files_count,
+            "processes": view.processes_count,
+            "files": view.counted.own,
+            "files_looked_at": view.counted.looked_at,
+            "other_files": dict(view.counted.others),
         },
         "speeds": {
             "wall_s": speed.wall_s,
@@ -81,6 +84,7 @@ def _lists(values: dict[str, Any]) -> dict[str, Any]:
 _PROCESS_FIELDS = (
     "copy",
     "process",
+    "life",
     "parent",
     "pid",
     "executable",

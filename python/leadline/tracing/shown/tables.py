@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from leadline import units
+from leadline.tracing.counted.belongs import LOOKED_AT, USER, others_words
+from leadline.tracing.counted.lives import by_life
 from leadline.tracing.figures import KINDS, Share
-from leadline.tracing.model import TraceView
+from leadline.tracing.model import TraceProcess, TraceView
 from leadline.tracing.words import WORDS
 from leadline.units import NO_VALUE
 from leadline.verdict.sections.section import TextTable
@@ -19,12 +22,12 @@ def trace_tables(view: TraceView) -> Iterator[TextTable]:
     """The tables of a trace, the same in every report."""
     yield _copies(view)
     if view.files:
-        yield _files(view)
+        yield files_table(view)
     if view.timed_calls:
         yield _timed_calls(view)
     elif view.calls:
         yield _calls(view)
-    if len(view.processes) > 1:
+    if view.processes_count > 1:
         yield _processes(view)
 
 
@@ -64,20 +67,28 @@ def _parts(share: Share) -> tuple[str, ...]:
     return tuple(_share(getattr(share, kind)) for kind in (*KINDS, "compute"))
 
 
-def _files(view: TraceView) -> TextTable:
-    heads = ("file", "layer", "I/O time", "read", "written", "reads", "writes", "opens", "stats")
+def files_table(view: TraceView, brief: int = _BRIEF) -> TextTable:
+    """The user's files, the costliest first; where there is none, all."""
+    own = [item for item in view.files if item.belongs in (USER, LOOKED_AT)]
+    others = others_words(view.counted.others)
+    note = f"besides {others}" if own and others else ""
+    spent = "I/O time above strace's" if view.whole.slowed else "I/O time"
+    heads = ("file", "layer", spent, "read", "written", "reads", "writes", "opens", "stats")
     rows = tuple(
         (
             f.path,
             f.module,
-            _seconds(f.io_s),
+            _seconds(f.io_s if f.io_s or not view.whole.slowed else None),
             _size(f.bytes_read),
             _size(f.bytes_written),
             *(_count(value) for value in (f.reads, f.writes, f.opens, f.stats)),
         )
-        for f in view.files[:_ROWS_MAX]
+        for f in (own or view.files)[:_ROWS_MAX]
     )
-    return _ranked("Files by cost", heads, rows, range(2, 9), view.files_count)
+    total = view.counted.own + view.counted.looked_at if own else sum(view.counted.others.values())
+    found = _ranked("Files by cost", heads, rows, range(2, 9), total)
+    more = f"and {total - brief:,} more; " if note and total > brief else ""
+    return replace(found, note=f"{more}{note}", brief=brief)
 
 
 def _calls(view: TraceView) -> TextTable:
@@ -102,8 +113,10 @@ def _timed_calls(view: TraceView) -> TextTable:
 
 
 def _processes(view: TraceView) -> TextTable:
+    """A row a process, whatever programs it became: by the last one's command."""
     heads = ("process", "copy", "pid", "command", "lived", "I/O time", "read", "written", "ended")
-    ordered = sorted(view.processes, key=lambda p: (-(p.bytes_read + p.bytes_written), p.process))
+    found = [_whole(images) for images in by_life(view.processes)]
+    ordered = sorted(found, key=lambda p: (-(p.bytes_read + p.bytes_written), p.process))
     rows = tuple(
         (
             str(p.process),
@@ -118,7 +131,23 @@ def _processes(view: TraceView) -> TextTable:
         )
         for p in ordered[:_ROWS_MAX]
     )
-    return _ranked("Processes by bytes", heads, rows, (0, 1, 2, 4, 5, 6, 7), len(view.processes))
+    return _ranked("Processes by bytes", heads, rows, (0, 1, 2, 4, 5, 6, 7), len(found))
+
+
+def _whole(images: Sequence[TraceProcess]) -> TraceProcess:
+    """One process from its images."""
+    seconds: dict[str, float | None] = {}
+    for kind in KINDS:
+        known = [value for image in images if (value := image.seconds.get(kind)) is not None]
+        seconds[kind] = sum(known) if known else None
+    return replace(
+        images[-1],
+        process=images[0].process,
+        started_s=images[0].started_s,
+        bytes_read=sum(image.bytes_read for image in images),
+        bytes_written=sum(image.bytes_written for image in images),
+        seconds=seconds if any(value is not None for value in seconds.values()) else {},
+    )
 
 
 def _seconds(value: float | None) -> str:

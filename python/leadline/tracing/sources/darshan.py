@@ -19,9 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline import units
 from leadline.errors import UsageError
 from leadline.foreign import reading
 from leadline.observe.answering import temporary_directory
+from leadline.tracing.counted.lives import ALL_RANKS
+from leadline.tracing.counted.paths import is_stream_by_name, renamed
 from leadline.tracing.sources.darshan_columns import PREFIXES, counters, seconds_by_slowest, times
 from leadline.tracing.sources.darshan_reader import COUNTED, TRACED
 from leadline.tracing.tables import (
@@ -36,10 +39,10 @@ from leadline.tracing.tables import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ALL_RANKS = "all ranks"
 READ_DEADLINE_S = 600
 MEMORY_MAX_BYTES = 8 << 30  # a damaged length must not take the machine's memory
 NS = 1e9
+SHORT_S = 20.0  # of a run in whole seconds: below, a second is more than five percent of it
 _CALLS = {
     ("POSIX", "read"): "read",
     ("POSIX", "write"): "write",
@@ -93,7 +96,7 @@ def _tables(logs: Sequence[DarshanLog]) -> TraceTables:
         log.shift_ns = log.about["started_unix_ns"] - first
     files = _files(logs)
     segments, latency = _segments(logs)
-    return TraceTables(
+    found = TraceTables(
         mode="import",
         processes=tuple(row for log in logs for row in _processes(log)),
         files=files,
@@ -103,6 +106,13 @@ def _tables(logs: Sequence[DarshanLog]) -> TraceTables:
         warnings=tuple(_warnings(logs)),
         extra=_extra(logs, first),
     )
+    paths = dict.fromkeys(files["path"].to_pylist())
+    return renamed(found, {path: None for path in paths if _is_stream(path)})
+
+
+def _is_stream(path: str) -> bool:
+    """FIFOs and sockets, by their names: Darshan does not say. Its standard streams keep their module."""
+    return path.startswith("/") and is_stream_by_name(path)
 
 
 def _require_library() -> None:
@@ -138,6 +148,8 @@ def _read(path: Path, copy: int) -> DarshanLog:
             for module in TRACED
             if (directory / f"{module}.arrow").is_file()
         }
+    if about["within_a_second"]:
+        about["wall_s"] = None
     return DarshanLog(path, copy, about, modules, traces)
 
 
@@ -368,12 +380,35 @@ def _warnings(logs: Sequence[DarshanLog]) -> list[str]:
     return found
 
 
+def _time_doubts(logs: Sequence[DarshanLog]) -> list[str]:
+    """What makes times less than exact, while every call and byte was counted."""
+    found = []
+    for log in logs:
+        waited = sum(map(_is_stream, log.about["names"].values()))
+        if waited:
+            found.append(
+                f"{log.name}: {waited} paths are named as FIFOs and sockets are, and Darshan does not tell:"
+                " their time is counted as waiting, not as I/O"
+            )
+        if log.about["within_a_second"]:
+            found.append(
+                f"{log.name} began and ended within one second, and keeps whole seconds: the run time is not"
+                " known, and nothing is a share of it"
+            )
+        elif log.about["whole_seconds"] and (log.about["wall_s"] or SHORT_S) < SHORT_S:
+            part = units.format_percent(1 / log.about["wall_s"])
+            found.append(f"{log.name} keeps whole seconds: its run time and every share may be {part} off")
+    return found
+
+
 def _extra(logs: Sequence[DarshanLog], first_ns: int) -> dict[str, Any]:
     walls = [log.about["wall_s"] for log in logs]
     ends = [(log.shift_ns / NS) + wall for log, wall in zip(logs, walls, strict=True) if wall is not None]
     speed, slowest = _by_slowest(logs)
     return {
         "wall_s": max(ends) if len(ends) == len(logs) else None,
+        "wall_most_s": _longest(logs),
+        "time_doubts": _time_doubts(logs),
         "started_unix_ns": first_ns,
         "copies": [{"copy": log.copy, "wall_s": log.about["wall_s"]} for log in logs],
         "agg_perf_by_slowest": speed,
@@ -381,6 +416,17 @@ def _extra(logs: Sequence[DarshanLog], first_ns: int) -> dict[str, Any]:
         "logs": [_about(log) for log in logs],
         "heat": [row for log in logs for row in _heat(log)],
     }
+
+
+def _longest(logs: Sequence[DarshanLog]) -> float | None:
+    """The longest that the run can have been; None where an end is missing."""
+    found = []
+    for log in logs:
+        wall_s = 1.0 if log.about["within_a_second"] else log.about["wall_s"]
+        if wall_s is None:
+            return None
+        found.append(log.shift_ns / NS + wall_s)
+    return max(found)
 
 
 def _by_slowest(logs: Sequence[DarshanLog]) -> tuple[float | None, float | None]:

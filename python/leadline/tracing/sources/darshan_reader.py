@@ -47,11 +47,14 @@ class OpenLog:
             raise LogError(f"it says that {job.nprocs} processes ran")
         runtime = self._ffi.new("double *")
         known = self._library.darshan_log_get_job_runtime(self._handle, job, runtime) >= 0
+        whole = not job.start_time_nsec and not job.end_time_nsec  # older versions kept seconds only
         return {
             "job": job.jobid,
             "processes": job.nprocs,
             "started_unix_ns": job.start_time_sec * 10**9 + job.start_time_nsec,
             "ended": bool(job.end_time_sec),
+            "whole_seconds": whole,
+            "within_a_second": whole and job.start_time_sec == job.end_time_sec,
             "wall_s": float(runtime[0]) if known and job.end_time_sec else None,
             "metadata": self._text(job.metadata),
             "version": self._text(self._ffi.cast("char *", self._handle)),

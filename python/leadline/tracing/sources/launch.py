@@ -17,7 +17,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from leadline.errors import CommandError, UsageError
+from leadline.errors import CommandError, TargetError, UsageError
+from leadline.observe.answering import in_fork
+from leadline.tracing.counted.paths import questions, renamed, told
 from leadline.tracing.sources.sources import Source
 from leadline.tracing.tables import LAST_SEEN, ProcessRow, TraceTables
 
@@ -135,10 +137,24 @@ def run_traced(
             item.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     wall_s = (max(end for _, end in ends) - origin) / 1e9
-    tables = source.finish(started_unix_ns)
+    tables = known_here(source.finish(started_unix_ns))
     tables = replace(tables, processes=tuple(_with_end(row, ends, origin) for row in tables.processes))
     known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends]}
     return Traced(tuple(end for end, _ in ends), replace(tables, extra={**tables.extra, **known}))
+
+
+def known_here(tables: TraceTables) -> TraceTables:
+    """The tables with one name for each file, and without FIFOs, as far as this machine tells right now."""
+    dotted, slowest = questions(tables.files)
+    if not dotted and not slowest:
+        return tables
+    try:
+        names = in_fork(lambda doing: told(dotted, slowest, doing), "the files of the trace")
+    except TargetError as error:
+        doubt = f"which files are FIFOs, and which names are of one file, could not be told: {error.message}"
+        doubts = [*tables.extra.get("time_doubts", ()), doubt]
+        return replace(tables, extra={**tables.extra, "time_doubts": doubts})
+    return renamed(tables, names)
 
 
 def _with_end(row: ProcessRow, ends: Sequence[tuple[CopyEnd, int]], origin_ns: int) -> ProcessRow:

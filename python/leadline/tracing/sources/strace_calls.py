@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 
+from leadline.tracing.counted.overhead import is_reference
 from leadline.tracing.counters import FileCounters
 from leadline.tracing.sources.strace_lines import Call, c_number, descriptor, first_descriptor, split, text
 from leadline.tracing.sources.strace_processes import (
@@ -28,6 +29,7 @@ _SUBMITTED = re.compile(
 _REAPED = re.compile(r"\{data=(0x[0-9a-f]+|\d+), obj=[^,]*, res=(-?\d+)")
 _DIRECTIONS = {"read": "READ", "write": "WRITE"}
 _ASYNCHRONOUS = {"PREAD": "READ", "PREADV": "READ", "PWRITE": "WRITE", "PWRITEV": "WRITE"}
+_STREAM_MODES = ("S_IFIFO", "S_IFSOCK")
 _SYNCS = {"FSYNC": "FSYNCS", "FDSYNC": "FDSYNCS"}
 
 
@@ -45,6 +47,8 @@ class Interpreter:
         if process is None:
             process = self.world.family.stranger(thread, start_ns)
         self.world.seen[call.name] = self.world.seen.get(call.name, 0) + 1
+        if call.duration_ns is not None and is_reference(call.name, call.arguments):
+            process.reference.append(call.duration_ns)
         kind = self._kinds.get(call.name)
         if kind is not None:
             _One(self.world, process, thread, start_ns, call, kind).interpret()
@@ -457,6 +461,8 @@ class _One:
                 self._time_row(row, row_time)
             if call.error is not None:
                 row.add("failed")
+            if call.error == "ESPIPE" or any(mode in call.arguments for mode in _STREAM_MODES):
+                self._world.streams.add(row.path)
         if call.duration_ns is None:
             self._world.untimed = self._world.untimed or call.result is not None
             return

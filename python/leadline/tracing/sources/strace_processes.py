@@ -61,6 +61,7 @@ class Process:
         self.spent_ns = dict.fromkeys(KINDS, 0)
         self.latencies = {kind: array("Q") for kind in KINDS}
         self.bytes = {"READ": 0, "WRITE": 0}
+        self.reference = array("Q")  # ns of calls that only strace made long
         self.notes: set[str] = set()
         self.mapped: dict[str, bool] = {}  # path -> mapped for execution at least once
         self.submitted: dict[str, list[Submitted]] = {}

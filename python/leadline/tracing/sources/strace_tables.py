@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from leadline.tracing.counted.overhead import costs_of_processes
+from leadline.tracing.counted.paths import renamed
 from leadline.tracing.counters import FileCounters, column, time_column
 from leadline.tracing.sources.lives.last_seen import with_last_seen
 from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, KINDS, Process
@@ -67,6 +69,7 @@ def tables(world: World, reading: Reading) -> TraceTables:
         unknown.update(name for name in TIMES if world.untimed and name.endswith("_TIME"))
         unknown.update(name for name in TIMES if not reading.timed)
     segments = None if world.untimed or not reading.timed else world.segments.table()
+    own_cost_s = None if world.untimed else _take_out_strace(world)
     found = TraceTables(
         mode="import",
         processes=tuple(_process(process, world) for process in world.family.processes),
@@ -75,9 +78,25 @@ def tables(world: World, reading: Reading) -> TraceTables:
         segments=segments,
         source=f"strace, {reading.understood} lines",
         warnings=tuple(_warnings(world, reading, filtered)),
-        extra=_extra(world, reading),
+        extra=_extra(world, reading) | {"call_cost_s": own_cost_s},
     )
-    return with_last_seen(found)
+    return renamed(with_last_seen(found), {path: None for path in world.streams})
+
+
+def _take_out_strace(world: World) -> float | None:
+    """Take strace's own cost out of times by file and process; seconds a call, the most; None if unknown."""
+    processes = world.family.processes
+    costs = costs_of_processes([process.reference for process in processes])
+    if costs is None:
+        return None
+    for process, row in world.rows:
+        for what in ("READ", "WRITE", "META"):
+            row.take_out(what, costs[process.number])
+    for process, cost in zip(processes, costs, strict=True):
+        for kind in KINDS:
+            spent, calls = process.spent_ns[kind], len(process.latencies[kind])
+            process.spent_ns[kind] = round(cost.left(spent, calls))
+    return max(cost.call_ns for cost in costs) / NS
 
 
 def _process(process: Process, world: World) -> ProcessRow:

@@ -64,6 +64,7 @@ class World:
         self.segments = SegmentColumns()
         self.other = Other()
         self.seen: dict[str, int] = {}  # every call of the log, whatever it is
+        self.streams: set[str] = set()  # paths of FIFOs and sockets, where calls told it
         self.untimed = False  # a call without -T's duration was met
         self._sizes: dict[str, int] = {}  # of files, as far as known
         self._moved: dict[str, str] = {}  # new path -> the path under which it was opened

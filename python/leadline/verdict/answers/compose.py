@@ -56,11 +56,12 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
     figures = asked_figures(found.plan.cells, found.cells, compared, metrics, found.left_out)
     text, undecided = _text(found, figures, against)
     matrix = next((one.matrix for one in found.own if one.matrix), None)
+    replaced = any(one.matrix and not one.adds for one in found.own)
     said = [text, *(one.text for one in found.own)]
     return StudyAnswer(
         question_of(found.study),
         _as_sure(" ".join(filter(None, said)), found),
-        () if matrix else figures,
+        () if replaced else figures,
         against if any(one.comparison for one in figures) else "",
         matrix,
         tuple(_steps(found, undecided)),
@@ -89,7 +90,7 @@ def _compared(found: JudgedStudy) -> tuple[Sequence[Comparison], str]:
 
 def _text(found: JudgedStudy, figures: Sequence[AskedFigure], against: str) -> tuple[str, list[Comparison]]:
     """The sentences, and the comparisons that they leave undecided."""
-    if any(one.matrix for one in found.own):
+    if any(one.matrix and not one.adds for one in found.own):
         return "", []
     shown = [one.comparison for one in figures if one.comparison and one.leads]
     undecided = [one for one in usable(shown) if one.verdict == "undecided"]

@@ -11,7 +11,7 @@ from leadline.verdict.model import Code
 
 def _completeness(case: Case) -> Iterator[Code]:
     if not case.trials:
-        reason = case.not_run_reason or "the run ended before it"
+        reason = case.not_run_reason or "the run ended before it was measured"
         yield catalogue()["not_run"].fire(reason)
     elif len(case.trials) < case.blocks_planned:
         evidence = f"{len(case.trials)} of {case.blocks_planned} blocks"

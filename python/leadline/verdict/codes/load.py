@@ -7,11 +7,12 @@ pages from before, a journal, protocol headers) is never held against others.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from leadline.store.tables import TrialRow
-from leadline.units import format_rate
+from leadline.units import format_rate, format_size
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Code
@@ -150,4 +151,93 @@ def _judge(trial: TrialRow, seen: _Seen, limits: _Limits) -> Iterator[tuple[floa
     )
 
 
+@dataclass(frozen=True)
+class _Shared:
+    """A column that counts what everybody moved, columns that rest on it, and what of it the run can have
+    caused in a trial at most; None: that is not known."""
+
+    column: str
+    words: str
+    caused: Callable[[TrialRow, _Limits], float | None]
+    also: tuple[str, ...] = ()
+
+
+def unattributed(case: Case) -> dict[str, str]:
+    """Counts over a cell's trials that hold more than this run can have caused, by column, with words: no
+    ratio to this run's bytes may be made of them.
+
+    Nobody is accused by that, and so nothing is allowed for what was dirty before, or for a journal whose
+    size nobody knows.
+    """
+    limits = catalogue()["other_load"].thresholds
+    found: dict[str, str] = {}
+    for one in _SHARED:
+        counts = [getattr(trial, one.column) for trial in case.good]
+        if not counts or None in counts:
+            continue
+        reason = f"{format_size(sum(counts))} were {one.words} by all, "
+        caused = [one.caused(trial, limits) for trial in case.good]
+        own = [amount for amount in caused if amount is not None]
+        if len(own) < len(counts):
+            reason += "this run's part is not known"
+        elif _excess(counts, own) > limits["share"] * sum(counts):
+            reason += f"by this run {format_size(sum(own))} at most"
+        else:
+            continue
+        found |= dict.fromkeys((one.column, *one.also), reason)
+    return found
+
+
+def _excess(counts: Sequence[int], own: Sequence[float]) -> float:
+    return sum(max(count - mine, 0.0) for count, mine in zip(counts, own, strict=True))
+
+
+def _moved(trial: TrialRow) -> tuple[float, float]:
+    """Bytes (sent, received) that crossed the wire for the run: its client's own count, or what it moved."""
+    source = json.loads(trial.sources).get("wire_received_bytes", "")
+    if source.startswith(_OWN_WIRE) and None not in (trial.wire_sent_bytes, trial.wire_received_bytes):
+        return float(trial.wire_sent_bytes or 0), float(trial.wire_received_bytes or 0)
+    together = trial.group_written_bytes, trial.group_read_bytes
+    own = trial.total_write_bytes, trial.total_read_bytes
+    sent, received = (whole if whole is not None else part for whole, part in zip(together, own, strict=True))
+    return float(sent), float(received)
+
+
+def _to_device(trial: TrialRow, limits: _Limits) -> float | None:
+    if trial.own_written_bytes is None:
+        return None
+    return trial.own_written_bytes + _whole(trial, trial.sync_operations) * limits["sync_bytes"]
+
+
+def _on_wire(trial: TrialRow, limits: _Limits, *, sent: bool) -> float | None:
+    """All that a client's own counter has; of an interface what the run's bytes need on it."""
+    count = trial.wire_sent_bytes if sent else trial.wire_received_bytes
+    if _EVERYBODY not in json.loads(trial.sources).get("wire_received_bytes", ""):
+        return count
+    forth, back = _moved(trial) if sent else _moved(trial)[::-1]
+    operations = trial.read_operations + trial.write_operations + trial.sync_operations
+    headers = _whole(trial, operations) * limits["operation_bytes"]
+    return (forth + limits["acknowledged"] * back) * (1 + limits["overhead"]) + headers
+
+
+_OWN_WIRE = ("messengers of", "TCP sockets of process")
+_EVERYBODY = "everybody's traffic"
+_SHARED = (
+    _Shared("device_read_bytes", "read from the device", lambda trial, _: trial.own_read_bytes),
+    _Shared("device_written_bytes", "written to the device", _to_device),
+    _Shared("wire_received_bytes", "received by the interface", partial(_on_wire, sent=False)),
+    _Shared("wire_sent_bytes", "sent by the interface", partial(_on_wire, sent=True)),
+    _Shared(
+        "osd_read_bytes",
+        "read from the OSDs",
+        lambda trial, limits: _moved(trial)[1] * (1 + limits["overhead"]),
+        ("store_read_bytes",),
+    ),
+    _Shared(
+        "osd_written_bytes",
+        "written to the OSDs",
+        lambda trial, limits: _moved(trial)[0] * (1 + limits["overhead"]),
+        ("store_written_bytes",),
+    ),
+)
 RULES: tuple[Rule, ...] = (other_load,)

@@ -16,9 +16,9 @@ _COUNTED = ("wire", "osd", "device")
 def _cached_reads(case: Case) -> Iterator[Code]:
     """Reads that were answered before they reached the storage: by this host, by a server, by the OSDs."""
     job = case.cell.job
-    if not job.reads or not case.good or not case.facts.has_storage or case.facts.in_memory:
+    if not case.good or not case.facts.has_storage or case.facts.in_memory:
         return
-    found = case.work.read_cold(job, bytes_read(case.good), len(case.good))
+    found = case.work.read_cold(job, bytes_read(case.good), case.good)
     if found is None:
         return
     here = _by_this_host(case, found) if case.facts.host_caches else None

@@ -11,7 +11,6 @@ from leadline.workloads.judged import metric_kind
 
 # Below this many blocks the interval is only as good as its assumptions: nothing can test them.
 FEW_BLOCKS = 6
-BLOCKS = range(3, 13)  # below it nothing tells blocks apart; above it each ratio says enough of itself
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,8 @@ def learn(pairs: Mapping[int, Pair]) -> dict[int, Learned]:
 
     Rates and percentiles are learned of apart: a percentile scatters otherwise.
     """
+    from leadline.analysis.statistics.moderated import BLOCKS
+
     groups: dict[tuple[bool, tuple[int, ...]], dict[int, tuple[Pair, Ratio]]] = {}
     for key, pair in pairs.items():
         ratio = pair.ratio

@@ -9,13 +9,14 @@ from leadline.analysis.cells import CellTable, compare_cells_of_two_runs
 from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
 from leadline.store.reader import Result, require_study
-from leadline.tracing.two_traces import compare_traces
+from leadline.tracing.two_traces import compare_traces, different_programs
 from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
 from leadline.verdict.material import alpha_of, tables_of
 from leadline.verdict.model import Comparison, State, worst
+from leadline.workloads.judged import judged
 
 _APART = "measured at different times: holds only as far as nothing else changed in between"
 
@@ -44,10 +45,16 @@ def compare_results(
     found = []
     for first, second in pairs:
         state = worst([states[0][first.id], states[1][second.id]])
-        for metric in metrics or wanted_metrics(first):
+        explaining = judged(first.kind).explaining_metrics(first.job)
+        for metric in metrics or (*wanted_metrics(first), *explaining):
             pair = _pair((first, second), (tables[0], tables[1]), metric, state)
             found.append(replace(pair, asked=asked))
     return decide(found, margin, min(alpha_of(base.manifest), alpha_of(other.manifest)))
+
+
+def apart_from_figures(base: Result, other: Result) -> tuple[str, ...]:
+    """What differs between two results besides what they measured, as sentences: of traces, the program."""
+    return different_programs(base, other) if base.traced and other.traced else ()
 
 
 def missing_cells(base: Result, other: Result) -> tuple[str, ...]:

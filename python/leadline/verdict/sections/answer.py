@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leadline.verdict.model import Comparison, FigureTable, Quantity, State
+from leadline.verdict.sections.section import TextTable
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,19 @@ class NextStep:
 
 @dataclass(frozen=True)
 class StudyAnswer:
-    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place.
+    """`against` says what ratios are to, empty without any; `matrix` stands in the figures' place on the
+    screen, and without them has the picture, too.
 
-    `run_seconds` is how long the study took, where it is known.
+    `run_seconds` is how long the study took, where it is known. `said` are sentences below the answer, the
+    most important first; `sound` is what is said of one that nothing casts doubt on.
     """
 
     question: str
     text: str
     figures: tuple[AskedFigure, ...] = ()
     against: str = ""
-    matrix: FigureTable | None = None
+    matrix: FigureTable | TextTable | None = None
     steps: tuple[NextStep, ...] = ()
     run_seconds: float | None = None
+    said: tuple[str, ...] = ()
+    sound: str = ""

@@ -15,6 +15,7 @@ from typing import Any
 from leadline import units
 from leadline.errors import LeadlineError
 from leadline.observe.children import user_environment
+from leadline.tracing.sources.launch import known_here
 from leadline.tracing.sources.sources import Bounds, BpfSource, PreloadSource, Source
 from leadline.tracing.store import write_tables
 from leadline.tracing.tables import TraceTables
@@ -50,7 +51,7 @@ class Follower:
         if self._source is None or summary["state"] != "complete":
             return {}
         try:
-            tables = self._source.finish(summary["started_unix_ns"])
+            tables = known_here(self._source.finish(summary["started_unix_ns"]))
             write_tables(result, trial, replace(tables, extra={**tables.extra, **_known(summary)}))
             hear(tables)
         except (LeadlineError, OSError) as error:

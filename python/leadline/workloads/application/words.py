@@ -69,7 +69,7 @@ def _alone(places: Sequence[CopiesCell]) -> Iterator[Statement]:
     """One target has nothing to be compared with: its run times."""
     for series in series_of(places):
         parts = [
-            f"{_seconds(quantity)} with {_copies(place.copies)}"
+            f"{_seconds(quantity)} with {_copies(place.copies)}{_between(quantity)}"
             for place in by_series(places, series)
             if (quantity := place.metric("run_time")).value is not None
         ]
@@ -340,6 +340,15 @@ def _ids(places: Sequence[CopiesCell]) -> tuple[str, ...]:
 
 def _copies(count: int) -> str:
     return "one copy" if count == 1 else f"{count} copies"
+
+
+def _between(quantity: Quantity) -> str:
+    if quantity.low is None or quantity.high is None:
+        return f" (no interval: {quantity.blocks} block)"
+    if quantity.high > _WIDE * (quantity.value or 0.0):
+        return f" ({quantity.blocks} blocks give no useful interval)"
+    low, high = units.format_duration(quantity.low), units.format_duration(quantity.high)
+    return f" (interval {low} to {high}, {quantity.blocks} blocks)"
 
 
 def _seconds(quantity: Quantity) -> str:

@@ -28,6 +28,8 @@ from leadline.workloads.pipeline.job import (
     OUTPUT_PLACE,
     SOURCE,
     STEPS_OF_ONE_FILE,
+    WIDEST,
+    WIDEST_MAX,
     WORKSPACE,
 )
 
@@ -176,6 +178,7 @@ class Client:
         """A command with its places filled in; `{input}` alone becomes as many words as there are inputs."""
         places = {f"{{{name}}}": str(path) for name, path in self._files.items()}
         places |= {WORKSPACE: str(self._workspace), OUTPUT_PLACE: str(output), CLIENT: str(self._number)}
+        places[WIDEST] = str(self._config["widest"] or WIDEST_MAX)
         if inputs:
             places[INPUT_PLACE] = str(inputs[0])
         found: list[str] = []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Mapping
+from importlib import resources
 
-from leadline.analysis.statistics.means import typical
 from leadline.store.tables import TrialRow
+from leadline.study.yaml_source import read_yaml
 
 STAGE_TIME = "stage_time_"
 
@@ -15,10 +18,22 @@ def metric_stage(name: str) -> str | None:
     return name.removeprefix(STAGE_TIME) if name.startswith(STAGE_TIME) else None
 
 
+def cold_bytes(trial: TrialRow) -> int | None:
+    """What its stages read for the first time, bytes; None of a trial that does not say so."""
+    found = [stage.get("cold_bytes") for stage in json.loads(trial.summary).get("stages") or ()]
+    return None if not found or None in found else sum(found)
+
+
 def stage_times(trial: TrialRow) -> dict[str, float]:
-    """How long each stage of a pipeline took, the geometric mean over the clients."""
+    """How long each stage of a pipeline took, the plain mean over the clients: stages add up."""
     seconds: dict[str, list[float]] = {}
     for stage in json.loads(trial.summary).get("stages") or ():
         seconds.setdefault(str(stage["stage"]), []).append(float(stage["seconds"]))
-    means = {f"{STAGE_TIME}{name}": typical(found) for name, found in seconds.items()}
-    return {name: mean for name, mean in means.items() if mean is not None}
+    return {f"{STAGE_TIME}{name}": sum(found) / len(found) for name, found in seconds.items()}
+
+
+@functools.cache
+def thresholds() -> Mapping[str, float]:
+    """The table of `pipeline.yaml`."""
+    text = (resources.files("leadline.workloads.pipeline") / "thresholds.yaml").read_text(encoding="utf-8")
+    return {str(name): float(value) for name, value in read_yaml(text, "pipeline.yaml", {}).value.items()}

@@ -6,7 +6,7 @@ application: its clients are the copies, and what is done with copies is done wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -21,6 +21,8 @@ Digest = Literal["md5", "sha1", "sha256"]
 How = Literal["auto", "link", "copy"]
 SOURCE = "source"  # the name of what the pipeline begins with
 WORKSPACE, OUTPUT_PLACE, INPUT_PLACE, CLIENT = "{workspace}", "{output}", "{input}", "{client}"
+WIDEST = "{widest}"  # the most pixels across that a picture may have
+WIDEST_MAX = 16_384  # where nothing bounds it: as wide as encoders go
 STAGES_MAX = 64
 BUFFER_DEFAULT_BYTES = units.MIB
 TIMEOUT_DEFAULT_NS = 30 * units.NS_PER_S
@@ -69,9 +71,16 @@ class StageOptions(ActionOptions):
     )
     output: str | None = Field(None, min_length=1, max_length=200, description="the file that it makes")
     variant: str | None = Field(None, min_length=1, description="only where the work says this variant")
-    width: Annotated[int, Field(gt=0)] | None = Field(
-        None, description="pixels of the picture that it makes: to mark one that enlarges its source"
+    width: Annotated[int, Field(gt=0)] | list[Annotated[int, Field(gt=0)]] | None = Field(
+        None,
+        description="pixels across of the picture that it makes, or of several; one that is wider than the"
+        " source is left out",
     )
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Of all pictures that it makes."""
+        return tuple(self.width) if isinstance(self.width, list) else (self.width,) if self.width else ()
 
     @property
     def actions(self) -> tuple[ActionOptions, ...]:
@@ -97,13 +106,17 @@ class Action(_PipelinePart):
 
 
 class Stage(_PipelinePart):
-    """A stage of a job. `output` is a name in the stage's own directory, None for the directory itself."""
+    """A stage of a job. `output` is a name in the stage's own directory, None for the directory itself.
+
+    `width` is that of the widest picture that it makes, `widths` are those of all.
+    """
 
     stage: str
     actions: tuple[Action, ...] = Field(min_length=1)
     inputs: tuple[str, ...] = Field(min_length=1)
     output: str | None
     width: int | None
+    widths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,11 @@ class Film:
     height: int
     frame_rate: int
     duration_ns: int
+
+    @property
+    def elements(self) -> int:
+        """Of all its pictures together."""
+        return self.duration_ns * self.frame_rate * self.width * self.height // units.NS_PER_S
 
     @property
     def name(self) -> str:
@@ -134,7 +152,8 @@ class PipelineJob(ApplicationJob):
     """What one trial does. `copies` clients do all stages at once, each in a directory of its own.
 
     Where `served` the source stays where it is and a server of our own sends it; else it is staged on each
-    target as `input`. `source_width` is that of its picture, None where it has none or nobody looked.
+    target as `input`. `source_width` is that of its picture, `source_elements` counts the elements of all its
+    pictures; None where it has none or nobody looked. `widest` bounds the pictures that are made of it.
     """
 
     command: tuple[str, ...] = ()
@@ -142,6 +161,8 @@ class PipelineJob(ApplicationJob):
     source: str | None
     source_bytes: int = Field(ge=0)
     source_width: int | None
+    source_elements: int | None = None
+    widest: int | None = None
     film: tuple[int, int, int, int] | None  # the fields of Film, where it is to be made
     served: bool
     buffer: int = Field(gt=0)
@@ -165,13 +186,15 @@ class PipelineJob(ApplicationJob):
 class SourceFacts:
     """What was found of a source. `problem` says why it cannot be used; `path` None where none is needed.
 
-    `made` is false for a film that is still to be made: its size is then an estimate.
+    `made` is false for a film that is still to be made: its size is then an estimate. `elements` is how many
+    elements all its pictures have together, about, where that is known.
     """
 
     path: str | None
     bytes: int = 0
     made: bool = True
     width: int | None = None
+    elements: int | None = None
     audio: bool = True
     problem: str = ""
 
@@ -191,3 +214,11 @@ class Scout:
 
     source: Callable[[str | None, Film | None, bool], SourceFacts]
     version: Callable[[str], ProgramVersion]
+
+
+def enlarges(widths: Sequence[int], source_width: int | None, widest: int | None) -> bool:
+    """True where a stage makes a picture larger than its source: one of several is bounded by `widest`."""
+    if source_width is None or not widths:
+        return False
+    most = max(widths) if len(widths) == 1 else min(max(widths), widest or WIDEST_MAX)
+    return most > source_width

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from leadline import units
 from leadline.analysis.metrics import Measured, MetricKind
+from leadline.analysis.origin import Bytes
 from leadline.store.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.verdict.face import KindAnswer, OwnCells
+from leadline.verdict.face import ColdInput, KindAnswer, OwnCells
 from leadline.verdict.model import Statement
 from leadline.verdict.sections.section import Section
+from leadline.workloads.application.figures import account_of
 from leadline.workloads.application.judged import COMPARED, JudgedPrograms, Traces
-from leadline.workloads.pipeline.figures import STAGE_TIME, metric_stage, stage_times
+from leadline.workloads.pipeline.figures import STAGE_TIME, cold_bytes, metric_stage, stage_times
 from leadline.workloads.pipeline.job import PipelineJob
-from leadline.workloads.pipeline.tables import lines_of, pipeline_section
+from leadline.workloads.pipeline.tables import beside_base, lines_of, pipeline_section
 from leadline.workloads.pipeline.words import pipeline_answer, pipeline_statements
 
 if TYPE_CHECKING:
@@ -60,23 +63,65 @@ class JudgedPipeline(JudgedPrograms[PipelineJob]):
         """An application's, and the time of each stage."""
         traces = extra.traces if extra else None
         found = super().metrics(trial, latency, open_loop=open_loop, extra=traces)
-        return Measured({**found.values, **stage_times(trial)}, found.reasons)
+        took = [copy["wall_ns"] / 1e9 for copy in account_of(trial)]
+        whole = {COMPARED[0]: sum(took) / len(took)} if took else {}  # the plain mean, as of the stages
+        return Measured({**found.values, **whole, **stage_times(trial)}, found.reasons)
+
+    def progress(self, trial: TrialRow) -> str | None:
+        """The run time of its clients."""
+        took = [copy["wall_ns"] / 1e9 for copy in account_of(trial)]
+        if not took:
+            return None
+        words = f"run time {units.format_duration(sum(took) / len(took))}"
+        return f"{words}, mean of {len(took)} clients" if took[1:] else words
+
+    def measured(
+        self, trial: TrialRow, latency: Sequence[LatencyRow], *, open_loop: bool = False, extra: Any = None
+    ) -> Measured:
+        """Times of stages add up to that of the whole, and so do their means."""
+        found = super().measured(trial, latency, open_loop=open_loop, extra=extra)
+        times = (name for name in found.values if name == COMPARED[0] or metric_stage(name))
+        return replace(found, sums=found.sums | frozenset(times))
 
     def default_metrics(self, job: PipelineJob) -> tuple[str, ...]:
-        """The time of the whole and of each stage."""
-        return (COMPARED[0], *(f"{STAGE_TIME}{one.stage}" for one in job.pipeline))
+        """The time of the whole. Stages add up to it, and are compared in seconds: see `beside_base`."""
+        del job
+        return COMPARED[:1]
+
+    def explaining_metrics(self, job: PipelineJob) -> tuple[str, ...]:
+        """The time of each stage."""
+        return tuple(f"{STAGE_TIME}{one.stage}" for one in job.pipeline)
+
+    def expected_metrics(self, job: PipelineJob) -> tuple[str, ...]:
+        """Both."""
+        return (*self.default_metrics(job), *self.explaining_metrics(job))
+
+    def read_cold(self, job: PipelineJob, found: Bytes, trials: Sequence[TrialRow]) -> Bytes | None:
+        """What each stage reads of its inputs for the first time: what is read again may be in a cache."""
+        cold = [cold_bytes(trial) for trial in trials]
+        if job.cache != "cold" or None in cold:
+            return None
+        known = min(found.application, sum(one or 0 for one in cold))
+        return replace(found, application=known) if known else None
+
+    def cold_input(self, job: PipelineJob) -> ColdInput | None:
+        """A staged source is the input of a stage, as every other file."""
+        return None
 
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What the stages say."""
-        return pipeline_statements(_lines(own), own.comparisons)
+        lines = _lines(own)
+        return pipeline_statements(lines, beside_base(lines, own.comparisons, own.alpha))
 
     def answer(self, own: OwnCells) -> KindAnswer:
         """How much of the time had to do with files of the target."""
-        return pipeline_answer(_lines(own))
+        lines = _lines(own)
+        return pipeline_answer(lines, beside_base(lines, own.comparisons, own.alpha))
 
     def section(self, own: OwnCells) -> Section | None:
         """Operations, their comparison, and where time and bytes went."""
-        return pipeline_section(_lines(own), own.comparisons)
+        lines = _lines(own)
+        return pipeline_section(lines, beside_base(lines, own.comparisons, own.alpha))
 
 
 def _lines(own: OwnCells) -> Any:

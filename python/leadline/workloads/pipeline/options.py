@@ -33,6 +33,9 @@ class PipelineOptions(Options):
     needs: dict[str, str] | None = Field(
         None, description="with pipeline: program: the oldest version that will do"
     )
+    enlarge: bool | None = Field(
+        None, description="with pipeline: also make pictures that are wider than the source's; no"
+    )
     resolution: Resolution | None = Field(
         None, description="with pipeline and no input: a film of this picture is made, 3840x2160"
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leadline.study.kind.face import Layout, Planned, Resolved, Surroundings
+from leadline import units
+from leadline.study.kind.face import NOMINAL_BYTES_PER_S, Layout, Planned, Resolved, Surroundings
 from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.units import NS_PER_S
@@ -25,18 +27,32 @@ from leadline.workloads.pipeline.rules import FILM, pipeline_rules
 # Read and written by ffmpeg with libx264's own preset on one CPU, measured: five sizes of 250 pictures of
 # 3840x2160 in 263 s on two CPUs of a virtual machine.
 NOMINAL_ELEMENTS_PER_S = 26e6
+NOMINAL_STAGE_S = 0.2  # to start a stage's program with its tracer, and to settle what it wrote
+
+
+def free_cpus() -> float:
+    """How many CPUs encodes get: all, or their share of them beside what runs here already."""
+    cpus = os.cpu_count() or 1
+    with contextlib.suppress(OSError):
+        return cpus * cpus / (cpus + os.getloadavg()[0])
+    return float(cpus)
 
 
 def pipeline_seconds(job: PipelineJob) -> float:
-    """Programs as of any application; of a film that is made, its pictures read and written by encodes."""
-    if job.film is None:
+    """Programs as of any application; of a film, its pictures as often as stages read and make them.
+
+    Each program reads them once, and makes them in each of its widths; each step moves the source's bytes.
+    """
+    if not job.source_elements or not job.source_width:
         return program_seconds(job)
-    film = Film(*job.film)
-    elements = film.duration_ns / NS_PER_S * film.frame_rate * film.width * film.height
-    widths = [stage.width / film.width for stage in job.pipeline if stage.width]
-    encoded = job.copies * elements * sum(1 + share**2 for share in widths)
-    once_s = encoded / NOMINAL_ELEMENTS_PER_S / (os.cpu_count() or 1)
-    return min(program_seconds(job) + once_s * job.runs, job.runtime_ns / NS_PER_S * job.runs)
+    programs = [stage for stage in job.pipeline if any(action.command for action in stage.actions)]
+    made = [min(w, job.widest or w) if len(s.widths) > 1 else w for s in programs for w in s.widths]
+    passes = len(programs) + sum((width / job.source_width) ** 2 for width in made)
+    computed_s = passes * job.source_elements / NOMINAL_ELEMENTS_PER_S / free_cpus()
+    steps = sum(action.step is not None for stage in job.pipeline for action in stage.actions)
+    moved_s = steps * job.source_bytes / NOMINAL_BYTES_PER_S
+    once_s = NOMINAL_STAGE_S * len(job.pipeline) + job.copies * (computed_s + moved_s)
+    return min(once_s, job.runtime_ns / NS_PER_S) * job.runs
 
 
 class PipelinePlanned(Planned[PipelineOptions, PipelineJob]):
@@ -82,10 +98,12 @@ class PipelinePlanned(Planned[PipelineOptions, PipelineJob]):
 
     def assumption(self, job: PipelineJob) -> str | None:
         """See the base."""
-        if job.film is None:
+        if not job.source_elements:
             return program_assumption()
-        rate = f"{NOMINAL_ELEMENTS_PER_S / 1e6:.0f} million picture elements a second"
-        return f"{program_assumption()}; encodes take {rate} on each CPU"
+        rate = f"{NOMINAL_ELEMENTS_PER_S / 1e6:.0f} million picture elements a second on each of the"
+        rate += f" {units.format_number(free_cpus(), 2)} CPUs that the load leaves"
+        moved = units.format_rate(NOMINAL_BYTES_PER_S)
+        return f"programs read and make {rate}, steps move {moved}, as on a local disk; the first trials tell"
 
     def to_make(self, job: PipelineJob) -> FilmToMake | None:
         """The film that it begins with, where no source was named."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
 from leadline import units
@@ -24,9 +24,10 @@ from leadline.workloads.pipeline.job import (
     SourceFacts,
     Stage,
     StageOptions,
+    enlarges,
 )
 from leadline.workloads.pipeline.options import PipelineOptions
-from leadline.workloads.pipeline.rules import stages_of
+from leadline.workloads.pipeline.rules import stages_of, within
 
 FILM_DURATION_NS = 10 * units.NS_PER_S
 FILM_RATE = 25
@@ -39,11 +40,12 @@ def resolve_pipeline(
 ) -> Resolved:
     """The job of one pipeline on one target. Raises SpecError where it cannot be started."""
     _check_target(work, target, facts, around)
-    stages = stages_of(options)
+    asked = stages_of(options)
     notes: list[str] = []
     _check_programs(work, options, target, around)
+    source = _source(work, options, asked, target, around)
+    stages, left_out = within(asked, source.width, enlarge=bool(options.enlarge))
     programs = _programs(work, stages, target, around, notes)
-    source = _source(work, options, stages, target, around)
     served = _served(stages)
     buffer = options.buffer or BUFFER_DEFAULT_BYTES
     staged = None if served or source.path is None else source.path
@@ -58,6 +60,8 @@ def resolve_pipeline(
         source=source.path,
         source_bytes=source.bytes,
         source_width=source.width,
+        source_elements=source.elements,
+        widest=None if options.enlarge else source.width,
         film=None if film is None else astuple(film),
         served=served,
         input=staged,
@@ -70,6 +74,7 @@ def resolve_pipeline(
         runtime_ns=LIMIT_DEFAULT_NS if options.runtime is None else options.runtime,
     )
     _say(job, source, facts, notes)
+    _say_left_out(job, left_out, notes)
     return Resolved(job, False, tuple(notes))
 
 
@@ -191,7 +196,8 @@ def _stage(
         actions=tuple(_action(action, buffer, target, programs) for action in stage.actions),
         inputs=_inputs(stages, place),
         output=stage.output,
-        width=stage.width,
+        width=max(stage.widths, default=None),
+        widths=stage.widths,
     )
 
 
@@ -221,12 +227,20 @@ def _say(job: PipelineJob, source: SourceFacts, facts: TargetFacts, notes: list[
         notes.append(f"source {source.path}: {units.format_size(source.bytes)}, {how}")
     if not source.audio:
         notes.append("the source has no audio: there is none to encode")
-    wide = [stage.stage for stage in job.pipeline if source.width and (stage.width or 0) > source.width]
-    if wide:
-        notes.append(f"{', '.join(wide)}: wider than the source ({source.width}), so it is enlarged")
     if job.cache == "cold":
         notes.append(
             "cache cold: what a stage wrote is synced and dropped from this host's page cache after it"
         )
     limit = units.exact_duration(job.runtime_ns)
     notes.append(f"runtime {limit}: a trial that takes longer is ended and counts as failed")
+
+
+def _say_left_out(job: PipelineJob, left_out: Sequence[StageOptions], notes: list[str]) -> None:
+    """Which pictures are not made, and which are made larger than the source's."""
+    if left_out:
+        rungs = [f"{stage.stage} ({stage.widths[0]})" if stage.widths else stage.stage for stage in left_out]
+        words = f"left out, wider than the source ({job.source_width}): {', '.join(rungs)}"
+        notes.append(f"{words}; --set enlarge=true does them")
+    wide = [stage.stage for stage in job.pipeline if enlarges(stage.widths, job.source_width, job.widest)]
+    if wide:
+        notes.append(f"{', '.join(wide)}: wider than the source ({job.source_width}), so it is enlarged")

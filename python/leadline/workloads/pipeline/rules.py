@@ -13,7 +13,7 @@ from leadline.workloads.pipeline.options import PipelineOptions
 FILM = ("resolution", "duration", "frame_rate")
 _PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
 _NEAR = 0.75
-_BESIDE = ("workspace", "output", "input", "client", SOURCE)
+_BESIDE = ("workspace", "output", "input", "client", "widest", SOURCE)
 # Options that mean something with some steps only.
 _OF_STEPS: dict[str, tuple[str, ...]] = {
     "buffer": ("download", "ingest", "copy", "link_or_copy", "checksum", "publish"),
@@ -124,3 +124,34 @@ def _words(where: str, action: ActionOptions, known: Sequence[str]) -> Iterator[
                 yield Problem(
                     "pipeline", f"{where}: {{{name}}} stands for nothing", f"did you mean {{{near[0]}}}?"
                 )
+
+
+def within(
+    stages: Sequence[StageOptions], source_width: int | None, *, enlarge: bool
+) -> tuple[tuple[StageOptions, ...], tuple[StageOptions, ...]]:
+    """The stages whose picture is no wider than the source's, and those that are left out: the wider ones,
+    and what takes nothing but them. Where all are wider the narrowest stays: something has to come of it.
+
+    Those that stay name their inputs.
+    """
+    named = [
+        stage.model_copy(update={"input": stage.input or (stages[place - 1].stage if place else SOURCE,)})
+        for place, stage in enumerate(stages)
+    ]
+    if enlarge or source_width is None:
+        return tuple(named), ()
+    rungs = [stage for stage in named if len(stage.widths) == 1]
+    wide = {stage.stage for stage in rungs if stage.widths[0] > source_width}
+    if rungs and len(wide) == len(rungs):
+        wide.discard(min(rungs, key=lambda stage: stage.widths[0]).stage)
+    gone: set[str] = set()
+    kept = []
+    for stage in named:
+        left = tuple(name for name in stage.input or () if name not in gone)
+        words = [word for action in stage.actions for word in action.command or ()]
+        asked = {name for word in words for name in _PLACE.findall(word)}
+        if stage.stage in wide or not left or asked & gone:
+            gone.add(stage.stage)
+        else:
+            kept.append(stage.model_copy(update={"input": left}))
+    return tuple(kept), tuple(stage for stage in named if stage.stage in gone)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from leadline.analysis.cells import CellTable
+from leadline.analysis.statistics.differences import MeanDifference, Sides, mean_differences
 from leadline.analysis.statistics.means import Estimate, arithmetic_mean, geometric_mean, typical
 from leadline.plan.model import PlannedCell
 from leadline.store.stages import StageRow
 from leadline.verdict.model import (
+    UNUSABLE,
     Cell,
     Comparison,
     FigureRow,
@@ -27,13 +29,12 @@ from leadline.verdict.model import (
 from leadline.verdict.sections.charts import StageSpan
 from leadline.verdict.sections.section import Section
 from leadline.verdict.sections.stages import stages_section
-from leadline.workloads.pipeline.figures import STAGE_TIME
+from leadline.workloads.pipeline.figures import STAGE_TIME, thresholds
 from leadline.workloads.pipeline.job import PipelineJob
 
 WHOLE = "the whole"
 _COPYING = ("download", "ingest", "copy")
 _BITS = 8
-_TIMES = "\u00d7"  # multiplication sign
 
 
 @dataclass(frozen=True)
@@ -55,24 +56,14 @@ class PipelineSeries:
         return [row for trial in self.shown for row in trial if row.stage == stage]
 
     def mean(self, stage: str, value: Callable[[StageRow], float | None], unit: str) -> Quantity:
-        """The plain mean of an amount over trials, each trial's over its clients; where every row has it."""
+        """The plain mean of a time or an amount over trials, each trial's over its clients; where every row
+        has it. Times of stages add up, and so do plain means of them."""
         blocks = self._blocks(stage, value, lambda values: sum(values) / len(values))
         return _over_blocks(blocks, arithmetic_mean, unit)
 
     def typical(self, stage: str, value: Callable[[StageRow], float | None], unit: str) -> Quantity:
-        """The geometric mean of a time or a rate, in the same way: that which comparisons are of."""
+        """The geometric mean of a rate, in the same way."""
         return _over_blocks(self._blocks(stage, value, typical), geometric_mean, unit)
-
-    def part(self, stage: str, value: Callable[[StageRow], float | None]) -> Quantity:
-        """A part of a stage's time, which may be zero: its share of the time of all trials, of the geometric
-        mean of that. So parts add up to the whole."""
-        plain, whole_s = self.mean(stage, value, "s"), self.mean(stage, _seconds, "s").value
-        duration_s = self.typical(stage, _seconds, "s").value
-        if plain.value is None or not whole_s or duration_s is None:
-            return replace(plain, value=None, low=None, high=None, reason=plain.reason or "not observed")
-        scale = duration_s / whole_s
-        low, high = (None if bound is None else bound * scale for bound in (plain.low, plain.high))
-        return replace(plain, value=plain.value * scale, low=low, high=high)
 
     def _blocks(
         self,
@@ -100,14 +91,143 @@ def _over_blocks(
         return Quantity(None, unit, reason="not observed")
     found = mean_of(blocks)
     if found is None:
-        return Quantity(
-            None, unit, reason="this stage was not reached" if not blocks else "a block measured zero"
-        )
+        why = "a block measured zero" if blocks else "this stage was not reached"
+        return Quantity(None, unit, reason=why)
     return Quantity(found.value, unit, found.low, found.high, found.count)
 
 
-def _seconds(row: StageRow) -> float:
-    return row.seconds
+@dataclass(frozen=True)
+class StageBeside:
+    """A stage, or the whole, on two targets: mean seconds in the blocks that both have, and those of them in
+    calls on files of the target, None without a trace. `longer` is other less base."""
+
+    stage: str
+    base_s: float
+    other_s: float
+    base_calls_s: float | None
+    other_calls_s: float | None
+    longer: MeanDifference
+
+
+@dataclass(frozen=True)
+class PipelineBeside:
+    """A pipeline on another target beside the same one on the base, stage by stage, in seconds.
+
+    `calls_longer` is by how much longer calls on files took there in all, None without a trace.
+    """
+
+    base: PipelineSeries
+    other: PipelineSeries
+    stages: tuple[StageBeside, ...]
+    whole: StageBeside
+    calls_longer: MeanDifference | None
+
+
+SeriesTimes = Mapping[str, tuple[float, float | None]]  # by stage: seconds, and those of them in calls
+_Times = Mapping[int, SeriesTimes]  # by block
+
+
+def beside_base(
+    lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison], alpha: float
+) -> tuple[PipelineBeside, ...]:
+    """Every target that was compared with a base, work by work.
+
+    What the whole took and what all calls took answer the question, and share the chance to err; stages
+    explore, and share a false discovery rate.
+    """
+    by_place = {(line.cell.work, line.cell.target): line for line in lines}
+    pairs: list[_InBlocks] = []
+    for work, base, other in dict.fromkeys((c.work, c.base, c.other) for c in comparisons):
+        lines_of_pair = [by_place[work, name] for name in (base, other) if (work, name) in by_place]
+        if len(lines_of_pair) == 2 and not any(one.cell.validity.state in UNUSABLE for one in lines_of_pair):
+            found = _InBlocks.of(*lines_of_pair)
+            pairs += [found] if found.blocks else []
+    asked = [one.sides(WHOLE, which) for one in pairs for which in ((0, 1) if one.traced else (0,))]
+    parts = [one.sides(stage, 0) for one in pairs for stage in stages_of([one.base])]
+    answers = iter(mean_differences(asked, alpha, explores=False))
+    explored = iter(mean_differences(parts, alpha))
+    made = []
+    for one in pairs:
+        whole = one.stage(WHOLE, next(answers))
+        calls = next(answers) if one.traced else None
+        own = tuple(one.stage(stage, next(explored)) for stage in stages_of([one.base]))
+        made.append(PipelineBeside(one.base, one.other, own, whole, calls))
+    return tuple(made)
+
+
+@dataclass(frozen=True)
+class _InBlocks:
+    """Two pipelines in the blocks that both have: of each, by block, the seconds of each stage."""
+
+    base: PipelineSeries
+    other: PipelineSeries
+    times: tuple[_Times, _Times]
+    blocks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, base: PipelineSeries, other: PipelineSeries) -> _InBlocks:
+        """Both, as far as they came to their end in the same blocks."""
+        times = (_times(base), _times(other))
+        return cls(base, other, times, tuple(sorted(times[0].keys() & times[1].keys())))
+
+    @property
+    def traced(self) -> bool:
+        """What calls took is known of all of them."""
+        return all(side[block][WHOLE][1] is not None for side in self.times for block in self.blocks)
+
+    def sides(self, stage: str, which: int) -> Sides:
+        """The seconds of a stage, or (`which` 1) those in calls."""
+        before, after = (tuple(side[b][stage][which] or 0.0 for b in self.blocks) for side in self.times)
+        whole_s = _mean([side[b][WHOLE][0] for side in self.times for b in self.blocks]) or 1.0
+        names = (self.base.cell.id, self.other.cell.target)
+        return Sides(*names, before, after, thresholds()["negligible_share"] * whole_s)
+
+    def stage(self, name: str, longer: MeanDifference) -> StageBeside:
+        """Means of both, beside the difference."""
+        (base_s, base_calls_s), (other_s, other_calls_s) = (
+            [_mean([side[block][name][which] for block in self.blocks]) for which in (0, 1)]
+            for side in self.times
+        )
+        return StageBeside(name, base_s or 0.0, other_s or 0.0, base_calls_s, other_calls_s, longer)
+
+
+def _times(line: PipelineSeries) -> _Times:
+    """By block and stage the mean over clients, the whole from the first start to the last end of each."""
+    blocks = {trial.trial: trial.block for trial in line.cell.trials}
+    found: dict[int, dict[str, tuple[float, float | None]]] = {}
+    stages = stages_of([line])
+    for rows in line.good:
+        clients = [[row for row in rows if row.client == one] for one in sorted({row.client for row in rows})]
+        if any(stage not in {row.stage for row in own} for own in clients for stage in stages):
+            continue
+        spans = [(max(r.ended_ns for r in own) - min(r.started_ns for r in own)) / 1e9 for own in clients]
+        by_stage = {stage: _mean_times([row for row in rows if row.stage == stage]) for stage in stages}
+        calls = [one[1] for one in by_stage.values()]
+        every = None if None in calls else sum(one or 0.0 for one in calls)
+        found[blocks[rows[0].trial]] = {**by_stage, WHOLE: (sum(spans) / len(spans), every)}
+    return found
+
+
+def _mean_times(rows: Sequence[StageRow]) -> tuple[float, float | None]:
+    calls = [None if (rest := compute_s(row)) is None else row.seconds - rest for row in rows]
+    mean_s = sum(row.seconds for row in rows) / len(rows)
+    return mean_s, None if None in calls else sum(one or 0.0 for one in calls) / len(rows)
+
+
+def series_times(line: PipelineSeries) -> SeriesTimes | None:
+    """Mean seconds of each stage and of the whole, and those of them in calls on files of the target, None
+    without a trace; None where no trial came to its end."""
+    blocks = list(_times(line).values())
+    if not blocks:
+        return None
+    return {
+        stage: (_mean([one[stage][0] for one in blocks]) or 0.0, _mean([one[stage][1] for one in blocks]))
+        for stage in (*stages_of([line]), WHOLE)
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    return None if None in values else sum(value or 0.0 for value in values) / len(values)
 
 
 def lines_of(
@@ -140,14 +260,16 @@ def lines_of(
     return tuple(found)
 
 
-def pipeline_section(lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison]) -> Section | None:
+def pipeline_section(
+    lines: Sequence[PipelineSeries], beside: Sequence[PipelineBeside] = ()
+) -> Section | None:
     """The tables and the spans of the chart; None where no pipeline was run."""
     if not any(line.shown for line in lines):
         return None
     by_work: dict[str, list[PipelineSeries]] = {}
     for line in lines:
         by_work.setdefault(line.cell.work, []).append(line)
-    tables = [_compared(work, own, comparisons, len(by_work) > 1) for work, own in by_work.items()]
+    tables = [_compared(work, own, beside, len(by_work) > 1) for work, own in by_work.items()]
     tables += [_operations(lines), _time_spent(lines), _bytes(lines), _copying(lines), _network(lines)]
     return stages_section(tuple(table for table in tables if table.rows), tuple(_spans(lines)))
 
@@ -168,38 +290,36 @@ def several_works(lines: Sequence[PipelineSeries]) -> bool:
 
 
 def _compared(
-    work: str, lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison], several: bool
+    work: str, lines: Sequence[PipelineSeries], beside: Sequence[PipelineBeside], several: bool
 ) -> FigureTable:
-    """Times by target, and the ratio of each other target to the first."""
-    against = {(c.other, c.metric): c for c in comparisons if c.work == work}
-    others = list(dict.fromkeys(other for other, _ in against))
+    """Times by target, and how much longer each other target takes than the first."""
+    own = [one for one in beside if one.other.cell.work == work]
     rows = []
     for stage in (*stages_of(lines), WHOLE):
         metric = "run_time" if stage == WHOLE else f"{STAGE_TIME}{stage}"
         times = [line.cell.metrics.get(metric, Quantity(None, "s", reason="not measured")) for line in lines]
-        ratios = [_ratio(against.get((other, metric))) for other in others]
-        rows.append(FigureRow((_marked(lines, stage),), (*times, *ratios), _worst(lines)))
-    base = next((c.base for c in comparisons if c.work == work), "")
+        longer = [_longer(one, stage) for one in own]
+        rows.append(FigureRow((_marked(lines, stage),), (*times, *longer), _worst(lines)))
+    differences = (f"{one.other.cell.target} \u2212 {one.base.cell.target}" for one in own)
     return FigureTable(
         f"comparison_{work}",
         f"Operations compared: {work}" if several else "Operations compared",
         ("Operation",),
-        (*(line.cell.target for line in lines), *(f"{other} / {base}" for other in others)),
+        (*(line.cell.target for line in lines), *differences),
         tuple(rows),
-        "Times are geometric means over blocks and clients; ratios are paired by block, at the confidence of"
-        " the comparison.",
+        "Times are plain means over blocks and clients: those of stages add up. Differences are of the blocks"
+        " that both have; of stages whose interval leaves out 0 at most 5 % differ by chance, on average.",
     )
+
+
+def _longer(beside: PipelineBeside, stage: str) -> Quantity:
+    found = next(one for one in (*beside.stages, beside.whole) if one.stage == stage).longer
+    return Quantity(found.value, "s", found.low, found.high, found.blocks)
 
 
 def _marked(lines: Sequence[PipelineSeries], stage: str) -> str:
     wide = any(row.enlarges for line in lines for row in line.rows(stage))
     return f"{stage} (enlarges)" if wide else stage
-
-
-def _ratio(found: Comparison | None) -> Quantity:
-    if found is None or found.ratio is None:
-        return Quantity(None, _TIMES, reason="not measured on both")
-    return Quantity(found.ratio, _TIMES, found.low, found.high, found.blocks)
 
 
 def _worst(lines: Sequence[PipelineSeries]) -> State:
@@ -253,12 +373,12 @@ def _time_spent(lines: Sequence[PipelineSeries]) -> FigureTable:
     rows = []
     for line, stage, keys in _each(lines):
         values = (
-            line.typical(stage, _seconds, "s"),
-            line.part(stage, lambda row: row.read_s),
-            line.part(stage, lambda row: row.write_s),
-            line.part(stage, lambda row: row.meta_s),
-            line.part(stage, compute_s),
-            line.part(stage, cpu_s),
+            line.mean(stage, lambda row: row.seconds, "s"),
+            line.mean(stage, lambda row: row.read_s, "s"),
+            line.mean(stage, lambda row: row.write_s, "s"),
+            line.mean(stage, lambda row: row.meta_s, "s"),
+            line.mean(stage, compute_s, "s"),
+            line.mean(stage, cpu_s, "s"),
         )
         rows.append(FigureRow(keys, values, line.cell.validity.state))
     return FigureTable(
@@ -267,8 +387,8 @@ def _time_spent(lines: Sequence[PipelineSeries]) -> FigureTable:
         ("Target", "Operation"),
         ("Duration", "Reading", "Writing", "Metadata", "Computing", "CPU time"),
         tuple(rows),
-        "Durations are geometric means over blocks and clients; the others are their shares of the time of"
-        " all trials, of that. Reading, writing and metadata: calls on files of the target, by the trace."
+        "Plain means over blocks and clients. Reading, writing and metadata: calls on files of the target, by"
+        " the trace."
         " Computing is the remainder, waiting for a CPU included. CPU time adds up all processors.",
     )
 

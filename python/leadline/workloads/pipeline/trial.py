@@ -22,6 +22,7 @@ from leadline.workloads.application.copies import run_copies
 from leadline.workloads.application.staging import input_place, staged_path
 from leadline.workloads.application.traced import follower
 from leadline.workloads.pipeline.client import PRELOAD
+from leadline.workloads.pipeline.job import enlarges
 from leadline.workloads.pipeline.source.server import source_server
 from leadline.workloads.pipeline.steps import URL
 from leadline.workloads.pipeline.traced import StageTrace, stage_traces
@@ -46,8 +47,11 @@ def run_trial(job: Mapping[str, Any]) -> dict[str, Any]:
     traces = stage_traces(heard[0], found, summary["started_unix_ns"], job["directory"]) if heard else {}
     rows = [_row(job, one, summary["started_unix_ns"], traces) for one in found]
     write_stages(Path(job["result"]), job["trial"], rows)
-    times = [{"client": row.client, "stage": row.stage, "seconds": row.seconds} for row in rows]
-    return {**summary, "stages": times}
+    stages = [
+        {"client": row.client, "stage": row.stage, "seconds": row.seconds, "cold_bytes": row.cold_bytes}
+        for row in rows
+    ]
+    return {**summary, "stages": stages}
 
 
 @contextlib.contextmanager
@@ -68,7 +72,7 @@ def _start(job: Mapping[str, Any], client: int, url: str | None, traced: Mapping
     if job["input"] is not None:
         source = str(input_place(staged_path(Path(job["directory"]), job["prefix"]), Path(job["input"])))
     config = {
-        **{name: job[name] for name in ("pipeline", "source_bytes", "cache", "output")},
+        **{name: job[name] for name in ("pipeline", "source_bytes", "cache", "output", "widest")},
         "client": client,
         "workspace": str(workspace),
         "target": str(Path(job["directory"]).parent),
@@ -151,7 +155,7 @@ def _row(
         meta_s=trace.meta_s if trace else None,
         passes=passes,
         passes_by=passes_by,
-        enlarges=bool(stage["width"] and job["source_width"] and stage["width"] > job["source_width"]),
+        enlarges=enlarges(stage["widths"], job["source_width"], job["widest"]),
         interfaces=json.dumps(one["interfaces"]),
         details=json.dumps(one["details"]),
         **{name: one[name] for name in ("host_busy_share", "observed_ns")},

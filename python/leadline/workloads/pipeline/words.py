@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
+from collections.abc import Iterator, Sequence
 
 from leadline import units
+from leadline.analysis.statistics.differences import MeanDifference
 from leadline.store.stages import StageRow
-from leadline.study.yaml_source import read_yaml
 from leadline.verdict.face import KindAnswer
-from leadline.verdict.model import UNUSABLE, Comparison, Statement
-from leadline.workloads.pipeline.figures import metric_stage
-from leadline.workloads.pipeline.tables import PipelineSeries, compute_s, cpu_s, series_name, several_works
+from leadline.verdict.model import UNUSABLE, FigureRow, FigureTable, Quantity, Statement, worst
+from leadline.workloads.pipeline.figures import thresholds
+from leadline.workloads.pipeline.tables import (
+    WHOLE,
+    PipelineBeside,
+    PipelineSeries,
+    SeriesTimes,
+    compute_s,
+    cpu_s,
+    series_name,
+    series_times,
+    several_works,
+    stages_of,
+)
 
 _CLOCK_S = 0.005  # timestamps of two processes
 _SAID_MAX = 6
-_WIDE = 10.0  # an interval that reaches ten times as far says nothing
-
-
-@functools.cache
-def thresholds() -> Mapping[str, float]:
-    """The table of `pipeline.yaml`."""
-    text = (resources.files("leadline.workloads.pipeline") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_yaml(text, "pipeline.yaml", {}).value.items()}
+_LINES = 3  # pipelines on a target that the answer names
+_STAGES = 3  # that a sentence names
+_SHOWN_SHARE = 0.02  # of the time in calls: stages below it are summed up
+_WHOLE_SECONDS, _SECONDS_MAX = 100.0, 1e6
+_MATRIX_NOTE = (
+    "Means over the blocks. In calls: on files of the target, by the trace; the rest is computing and waiting"
+    " for CPUs."
+)
+_MARK_NOTE = " ?: not told apart."
 
 
 def pipeline_statements(
-    lines: Sequence[PipelineSeries], comparisons: Sequence[Comparison]
+    lines: Sequence[PipelineSeries], beside: Sequence[PipelineBeside] = ()
 ) -> tuple[Statement, ...]:
     """What the stages of pipelines say, beyond the comparison of their run times."""
     shown = [line for line in lines if line.shown]
     several = several_works(lines)
-    found = [*_compared(comparisons, several)]
+    found = [_longer(one, several) for one in beside]
     for line in shown:
         name = series_name(line, several)
         found += [*_bound(line, name), *_passes(line, name), *_adds_up(line, name), *_links(line, name)]
@@ -42,71 +52,149 @@ def pipeline_statements(
     return tuple(found)
 
 
-def pipeline_answer(lines: Sequence[PipelineSeries]) -> KindAnswer:
-    """The most that files of each target can have to do with the time: the share of it in calls on them."""
-    several, said = several_works(lines), []
-    for line in lines:
-        rows = [row for trial in line.good for row in trial]
-        if line.cell.validity.state in UNUSABLE or not rows or any(compute_s(row) is None for row in rows):
-            continue
-        whole_s = sum(row.seconds for row in rows)
-        if whole_s > 0:
-            share = 1 - sum(compute_s(row) or 0.0 for row in rows) / whole_s
-            said.append(f"{share:.1%} on {series_name(line, several)}")
-    if not said:
-        return KindAnswer()
-    return KindAnswer(f"Of the time of all stages, calls on files of the target took {', '.join(said)}.")
+def pipeline_answer(lines: Sequence[PipelineSeries], beside: Sequence[PipelineBeside] = ()) -> KindAnswer:
+    """Whether it is the mount: of what the whole took on each target, what were calls on its files, by stage;
+    and which stages take longer than on the base, by how many seconds."""
+    several = several_works(lines)
+    said = [text for line in lines if (text := _in_calls(line, series_name(line, several)))]
+    more = f" {len(said) - _LINES} more are in --all." if len(said) > _LINES else ""
+    found = [_longer_words(one, several) for one in beside[: _LINES - 1]]
+    return KindAnswer(" ".join([*said[:_LINES], *found]) + more, stage_matrix(lines, beside), adds=True)
 
 
-def _compared(comparisons: Sequence[Comparison], several: bool) -> Iterator[Statement]:
-    """Which operations differ between two targets, and by how much."""
-    own = [c for c in comparisons if metric_stage(c.metric) and c.validity not in UNUSABLE]
-    for work, base, other in dict.fromkeys((c.work, c.base, c.other) for c in own):
-        pairs = [c for c in own if (c.work, c.base, c.other) == (work, base, other)]
-        parts = [_times(c) for c in pairs if c.verdict in ("faster", "slower")]
-        for verdict, words in (("same", "do not differ"), ("undecided", "are undecided")):
-            names = [str(metric_stage(c.metric)) for c in pairs if c.verdict == verdict]
-            if names:
-                margin = f" (within {pairs[0].margin:.0%})" if verdict == "same" else ""
-                one = len(names) == 1
-                verb = (
-                    {"do not differ": "does not differ", "are undecided": "is undecided"}[words]
-                    if one
-                    else words
-                )
-                parts.append(f"{_listed(names)} {verb}{margin}")
-        where = f"{work}, {other} against {base}" if several else f"{other} against {base}"
-        evidence = tuple(
-            f"{metric_stage(c.metric)}: {units.format_number(c.ratio)} times the time, {_bounds(c)}:"
-            f" {c.verdict}"
-            for c in pairs
-            if c.ratio is not None
-        )
-        yield Statement(
-            "finding",
-            f"{where}, operation by operation: {'; '.join(parts)}.",
-            evidence,
-            says="stages_compared",
-            cells=(f"{base}.{work}", f"{other}.{work}"),
-        )
+def _in_calls(line: PipelineSeries, name: str) -> str:
+    """`Of 25.9 s end to end on mount, 2.04 s (8 %) were calls on its files: publish 0.889 s, ….`"""
+    if line.cell.validity.state in UNUSABLE:
+        return ""
+    took = series_times(line)
+    if took is None:
+        return ""
+    whole_s, calls_s = took[WHOLE]
+    if calls_s is None:
+        return f"{name} took {_s(whole_s)} end to end; calls on its files were not traced."
+    by_stage = {stage: own_s or 0.0 for stage, (_, own_s) in took.items() if stage != WHOLE}
+    ranked = sorted(by_stage.items(), key=lambda item: -item[1])
+    shown = [(stage, own_s) for stage, own_s in ranked[:_STAGES] if own_s >= _SHOWN_SHARE * calls_s > 0]
+    rest_s = calls_s - sum(own_s for _, own_s in shown)
+    parts = [f"{stage} {_s(own_s)}" for stage, own_s in shown]
+    parts += [f"others {_s(rest_s)}"] if len(shown) < len(by_stage) and rest_s > 0 else []
+    share = units.whole_percent(calls_s / whole_s) if whole_s > 0 else "unknown"
+    of_stages = f": {', '.join(parts)}" if parts else ""
+    return (
+        f"Of {_s(whole_s)} end to end on {name}, {_s(calls_s)} ({share}) were calls on its files{of_stages}."
+    )
 
 
-def _times(comparison: Comparison) -> str:
-    """`ingest is 6.1 to 6.5 times faster`."""
-    low, high = comparison.low or 1.0, comparison.high or 1.0
-    if comparison.verdict == "faster":
-        low, high = 1 / high, 1 / low
-    span = f"{units.format_number(low)} to {units.format_number(high)}"
-    return f"{metric_stage(comparison.metric)} is {span} times {comparison.verdict}"
+def _longer(beside: PipelineBeside, several: bool) -> Statement:
+    evidence = tuple(
+        f"{one.stage}: {_s(one.base_s)} and {_s(one.other_s)}: {_signed(one.longer.value)}"
+        f" ({_difference(one.longer)}, {100 * one.longer.confidence:.4g} %, blocks: {one.longer.blocks})"
+        for one in (beside.whole, *beside.stages)
+    )
+    cells = (beside.base.cell.id, beside.other.cell.id)
+    return Statement("finding", _longer_words(beside, several), evidence, says="stages_compared", cells=cells)
 
 
-def _bounds(comparison: Comparison) -> str:
-    if comparison.low is None or comparison.high is None:
-        return f"no interval: {comparison.blocks} block"
-    if comparison.high > _WIDE * (comparison.ratio or 1) or comparison.low < (comparison.ratio or 1) / _WIDE:
-        return f"{comparison.blocks} blocks give no useful interval"
-    low, high = (units.format_number(bound) for bound in (comparison.low, comparison.high))
-    return f"{low} to {high} ({comparison.blocks} blocks)"
+def _longer_words(beside: PipelineBeside, several: bool) -> str:
+    """What takes longer on the other target, by how much; and what is not told apart, within which bounds."""
+    where = f"{beside.other.cell.target} against {beside.base.cell.target}"
+    where += f", {beside.base.cell.work}" if several else ""
+    whole = beside.whole.longer
+    parts = [f"the whole is {_signed(whole.value)} ({_difference(whole)})"]
+    parts += [f"all calls on files {_verdict(beside.calls_longer, 'are')}"] if beside.calls_longer else []
+    found = sorted((one for one in beside.stages if one.longer.found), key=lambda one: -abs(one.longer.value))
+    parts += [f"{one.stage} {_verdict(one.longer)}" for one in found[:_STAGES]]
+    parts += [f"{len(found) - _STAGES} more stages differ by less"] if len(found) > _STAGES else []
+    left = [one for one in beside.stages if not one.longer.found]
+    if left:
+        names = _listed([one.stage for one in left]) if len(left) <= _STAGES else f"{len(left)} stages"
+        ends = [abs(end) for one in left for end in (one.longer.low, one.longer.high) if end is not None]
+        bound = f", by {_s(max(ends))} at most" if ends else ""
+        parts.append(f"{names} {'is' if len(left) == 1 else 'are'} not told apart{bound}")
+    return f"{where}: {'; '.join(parts)}."
+
+
+def _verdict(longer: MeanDifference, verb: str = "is") -> str:
+    """`is 0.76 s longer (0.5 s to 1.02 s)`."""
+    if not longer.found:
+        return f"{verb} not told apart ({_difference(longer)})"
+    return f"{verb} {_signed(longer.value)} ({_difference(longer)})"
+
+
+def _difference(longer: MeanDifference) -> str:
+    """`1.2 s shorter to 9 s longer`, `0.5 s to 1.02 s`."""
+    if longer.low is None or longer.high is None:
+        return "one block gives no interval"
+    if longer.found:
+        ends = sorted((abs(longer.low), abs(longer.high)))
+        return f"{_s(ends[0])} to {_s(ends[1])}" if ends[0] > 0 else f"by {_s(ends[1])} at most"
+    return f"{_signed(longer.low)} to {_signed(longer.high)}"
+
+
+def stage_matrix(lines: Sequence[PipelineSeries], beside: Sequence[PipelineBeside]) -> FigureTable | None:
+    """For the first screen: each stage on each target, how much of it was calls, and by how much it is longer
+    than on the base. None where nothing came to its end."""
+    several = several_works(lines)
+    targets = tuple(dict.fromkeys(line.cell.target for line in lines))
+    took = {(line.cell.work, line.cell.target): (line, series_times(line)) for line in lines}
+    against = {(one.other.cell.work, one.other.cell.target): one for one in beside}
+    compared = {target for _, target in against}
+    if not any(found for _, found in took.values()):
+        return None
+    columns: list[str] = []
+    for target in targets:
+        columns += [target, "in calls"]
+        columns += [f"longer than {beside[0].base.cell.target}"] if target in compared else []
+    rows = []
+    for work in dict.fromkeys(line.cell.work for line in lines):
+        own = [line for line in lines if line.cell.work == work]
+        for stage in (*stages_of(own), WHOLE):
+            texts: list[str] = []
+            for target in targets:
+                texts += _matrix_texts(took.get((work, target)), stage)
+                if target in compared:
+                    texts.append(_matrix_difference(against.get((work, target)), stage))
+            state = worst([line.cell.validity.state for line in own])
+            values = tuple(Quantity(None, "", text=text) for text in texts)
+            rows.append(FigureRow((*([work] if several else []), stage), values, state))
+    keys = ("work", "operation") if several else ("operation",)
+    note = f"{_MATRIX_NOTE}{_MARK_NOTE if beside else ''}"
+    return FigureTable("stage_seconds", "Stages in seconds", keys, tuple(columns), tuple(rows), note)
+
+
+def _matrix_texts(found: tuple[PipelineSeries, SeriesTimes | None] | None, stage: str) -> list[str]:
+    if found is None or found[1] is None:
+        return ["\u2013", "\u2013"]
+    if found[0].cell.validity.state in UNUSABLE:
+        return [found[0].cell.validity.state.replace("_", " "), ""]
+    own_s, calls_s = found[1][stage]
+    return [_s(own_s), "not traced" if calls_s is None else _s(calls_s)]
+
+
+def _matrix_difference(found: PipelineBeside | None, stage: str) -> str:
+    """`0.76 s (0.5 s to 1.02 s)`; where the interval holds 0, `? (-0.2 s to 0.5 s)`."""
+    if found is None:
+        return "\u2013"
+    longer = next(one for one in (*found.stages, found.whole) if one.stage == stage).longer
+    if longer.low is None or longer.high is None:
+        return f"{_plain(longer.value)} (no interval)"
+    mark = "" if longer.found else "? "
+    return f"{mark}{_plain(longer.value)} ({_plain(longer.low)} to {_plain(longer.high)})"
+
+
+def _plain(seconds: float) -> str:
+    return f"{'-' if seconds < 0 else ''}{_s(abs(seconds))}"
+
+
+def _signed(seconds: float) -> str:
+    return f"{_s(abs(seconds))} {'longer' if seconds >= 0 else 'shorter'}"
+
+
+def _s(seconds: float) -> str:
+    """Three digits, and every second of long times: they stand beside others that they are added to."""
+    if seconds >= _SECONDS_MAX:  # the end of an interval of too few blocks
+        return f"over {_SECONDS_MAX:,.0f} s"
+    return f"{seconds:,.0f} s" if seconds >= _WHOLE_SECONDS else f"{units.format_number(seconds)} s"
 
 
 def _listed(names: Sequence[str]) -> str:

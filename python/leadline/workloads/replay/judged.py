@@ -58,9 +58,9 @@ class JudgedReplay(JudgedWork[ReplayJob]):
         seconds = min(trial.measured_ns / 1e9 for trial in case.good)
         return (f"the replay took {seconds:.3g} s", False) if seconds < limits["phase_seconds"] else None
 
-    def read_cold(self, job: ReplayJob, found: Bytes, trials: int) -> Bytes | None:
+    def read_cold(self, job: ReplayJob, found: Bytes, trials: Sequence[TrialRow]) -> Bytes | None:
         """What a program reads again may come from a cache; what it reads first may not."""
-        cold = min(found.application, job.cold_bytes * trials)
+        cold = min(found.application, job.cold_bytes * len(trials)) if job.reads else 0
         return replace(found, application=cold) if cold else None
 
     def differs(self, case: Case, limits: Limits) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""What counts as one process, as one file, and as the user's; and what a tracer's own time is."""

@@ -1,0 +1,173 @@
+"""Traces, notes of a media platform and published figures made by chance, as results."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+from builders import clock
+from trace_tables import SECOND, file_row, files_table, process
+
+from leadline.errors import SpecError
+from leadline.published.document import read_published
+from leadline.published.store import write_published
+from leadline.tracing.store import create_trace_result
+from leadline.tracing.tables import ProcessRow, TraceTables
+from leadline.workflows.reading import Operation, Workflow
+from leadline.workflows.store import write_workflows
+
+START_NS = 1_767_225_600 * SECOND
+DATA = Path(__file__).parents[1] / "data" / "published"
+MIB = 1 << 20
+
+
+def random_trace(chance: random.Random, path: Path) -> Path:
+    """One to three copies of a program of one to four processes, with files of many kinds."""
+    copies = chance.choice([1, 1, 2, 3])
+    run_s = chance.uniform(0.2, 500)
+    # How much of its life it may be in files, and how much of that in moving bytes.
+    busy, moving = chance.choice([(1.0, 1.0), (1.0, 1.0), (0.05, 1.0), (1.0, 0.02)])
+    processes: list[ProcessRow] = []
+    files: list[dict[str, Any]] = []
+    accounts = []
+    for copy in range(copies):
+        wall_s = run_s * chance.uniform(0.4, 1.0)
+        end = chance.choice([("exit", 0), ("exit", 0), ("exit", 1), ("signal", 9)])
+        accounts.append({"copy": copy, "wall_s": wall_s, "end": end[0], "status": end[1]})
+        for _ in range(chance.choice([1, 1, 2, 4])):
+            number = len(processes)
+            count = chance.choice([1, 3])
+            own = [_file(chance, copy, number, (wall_s * busy, moving), place) for place in range(count)]
+            files += own
+            processes.append(_process(chance, copy, number, wall_s, own))
+    warnings = ("the record of one process could not be read",) if chance.random() < 0.2 else ()
+    if chance.random() < 0.1:
+        processes, files, warnings = [], [], ("no process wrote a log",)
+    tables = TraceTables(
+        "preload",
+        tuple(processes),
+        files_table(files),
+        warnings=warnings,
+        extra={"wall_s": max(one["wall_s"] for one in accounts), "copies": accounts},
+    )
+    create_trace_result(path, {"t0001": tables}, title="prog", details={"program": ["prog"]}, now_ns=clock())
+    return path
+
+
+def _file(
+    chance: random.Random, copy: int, number: int, times: tuple[float, float], place: int
+) -> dict[str, Any]:
+    reads, writes = chance.choice([0, 30, 5000]), chance.choice([0, 0, 30, 5000])
+    each = chance.choice([100, 4096, MIB])
+    part = times[0] / 4
+    opens = chance.choice([1, 1, 900])
+    return file_row(
+        number * 10 + place,
+        copy=copy,
+        process=number,
+        path=f"/data/{number}-{place}",
+        OPENS=opens,
+        STATS=chance.choice([0, 1, 1500]),
+        FSYNCS=0,
+        READS=reads,
+        WRITES=writes,
+        BYTES_READ=reads * each,
+        BYTES_WRITTEN=writes * each,
+        MAX_BYTE_READ=reads * each * chance.choice([1, 4]),
+        MAX_BYTE_WRITTEN=writes * each // chance.choice([1, 4]),
+        FILE_ALIGNMENT=4096,
+        FILE_NOT_ALIGNED=round((reads + writes) * chance.choice([0, 0.9])),
+        CONSEC_READS=round(reads * chance.choice([0.1, 0.9])),
+        CONSEC_WRITES=round(writes * chance.choice([0.1, 0.9])),
+        SEQ_READS=round(reads * chance.choice([0.3, 0.95])),
+        SEQ_WRITES=round(writes * chance.choice([0.3, 0.95])),
+        F_READ_TIME=chance.uniform(0, part) * times[1] if reads else 0.0,
+        F_WRITE_TIME=chance.uniform(0, part) * times[1] if writes else 0.0,
+        F_META_TIME=chance.uniform(0, part) * (opens > 1 or times[1] < 1) * chance.choice([1, 0.3]),
+        rewritten_bytes=writes * each // chance.choice([1, 1000]),
+        failed=chance.choice([0, 0, 0, opens]),
+    )
+
+
+def _process(
+    chance: random.Random, copy: int, number: int, wall_s: float, files: list[dict[str, Any]]
+) -> ProcessRow:
+    seconds = {
+        "read": sum(one["F_READ_TIME"] for one in files),
+        "write": sum(one["F_WRITE_TIME"] for one in files),
+        "meta": sum(one["F_META_TIME"] for one in files),
+        "sync": chance.choice([0.0, 0.0, wall_s / 3]),
+    }
+    if len(files) > 1:  # of several files the sum may pass the run
+        seconds = {kind: value / len(files) for kind, value in seconds.items()}
+        for one in files:
+            for name in ("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"):
+                one[name] /= len(files)
+    notes = chance.choice([[], [], [], ["io_uring"], ["asynchronous I/O"], ["static child /bin/busybox"]])
+    return process(
+        number,
+        copy=copy,
+        pid=100 + number,
+        ended_ns=round(wall_s * SECOND),
+        threads=chance.choice([1, 4]),
+        bytes_read=sum(one["BYTES_READ"] for one in files),
+        bytes_written=sum(one["BYTES_WRITTEN"] for one in files),
+        seconds=seconds,
+        lost={"segments": 5} if chance.random() < 0.1 else {},
+        notes=notes,
+        status=0,
+    )
+
+
+OPERATIONS = ("inspect", "encode", "publish")
+
+
+def random_workflows(chance: random.Random, path: Path) -> Path:
+    """What a platform noted of up to twenty films, with or without the date of a change."""
+    count = chance.choice([1, 3, 8, 20])
+    sized, slower = chance.random() < 0.5, chance.choice([1.0, 1.4, 6.0])
+    change_ns = START_NS + count * 1800 * SECOND if chance.random() < 0.6 else None
+    workflows = []
+    for number in range(count):
+        begin_ns = START_NS + number * 3600 * SECOND
+        after = change_ns is not None and begin_ns >= change_ns
+        state = chance.choice(["succeeded"] * 6 + ["failed", "running"])
+        operations = []
+        for place, name in enumerate(OPERATIONS):
+            took_s = 100.0 * (place + 1) * chance.lognormvariate(0, 0.1) * (slower if after else 1.0)
+            last = place == 2
+            own = state if last and state != "succeeded" else chance.choice(["succeeded"] * 20 + ["skipped"])
+            end_ns = None if own == "running" or chance.random() < 0.03 else begin_ns + round(took_s * SECOND)
+            if own == "failed" and end_ns is not None:
+                end_ns = begin_ns + 5 * SECOND
+            host = chance.choice(["worker-1", "worker-2"])
+            queue_ns = chance.choice([None, round(chance.uniform(0, 50) * SECOND)])
+            operations.append(Operation(name, own, host, begin_ns, end_ns, queue_ns))
+            begin_ns += round((took_s + chance.choice([0, 0, 300])) * SECOND)
+        operations = operations if chance.random() > 0.05 else []
+        workflows.append(
+            Workflow(str(number), "a film", state, tuple(operations), 2 * 10**9 if sized else None)
+        )
+    details = {"title": "notes", "since_change_ns": change_ns, "created": "2026-01-01T00:00:00+00:00"}
+    write_workflows(path, workflows, details, clock())
+    return path
+
+
+def random_document(chance: random.Random, path: Path) -> Path:
+    """A document's figures as they were published, or with one of them ten times as large."""
+    text = chance.choice(sorted(DATA.glob("*.yaml"))).read_text()
+    if chance.random() < 0.7:
+        places = list(re.finditer(r"(?<=: )\d+(?:\.\d+)?(?=[,}\n])", text))
+        place = chance.choice(places)
+        text = f"{text[: place.start()]}{float(place[0]) * 10:g}{text[place.end() :]}"
+    try:
+        found = read_published(text, "x.yaml")
+    except SpecError:  # the figure was one that must have another form
+        return random_document(chance, path)
+    write_published(path, text, found, {"version": "0", "created": "2026-01-01T00:00:00+00:00"}, clock())
+    return path
+
+
+OTHERS = {"trace": random_trace, "workflows": random_workflows, "document": random_document}

@@ -1,0 +1,129 @@
+"""What each kind of made result says with the seeds that are tried: all sentences that there are, in all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+RARE: Mapping[str, frozenset[str]] = {
+    "io": frozenset(
+        (
+            "cells_not_valid",
+            "estimate_off",
+            "few_blocks",
+            "figures_changed",
+            "job_beside_others",
+            "more_blocks_tell",
+            "on_a_lab",
+            "rate_searched",
+            "ratios_changed",
+            "reads_from_caches",
+            "scatter_unlike",
+            "target_alone",
+            "targets_compared",
+            "trace_replayed",
+            "way_not_measured",
+            "way_to_take",
+            "way_without_figure",
+            "ways_emulated",
+            "writes_amplified",
+            "writes_kept_back",
+        )
+    ),
+    "coherence": frozenset(
+        (
+            "cells_not_valid",
+            "estimate_off",
+            "on_a_lab",
+            "pair_not_asked",
+            "pair_relies_on",
+            "run_not_ended",
+        )
+    ),
+    "copies": frozenset(
+        (
+            "cells_not_valid",
+            "copies_did_not_do_the_same",
+            "copies_growth",
+            "copies_model",
+            "copies_took",
+            "copies_trace_gaps",
+            "copies_untraced",
+            "cpus_of_others",
+            "cpus_saturated",
+            "estimate_off",
+            "few_blocks",
+            "io_and_run_time",
+            "more_blocks_tell",
+            "on_a_lab",
+            "processes_left",
+            "run_not_ended",
+            "targets_compared",
+        )
+    ),
+    "pipeline": frozenset(
+        (
+            "cells_not_valid",
+            "digests_differ",
+            "estimate_off",
+            "few_blocks",
+            "figures_changed",
+            "more_blocks_tell",
+            "on_a_lab",
+            "picture_enlarged",
+            "pipeline_failed",
+            "skewed_blocks",
+            "stage_copies",
+            "stages_add_up",
+            "stages_bound",
+            "stages_compared",
+            "stages_do_not_add_up",
+            "stages_read_again",
+            "targets_compared",
+        )
+    ),
+    "trace": frozenset(
+        (
+            "rule_failed_lookups",
+            "rule_imbalance_copies",
+            "rule_imbalance_processes",
+            "rule_misaligned",
+            "rule_random_reads",
+            "rule_random_writes",
+            "rule_read_ahead_defeated",
+            "rule_repeated_opens",
+            "rule_repeated_stats",
+            "rule_rewritten",
+            "rule_small_reads",
+            "rule_small_writes",
+            "trace_blind",
+            "trace_ended",
+            "trace_lost",
+            "trace_more_findings",
+            "trace_overlapped",
+            "trace_remainder",
+            "trace_time",
+            "trace_warning",
+        )
+    ),
+    "workflows": frozenset(
+        (
+            "operations_lack_times",
+            "operations_not_done",
+            "workflows_changed",
+            "workflows_do_not_add_up",
+            "workflows_empty",
+            "workflows_on_one_side",
+            "workflows_queued",
+            "workflows_sizes_unknown",
+            "workflows_time",
+            "workflows_unfinished",
+        )
+    ),
+    "document": frozenset(
+        (
+            "document_checked",
+            "document_doubt",
+            "document_not_measured",
+        )
+    ),
+}

@@ -1,0 +1,101 @@
+"""Every sentence is true: results are made by chance, and what is said of them is worked out a second time.
+
+`kit.py` is what a checker has, `check_*.py` are the checkers by the name of a sentence, `everywhere.py` what
+holds of all, `made_*.py` make the results. A new sentence needs a name, a checker here, and a result in which
+it is said: `tools/house/sentences.py` and the last test see to that.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import check_notes  # noqa: F401 - binds its checkers
+import check_pairs  # noqa: F401
+import check_programs  # noqa: F401
+import check_studies  # noqa: F401
+import check_traces  # noqa: F401
+import everywhere
+import pytest
+from kit import CHECKERS, Said
+from made_others import OTHERS
+from made_studies import STUDIES, Made, store
+from said_by import RARE
+
+from leadline.store.reader import Result, open_result
+from leadline.verdict.findings import build_findings
+
+
+def _stored(make: Callable[[random.Random], Made], chance: random.Random, path: Path) -> Path:
+    return store(make(chance), path)
+
+
+# By kind of result; the first few, and those in which something rare is said. `make sentences` tries more.
+SEEDS: dict[str, tuple[int, ...]] = {
+    "io": (0, 1, 2, 3, 4, 5, 12, 36, 49, 56),
+    "coherence": (0, 1, 2, 3),
+    "copies": (0, 1, 2, 3, 4, 5, 9, 18),
+    "pipeline": (0, 1, 2, 3, 4, 5, 10),
+    "trace": (0, 1, 2, 3, 4, 5, 10, 12, 16),
+    "workflows": tuple(range(6)),
+    "document": tuple(range(4)),
+}
+MORE = int(os.environ.get("LEADLINE_SENTENCE_SEEDS", "0"))  # of each kind, besides
+MAKERS: Mapping[str, Callable[[random.Random, Path], Path]] = {
+    **{kind: partial(_stored, make) for kind, make in STUDIES.items()},
+    **OTHERS,
+}
+
+
+@pytest.fixture(autouse=True)
+def _not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here has to outlive a loss of power, and syncing is most of what these tests would wait for."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def check(result: Result) -> set[str]:
+    """Hold every sentence of a result; their names."""
+    findings = build_findings(result, with_charts=False)
+    trials = result.trials() if (result.path / "trials").exists() else []
+    for statement in findings.statements:
+        said = Said(statement, findings, result, trials)
+        everywhere.hold(said)
+        CHECKERS[statement.says](said)
+    return {statement.says for statement in findings.statements}
+
+
+def chance(kind: str, seed: int) -> random.Random:
+    return random.Random(f"{kind} {seed}")  # noqa: S311 - data of a test
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_what_is_said_is_so(tmp_path: Path, kind: str) -> None:
+    wrong, heard = [], set()
+    for seed in (*SEEDS[kind], *range(100, 100 + MORE)):
+        path = MAKERS[kind](chance(kind, seed), tmp_path / str(seed))
+        try:
+            heard |= check(open_result(path))
+        except AssertionError as problem:
+            wrong.append(f"{kind} {seed}: {problem}")
+    assert not wrong, "\n".join(wrong)
+    assert heard >= RARE[kind], f"choose other seeds: never said {RARE[kind] - heard}"
+
+
+def test_every_sentence_is_said_by_some_kind_of_result() -> None:
+    assert set().union(*RARE.values()) == CHECKERS.keys()
+
+
+def test_a_checker_sees_a_figure_that_is_not_so(tmp_path: Path) -> None:
+    """Each number of each sentence in turn, made larger: most are bound, and the rest is known."""
+    result = open_result(MAKERS["trace"](chance("trace", 0), tmp_path / "r"))
+    findings = build_findings(result, with_charts=False)
+    said = next(one for one in findings.statements if one.says == "trace_time")
+    for place in re.finditer(r"\d+(?:\.\d+)?", said.text.partition(" (")[0]):
+        text = f"{said.text[: place.start()]}{float(place[0]) * 1.7 + 3:g}{said.text[place.end() :]}"
+        with pytest.raises(AssertionError):
+            CHECKERS["trace_time"](Said(replace(said, text=text), findings, result, []))
