@@ -199,6 +199,7 @@ def traced_calls() -> list[str]:
 def read_trace_logs(paths: list[str], started_unix_ns: int) -> dict[str, Any]:
     """All logs of one trial as columns of little-endian bytes.
 
-    processes (a dict each), files (rows, process, file, module, paths by file, counters and times by name),
+    processes (a dict each; `unseen` are bytes read and written in the kernel's count alone, None where it
+    was not asked), files (rows, process, file, module, paths by file, counters and times by name),
     segments (rows, columns), unreadable (path, reason). Null is -2**63 among integers, NaN among times.
     """

@@ -170,7 +170,7 @@ def format_ratio_interval(low: float, high: float) -> str:
 
 
 def unbounded(low: float, high: float) -> bool:
-    """True of an interval of a ratio or a rate that spans more than a thousand times: its ends say nothing."""
+    """True of an interval of a ratio or a rate that spans a thousand times: its ends say nothing."""
     return not low > 0 or high > TELLS * low
 
 

@@ -103,7 +103,7 @@ def unlisted_calls() -> frozenset[str]:
 def differences_by_path(truth: Calls, failed: Calls, seen: Seen) -> list[str]:
     """Calls that are not equal and that no rule names, in words."""
     missing, extra = truth - seen.certain, seen.certain - truth
-    inside, beside = _inside(missing, failed), _beside(missing)
+    inside, beside = opened_inside(missing, failed), _beside(missing)
     return [
         f"{name} {path}: strace saw {truth[name, path]}, the library {seen.certain[name, path]}"
         for name, path in sorted({*missing, *extra})
@@ -115,12 +115,12 @@ def differences_by_path(truth: Calls, failed: Calls, seen: Seen) -> list[str]:
     ]
 
 
-def _inside(missing: Calls, failed: Calls) -> set[str]:
-    """The files of `residue.yaml` that the C library opened and closed for itself."""
+def opened_inside(missing: Calls, failed: Calls) -> set[str]:
+    """The files of `residue.yaml` that the C library opened for itself; what streams do with them is seen."""
     patterns = [re.compile(part) for rule in RESIDUE["inside"].values() for part in rule["paths"]]
     paths = {path for _, path in missing if any(pattern.match(path) for pattern in patterns)}
     return {
-        path for path in paths if missing["openat", path] - failed["openat", path] == missing["close", path]
+        path for path in paths if missing["openat", path] - failed["openat", path] >= missing["close", path]
     }
 
 

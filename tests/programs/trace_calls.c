@@ -193,27 +193,18 @@ static void tree(void) {
   DO("unlinkat", unlinkat(AT_FDCWD, "folder", AT_REMOVEDIR), 0);
 }
 
+// What a stream moves is recorded where the C library moves it: all of it by one write.
 static void streams(void) {
   FILE *stream = fopen("stream", "w+");
   CHECK(stream);
   say("fopen", 1);
-  WRITE("fwrite", 10 * fwrite(buffer, 10, 20, stream), 200);
+  CHECK(fwrite(buffer, 10, 20, stream) == 20);
   CHECK(fputs("words\n", stream) >= 0 && fputc('x', stream) == 'x' && fprintf(stream, "%d\n", 12345) == 6);
-  say("fputs", 1), say("fputc", 1), say("fprintf", 1);
-  bytes_written += 13;
-  DO("fflush", fflush(stream), 0);
-  DO("fseek", fseek(stream, 200, SEEK_SET), 0);
-  char line[64];
-  int number;
-  CHECK(fgets(line, sizeof line, stream) == line && strlen(line) == 6 && fgetc(stream) == 'x');
-  say("fgets", 1), say("fgetc", 1);
-  CHECK(fscanf(stream, "%d", &number) == 1 && number == 12345);
-  say("__isoc99_fscanf", 1);
-  bytes_read += 6 + 1 + 5;
-  rewind(stream);
-  say("rewind", 1);
-  READ("fread", fread(buffer, 1, 50, stream), 50);
-  DO("fclose", fclose(stream), 0);
+  CHECK(fflush(stream) == 0);
+  say("fstat", 1), say("write", 1);
+  bytes_written += 213;
+  CHECK(fclose(stream) == 0);
+  closes++;
 }
 
 static void asynchronous(void) {

@@ -18,6 +18,17 @@ def test_one_process_has_the_same_share_by_both_definitions() -> None:
     assert (own.basis, darshan.basis) == ("process time", "run time x processes")
 
 
+def test_what_the_tracer_took_itself_is_in_no_share() -> None:
+    """A tenth of a second of reading in half a second of the program's own."""
+    slowed = tables(processes=(process(tracer_ns=SECOND // 2),))
+    share = shares(slowed, 1.0).whole
+    assert (share.base_s, share.read, share.compute) == pytest.approx((0.5, 0.2, 0.8))
+    threads = tables(processes=(process(tracer_ns=SECOND // 2, threads=5),))  # they may have recorded at once
+    assert shares(threads, 1.0).whole.base_s == pytest.approx(0.9)
+    hardly_more = tables(processes=(process(tracer_ns=SECOND),))  # never less than it spent in I/O
+    assert shares(hardly_more, 1.0).whole.base_s == pytest.approx(0.1)
+
+
 def test_a_shell_that_waits_does_not_count_as_computing() -> None:
     shell = process(0, seconds={"read": 0.0, "write": 0.0, "meta": 0.0, "sync": 0.0})
     child = process(1, parent=0, seconds={"read": 0.5, "write": 0.0, "meta": 0.0, "sync": 0.0})

@@ -20,6 +20,10 @@ pub struct Totals {
     pub copied_in_bytes: u64,
     pub copied_out_bytes: u64,
     pub faults: u64,
+    /// Bytes read and written that the kernel counted and no call of those seen moved; of threads that say.
+    pub unseen: [i64; 2],
+    /// Threads that do not.
+    pub not_held: u32,
     pub calls: BTreeMap<usize, Tally>,
     pub histograms: [BTreeMap<usize, u64>; KINDS],
 }
@@ -35,6 +39,11 @@ impl Totals {
         self.copied_in_bytes += thread.copied_in_bytes;
         self.copied_out_bytes += thread.copied_out_bytes;
         self.faults += thread.faults;
+        self.not_held += u32::from(thread.is_held == 0);
+        for (side, sum) in self.unseen.iter_mut().enumerate() {
+            let beyond = thread.kernel_bytes[side].wrapping_sub(thread.seen_bytes[side]);
+            *sum = sum.wrapping_add(beyond as i64);
+        }
         for (slot, tally) in thread
             .calls
             .iter()

@@ -52,6 +52,8 @@ pub struct Image {
     pub cpu_system_ns: Option<u64>,
     pub mapped: bool,
     pub faults: u64,
+    /// Bytes read and written in the kernel's count beyond what was seen; None where it is not known.
+    pub unseen: Option<[i64; 2]>,
     pub ring_used: bool,
     pub asynchronous_used: bool,
     pub foreign: bool,
@@ -249,6 +251,7 @@ impl Sources {
             bytes_written,
             mapped: calls.contains_key("mmap"),
             faults: totals.faults,
+            unseen: (totals.threads > 0 && totals.not_held == 0).then_some(totals.unseen),
             ring_used: calls.keys().any(|name| name.starts_with("io_uring")),
             asynchronous_used: calls.contains_key("io_submit"),
             foreign: known.foreign,

@@ -179,6 +179,7 @@ impl Session {
                 thread.system_ns,
                 thread.faults,
             ) = (0, 0, 0, 0);
+            thread.is_held = 0;
             collected
                 .totals
                 .entry(thread.image)

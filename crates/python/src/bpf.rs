@@ -153,6 +153,7 @@ fn image<'py>(py: Python<'py>, image: &Image) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("cpu_system_ns", image.cpu_system_ns)?;
     dict.set_item("mapped", image.mapped)?;
     dict.set_item("faults", image.faults)?;
+    dict.set_item("unseen", image.unseen)?;
     dict.set_item("ring_used", image.ring_used)?;
     dict.set_item("asynchronous_used", image.asynchronous_used)?;
     dict.set_item("foreign", image.foreign)?;

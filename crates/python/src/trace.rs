@@ -101,6 +101,8 @@ fn process<'py>(py: Python<'py>, entry: &ProcessEntry) -> PyResult<Bound<'py, Py
     }
     dict.set_item("seconds", seconds)?;
     dict.set_item("latencies", latencies)?;
+    dict.set_item("unseen", of.unseen)?;
+    dict.set_item("own_ns", entry.own_ns)?;
     dict.set_item("bytes_read", entry.bytes_read)?;
     dict.set_item("bytes_written", entry.bytes_written)?;
     dict.set_item("lost", lost(py, entry)?)?;

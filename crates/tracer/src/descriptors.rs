@@ -3,9 +3,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use leadline_record::trace::layout::{
-    FileRecord, MODULE_POSIX, MODULE_STDIO, NOTE_OTHER, SideRecord,
-};
+use leadline_record::trace::layout::{FileRecord, NOTE_OTHER, SideRecord};
 
 use crate::process::{self, Process, lost};
 use crate::thread::{CACHED, Thread};
@@ -37,10 +35,9 @@ pub struct Description {
     kind: AtomicU32,
     pub flags: AtomicU32,
     pub alignment: AtomicU32,
-    /// The file's number by module; 0 where it has none yet.
-    files: [AtomicU32; 2],
+    /// The file's number; 0 for none.
+    file: AtomicU32,
     pub position: AtomicU64,
-    pub stream_position: AtomicU64,
 }
 
 /// What a thread found behind a descriptor the last time, in one cache line. Zeros hold for what is not known.
@@ -89,38 +86,33 @@ fn checked(fd: i32) -> Option<usize> {
 
 /// What is behind `fd`, if it is a file; the thread's record of it.
 #[inline(always)]
-pub fn place(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
-    match known(thread, fd, module) {
+pub fn place(thread: &mut Thread, fd: i32) -> Option<RecordedFile> {
+    match known(thread, fd) {
         Some(cached) if !cached.record.is_null() => Some(RecordedFile {
             // SAFETY: set where the record is, and descriptions are never unmapped.
             description: unsafe { &*cached.description },
             record: cached.record,
         }),
-        _ => find(thread, fd, module),
+        _ => find(thread, fd),
     }
 }
 
 /// What the thread found behind `fd`, if that is still so; without a record it is nothing or no file.
 #[inline(always)]
-pub fn known(thread: &Thread, fd: i32, module: u16) -> Option<&Cached> {
+pub fn known(thread: &Thread, fd: i32) -> Option<&Cached> {
     let index = fd as u32 as usize;
     if index >= thread.descriptors_max as usize {
         return None;
     }
     // SAFETY: within the table, which is never unmapped.
     let key = unsafe { &*thread.descriptors.wrapping_add(index) }.load(Relaxed);
-    let cached = &thread.cached[usize::from(module)][index % CACHED];
+    let cached = &thread.cached[index % CACHED];
     (cached.key == key).then_some(cached)
 }
 
 /// A side of the record has just been begun.
-pub fn keep_side(
-    thread: &mut Thread,
-    (fd, module): (i32, u16),
-    record: *mut FileRecord,
-    direction: usize,
-) {
-    let cached = &mut thread.cached[usize::from(module)][fd as u32 as usize % CACHED];
+pub fn keep_side(thread: &mut Thread, fd: i32, record: *mut FileRecord, direction: usize) {
+    let cached = &mut thread.cached[fd as u32 as usize % CACHED];
     if cached.record == record && !record.is_null() {
         // SAFETY: records are never unmapped, and this one is the thread's.
         cached.sides[direction] = unsafe { side_of(record, direction) };
@@ -135,17 +127,17 @@ pub unsafe fn side_of(record: *const FileRecord, direction: usize) -> *mut SideR
 }
 
 #[inline(never)]
-fn find(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
+fn find(thread: &mut Thread, fd: i32) -> Option<RecordedFile> {
     // Programs write to pipes and sockets, too, and wait for these.
-    if known(thread, fd, module).is_some_and(|cached| cached.key != 0 && cached.record.is_null()) {
+    if known(thread, fd).is_some_and(|cached| cached.key != 0 && cached.record.is_null()) {
         return None;
     }
-    look_up(thread, fd, module)
+    look_up(thread, fd)
 }
 
 #[cold]
 #[inline(never)]
-fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
+fn look_up(thread: &mut Thread, fd: i32) -> Option<RecordedFile> {
     let process = thread.process();
     let Some(index) = checked(fd) else {
         if fd >= 0 {
@@ -159,7 +151,7 @@ fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
     }
     let description = description(process, (key as u32 - 1) as usize);
     let record = if is_file(description, fd) {
-        record_of(thread, description, module)
+        record_of(thread, description)
     } else {
         process::flag(thread.header(), NOTE_OTHER);
         core::ptr::null_mut()
@@ -173,7 +165,7 @@ fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
     };
     // Block sizes are powers of two; an unknown one (0) aligns everything.
     let alignment = description.alignment.load(Relaxed);
-    thread.cached[usize::from(module)][index % CACHED] = Cached {
+    thread.cached[index % CACHED] = Cached {
         key,
         record,
         sides: [side(0), side(1)],
@@ -187,18 +179,8 @@ fn look_up(thread: &mut Thread, fd: i32, module: u16) -> Option<RecordedFile> {
     })
 }
 
-fn record_of(
-    thread: &mut Thread,
-    description: &'static Description,
-    module: u16,
-) -> *mut FileRecord {
-    let place = usize::from(module == MODULE_STDIO);
-    let mut file = description.files[place].load(Relaxed);
-    if file == 0 && module == MODULE_STDIO {
-        file = paths::in_module(thread, description.files[0].load(Relaxed), MODULE_STDIO);
-        description.files[place].store(file, Relaxed);
-    }
-    let record = paths::record_of(thread, file);
+fn record_of(thread: &mut Thread, description: &'static Description) -> *mut FileRecord {
+    let record = paths::record_of(thread, description.file.load(Relaxed));
     // SAFETY: records are never unmapped.
     unsafe { (*record).alignment = description.alignment.load(Relaxed) };
     record
@@ -209,7 +191,7 @@ fn is_file(description: &Description, fd: i32) -> bool {
         match sys::status(fd) {
             Some(status) => learn(description, &status),
             // What has a path is a file most likely, when the kernel may not be asked.
-            None => return process::is_quiet() && description.files[0].load(Relaxed) != 0,
+            None => return process::is_quiet() && description.file.load(Relaxed) != 0,
         }
     }
     description.kind.load(Relaxed) == IS_FILE
@@ -248,7 +230,7 @@ fn adopt(thread: &mut Thread, fd: i32) -> Option<u64> {
     );
     if regular {
         let length = paths::of_descriptor(&mut thread.path, fd);
-        file = paths::number_of_text(thread, length, MODULE_POSIX);
+        file = paths::number_of_text(thread, length);
     }
     let key = insert(thread.process(), fd, file, ASK_POSITION)?;
     let description = description(thread.process(), (key as u32 - 1) as usize);
@@ -285,10 +267,8 @@ fn insert(process: &'static Process, fd: i32, file: u32, flags: u32) -> Option<u
     found.kind.store(UNKNOWN, Relaxed);
     found.flags.store(flags, Relaxed);
     found.alignment.store(0, Relaxed);
-    found.files[0].store(file, Relaxed);
-    found.files[1].store(0, Relaxed);
+    found.file.store(file, Relaxed);
     found.position.store(0, Relaxed);
-    found.stream_position.store(0, Relaxed);
     let key = u64::from(serial) << 32 | (place as u64 + 1);
     entry(process, index).store(key, Release);
     Some(key)
@@ -352,6 +332,6 @@ pub fn duplicated(process: &'static Process, from: i32, to: i32) {
 pub fn file_of(process: &'static Process, fd: i32) -> Option<u32> {
     let key = entry(process, checked(fd)?).load(Acquire);
     let place = (key as u32).checked_sub(1)?;
-    let file = description(process, place as usize).files[0].load(Relaxed);
+    let file = description(process, place as usize).file.load(Relaxed);
     (file != 0).then_some(file)
 }

@@ -7,6 +7,7 @@
 //! descriptors, paths   from descriptor or path to the thread's record of the file
 //! thread       a thread's state; the guard against being entered twice
 //! process      the log, the memory beside it, fork
+//! held         what the kernel has counted, beside what was recorded
 //! ```
 //!
 //! Rules that everything here keeps: recording allocates nothing, takes no lock, makes no call of the C library
@@ -17,6 +18,7 @@ mod clock;
 mod descriptors;
 mod environment;
 mod extent;
+mod held;
 mod hooks;
 mod memory;
 mod paths;

@@ -10,16 +10,17 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use leadline_record::trace::layout::{
     CLOCK_COUNTER, CLOCK_MONOTONIC, COMMAND_BYTES, END_EXIT, END_NONE, EXECUTABLE_BYTES, Header,
-    MAGIC, NOTE_BYTES, NOTE_CUT, PAGE_BYTES, VERSION,
+    MAGIC, NOTE_BYTES, NOTE_CUT, NOTE_STREAMS, PAGE_BYTES, VERSION,
 };
 use leadline_record::trace::{CALLS, CALLS_CHECKSUM};
 
 use crate::environment::{self, Settings};
-use crate::hooks::requests;
+use crate::held::Held;
+use crate::hooks::{requests, stream};
 use crate::paths::Index;
 use crate::sys::{self, raw};
 use crate::thread::{self, Thread};
-use crate::{clock, descriptors, extent, symbols};
+use crate::{clock, descriptors, extent, held, symbols};
 
 const MADV_WIPEONFORK: i32 = 18;
 /// A log with less room for its records is not worth having.
@@ -58,6 +59,7 @@ pub struct Process {
     pub threads_claimed: AtomicU32,
     pub files: AtomicU32,
     pub segments_wanted: AtomicU32,
+    pub held: Held,
     pub index: Index,
 }
 
@@ -130,6 +132,9 @@ pub fn be_quiet(quiet: bool) {
     QUIET.store(u32::from(quiet), Relaxed);
 }
 
+/// Streams of the C library are followed.
+static IN_STREAMS: AtomicU32 = AtomicU32::new(0);
+
 /// What happens once in a program: settings, real functions, memory. Called early, and again harmlessly.
 pub fn start() {
     if STARTED.load(Acquire) != NOT_YET
@@ -151,6 +156,11 @@ pub fn start() {
         if !memory.is_null() {
             sys::advise(memory, bytes, MADV_WIPEONFORK);
             ARENA.store(memory.cast(), Release);
+            IN_STREAMS.store(u32::from(stream::inside::take_place()), Relaxed);
+            // SAFETY: as in `existing`.
+            if let Some(process) = unsafe { ARENA.load(Relaxed).as_ref() } {
+                process.held.begin();
+            }
         }
     }
     STARTED.store(READY, Release);
@@ -323,6 +333,10 @@ fn fill(header: &mut Header, pid: u32, unix_ns: u64, main_bytes: u64, segments_b
     let cut = header.executable_bytes as usize >= EXECUTABLE_BYTES
         || header.command_bytes as usize >= COMMAND_BYTES;
     header.flags |= if cut { NOTE_CUT } else { 0 };
+    if IN_STREAMS.load(Relaxed) == 0 {
+        header.flags |= NOTE_STREAMS;
+    }
+    read_by_us(header.command_bytes as usize);
     // The last argument's own zero byte separates nothing.
     header.command_bytes = header.command_bytes.saturating_sub(u32::from(!cut));
 }
@@ -338,6 +352,7 @@ fn seal(header: &mut Header) {
 /// Field 22 of /proc/self/stat, after the command in parentheses.
 fn kernel_start(text: &mut [u8]) -> u64 {
     let length = sys::read_file(b"/proc/self/stat\0", text);
+    read_by_us(length);
     let text = text.get(..length).unwrap_or(&[]);
     let rest = text.rsplit(|byte| *byte == b')').next().unwrap_or(&[]);
     let field = rest.split(|byte| *byte == b' ').nth(20).unwrap_or(&[]);
@@ -380,6 +395,36 @@ pub fn mark_end(kind: u32, status: i32) {
         let end = if kind == END_NONE { 0 } else { clock::ticks() };
         (&raw mut (*header).end_ticks).write_volatile(end);
         (&raw mut (*header).end_kind).write_volatile(kind);
+    }
+    if kind != END_NONE {
+        held::hold(process);
+    }
+}
+
+/// The process does more after it has said how it ends: streams are written out last of all.
+pub fn goes_on() {
+    let Some(process) = existing() else {
+        return;
+    };
+    let header = process.header.load(Acquire);
+    // SAFETY: as in `mark_end`.
+    unsafe {
+        if (&raw const (*header).end_kind).read_volatile() == END_EXIT
+            && !crate::thread::is_vfork_child()
+        {
+            (&raw mut (*header).end_ticks).write_volatile(clock::ticks());
+        }
+    }
+}
+
+/// The tracer itself has read so much, which the kernel counts as this process's.
+pub fn read_by_us(bytes: usize) {
+    if crate::thread::is_vfork_child() {
+        return;
+    }
+    // SAFETY: as in `existing`.
+    if let Some(process) = unsafe { ARENA.load(Acquire).as_ref() } {
+        process.held.read_by_us(bytes as u64);
     }
 }
 

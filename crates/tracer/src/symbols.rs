@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use leadline_record::trace::{CALLS, Call};
+use leadline_record::trace::{CALLS, Call, RETIRED};
 
 const COUNT: usize = CALLS.len();
 static REAL: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COUNT];
@@ -25,7 +25,8 @@ const LATE: [Call; 7] = [
 pub fn find_all() {
     for (number, (slot, (_, name, _))) in REAL.iter().zip(CALLS).enumerate() {
         // A name with a colon is a request's: there is no such function.
-        if LATE.iter().all(|call| call.number() != number) && !name.contains(':') {
+        let mut left_out = LATE.iter().chain(RETIRED);
+        if left_out.all(|call| call.number() != number) && !name.contains(':') {
             slot.store(next(name), Relaxed);
         }
     }

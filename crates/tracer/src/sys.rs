@@ -125,6 +125,11 @@ pub fn unmap(address: *mut u8, bytes: usize) {
     raw!(SYS_munmap, address, bytes);
 }
 
+/// Changes what may be done with whole pages; true where it is so now.
+pub fn protect(pages: core::ops::Range<usize>, protection: i32) -> bool {
+    raw!(SYS_mprotect, pages.start, pages.len(), protection) == 0
+}
+
 /// A limit on what this process may have (`ulimit`); the largest number for none.
 pub fn limit(of: u32) -> usize {
     let mut limit = libc::rlimit {

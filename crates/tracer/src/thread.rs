@@ -18,6 +18,7 @@ use leadline_record::trace::{Call, Kind};
 use crate::chunks::{self, Cursor, Wanted};
 use crate::descriptors::{Cached, DESCRIPTORS_MAX};
 use crate::extent;
+use crate::held;
 use crate::paths::Recent;
 use crate::process::{self, Process, lost};
 use crate::segments::SegmentCursor;
@@ -49,14 +50,17 @@ pub struct Thread {
     pub calls: *mut u64,
     pub segments: SegmentCursor,
     pub histograms: [Histogram; 4],
+    /// Bytes read and written, of files and of all else, as the kernel counts them in /proc/PID/io.
+    pub moved: [u64; 2],
+    /// Spent inside streams: who calls a function that makes them move bytes takes it out of its own time.
+    pub inside_ticks: u64,
     pub process: *const Process,
     pub others: *mut FileRecord,
     pub others_sides: [*mut SideRecord; 2],
     pub files: Cursor,
     pub names: Cursor,
     pub id: u32,
-    /// By module: the two of one descriptor do not take each other's place.
-    pub cached: [[Cached; CACHED]; 2],
+    pub cached: [Cached; CACHED],
     /// The file that a path was found to be the last time.
     pub last_file: u32,
     pub paths: Recent,
@@ -262,6 +266,21 @@ fn claim(process: &'static Process) -> Option<*mut Thread> {
     None
 }
 
+/// Bytes that all threads have read and written until now.
+pub fn moved(process: &'static Process) -> [u64; 2] {
+    let taken = (process.threads_claimed.load(Relaxed) as usize).min(extent::of(THREADS_MAX));
+    let mut sums = [0_u64; 2];
+    for place in 0..taken {
+        // SAFETY: within the arena, where zeros are valid; words that their threads may just be changing.
+        let moved =
+            unsafe { (&raw const (*process.threads().wrapping_add(place)).moved).read_volatile() };
+        for (sum, moved) in sums.iter_mut().zip(moved) {
+            *sum = sum.wrapping_add(moved);
+        }
+    }
+    sums
+}
+
 fn count_thread(header: *mut Header) {
     // SAFETY: the header stays mapped, and this word is only ever changed atomically.
     unsafe { AtomicU32::from_ptr(&raw mut (*header).threads) }.fetch_add(1, Relaxed);
@@ -406,6 +425,7 @@ fn register_end(thread: *mut Thread) {
 unsafe extern "C" fn at_end(thread: *mut c_void) {
     let thread: *mut Thread = thread.cast();
     if current() == thread {
+        held::thread_ends();
         set_current(no_thread());
         // SAFETY: a state is never unmapped, and it was this thread's until now.
         unsafe { (*thread).state.store(LEFT, Release) };

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
 
@@ -48,10 +47,6 @@ int leadline_openat64(int directory, const char *path, int flags, mode_t mode);
 int leadline_fcntl(int fd, int command, long argument);
 int leadline_fcntl64(int fd, int command, long argument);
 long leadline_syscall(long number, long a, long b, long c, long d, long e, long f);
-int leadline_fprintf(FILE *stream, const char *format, void *arguments);
-int leadline_fprintf_chk(FILE *stream, int flag, const char *format, void *arguments);
-int leadline_fscanf(FILE *stream, const char *format, void *arguments);
-int leadline_isoc99_fscanf(FILE *stream, const char *format, void *arguments);
 int leadline_dprintf(int fd, const char *format, void *arguments);
 int leadline_dprintf_chk(int fd, int flag, const char *format, void *arguments);
 int leadline_execv_from_list(const char *path, char *const arguments[], char *const environment[], int search);
@@ -103,29 +98,21 @@ long leadline_c_syscall(long number, ...) {
   return leadline_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-#define FORMATTED(name, first)                               \
-  int leadline_c_##name(first to, const char *format, ...) { \
-    va_list arguments;                                       \
-    va_start(arguments, format);                             \
-    int result = leadline_##name(to, format, arguments);     \
-    va_end(arguments);                                       \
-    return result;                                           \
-  }
-FORMATTED(fprintf, FILE *)
-FORMATTED(fscanf, FILE *)
-FORMATTED(isoc99_fscanf, FILE *)
-FORMATTED(dprintf, int)
+int leadline_c_dprintf(int to, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int result = leadline_dprintf(to, format, arguments);
+  va_end(arguments);
+  return result;
+}
 
-#define CHECKED(name, first)                                           \
-  int leadline_c_##name(first to, int flag, const char *format, ...) { \
-    va_list arguments;                                                 \
-    va_start(arguments, format);                                       \
-    int result = leadline_##name(to, flag, format, arguments);         \
-    va_end(arguments);                                                 \
-    return result;                                                     \
-  }
-CHECKED(fprintf_chk, FILE *)
-CHECKED(dprintf_chk, int)
+int leadline_c_dprintf_chk(int to, int flag, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int result = leadline_dprintf_chk(to, flag, format, arguments);
+  va_end(arguments);
+  return result;
+}
 
 extern char **environ;
 

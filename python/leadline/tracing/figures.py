@@ -173,7 +173,7 @@ def _process_seconds(rows: Sequence[ProcessRow], *, known: bool) -> dict[str, fl
 
 
 def _process_time(rows: Sequence[ProcessRow], run_s: float | None) -> tuple[float, bool]:
-    """Seconds in which processes lived and had no living child, and never less than their I/O.
+    """Seconds in which processes lived and had no living child, less the tracer's own; at least their I/O.
 
     The second value is True where a process was in I/O for longer than it lived, as its threads overlapped,
     or where it had requests under way beside what it did.
@@ -191,7 +191,10 @@ def _process_time(rows: Sequence[ProcessRow], run_s: float | None) -> tuple[floa
         start, end = spans[row.process]
         seconds = json.loads(row.seconds or "null") or {}
         spent = sum(seconds.get(kind) or 0.0 for kind in KINDS)
-        total += max(_outside((start, end), children.get(row.process, [])) / 1e9, spent)
+        lived_ns = _outside((start, end), children.get(row.process, []))
+        # At least this of its life, as threads may have recorded at once.
+        recording_ns = (row.tracer_ns or 0) / max(1, row.threads or 1)
+        total += max((lived_ns - recording_ns) / 1e9, spent)
         beside = any(note.startswith(_BESIDE) for note in json.loads(row.notes or "[]"))
         overlapped = overlapped or beside or spent * 1e9 > end - start
     return total, overlapped

@@ -40,6 +40,7 @@ from leadline.tracing.store import (
 )
 from leadline.tracing.tables import ProcessRow, TraceTables, command_words
 from leadline.tracing.times import COLUMNS, OverTime, over_time, over_time_of_heat
+from leadline.tracing.unseen import unseen, unseen_words
 from leadline.verdict.codes.catalogue import catalogue
 from leadline.verdict.model import Cell, Code, Curve, Findings, Quantity, Validity, worst
 from leadline.verdict.private import ARGUMENT, COMMAND, FILE, PATH, private_texts
@@ -182,6 +183,7 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         run_most_s=tables.extra.get("wall_most_s"),
         call_cost_s=tables.extra.get("call_cost_s"),
         time_doubts=tuple(str(text) for text in tables.extra.get("time_doubts", ())),
+        unseen=unseen(tables.processes, catalogue()["bytes_unseen"].thresholds),
     )
 
 
@@ -239,6 +241,7 @@ def _process(row: ProcessRow, life: int) -> TraceProcess:
         lost=json.loads(row.lost or "{}"),
         notes=tuple(json.loads(row.notes or "[]")),
         cpu_s=sum(cpu) / 1e9 if cpu else None,
+        tracer_s=None if row.tracer_ns is None else row.tracer_ns / 1e9,
     )
 
 
@@ -288,6 +291,8 @@ def _codes(view: TraceView) -> Iterator[Code]:
     if view.lost:
         parts = ", ".join(f"{units.format_number(n, 9)} {kind}" for kind, n in view.lost.items())
         yield kinds["events_lost"].fire(f"dropped: {parts}; {trace_words.lost_words(view.lost)}")
+    if view.unseen:
+        yield kinds["bytes_unseen"].fire(unseen_words(view.unseen))
     blind = [trace_words.blind_words(note, count) for note, count in view.notes.items()]
     for text in (*view.warnings, *(words for words in blind if words)):
         yield kinds["partly_seen"].fire(text)

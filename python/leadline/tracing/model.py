@@ -12,6 +12,7 @@ from leadline.tracing.figures import Share, Speeds
 from leadline.tracing.files import FileCost, FileTally
 from leadline.tracing.mapped import Mapped
 from leadline.tracing.times import CallTotal, OverTime
+from leadline.tracing.unseen import Unseen
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class TraceFinding:
 class TraceProcess:
     """One process image. `seconds` by kind sum over its threads; `lost` counts records by kind.
 
-    `life` is the number of the first image of the same process.
+    `life` is the number of the first image of the same process, `tracer_s` what recording its calls took.
     """
 
     copy: int
@@ -61,6 +62,7 @@ class TraceProcess:
     lost: Mapping[str, int]
     notes: tuple[str, ...]
     cpu_s: float | None
+    tracer_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -110,3 +112,4 @@ class TraceView:
     run_most_s: float | None = None
     call_cost_s: float | None = None
     time_doubts: tuple[str, ...] = ()
+    unseen: tuple[Unseen, ...] = ()

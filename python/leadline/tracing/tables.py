@@ -115,6 +115,9 @@ class ProcessRow:
     what the reader must know: `io_uring`, `asynchronous I/O`, `static child PATH`, `mmap`,
     `record truncated`.
     `bytes_read` and `bytes_written` are the process's whole, files that were dropped included.
+    `unseen_read` and `unseen_written` are bytes of any descriptor that the kernel counts beyond what was
+    recorded, below 0 for fewer; null where it was not asked. `tracer_ns` is what recording took beside its
+    calls; null where that was not measured.
     """
 
     copy: int
@@ -137,6 +140,9 @@ class ProcessRow:
     notes: str
     cpu_user_ns: int | None = None
     cpu_system_ns: int | None = None
+    unseen_read: int | None = None
+    unseen_written: int | None = None
+    tracer_ns: int | None = None
 
 
 def seconds_json(seconds: Mapping[str, float | None], *, unseen: bool) -> str:

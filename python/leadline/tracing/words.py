@@ -10,6 +10,7 @@ from leadline.tracing.figures import KINDS
 from leadline.tracing.mapped import mapped_words
 from leadline.tracing.model import TraceFinding, TraceView
 from leadline.tracing.tables import LAST_SEEN
+from leadline.tracing.unseen import unseen_words
 from leadline.verdict.model import Statement
 
 WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syncs", "compute": "computing"}
@@ -21,6 +22,8 @@ _SHARE_SAID = 0.002  # of all process time: less is in the report only
 _COUNTED = frozenset(("files", "names", "segments", "histograms"))
 _BLIND = {
     "io_uring": "what {processes} moved through io_uring is not counted: use --via bpf",
+    "streams of the C library were not followed": "{processes} ran with a C library whose streams"
+    " (printf, fread) cannot be followed: what they moved is not counted",
     "record truncated": "the records of {processes} are cut short",
     "chroot": "{processes} changed the root: children of it may be missing",
 }
@@ -90,6 +93,9 @@ def _losses(view: TraceView) -> Iterator[Statement]:
         yield Statement(
             "caution", f"{total:,} records were lost; {lost_words(view.lost)}.", kinds, says="trace_lost"
         )
+    if view.unseen:
+        text = "The kernel counted other bytes than were recorded: totals, times and files do not hold them."
+        yield Statement("caution", text, (unseen_words(view.unseen),), says="trace_unseen")
     for text in view.warnings:
         yield Statement("caution", text, says="trace_warning")
     for note, count in view.notes.items():
@@ -222,6 +228,15 @@ def time_doubts(view: TraceView) -> tuple[str, ...]:
     return (own, *view.time_doubts)
 
 
+def _base(view: TraceView) -> str:
+    """What shares are of. What the tracer itself took is in none."""
+    text = f"shares are of {view.whole.basis}, {units.format_duration(view.whole.base_s)}"
+    took_s = sum((process.tracer_s or 0.0) / max(1, process.threads or 1) for process in view.processes)
+    if took_s < view.whole.base_s * _SHARE_SAID:
+        return text
+    return f"{text}, without {units.format_duration(took_s)} that recording took"
+
+
 def _cautions(view: TraceView) -> Iterator[Statement]:
     failed = [copy for copy in view.copies if copy.ended not in ("exit code 0", "unknown", "exec", "running")]
     for copy in failed[:3]:
@@ -240,7 +255,7 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
         yield Statement(
             "caution",
             "Computing is the remainder: it holds waiting for anything but files, too.",
-            (f"shares are of {view.whole.basis}, {units.format_duration(view.whole.base_s)}",),
+            (_base(view),),
             says="trace_remainder",
         )
     more = len(view.findings) - len(said(view))

@@ -120,6 +120,12 @@ static void begun_otherwise(void) {
     stream = OPENED(freopen64, freopen64("last", "w", stream));
     WRITES(fputs, 5, fputs(WORDS, stream) >= 0);
     DO(fclose, fclose(stream));
+    stream = OPENED(fopen, fopen("last", "a"));
+    WRITES(fputs, 5, fputs(WORDS, stream) >= 0);
+    DO(fclose, fclose(stream));
+    stream = OPENED(fopen, fopen("last", "a+"));
+    WRITES(fputs, 5, fputs(WORDS, stream) >= 0);
+    DO(fclose, fclose(stream));
     DO(fclose, fclose(OPENED(tmpfile, tmpfile()))); /* elsewhere, so that nothing is written to it */
     DO(fclose, fclose(OPENED(tmpfile64, tmpfile64())));
 }

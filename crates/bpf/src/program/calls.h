@@ -55,10 +55,12 @@ INLINE void count_call(struct thread *thread, struct done *done, u32 kind) {
 
 // read, write and their kin. What a pipe, socket or terminal took is counted as a call, not as I/O of files.
 INLINE void end_transfer(struct thread *thread, struct pt_regs *registers, struct done *done, u32 shape) {
+    u32 is_write = shape & SHAPE_WRITES;
+    if (!ERROR_OF(done->result))
+        thread->seen_bytes[is_write ? 1 : 0] += done->result;
     struct cached *cached = file_of(thread, ARGUMENT_0(registers));
     if (!cached->is_file)
         return;
-    u32 is_write = shape & SHAPE_WRITES;
     count_call(thread, done, done->call->kind);
     struct row *row = cached->row ? row_at(cached->row) : 0;
     done->row = cached->row;
@@ -182,6 +184,11 @@ INLINE void copied(struct thread *thread, struct done *done, const struct cached
 // copy_file_range, splice: from the first descriptor to the third; sendfile: from the second to the first.
 INLINE void end_copy(struct thread *thread, struct pt_regs *registers, struct done *done) {
     u32 is_send = done->call->shape == SHAPE_SEND;
+    // The kernel counts splice's bytes for neither side.
+    if (!ERROR_OF(done->result) && CALL_NUMBER(registers) != SPLICE) {
+        thread->seen_bytes[0] += done->result;
+        thread->seen_bytes[1] += done->result;
+    }
     struct cached from, into;
     __builtin_memset(&from, 0, sizeof(from));
     __builtin_memset(&into, 0, sizeof(into));

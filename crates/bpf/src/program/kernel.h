@@ -122,6 +122,11 @@ struct thread_info {
     unsigned long flags;
 } COPIED;
 
+// What calls read and wrote, whatever the descriptor; absent where the kernel does not count it.
+struct task_io_accounting {
+    u64 rchar, wchar;
+} COPIED;
+
 struct task_struct {
     struct thread_info thread_info;
     struct sched_entity se;
@@ -135,7 +140,9 @@ struct task_struct {
     struct fs_struct *fs;
     struct files_struct *files;
     struct signal_struct *signal;
+    struct task_io_accounting ioac;
 } COPIED;
+#define HAS_FIELD(field) __builtin_preserve_field_info(field, 2)
 
 struct linux_binprm {
     struct file *file;
@@ -153,6 +160,7 @@ struct pt_regs {
 #define ARGUMENT_4(regs) ((regs)->r8)
 // TIF_ADDR32: a 32-bit or x32 program, whose calls have other numbers.
 #define FOREIGN_FLAG (1ul << 29)
+#define SPLICE 275
 #elif defined(__TARGET_ARCH_aarch64)
 struct pt_regs {
     u64 regs[31];
@@ -167,6 +175,7 @@ struct pt_regs {
 #define ARGUMENT_4(regs) ((regs)->regs[4])
 // TIF_32BIT
 #define FOREIGN_FLAG (1ul << 22)
+#define SPLICE 76
 #else
 #error "the registers of system calls are not known for this processor"
 #endif

@@ -65,10 +65,11 @@ struct thread {
     u32 foreign;     // a program of another word size: its calls are not understood
     u32 closing_row;  // of the descriptor that it is about to close
     u32 closing_file;  // whether that is a file's
-    u32 zero;
+    u32 is_held;  // the kernel's count below is of what was followed
     u64 runtime_ns, user_ns, system_ns;  // at the image's start, then of the image
     u64 copied_in_bytes, copied_out_bytes;
     u64 faults;  // that had to read
+    u64 kernel_bytes[2], seen_bytes[2];  // read and written, of any descriptor: as the kernel counts, and of calls seen
     struct path_key last_path;
     struct path_row last_row;
     struct cached cache[CACHED];

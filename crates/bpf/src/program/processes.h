@@ -20,6 +20,14 @@ INLINE void tell(u32 event, u32 image, u32 before, u32 pid, s32 status, u32 fore
     ring_submit(told, RING_NO_WAKEUP);
 }
 
+// What the kernel has counted since it was looked at before; at first, all of it.
+INLINE void hold(struct thread *thread, struct task_struct *task) {
+    if (!HAS_FIELD(task->ioac))
+        return;
+    thread->kernel_bytes[0] = task->ioac.rchar - thread->kernel_bytes[0];
+    thread->kernel_bytes[1] = task->ioac.wchar - thread->kernel_bytes[1];
+}
+
 // The thread's own counts leave with it; where the ring is full, by way of a map.
 INLINE void send_thread(struct thread *thread, struct task_struct *task) {
     thread->event = EVENT_THREAD;
@@ -27,6 +35,7 @@ INLINE void send_thread(struct thread *thread, struct task_struct *task) {
     thread->user_ns = task->utime - thread->user_ns;
     thread->system_ns = task->stime - thread->system_ns;
     thread->faults = task->maj_flt - thread->faults;
+    hold(thread, task);
     if (!ring_output(&events, thread, sizeof(*thread), RING_NO_WAKEUP))
         return;
     u64 grave = next_number(TOTAL_GRAVES);
@@ -42,6 +51,8 @@ INLINE void begin_image(struct thread *thread, struct task_struct *task, u32 ima
     thread->user_ns = task->utime;
     thread->system_ns = task->stime;
     thread->faults = task->maj_flt;
+    thread->is_held = HAS_FIELD(task->ioac);
+    hold(thread, task);
     thread->foreign = (task->thread_info.flags & FOREIGN_FLAG) != 0;
 }
 

@@ -291,6 +291,49 @@ calls! {
     lio_listio_write Write ["lio_listio:write"]
 }
 
+/// Functions that are not taken any more, as what they move is recorded where the C library moves it. They stay in the
+/// list for the logs that have them.
+pub const RETIRED: &[Call] = &[
+    Call::fclose,
+    Call::fflush,
+    Call::fread,
+    Call::fread_unlocked,
+    Call::__fread_chk,
+    Call::__fread_unlocked_chk,
+    Call::fgets,
+    Call::fgets_unlocked,
+    Call::__fgets_chk,
+    Call::__fgets_unlocked_chk,
+    Call::fgetc,
+    Call::getc,
+    Call::getw,
+    Call::ungetc,
+    Call::getline,
+    Call::getdelim,
+    Call::__getdelim,
+    Call::fscanf,
+    Call::vfscanf,
+    Call::__isoc99_fscanf,
+    Call::__isoc99_vfscanf,
+    Call::fwrite,
+    Call::fwrite_unlocked,
+    Call::fputs,
+    Call::fputs_unlocked,
+    Call::fputc,
+    Call::putc,
+    Call::putw,
+    Call::fprintf,
+    Call::__fprintf_chk,
+    Call::vfprintf,
+    Call::__vfprintf_chk,
+    Call::fseek,
+    Call::fseeko,
+    Call::fseeko64,
+    Call::fsetpos,
+    Call::fsetpos64,
+    Call::rewind,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,8 @@ pub struct ProcessEntry {
     pub seconds: [f64; 4],
     pub bytes_read: u64,
     pub bytes_written: u64,
+    /// What recording the calls took beside them, estimated from some; None where none was looked at.
+    pub own_ns: Option<u64>,
     pub truncated: bool,
     /// Files of which no name is left.
     pub nameless: u64,
@@ -243,10 +245,22 @@ fn entry(log: &Log) -> ProcessEntry {
         seconds: ticks.map(|ticks| ticks as f64 / log.process.ticks_per_second.max(1) as f64),
         bytes_read,
         bytes_written,
+        own_ns: own_ns(log),
         truncated: log.truncated,
         nameless: nameless as u64,
         process: log.process.clone(),
     }
+}
+
+/// As if every call had taken as long as those that were looked at.
+fn own_ns(log: &Log) -> Option<u64> {
+    let (ticks, samples) = log.own;
+    let calls: u64 = log
+        .calls
+        .iter()
+        .fold(0, |sum, count| sum.saturating_add(*count));
+    let all = u128::from(ticks) * u128::from(calls) / u128::from((samples > 0).then_some(samples)?);
+    Some(log.process.ns(u64::try_from(all).unwrap_or(u64::MAX)))
 }
 
 /// The middle of each bucket in ns: at most 1.6 % from any latency that was counted in it.

@@ -40,13 +40,14 @@ pub const LOST: [&str; 8] = [
 ];
 
 /// Flags of `Header::flags`, as bits, with the words of notes.
-pub const NOTES: [(u64, &str); 6] = [
+pub const NOTES: [(u64, &str); 7] = [
     (1, "io_uring"),
     (2, "mmap"),
     (4, "changed root"),
     (8, "calls on pipes, sockets and devices are not counted"),
     (16, "text was cut"),
     (32, "asynchronous I/O"),
+    (64, "streams of the C library were not followed"),
 ];
 pub const NOTE_IO_URING: u64 = 1;
 pub const NOTE_MMAP: u64 = 2;
@@ -54,6 +55,7 @@ pub const NOTE_CHROOT: u64 = 4;
 pub const NOTE_OTHER: u64 = 8;
 pub const NOTE_CUT: u64 = 16;
 pub const NOTE_ASYNCHRONOUS: u64 = 32;
+pub const NOTE_STREAMS: u64 = 64;
 
 /// How a process ended, as far as it could say so itself.
 pub const END_NONE: u32 = 0;
@@ -107,6 +109,11 @@ pub struct Header {
     /// How long the writer's list of calls was, and its checksum; since version 2.
     pub calls: u64,
     pub calls_checksum: u64,
+    /// Bytes read and written, whatever the descriptor, as the kernel counts them and as they were recorded, where
+    /// `is_held` is 1; of one moment, where the process said how it ends. Zeros in older logs.
+    pub kernel_bytes: [u64; 2],
+    pub recorded_bytes: [u64; 2],
+    pub is_held: u64,
 }
 
 pub const CHUNK_THREAD: u16 = 1;
@@ -140,6 +147,9 @@ pub const fn chunk_check(kind: u16, pages: u16, thread: u32) -> u32 {
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadRecord {
     pub calls: [u64; CALLS_MAX],
+    /// What recording took after a call's end, of some calls, and of how many. Absent in older logs.
+    pub own_ticks: u64,
+    pub own_samples: u64,
 }
 
 /// Entries of a chunk of files begin with one of these.

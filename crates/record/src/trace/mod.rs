@@ -10,7 +10,7 @@ pub mod layout;
 mod reader;
 mod segments;
 
-pub use calls::{CALLS, CALLS_CHECKSUM, Call, Kind};
+pub use calls::{CALLS, CALLS_CHECKSUM, Call, Kind, RETIRED};
 pub use columns::{Columns, NONE, ProcessEntry, SegmentColumns};
 pub use counters::{COUNTERS, TIMES};
 pub use error::TraceError;

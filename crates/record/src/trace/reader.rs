@@ -11,7 +11,7 @@ use super::files::FileSums;
 use super::layout::{
     CALLS_MAX, CHUNK_FILES, CHUNK_HISTOGRAM, CHUNK_NAMES, CHUNK_THREAD, COMMAND_BYTES, ChunkHead,
     EXECUTABLE_BYTES, HISTOGRAM_BUCKETS, Header, LOST, MAGIC, MODULE_STDIO, NOTE_BYTES, NameHead,
-    PAGE_BYTES, PATH_BYTES_MAX, VERSION, chunk_check,
+    PAGE_BYTES, PATH_BYTES_MAX, ThreadRecord, VERSION, chunk_check,
 };
 
 /// A count above is damage: 2^48 calls of 100 ns take a year.
@@ -69,6 +69,8 @@ pub struct Process {
     pub executable: Vec<u8>,
     pub command: Vec<u8>,
     pub note: Vec<u8>,
+    /// Bytes read and written that the kernel counted beyond what was recorded, below 0 for fewer.
+    pub unseen: Option<[i64; 2]>,
     pub main: Region,
     pub segments: Region,
 }
@@ -102,6 +104,8 @@ impl Process {
 #[derive(Debug, Default)]
 pub struct Log {
     pub process: Process,
+    /// What recording took after the ends of some calls, in ticks, and of how many.
+    pub own: (u64, u64),
     /// Count by number of the call.
     pub calls: Vec<u64>,
     /// Counts by bucket, for each kind.
@@ -202,7 +206,13 @@ pub(super) fn walk<S: Source + ?Sized>(
 
 fn one_chunk(log: &mut Log, chunk: &Chunk) -> Result<bool, TraceError> {
     match chunk.kind {
-        CHUNK_THREAD => add_counts(&mut log.calls, chunk, CALLS_MAX),
+        CHUNK_THREAD => {
+            let ticks = long(chunk.payload, offset_of!(ThreadRecord, own_ticks));
+            let samples = long(chunk.payload, offset_of!(ThreadRecord, own_samples));
+            log.own.0 = log.own.0.saturating_add(ticks);
+            log.own.1 = log.own.1.saturating_add(samples);
+            add_counts(&mut log.calls, chunk, CALLS_MAX)
+        }
         CHUNK_HISTOGRAM => {
             let kind = usize::try_from(chunk.extra).unwrap_or(usize::MAX);
             let sums = log.histograms.get_mut(kind);
@@ -298,6 +308,7 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
             offset_of!(Header, note_bytes),
             NOTE_BYTES,
         ),
+        unseen: unseen(&page),
         main: region(
             offset_of!(Header, main_offset),
             offset_of!(Header, main_bytes),
@@ -309,6 +320,18 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
             offset_of!(Header, segments_used),
         ),
     })
+}
+
+fn unseen(page: &[u8]) -> Option<[i64; 2]> {
+    let side = |of: usize, side: usize| long(page, of + 8 * side);
+    let beyond = |place| {
+        let (kernel, recorded) = (
+            side(offset_of!(Header, kernel_bytes), place),
+            side(offset_of!(Header, recorded_bytes), place),
+        );
+        kernel.wrapping_sub(recorded) as i64
+    };
+    (long(page, offset_of!(Header, is_held)) == 1).then(|| [beyond(0), beyond(1)])
 }
 
 /// Fills `page` with a header that is whole and of a known version, which it returns.

@@ -2,7 +2,6 @@
 
 use core::ffi::{c_int, c_long, c_uint};
 
-use leadline_record::trace::layout::MODULE_POSIX;
 use leadline_record::trace::{Call, Kind};
 
 use super::{hook, variadic};
@@ -25,7 +24,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     }
     // SAFETY: the real function of this name has this type.
     let real: Close = unsafe { core::mem::transmute(real) };
-    let record = before_close(fd, MODULE_POSIX);
+    let record = before_close(fd);
     let start = clock::ticks();
     // SAFETY: the argument is the program's own.
     let result = unsafe { real(fd) };

@@ -2,7 +2,6 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
-use leadline_record::trace::layout::MODULE_POSIX;
 use leadline_record::trace::{Call, Kind};
 use libc::{AT_FDCWD, DIR, size_t, ssize_t};
 
@@ -28,7 +27,6 @@ unsafe fn began(made: Made, path: *const c_char, directory: *mut DIR) {
             Made { result: fd, ..made },
             (AT_FDCWD, path),
             libc::O_DIRECTORY,
-            false,
         )
     };
 }
@@ -69,7 +67,7 @@ pub unsafe extern "C" fn closedir(directory: *mut DIR) -> c_int {
     // SAFETY: the real function of this name has this type.
     let real: unsafe extern "C" fn(*mut DIR) -> c_int = unsafe { core::mem::transmute(real) };
     // SAFETY: the program gave it to a function that takes an open stream.
-    let record = before_close(unsafe { descriptor(directory) }, MODULE_POSIX);
+    let record = before_close(unsafe { descriptor(directory) });
     let start = clock::ticks();
     // SAFETY: the argument is the program's own.
     let result = unsafe { real(directory) };

@@ -26,32 +26,32 @@ pub unsafe fn flags_of(made: Made, how: *const c_void) -> c_int {
 /// A file with a name that the C library has just filled in.
 unsafe fn made_up(made: Made, path: *const c_char, flags: c_int) {
     // SAFETY: as given to the real function.
-    unsafe { opened(made, (AT_FDCWD, path), flags | libc::O_RDWR, false) };
+    unsafe { opened(made, (AT_FDCWD, path), flags | libc::O_RDWR) };
 }
 
 hook! {
     fn leadline_open[open](path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), flags, false);
+        |made| opened(made, (AT_FDCWD, path), flags);
     fn leadline_open64[open64](path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), flags, false);
+        |made| opened(made, (AT_FDCWD, path), flags);
     fn leadline_openat[openat](directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| opened(made, (directory, path), flags, false);
+        |made| opened(made, (directory, path), flags);
     fn leadline_openat64[openat64](directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int,
-        |made| opened(made, (directory, path), flags, false);
+        |made| opened(made, (directory, path), flags);
     fn __open_2(path: *const c_char, flags: c_int) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), flags, false);
+        |made| opened(made, (AT_FDCWD, path), flags);
     fn __open64_2(path: *const c_char, flags: c_int) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), flags, false);
+        |made| opened(made, (AT_FDCWD, path), flags);
     fn __openat_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
-        |made| opened(made, (directory, path), flags, false);
+        |made| opened(made, (directory, path), flags);
     fn __openat64_2(directory: c_int, path: *const c_char, flags: c_int) -> c_int,
-        |made| opened(made, (directory, path), flags, false);
+        |made| opened(made, (directory, path), flags);
     fn openat2(directory: c_int, path: *const c_char, how: *const c_void, bytes: size_t) -> c_int,
-        |made| opened(made, (directory, path), flags_of(made, how), false);
+        |made| opened(made, (directory, path), flags_of(made, how));
     fn creat(path: *const c_char, mode: mode_t) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY, false);
+        |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY);
     fn creat64(path: *const c_char, mode: mode_t) -> c_int,
-        |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY, false);
+        |made| opened(made, (AT_FDCWD, path), libc::O_WRONLY);
     fn mkstemp(path: *mut c_char) -> c_int, |made| made_up(made, path, 0);
     fn mkstemp64(path: *mut c_char) -> c_int, |made| made_up(made, path, 0);
     fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, |made| made_up(made, path, flags);

@@ -12,7 +12,7 @@ use crate::recording::{Made, on_descriptor, on_nothing, on_path};
 use crate::{chunks, process};
 
 #[inline(always)]
-fn sought(made: Made, fd: c_int) {
+pub fn sought(made: Made, fd: c_int) {
     on_descriptor(made, fd, Kind::Meta, move |record, description| {
         record.seeks += 1;
         description.position.store(made.result as u64, Relaxed);

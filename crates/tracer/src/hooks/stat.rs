@@ -32,7 +32,7 @@ fn descriptor(made: Made, fd: c_int) {
 
 /// `into` is the kernel's own structure, which is the C library's on x86-64.
 #[inline(always)]
-unsafe fn status(made: Made, fd: c_int, into: *const c_void) {
+pub unsafe fn status(made: Made, fd: c_int, into: *const c_void) {
     // SAFETY: the real function has filled it where it succeeded.
     unsafe {
         on_status(made, fd, Kind::Meta, into.cast(), |record, _| {

@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 use leadline_record::trace::layout::{
-    CHUNK_NAMES, FILE_OTHERS, FileRecord, NameHead, PATH_BYTES_MAX,
+    CHUNK_NAMES, FILE_OTHERS, FileRecord, MODULE_POSIX, NameHead, PATH_BYTES_MAX,
 };
 
 use crate::environment;
@@ -109,11 +109,11 @@ impl Index {
     }
 
     /// The number of a file that is in a table.
-    fn find(&self, hash: u64, text: &[u8], module: u16) -> Option<u32> {
+    fn find(&self, hash: u64, text: &[u8]) -> Option<u32> {
         let is_far = self.next.load(Relaxed) as usize > NEAR_FILES;
         let tables = self.tables.iter().take(1 + usize::from(is_far));
         tables
-            .filter_map(|table| table.find(self, hash, text, module))
+            .filter_map(|table| table.find(self, hash, text))
             .next()
     }
 }
@@ -125,7 +125,7 @@ impl Table {
         unsafe { &*self.slots.load(Relaxed).wrapping_add(place) }
     }
 
-    fn find(&self, index: &Index, hash: u64, text: &[u8], module: u16) -> Option<u32> {
+    fn find(&self, index: &Index, hash: u64, text: &[u8]) -> Option<u32> {
         let mut place = hash as usize;
         loop {
             let number = self.slot(place).load(Acquire);
@@ -133,7 +133,7 @@ impl Table {
             if number == 0 {
                 return None;
             }
-            if file.is_some_and(|file| is_named(file, hash, text, module)) {
+            if file.is_some_and(|file| is_named(file, hash, text)) {
                 return Some(number);
             }
             place = place.wrapping_add(1);
@@ -141,7 +141,7 @@ impl Table {
     }
 
     /// Puts a number into the first empty slot of its hash, unless the file is there by now; the number that is.
-    fn insert(&self, index: &Index, number: u32, hash: u64, text: &[u8], module: u16) -> u32 {
+    fn insert(&self, index: &Index, number: u32, hash: u64, text: &[u8]) -> u32 {
         let mut place = hash as usize;
         loop {
             let slot = self.slot(place);
@@ -149,7 +149,7 @@ impl Table {
                 return number;
             };
             let file = index.file(other);
-            if file.is_some_and(|file| is_named(file, hash, text, module)) {
+            if file.is_some_and(|file| is_named(file, hash, text)) {
                 return other;
             }
             place = place.wrapping_add(1);
@@ -190,7 +190,7 @@ fn find(thread: &mut Thread, directory: i32, text: &[u8]) -> *mut FileRecord {
 /// The number of the file at a path.
 pub fn number(thread: &mut Thread, directory: i32, text: &[u8]) -> u32 {
     let length = absolute(thread, directory, text);
-    number_of_text(thread, length, leadline_record::trace::layout::MODULE_POSIX)
+    number_of_text(thread, length)
 }
 
 /// The record that the thread has, or begins, of a file.
@@ -244,24 +244,6 @@ pub fn forget_found(thread: &mut Thread) {
     unsafe { (&raw mut thread.cached).write_bytes(0, 1) };
 }
 
-/// The number that a file of one module has in another.
-pub fn in_module(thread: &mut Thread, file: u32, module: u16) -> u32 {
-    let Some(known) = thread.process().index.file(file) else {
-        return FILE_OTHERS;
-    };
-    let name = known.name.load(Acquire);
-    if name.is_null() {
-        return FILE_OTHERS;
-    }
-    // SAFETY: a name's head is followed by its bytes, and neither changes.
-    let text = unsafe { text_of(name) };
-    let length = text.len();
-    if let Some(room) = thread.path.get_mut(..length) {
-        room.copy_from_slice(text);
-    }
-    number_of_text(thread, length, module)
-}
-
 unsafe fn text_of<'a>(name: *const NameHead) -> &'a [u8] {
     // SAFETY: promised by the caller.
     unsafe {
@@ -271,26 +253,24 @@ unsafe fn text_of<'a>(name: *const NameHead) -> &'a [u8] {
 }
 
 /// The number of the file whose path is the first `length` bytes of the thread's `path`.
-pub fn number_of_text(thread: &mut Thread, length: usize, module: u16) -> u32 {
+pub fn number_of_text(thread: &mut Thread, length: usize) -> u32 {
     let index = &thread.process().index;
     let text = thread.path.get(..length).unwrap_or(&[]);
-    let hash = hash_of(text, module);
+    let hash = hash_of(text);
     // Programs go over their files more than once in one order, and call more than once on one file.
     for guess in [thread.last_file, thread.last_file + 1] {
         let file = index.file(guess);
-        if file.is_some_and(|file| {
-            file.in_table.load(Acquire) != 0 && is_named(file, hash, text, module)
-        }) {
+        if file.is_some_and(|file| file.in_table.load(Acquire) != 0 && is_named(file, hash, text)) {
             thread.last_file = guess;
             return guess;
         }
     }
-    let found = index.find(hash, text, module);
-    thread.last_file = found.unwrap_or_else(|| insert(thread, length, module, hash));
+    let found = index.find(hash, text);
+    thread.last_file = found.unwrap_or_else(|| insert(thread, length, hash));
     thread.last_file
 }
 
-fn is_named(file: &File, hash: u64, text: &[u8], module: u16) -> bool {
+fn is_named(file: &File, hash: u64, text: &[u8]) -> bool {
     if file.hash.load(Relaxed) != hash {
         return false;
     }
@@ -300,13 +280,13 @@ fn is_named(file: &File, hash: u64, text: &[u8], module: u16) -> bool {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(records.cast()) };
     let name = file.name.load(Acquire);
     // SAFETY: a number is in the table only after its name is written.
-    !name.is_null() && unsafe { (*name).module == module && text_of(name) == text }
+    !name.is_null() && unsafe { text_of(name) == text }
 }
 
 /// Two threads that begin a file each at the very moment when the first table is full may give it two numbers: its
 /// calls are then in two rows of one name.
 #[cold]
-fn insert(thread: &mut Thread, length: usize, module: u16, hash: u64) -> u32 {
+fn insert(thread: &mut Thread, length: usize, hash: u64) -> u32 {
     let process = thread.process();
     let index = &process.index;
     let number = index.next.fetch_add(1, AcqRel);
@@ -315,7 +295,7 @@ fn insert(thread: &mut Thread, length: usize, module: u16, hash: u64) -> u32 {
         thread.lost(lost::FILES);
         return FILE_OTHERS;
     };
-    let Some(name) = write_name(thread, number, length, module) else {
+    let Some(name) = write_name(thread, number, length) else {
         thread.lost(lost::FILES);
         return FILE_OTHERS;
     };
@@ -323,14 +303,14 @@ fn insert(thread: &mut Thread, length: usize, module: u16, hash: u64) -> u32 {
     file.name.store(name, Release);
     let text = thread.path.get(..length).unwrap_or(&[]);
     let table = &index.tables[usize::from(number as usize >= NEAR_FILES)];
-    let kept = table.insert(index, number, hash, text, module);
+    let kept = table.insert(index, number, hash, text);
     if kept == number {
         file.in_table.store(1, Release);
     }
     kept
 }
 
-fn write_name(thread: &mut Thread, file: u32, length: usize, module: u16) -> Option<*mut NameHead> {
+fn write_name(thread: &mut Thread, file: u32, length: usize) -> Option<*mut NameHead> {
     let bytes = (size_of::<NameHead>() + length).next_multiple_of(8) as u32;
     let process = thread.process();
     let name: *mut NameHead = thread
@@ -346,7 +326,7 @@ fn write_name(thread: &mut Thread, file: u32, length: usize, module: u16) -> Opt
         text.copy_from_nonoverlapping(thread.path.as_ptr(), length);
         *name = NameHead {
             file,
-            module,
+            module: MODULE_POSIX,
             bytes: length as u16,
         };
     }

@@ -14,11 +14,11 @@ use crate::{descriptors, process};
 
 const STEP: usize = size_of::<__m128i>();
 
-pub fn hash_of(text: &[u8], module: u16) -> u64 {
+pub fn hash_of(text: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
     let (words, rest) = text.as_chunks::<8>();
-    let mut hash = mix(FACTOR, text.len() as u64 ^ (u64::from(module) << 32));
+    let mut hash = mix(FACTOR, text.len() as u64);
     for word in words {
         hash = mix(hash, u64::from_le_bytes(*word));
     }

@@ -3,22 +3,17 @@
 use core::ffi::c_char;
 
 use leadline_record::trace::Kind;
-use leadline_record::trace::layout::{FileRecord, MODULE_STDIO};
+use leadline_record::trace::layout::FileRecord;
 
 use super::{Made, counted, errno, is_named};
 use crate::thread::enter;
 use crate::{descriptors, paths};
 
-/// A file was opened at a path, as descriptor `made.result`; `stream` when it is the C library's stream.
+/// A file was opened at a path, as descriptor `made.result`.
 ///
 /// # Safety
 /// As for `on_path`.
-pub unsafe fn opened(
-    made: Made,
-    (directory, path): (i32, *const c_char),
-    flags: i32,
-    stream: bool,
-) {
+pub unsafe fn opened(made: Made, (directory, path): (i32, *const c_char), flags: i32) {
     let end = made.clock.now();
     let Some(mut thread) = enter() else {
         return;
@@ -32,12 +27,7 @@ pub unsafe fn opened(
     if made.result >= 0 {
         descriptors::opened(&thread, made.result as i32, file, flags);
     }
-    let counted_in = if stream {
-        paths::in_module(&mut thread, file, MODULE_STDIO)
-    } else {
-        file
-    };
-    let record = paths::record_of(&mut thread, counted_in);
+    let record = paths::record_of(&mut thread, file);
     // SAFETY: the record is this thread's.
     let record = unsafe { &mut *record };
     if made.result >= 0 {
@@ -51,7 +41,7 @@ pub unsafe fn opened(
 }
 
 /// What is done before the real close: the descriptor may belong to another thread's file right after it.
-pub fn before_close(fd: i32, module: u16) -> *mut FileRecord {
+pub fn before_close(fd: i32) -> *mut FileRecord {
     let errno = errno();
     let Some(mut thread) = enter() else {
         return core::ptr::null_mut();
@@ -60,7 +50,7 @@ pub fn before_close(fd: i32, module: u16) -> *mut FileRecord {
     // What was never used needs not be looked up to be closed.
     let known = descriptors::file_of(process, fd).is_some();
     let place = if known {
-        descriptors::place(&mut thread, fd, module)
+        descriptors::place(&mut thread, fd)
     } else {
         None
     };

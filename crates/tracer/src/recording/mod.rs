@@ -7,11 +7,11 @@ mod transfers;
 use core::ffi::c_char;
 
 use leadline_record::trace::layout::{
-    FILE_NONE, FileRecord, HISTOGRAM_TICKS, MODULE_POSIX, MODULE_STDIO, bucket_of,
+    FILE_NONE, FileRecord, HISTOGRAM_TICKS, ThreadRecord, bucket_of,
 };
 use leadline_record::trace::{Call, Kind};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::descriptors::{self, Description};
 use crate::memory;
 use crate::paths::{self, OPERATIONS_MAX};
@@ -21,7 +21,7 @@ use crate::thread::{Thread, enter, enter_idle};
 
 pub use files::{before_close, closed, opened};
 pub use requests::{Asked, Request, arrived, only_counted};
-pub use transfers::{Direction, Transfer, copied, stream_transfer, transfer};
+pub use transfers::{Direction, Transfer, copied, moved_until_now, transfer};
 
 /// A call that was made: which, when it began by which clock, what it returned.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ type On = (*mut FileRecord, Option<u64>, Option<u64>);
 fn finish(thread: &mut Thread, made: Made, kind: Kind, end: u64, on: On) {
     let ticks = end.wrapping_sub(made.start);
     if is_countable(thread, kind, ticks) {
-        count(thread, made.call, kind, ticks);
+        count(thread, made.call, kind, ticks, end);
     } else {
         // SAFETY: `calls` has room for every number, and is this thread's.
         unsafe { *thread.calls.wrapping_add(made.call.number()) += 1 };
@@ -82,12 +82,36 @@ fn is_countable(thread: &Thread, kind: Kind, ticks: u64) -> bool {
 
 /// Count and latency of a call, where there is room for it.
 #[inline(always)]
-fn count(thread: &mut Thread, call: Call, kind: Kind, ticks: u64) {
+fn count(thread: &mut Thread, call: Call, kind: Kind, ticks: u64, end: u64) {
     // SAFETY: `calls` has room for every number, the histogram for every bucket below its bound.
     unsafe {
-        *thread.calls.wrapping_add(call.number()) += 1;
+        let calls = thread.calls.wrapping_add(call.number());
+        *calls += 1;
+        if (*calls).is_multiple_of(SAMPLED) {
+            sample(thread, end);
+        }
         let counts = thread.histograms[kind as usize].counts;
         *counts.wrapping_add(bucket_of(ticks)) += 1;
+    }
+}
+
+/// One in so many calls of a name tells what recording it took.
+const SAMPLED: u64 = 256;
+/// What takes longer was interrupted.
+const SAMPLE_TICKS_MAX: u64 = 1 << 13;
+
+/// Looks at what recording a call has taken since its end.
+#[cold]
+#[inline(never)]
+fn sample(thread: &mut Thread, end: u64) {
+    let ticks = clock::ticks().wrapping_sub(end);
+    if ticks < SAMPLE_TICKS_MAX {
+        let record: *mut ThreadRecord = thread.calls.cast();
+        // SAFETY: the counts are at the start of the thread's record in the log.
+        unsafe {
+            (*record).own_ticks += ticks;
+            (*record).own_samples += 1;
+        }
     }
 }
 
@@ -206,7 +230,7 @@ fn on_descriptor_again(
     let Some(mut thread) = enter_idle() else {
         return false;
     };
-    let Some(known) = descriptors::known(&thread, fd, MODULE_POSIX) else {
+    let Some(known) = descriptors::known(&thread, fd) else {
         return false;
     };
     if known.record.is_null() || made.result < 0 {
@@ -243,7 +267,7 @@ fn count_again(
         _ => record.meta_ticks += ticks,
     }
     record.operations += 1;
-    count(thread, made.call, kind, ticks);
+    count(thread, made.call, kind, ticks, end);
     true
 }
 
@@ -265,7 +289,7 @@ unsafe fn on_descriptor_first(
     if let Some(status) = unsafe { status.as_ref() }.filter(|_| result >= 0) {
         descriptors::told(&thread, fd, status);
     }
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_POSIX) else {
+    let Some(place) = descriptors::place(&mut thread, fd) else {
         return;
     };
     // SAFETY: the record is this thread's.
@@ -281,29 +305,6 @@ unsafe fn on_descriptor_first(
         end,
         None,
     );
-}
-
-/// A call on a stream, counted in the STDIO module.
-#[inline(always)]
-pub fn on_stream(
-    made: Made,
-    fd: i32,
-    kind: Kind,
-    change: impl FnOnce(&mut FileRecord, &Description),
-) {
-    let end = made.clock.now();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_STDIO) else {
-        return;
-    };
-    // SAFETY: the record is this thread's.
-    let record = unsafe { &mut *place.record };
-    if made.result >= 0 {
-        change(record, place.description);
-    }
-    counted(&mut thread, record, made, kind, end, None);
 }
 
 /// A call on a path: `change` counts it in the file's record.

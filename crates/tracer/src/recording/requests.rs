@@ -1,6 +1,5 @@
 //! What asynchronous requests change: they are counted when they have come to their end, with their own time.
 
-use leadline_record::trace::layout::MODULE_POSIX;
 use leadline_record::trace::{Call, Kind};
 
 use super::transfers::{is_misaligned, kind_of, moved_bytes};
@@ -58,7 +57,7 @@ pub fn arrived(request: &Request, result: i64) {
         return;
     };
     let thread = &mut *thread;
-    let Some(place) = descriptors::place(thread, request.descriptor, MODULE_POSIX) else {
+    let Some(place) = descriptors::place(thread, request.descriptor) else {
         return;
     };
     if result < 0 {

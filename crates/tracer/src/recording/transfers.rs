@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::compiler_fence;
 
 use leadline_record::trace::layout::{
-    FileRecord, MODULE_POSIX, MODULE_STDIO, SIZE_MAX, SideRecord, TAG_READ, TAG_WRITE, size_bin,
+    FileRecord, SIZE_MAX, SideRecord, TAG_READ, TAG_WRITE, size_bin,
 };
 use leadline_record::trace::{Call, Kind};
 
@@ -59,7 +59,7 @@ fn transfer_again(made: Made, end: u64, fd: i32, transfer: Transfer) -> bool {
     let Some(mut thread) = enter_idle() else {
         return false;
     };
-    let Some(known) = descriptors::known(&thread, fd, MODULE_POSIX) else {
+    let Some(known) = descriptors::known(&thread, fd) else {
         return false;
     };
     let direction = transfer.direction;
@@ -101,7 +101,8 @@ fn transfer_again(made: Made, end: u64, fd: i32, transfer: Transfer) -> bool {
         (offset, bytes, misaligned),
         (ticks, end),
     );
-    count(&mut thread, made.call, kind_of(direction), ticks);
+    thread.moved[direction as usize] += bytes;
+    count(&mut thread, made.call, kind_of(direction), ticks, end);
     true
 }
 
@@ -127,7 +128,8 @@ fn transfer_first(
         return;
     };
     let thread = &mut *thread;
-    let Some(place) = descriptors::place(thread, fd, MODULE_POSIX) else {
+    thread.moved[direction as usize] += result.max(0) as u64;
+    let Some(place) = descriptors::place(thread, fd) else {
         return;
     };
     let made = Made::new(call, start, result);
@@ -139,9 +141,14 @@ fn transfer_first(
     // SAFETY: the record is this thread's.
     unsafe { (*place.record).memory_not_aligned += u32::from(is_misaligned(memory)) };
     moved_bytes(thread, place.record, (direction, offset, bytes), start, end);
-    descriptors::keep_side(thread, (fd, MODULE_POSIX), place.record, direction as usize);
+    descriptors::keep_side(thread, fd, place.record, direction as usize);
     let on = (place.record, Some(offset), Some(asked));
     finish(thread, made, kind_of(direction), end, on);
+}
+
+/// Bytes that the thread has moved that way, of files or anything else.
+pub fn moved_until_now(direction: Direction) -> u64 {
+    enter_idle().map_or(0, |thread| thread.moved[direction as usize])
 }
 
 pub(super) fn kind_of(direction: Direction) -> Kind {
@@ -309,54 +316,20 @@ fn begin_side(
     }
 }
 
-/// A transfer between memory and a stream, at its position.
-#[inline(always)]
-pub fn stream_transfer(made: Made, fd: i32, direction: Direction, asked: u64) {
-    let end = made.clock.now();
-    let Some(mut thread) = enter() else {
-        return;
-    };
-    let Some(place) = descriptors::place(&mut thread, fd, MODULE_STDIO) else {
-        return;
-    };
-    if made.result < 0 {
-        return failed(
-            &mut thread,
-            place.record,
-            made,
-            (direction, end),
-            None,
-            asked,
-        );
-    }
-    let bytes = made.result as u64;
-    let position = &place.description.stream_position;
-    let offset = position.load(Relaxed);
-    position.store(offset + bytes, Relaxed);
-    moved_bytes(
-        &mut thread,
-        place.record,
-        (direction, offset, bytes),
-        made.start,
-        end,
-    );
-    finish(
-        &mut thread,
-        made,
-        kind_of(direction),
-        end,
-        (place.record, Some(offset), Some(asked)),
-    );
-}
-
 /// Bytes that the kernel moved from one descriptor to another: read there, written here.
 pub fn copied(made: Made, from: (i32, Option<u64>), to: (i32, Option<u64>), asked: u64) {
     let end = made.clock.now();
     let Some(mut thread) = enter() else {
         return;
     };
-    let source = descriptors::place(&mut thread, from.0, MODULE_POSIX);
-    let target = descriptors::place(&mut thread, to.0, MODULE_POSIX);
+    // The kernel counts splice's bytes for neither side.
+    if made.call != Call::splice {
+        for moved in &mut thread.moved {
+            *moved += made.result.max(0) as u64;
+        }
+    }
+    let source = descriptors::place(&mut thread, from.0);
+    let target = descriptors::place(&mut thread, to.0);
     let (timed, on) = match (source, target) {
         (_, Some(target)) => (Direction::Write, target),
         (Some(source), None) => (Direction::Read, source),

@@ -154,6 +154,7 @@ def _warnings(images: list[dict[str, Any]], lost: dict[str, int], *, rings: bool
 
 
 def _process(image: dict[str, Any], lost: dict[str, int], *, rings: bool) -> ProcessRow:
+    unseen_read, unseen_written = image.get("unseen") or (None, None)
     unseen = image["asynchronous_used"] or (image["ring_used"] and not rings)
     return ProcessRow(
         copy=image["copy"],
@@ -176,6 +177,8 @@ def _process(image: dict[str, Any], lost: dict[str, int], *, rings: bool) -> Pro
         notes=json.dumps(_notes(image)),
         cpu_user_ns=image["cpu_user_ns"],
         cpu_system_ns=image["cpu_system_ns"],
+        unseen_read=unseen_read,
+        unseen_written=unseen_written,
     )
 
 

@@ -96,6 +96,7 @@ def _process(
     entry: dict[str, Any], family: _Family, seen: SeenEnd | None, *, started_unix_ns: int, copy: int
 ) -> ProcessRow:
     end, status, ended = _end(entry, family, seen)
+    unseen_read, unseen_written = entry["unseen"] or (None, None)
     return ProcessRow(
         copy=copy,
         process=family.process,
@@ -115,6 +116,9 @@ def _process(
         seconds=seconds_json(entry["seconds"], unseen="io_uring" in entry["notes"]),
         lost=json.dumps(entry["lost"]),
         notes=json.dumps(entry["notes"]),
+        unseen_read=unseen_read,
+        unseen_written=unseen_written,
+        tracer_ns=entry["own_ns"],
     )
 
 

@@ -88,6 +88,7 @@ fn is_static(path: &[u8], head: &mut [u8]) -> bool {
         return false;
     }
     let got = raw!(SYS_pread64, fd, head.as_mut_ptr(), head.len(), 0);
+    process::read_by_us(got.max(0) as usize);
     sys::close(fd);
     let head = head.get(..usize::try_from(got).unwrap_or(0)).unwrap_or(&[]);
     head.starts_with(b"\x7fELF") && !names_interpreter(head)

@@ -6,7 +6,7 @@
 use core::ffi::{c_int, c_long, c_ulong};
 
 use leadline_record::trace::Kind;
-use leadline_record::trace::layout::{CHUNK_FILES, CHUNK_NAMES, MODULE_POSIX, PAGE_BYTES};
+use leadline_record::trace::layout::{CHUNK_FILES, CHUNK_NAMES, PAGE_BYTES};
 
 use crate::hooks::uring;
 use crate::sys::raw;
@@ -88,7 +88,7 @@ fn settle() {
     };
     for fd in 0..DESCRIPTORS_LOOKED_AT {
         if raw!(SYS_fcntl, fd, libc::F_GETFD) >= 0 {
-            descriptors::place(&mut thread, fd, MODULE_POSIX);
+            descriptors::place(&mut thread, fd);
         }
     }
     for kind in [Kind::Read, Kind::Write, Kind::Meta, Kind::Sync] {

@@ -92,7 +92,7 @@ unsafe fn named(made: Made, [a, b, c, d, ..]: [c_long; 6]) {
         match made.call {
             Call::openat2 => {
                 let flags = open::flags_of(made, address(c));
-                opened(made, (directory, text(b)), flags, false);
+                opened(made, (directory, text(b)), flags);
             }
             Call::statx => stat::at(made, directory, text(b), c as c_int),
             Call::faccessat => stat::asked(made, directory, text(b)),
