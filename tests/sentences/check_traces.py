@@ -77,9 +77,14 @@ def spent(said: Said) -> dict[str, float]:
 
 
 def lives(said: Said) -> float:
-    """Seconds that processes lived, or were in I/O where that is longer: none here has a child."""
+    """Seconds that processes lived, without the tracer's own, or were in I/O where that is longer: none here has
+    a child.
+    """
     return sum(
-        max((row["ended_ns"] - row["started_ns"]) / 1e9, sum(json.loads(row["seconds"]).values()))
+        max(
+            (row["ended_ns"] - row["started_ns"] - (row["tracer_ns"] or 0) / (row["threads"] or 1)) / 1e9,
+            sum(json.loads(row["seconds"]).values()),
+        )
         for row in processes(said)
     )
 
@@ -180,6 +185,35 @@ def trace_blind(said: Said) -> None:
     count = re.search(r"(\d+) process", said.text)
     assert count, said.text
     assert int(count[1]) == notes[kind]
+
+
+@checks("trace_unseen")
+def trace_unseen(said: Said) -> None:
+    """Each process that is named differs by what is said, and more than the bounds; none that differs is left out."""
+    differ = {
+        (row["executable"], row["pid"], row["unseen_read"] or 0, row["unseen_written"] or 0)
+        for row in processes(said)
+        if abs(row["unseen_read"] or 0) > 512 << 10 or abs(row["unseen_written"] or 0) > 4096
+    }
+    parts = said.statement.evidence[0].split("; ")
+    beyond = re.fullmatch(r"and (\d+) more process(?:es)?", parts[-1])
+    named = parts[:-1] if beyond else parts
+    assert len(named) + (int(beyond[1]) if beyond else 0) == len(differ) > 0
+    for part in named:
+        found = re.fullmatch(r"(.*) \(pid (\d+)\): (.*) than was recorded", part)
+        assert found, part
+        (own,) = (one for one in differ if one[:2] == (found[1], int(found[2])))
+        told = {
+            way: (amount, sign)
+            for amount, sign, way in re.findall(r"([\d.]+ \w+) (more|less) (\w+)", found[3])
+        }
+        for way, value in (("read", own[2]), ("written", own[3])):
+            if not value:
+                assert way not in told, part
+                continue
+            close(size(told[way][0]), abs(value))
+            assert (told[way][1] == "more") == (value > 0), part
+    assert said.findings.state != "VALID"
 
 
 def rule(said: Said) -> None:

@@ -137,6 +137,7 @@ def _process(
             for name in ("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"):
                 one[name] /= len(files)
     notes = chance.choice([[], [], [], ["io_uring"], ["asynchronous I/O"], ["static child /bin/busybox"]])
+    beside = random.Random(wall_s)  # noqa: S311 - so that what the rest draws stays as it is
     return process(
         number,
         copy=copy,
@@ -148,6 +149,9 @@ def _process(
         seconds=seconds,
         lost={"segments": 5} if chance.random() < 0.1 else {},
         notes=notes,
+        unseen_read=beside.choice([None, 0, 0, 0, 0, 832, 40 * MIB]),
+        unseen_written=beside.choice([None, 0, 0, 0, 0, 4096, -MIB, 5000]),
+        tracer_ns=beside.choice([None, 0, round(wall_s * SECOND / 20)]),
         status=0,
     )
 

@@ -107,6 +107,7 @@ RARE: Mapping[str, frozenset[str]] = {
             "trace_remainder",
             "trace_time",
             "trace_times",
+            "trace_unseen",
             "trace_warning",
         )
     ),
