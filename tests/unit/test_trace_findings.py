@@ -158,7 +158,7 @@ def test_redaction_leaves_what_a_trace_says_of_itself(tmp_path: Path) -> None:
     findings = redacted(build_findings(store(tmp_path / "r", tables(processes=(process(notes=notes),)))))
     (found,) = json.loads(render(findings, "json"))["trace"]["processes"]
     assert found["notes"] == [*notes[:3], "setuid child <file>"]
-    assert any(text.text.startswith("Io_uring seen in 1 process") for text in findings.statements)
+    assert any(text.text.startswith("What 1 process moved through io_uring") for text in findings.statements)
 
 
 def test_two_traces_compare_as_ratios_without_intervals(tmp_path: Path) -> None:

@@ -29,7 +29,6 @@ _SUBMITTED = re.compile(
 _REAPED = re.compile(r"\{data=(0x[0-9a-f]+|\d+), obj=[^,]*, res=(-?\d+)")
 _DIRECTIONS = {"read": "READ", "write": "WRITE"}
 _ASYNCHRONOUS = {"PREAD": "READ", "PREADV": "READ", "PWRITE": "WRITE", "PWRITEV": "WRITE"}
-_STREAM_MODES = ("S_IFIFO", "S_IFSOCK")
 _SYNCS = {"FSYNC": "FSYNCS", "FDSYNC": "FDSYNCS"}
 
 
@@ -461,7 +460,7 @@ class _One:
                 self._time_row(row, row_time)
             if call.error is not None:
                 row.add("failed")
-            if call.error == "ESPIPE" or any(mode in call.arguments for mode in _STREAM_MODES):
+            if call.error == "ESPIPE" or any(mode in call.arguments for mode in ("S_IFIFO", "S_IFSOCK")):
                 self._world.streams.add(row.path)
         if call.duration_ns is None:
             self._world.untimed = self._world.untimed or call.result is not None
