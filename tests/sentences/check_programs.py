@@ -65,9 +65,20 @@ _COPIES = r"one copy|\d+ copies"
 @checks("copies_took")
 def copies_took(said: Said) -> None:
     found = said.match(r"(?P<series>.*?): a copy took (?P<parts>.*)\.")
-    for part in found["parts"].split(", "):
-        took, _, words = part.partition(" with ")
-        stands_for(took, run_time(said, named(said, found["series"], _count(words))))
+    part = re.compile(rf"(?P<took>[^(),]+?) with (?P<copies>{_COPIES}) \((?P<sure>[^()]*)\)(?:, )?")
+    assert "".join(one[0] for one in part.finditer(found["parts"])) == found["parts"], said.text
+    for one in part.finditer(found["parts"]):
+        cell = named(said, found["series"], _count(one["copies"]))
+        stands_for(one["took"], run_time(said, cell))
+        blocks = re.search(r"(\d+) blocks?", one["sure"])
+        assert blocks is not None, said.text
+        assert int(blocks[1]) == len(run_times(said, cell)), said.text
+        if one["sure"].startswith("interval "):
+            low, high = (
+                spans(bound)
+                for bound in one["sure"].removeprefix("interval ").rpartition(",")[0].split(" to ")
+            )
+            assert low[0] <= run_time(said, cell) <= high[1], said.text
 
 
 @checks("copies_growth")

@@ -20,6 +20,7 @@ from leadline.report.format import NO_VALUE
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.cells import origin_of
+from leadline.verdict.chain_words import chain_statements
 from leadline.verdict.chains import chains_of, vocabulary
 from leadline.verdict.codes.case import Case
 from leadline.verdict.codes.load import unattributed
@@ -248,6 +249,16 @@ def test_a_reader_of_the_device_beside_the_run_is_no_origin_of_its_bytes() -> No
     assert found.places[0].share is None
     assert "read from the device by all" in str(found.places[0].reason)
     assert origin_of([row], {"device_read_bytes": "others"}).device_bytes is None
+
+
+def test_what_may_have_come_from_the_stores_is_not_said_to_have_come_from_a_cache() -> None:
+    """Places that nothing tells apart hold the end of the chain, too."""
+    found = judged_chain(fuse_row(osd_read_bytes=9000 * MIB, sources="{}"), FUSE, rw="read", direct=False)
+    assert [place.name for place in found.places][-1] == "osd_cache+store"
+    (view,) = (one for one in typical().targets if one.name == with_chain(found).target)
+    (said,) = chain_statements([view], [with_chain(found)])
+    assert "stores" not in said.text
+    assert "cache" in said.text
 
 
 def with_chain(found: Any) -> Cell:

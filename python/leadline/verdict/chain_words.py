@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from leadline.analysis.chain import JOINED
 from leadline.units import format_number, whole_percent
 from leadline.verdict.chains import place_words, vocabulary
 from leadline.verdict.model import Cell, Chain, ChainPlace, Statement, TargetView
 
-_NO_CACHE = ("device", "store", "server", "memory")  # where a chain ends
+_NO_CACHE = frozenset({"device", "store", "server", "memory"})  # where a chain ends
 
 
 def chain_statements(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Statement]:
@@ -62,7 +63,8 @@ def _beside_the_end(cells: Sequence[Cell], direction: str, least: float) -> list
 
 
 def _is_end(place: ChainPlace) -> bool:
-    return place.name in _NO_CACHE
+    """Also of places that nothing tells apart: what may have come from the end is not a cache's."""
+    return not _NO_CACHE.isdisjoint(place.name.split(JOINED))
 
 
 def _shares(chain: Chain, kind: str, least: float) -> str:
