@@ -226,32 +226,44 @@ def _took(row: dict[str, Any]) -> float:
     return float(row["ended_ns"] - row["started_ns"]) / 1e9
 
 
+_COMPARED = re.compile(
+    r"([\w ]+): ([\d,.e-]+) s and ([\d,.e-]+) s: ([\d,.e-]+) s (longer|shorter) \((.*), [\d.]+ %, blocks: (\d+)\)"
+)
+
+
 @checks("stages_compared")
 def stages_compared(said: Said) -> None:
-    base, other = (cell.partition(".")[0] for cell in said.statement.cells)
-    assert said.text.startswith(f"{other} against {base}, operation by operation: "), said.text
-    own = [c for c in said.findings.comparisons if (c.base, c.other) == (base, other)]
-    by_stage = {c.metric.removeprefix("stage_time_"): c for c in own if c.metric.startswith("stage_time_")}
-    for comparison in by_stage.values():
-        holds(said, comparison)
-    told = set()
-    for stage, low, high, verdict in re.findall(
-        r"(\w+) is ([\d,.e+]+) to ([\d,.e+]+) times (faster|slower)", said.text
-    ):
-        told.add(stage)
-        found = by_stage[stage]
-        assert found.verdict == verdict, said.text
-        ends = (
-            (found.low, found.high) if verdict == "slower" else (1 / (found.high or 1), 1 / (found.low or 1))
-        )
-        close(number(low), ends[0] or 0.0)
-        close(number(high), ends[1] or 0.0)
-    for verdict, words in (("same", r"do(?:es)? not differ"), ("undecided", r"(?:are|is) undecided")):
-        part = re.search(rf"(?:: |; )([\w, ]+?) {words}", said.text)
-        assert set(listed(part[1]) if part else ()) == {
-            s for s, c in by_stage.items() if c.verdict == verdict
-        }, said.text
-    assert told == {s for s, c in by_stage.items() if c.verdict in ("faster", "slower")}, said.text
+    """Plain means over the blocks that both have; what is called longer has no end below 0."""
+    first, second = said.statement.cells
+    names = [cell.partition(".")[0] for cell in (first, second)]
+    assert said.text.startswith(f"{names[1]} against {names[0]}: the whole is "), said.text
+    block_of = {row.trial: row.block for row in said.trials if row.state == "complete"}
+    sides = []
+    for cell in (first, second):
+        trials = [trial for trial in stages(said, cell) if trial[0]["trial"] in block_of]
+        sides.append({block_of[trial[0]["trial"]]: trial for trial in trials})
+    blocks = sorted(sides[0].keys() & sides[1].keys())
+    told = re.findall(r"(?<=; )(\w+) is ([\d,.e-]+) s (longer|shorter)", said.text)
+    for line in said.statement.evidence:
+        read = _COMPARED.fullmatch(line)
+        assert read, line
+        stage, *printed, way, interval, count = read.groups()
+        assert int(count) == len(blocks), line
+        means = [fmean(_stage_s(side[block], stage) for block in blocks) for side in sides]
+        for value, expected in zip(printed, (*means, abs(means[1] - means[0])), strict=True):
+            assert abs(number(value) - expected) <= 0.006 * max(means) + 1e-9, line
+        assert way == ("longer" if means[1] >= means[0] else "shorter") or printed[2] == "0", line
+        if stage in {name for name, *_ in told}:
+            assert not re.search("longer|shorter", interval), f"called certain, and it is not: {line}"
+    for stage, value, way in told:
+        line = next(line for line in said.statement.evidence if line.startswith(f"{stage}:"))
+        assert f": {value} s {way} (" in line, said.text
+
+
+def _stage_s(trial: list[dict[str, Any]], stage: str) -> float:
+    if stage == "the whole":
+        return (max(row["ended_ns"] for row in trial) - min(row["started_ns"] for row in trial)) / 1e9
+    return fmean(_took(row) for row in trial if row["stage"] == stage)
 
 
 @checks("stages_bound")

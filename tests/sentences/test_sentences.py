@@ -40,7 +40,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "io": (0, 1, 2, 3, 4, 5, 12, 36, 49, 56),
     "coherence": (0, 1, 2, 3),
     "copies": (0, 1, 2, 3, 4, 5, 9, 18),
-    "pipeline": (0, 1, 2, 3, 4, 5, 10),
+    "pipeline": (0, 1, 2, 3, 4, 5, 10, 66),
     "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
     "workflows": tuple(range(6)),
     "document": tuple(range(4)),

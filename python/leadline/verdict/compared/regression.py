@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from leadline.errors import UsageError
 from leadline.store.reader import Result
-from leadline.units import TELLS
+from leadline.units import unbounded
 from leadline.verdict.compared.copies import in_common
 from leadline.verdict.compared.two_results import compare_results, missing_cells
 from leadline.verdict.model import Comparison, Passed, Regression, RegressionCheck
@@ -67,7 +67,7 @@ def _judge(comparison: Comparison, allow: float) -> tuple[Passed, str]:
         return "lost", f"{range_words}: all of it beyond the {allow:.1%} allowed"
     if max(lost) <= allow:
         return "holds", range_words
-    if comparison.high > TELLS * comparison.low:
+    if unbounded(comparison.low, comparison.high):
         blocks = f"{comparison.blocks} blocks"
         return "undecided", f"{change}; how much of it is chance cannot be told from {blocks}: more decide it"
     return "undecided", f"{range_words}: on both sides of the {allow:.1%} allowed; more blocks decide it"
