@@ -205,7 +205,7 @@ def test_children_are_followed_whatever_environment_they_get(trace: Trace, progr
 def test_what_was_recorded_survives_sigkill(trace: Trace, programs: Path) -> None:
     ended, tables = trace(programs / "trace_life", "kill")
     assert ended.returncode == -signal.SIGKILL
-    assert only(tables.processes).end == "unknown"
+    assert only(tables.processes).end == "last seen"
     (row,) = file(tables, "killed")
     assert (row["WRITES"], row["BYTES_WRITTEN"]) == (1000, 10_000)
 

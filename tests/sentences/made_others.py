@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +43,48 @@ def random_trace(chance: random.Random, path: Path) -> Path:
             own = [_file(chance, copy, number, (wall_s * busy, moving), place) for place in range(count)]
             files += own
             processes.append(_process(chance, copy, number, wall_s, own))
+            if chance.random() < 0.3:
+                files += _not_the_users(copy, number)
+                processes[-1] = replace(processes[-1], bytes_read=processes[-1].bytes_read + 832)
+            if chance.random() < 0.3:
+                processes += _executed(processes.pop(), number)
     warnings = ("the record of one process could not be read",) if chance.random() < 0.2 else ()
     if chance.random() < 0.1:
         processes, files, warnings = [], [], ("no process wrote a log",)
+    extra: dict[str, Any] = {"wall_s": max(one["wall_s"] for one in accounts), "copies": accounts}
+    strace = chance.random() < 0.25
+    if strace:
+        extra["call_cost_s"] = chance.choice([None, 4.1e-5])
     tables = TraceTables(
-        "preload",
+        "import" if strace else "preload",
         tuple(processes),
         files_table(files),
+        source="strace, 9 lines" if strace else "",
         warnings=warnings,
-        extra={"wall_s": max(one["wall_s"] for one in accounts), "copies": accounts},
+        extra=extra,
     )
     create_trace_result(path, {"t0001": tables}, title="prog", details={"program": ["prog"]}, now_ns=clock())
     return path
+
+
+def _not_the_users(copy: int, number: int) -> list[dict[str, Any]]:
+    """A library that was read, and a miss on the search path."""
+    place: dict[str, Any] = {"copy": copy, "process": number, "STATS": 0}
+    place |= dict.fromkeys(("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"), 0.0)
+    library = {"OPENS": 1, "READS": 1, "BYTES_READ": 832}
+    return [
+        file_row(number * 10 + 8, path="/usr/lib/libx.so.1", **library, **place),
+        file_row(number * 10 + 9, path="/opt/none/bin/tool", OPENS=0, failed=3, **place),
+    ]
+
+
+def _executed(row: ProcessRow, number: int) -> list[ProcessRow]:
+    """The same process as two images, all that it did being the first one's."""
+    assert row.ended_ns is not None
+    times = {"started_ns": row.ended_ns, "ended_ns": row.ended_ns}
+    nothing = dict.fromkeys(("read", "write", "meta", "sync"), 0.0)
+    after = process(number + 1, copy=row.copy, pid=row.pid, seconds=nothing, bytes_read=0, **times)
+    return [replace(row, end="exec", status=None), after]
 
 
 def _file(

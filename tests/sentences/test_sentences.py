@@ -41,7 +41,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "coherence": (0, 1, 2, 3),
     "copies": (0, 1, 2, 3, 4, 5, 9, 18),
     "pipeline": (0, 1, 2, 3, 4, 5, 10),
-    "trace": (0, 1, 2, 3, 4, 5, 10, 12, 16),
+    "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
     "workflows": tuple(range(6)),
     "document": tuple(range(4)),
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.tracing.counted.belongs import ANCESTORS_SQL, LOOKED_AT, USER, belongs_sql, named_places
 from leadline.tracing.counted.lives import by_life, lives, ranks_behind
 from leadline.tracing.figures import KINDS, Shares, Speeds, copy_seconds, times_known
+from leadline.tracing.mapped import mapped_files
 from leadline.tracing.tables import (
     COUNTERS,
     OWN_COUNTERS,
@@ -272,6 +273,7 @@ def _trial(
         **_parts(whole),
         "io_s": float(sum(spent)) if spent else None,
         "files": counted[0],
+        "mapped_files": len(mapped_files(connection, speed.bytes_read + speed.bytes_written)),
         "bytes_read": speed.bytes_read,
         "bytes_written": speed.bytes_written,
         "copies": len(shared.copies),

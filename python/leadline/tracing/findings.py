@@ -27,6 +27,7 @@ from leadline.tracing.figures import (
     wall_seconds,
 )
 from leadline.tracing.files import FileCost, FileTally, access_sizes, calls_of, files_by_cost, tally, views
+from leadline.tracing.mapped import Mapped, mapped_files, mapped_size
 from leadline.tracing.model import TraceCopy, TraceFinding, TraceProcess, TraceView
 from leadline.tracing.rules import apply, rules
 from leadline.tracing.shown.answer import trace_answer
@@ -115,6 +116,7 @@ def _private(views: Sequence[TraceView]) -> Iterator[tuple[str, str]]:
     for view in views:
         yield from ((text, FILE) for item in view.findings for text in item.subjects)
         yield from ((item.path, FILE) for item in view.files)
+        yield from ((item.path, FILE) for item in view.mapped.files)
         for note in view.notes:
             if named := _NAMED.match(note):
                 yield named[1], FILE
@@ -148,11 +150,13 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
     sizes: dict[str, dict[str, int]] = {}
     files: tuple[FileCost, ...] = ()
     found: tuple[TraceFinding, ...] = ()
+    mapped = Mapped()
     if tables.processes:
         with views(tables, shared, speed) as connection:
             counted, files = tally(connection), files_by_cost(connection, FILES_SHOWN)
             sizes = access_sizes(connection)
             found = apply(connection, rules())
+            mapped = Mapped(mapped_files(connection, speed.bytes_read + speed.bytes_written), _faults(tables))
     moved = _over_time(result, trial, tables, wall_s) if with_charts else None
     first = lives(tables.processes)
     return TraceView(
@@ -175,11 +179,18 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         over_time=moved,
         timed_calls=moved.calls if moved else (),
         segments=has_segments(result, trial),
+        mapped=mapped,
         run_most_s=tables.extra.get("wall_most_s"),
         call_cost_s=tables.extra.get("call_cost_s"),
         time_doubts=tuple(str(text) for text in tables.extra.get("time_doubts", ())),
         unseen=unseen(tables.processes, catalogue()["bytes_unseen"].thresholds),
     )
+
+
+def _faults(tables: TraceTables) -> int | None:
+    """Page faults that had to read, where each copy's were counted."""
+    known = [copy.get("faults_major") for copy in tables.extra.get("copies", ())]
+    return None if None in known or not known else sum(known)
 
 
 def _over_time(result: Result, trial: str, tables: TraceTables, wall_s: float | None) -> OverTime | None:
@@ -252,6 +263,7 @@ def _copies(tables: TraceTables, shared: Shares) -> Iterator[TraceCopy]:
             bytes_written=sum(row.bytes_written for row in rows),
             cpu_s=sum(cpu) / 1e9 if cpu else None,
             memory_bytes_max=end.get("memory_bytes_max"),
+            faults_major=end.get("faults_major"),
         )
 
 
@@ -284,6 +296,9 @@ def _codes(view: TraceView) -> Iterator[Code]:
     blind = [trace_words.blind_words(note, count) for note, count in view.notes.items()]
     for text in (*view.warnings, *(words for words in blind if words)):
         yield kinds["partly_seen"].fire(text)
+    if view.mapped.files:
+        moved = units.format_size(view.speeds.bytes_read + view.speeds.bytes_written)
+        yield kinds["mapped_files"].fire(f"{mapped_size(view.mapped)} mapped; calls moved {moved}")
     for text in trace_words.time_doubts(view):
         yield kinds["inexact_times"].fire(text)
 

@@ -6,10 +6,11 @@ None is "not known": the source did not record it. Times count from the trial's 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from leadline.tracing.figures import Share, Speeds
 from leadline.tracing.files import FileCost, FileTally
+from leadline.tracing.mapped import Mapped
 from leadline.tracing.times import CallTotal, OverTime
 from leadline.tracing.unseen import Unseen
 
@@ -76,6 +77,7 @@ class TraceCopy:
     bytes_written: int
     cpu_s: float | None = None
     memory_bytes_max: int | None = None
+    faults_major: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class TraceView:
     over_time: OverTime | None
     timed_calls: tuple[CallTotal, ...] = ()
     segments: bool = False
+    mapped: Mapped = field(default_factory=Mapped)
     run_most_s: float | None = None
     call_cost_s: float | None = None
     time_doubts: tuple[str, ...] = ()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TraceMode = Literal["preload", "bpf", "import"]
+# The end of a process of which only its last record is known.
+LAST_SEEN = "last seen"
 
 # Upper bounds in bytes of Darshan's bins of access sizes; a size of 100 is in the first.
 SIZE_BINS: dict[str, int | None] = {
@@ -90,7 +92,8 @@ OWN_COUNTERS: tuple[str, ...] = (
     "allocates",
     "advises",
     "closes",
-    "mapped_bytes",
+    "mapped_bytes",  # of data: mappings of programs and libraries are in MMAPS only
+    "write_mmaps",  # mappings through which what is written reaches the file
     "copied_in_bytes",  # arrived by copy_file_range, sendfile or splice; counted in BYTES_WRITTEN too
     "copied_out_bytes",  # left by them; counted in BYTES_READ too
     "rewritten_bytes",  # written below MAX_BYTE_WRITTEN, as far as known
@@ -103,8 +106,9 @@ class ProcessRow:
     """Table `processes`: one process image. An exec ends one and begins the next, with the same pid.
 
     `process` counts from 0 within a trial, `parent` is such a number. Times count from the trial's start.
-    `end` is `exit`, `signal`, `exec`, `running` (it outlived the trace) or `unknown`; `status` is the exit
-    code or the signal.
+    `end` is `exit`, `signal`, `exec`, `running` (it outlived the trace), `unknown` (when is known, how is
+    not) or `last seen` (neither is: `ended_ns` is the last that its records show of it); `status` is the
+    exit code or the signal.
 
     JSON: `command`; `calls` (name -> count); `seconds` (read, write, meta, sync -> the sum over its threads,
     null where requests were not seen: `seconds_json`); `lost` (kind -> records dropped); `notes`, a list of

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from leadline import units
 from leadline.tracing.counted.belongs import others_words
 from leadline.tracing.figures import KINDS
+from leadline.tracing.mapped import mapped_words
 from leadline.tracing.model import TraceFinding, TraceView
+from leadline.tracing.tables import LAST_SEEN
 from leadline.tracing.unseen import unseen_words
 from leadline.verdict.model import Statement
 
@@ -56,6 +58,17 @@ def statements(view: TraceView, cell: str) -> Iterator[Statement]:
     for item in said(view):
         yield _finding(item, view, cell)
     yield from _cautions(view)
+    yield from _ends(view)
+
+
+def _ends(view: TraceView) -> Iterator[Statement]:
+    count = sum(item.end == LAST_SEEN for item in view.processes)
+    if count:
+        who = "1 process" if count == 1 else f"{count:,} processes"
+        text = f"The end of {who} is not known: its life counts to the last that was recorded of it."
+        if count > 1:
+            text = text.replace("its life counts", "their lives count").replace("of it.", "of them.")
+        yield Statement("caution", text, says="trace_last_seen")
 
 
 def said(view: TraceView) -> tuple[TraceFinding, ...]:
@@ -89,6 +102,9 @@ def _losses(view: TraceView) -> Iterator[Statement]:
         words = blind_words(note, count)
         if words:
             yield Statement("caution", f"{words[:1].upper()}{words[1:]}.", says="trace_blind")
+    if view.mapped.files:
+        words = mapped_words(view.mapped, computing=view.whole.compute is not None)
+        yield Statement("caution", f"{words}.", says="trace_mapped")
 
 
 def ran_words(view: TraceView) -> str:

@@ -5,6 +5,11 @@
 #define DUPLICATE_DESCRIPTOR 0
 #define DUPLICATE_DESCRIPTOR_CLOSED_ON_EXEC 1030
 #define ANONYMOUS_MAPPING 0x20
+#define MAPPING_TYPE 0x0f
+#define PRIVATE_MAPPING 0x02
+#define DENY_WRITES 0x800  // the loader's mappings of programs and libraries
+#define WRITABLE 0x2
+#define EXECUTABLE 0x4
 #define MEMORY_ALIGNMENT 8
 
 // One call that ended.
@@ -142,12 +147,17 @@ INLINE void end_mapping(struct thread *thread, struct pt_regs *registers, struct
     done->row = cached->row;
     done->length = ARGUMENT_1(registers);
     count_on(thread, done, cached->row, COUNTER_MMAPS);
-    if (!ERROR_OF(done->result)) {
-        done->tally->bytes += done->length;
-        struct row *row = cached->row ? row_at(cached->row) : 0;
-        if (row)
-            add(&row->counters[COUNTER_mapped_bytes], done->length, thread->concurrent);
-    }
+    if (ERROR_OF(done->result))
+        return;
+    done->tally->bytes += done->length;
+    struct row *row = cached->row ? row_at(cached->row) : 0;
+    if (!row)
+        return;
+    u32 protection = ARGUMENT_2(registers), flags = ARGUMENT_3(registers);
+    if (!(protection & EXECUTABLE) && !(flags & DENY_WRITES))
+        add(&row->counters[COUNTER_mapped_bytes], done->length, thread->concurrent);
+    if ((protection & WRITABLE) && (flags & MAPPING_TYPE) != PRIVATE_MAPPING)
+        add(&row->counters[COUNTER_write_mmaps], 1, thread->concurrent);
 }
 
 INLINE void copied(struct thread *thread, struct done *done, const struct cached *file, u32 into) {

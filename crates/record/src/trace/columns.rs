@@ -185,7 +185,8 @@ fn counters(sums: &FileSums) -> Vec<i64> {
     row.extend([reads.copied, writes.copied, writes.rewritten].map(|value| value as i64));
     row.extend(reads.sizes.iter().map(|count| *count as i64));
     row.extend(writes.sizes.iter().map(|count| *count as i64));
-    debug_assert_eq!(row.len(), 38 + 2 * SIZE_BINS);
+    row.push(sums.write_mmaps as i64);
+    debug_assert_eq!(row.len(), 39 + 2 * SIZE_BINS);
     row
 }
 

@@ -61,6 +61,7 @@ pub struct FileSums {
     pub failed: u64,
     pub alignment: u32,
     pub mapped_bytes: u64,
+    pub write_mmaps: u64,
     pub meta_ticks: u64,
     pub sync_ticks: u64,
     pub open_start: u64,
@@ -151,6 +152,7 @@ impl FileSums {
             &mut self.mapped_bytes,
             of(offset_of!(FileRecord, mapped_bytes)),
         );
+        self.write_mmaps += u64::from(word(record, offset_of!(FileRecord, write_mmaps)));
         add_to(&mut self.meta_ticks, of(offset_of!(FileRecord, meta_ticks)));
         add_to(&mut self.sync_ticks, of(offset_of!(FileRecord, sync_ticks)));
         earliest(&mut self.open_start, of(offset_of!(FileRecord, open_start)));

@@ -213,7 +213,9 @@ pub struct FileRecord {
     pub allocates: u32,
     pub advises: u32,
     pub closes: u32,
-    pub reserved: u32,
+    /// Mappings through which what is written reaches the file.
+    pub write_mmaps: u32,
+    /// Of data: mappings of programs and libraries are not among them.
     pub mapped_bytes: u64,
     pub sync_ticks: u64,
     pub open_start: u64,

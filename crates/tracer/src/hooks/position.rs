@@ -19,13 +19,28 @@ pub fn sought(made: Made, fd: c_int) {
     });
 }
 
-pub fn mapped(made: Made, fd: c_int, bytes: size_t, flags: c_int) {
+/// What a program asks of mmap besides a file: where, how much, how.
+pub struct Mapping {
+    pub bytes: size_t,
+    pub protection: c_int,
+    pub flags: c_int,
+}
+
+pub fn mapped(made: Made, fd: c_int, mapping: Mapping) {
+    let Mapping {
+        bytes,
+        protection,
+        flags,
+    } = mapping;
     if fd < 0 || flags & libc::MAP_ANONYMOUS != 0 {
         return;
     }
+    let is_code = protection & libc::PROT_EXEC != 0 || flags & libc::MAP_DENYWRITE != 0;
+    let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
     on_descriptor(made, fd, Kind::Meta, move |record, _| {
         record.mmaps += 1;
-        record.mapped_bytes += bytes as u64;
+        record.write_mmaps += u32::from(shared && protection & libc::PROT_WRITE != 0);
+        record.mapped_bytes += if is_code { 0 } else { bytes as u64 };
     });
     if let Some(process) = process::existing() {
         process::flag(chunks::header(process), NOTE_MMAP);
@@ -54,10 +69,10 @@ hook! {
     fn lseek64(fd: c_int, offset: off64_t, whence: c_int) -> off64_t, |made| sought(made, fd);
     fn mmap(
         address: *mut c_void, bytes: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t,
-    ) -> *mut c_void, |made| mapped(made, fd, bytes, flags);
+    ) -> *mut c_void, |made| mapped(made, fd, Mapping { bytes, protection, flags });
     fn mmap64(
         address: *mut c_void, bytes: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t,
-    ) -> *mut c_void, |made| mapped(made, fd, bytes, flags);
+    ) -> *mut c_void, |made| mapped(made, fd, Mapping { bytes, protection, flags });
     fn msync(address: *mut c_void, bytes: size_t, flags: c_int) -> c_int, |made| on_nothing(made, Kind::Sync);
     fn fsync(fd: c_int) -> c_int, |made| sync(made, fd, |record| record.fsyncs += 1);
     fn fdatasync(fd: c_int) -> c_int, |made| sync(made, fd, |record| record.fdsyncs += 1);

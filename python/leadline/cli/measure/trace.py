@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,7 +118,7 @@ def _trace(words: Sequence[str], copies: int, via: str, bounds: Bounds, path: Pa
     with _logs_beside(path) as logs:
         check_space(logs, SPACE_MIN_BYTES)
         preload = choice.mode == "preload"
-        with nullcontext(PreloadSource(logs, bounds)) if preload else BpfSource(bounds) as source:
+        with PreloadSource(logs, bounds) if preload else BpfSource(bounds) as source:
             traced = run_traced(words, executable, source, copies)
         _store(path, words, traced, choice, bounds, files)
     return traced, choice

@@ -56,12 +56,14 @@ def trace_json(view: TraceView) -> dict[str, Any]:
                 "bytes_written": item.bytes_written,
                 "cpu_s": item.cpu_s,
                 "memory_bytes_max": item.memory_bytes_max,
+                "faults_major": item.faults_major,
                 "shares": _share_json(item.share),
             }
             for item in view.copies
         ],
         "findings": [{**_lists(asdict(item)), "words": cost_words(item, view)} for item in view.findings],
         "files": [asdict(item) for item in view.files],
+        "mapped": [asdict(item) for item in view.mapped.files],
         "processes": [
             {
                 **{name: getattr(item, name) for name in _PROCESS_FIELDS},

@@ -56,6 +56,9 @@ def _hidden(view: TraceView, clean: Clean) -> TraceView:
         view,
         notes={clean(note): count for note, count in view.notes.items()},
         files=tuple(replace(item, path=f"<file {n}>") for n, item in enumerate(view.files, start=1)),
+        mapped=replace(
+            view.mapped, files=tuple(replace(item, path=clean(item.path)) for item in view.mapped.files)
+        ),
         processes=tuple(_hidden_process(item, clean) for item in view.processes),
     )
 

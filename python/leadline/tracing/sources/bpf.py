@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from leadline.errors import UsageError
+from leadline.tracing.sources.lives.last_seen import with_last_seen
+from leadline.tracing.sources.lives.watch import kernel_start
 from leadline.tracing.tables import (
     COUNTERS,
     OWN_COUNTERS,
@@ -122,7 +124,7 @@ def tables(found: dict[str, Any], *, with_segments: bool) -> TraceTables:
         for image in images
         for kind, (operations, histogram) in image["latencies"].items()
     )
-    return TraceTables(
+    counted = TraceTables(
         mode="bpf",
         processes=processes,
         files=_files(found["files"]),
@@ -131,6 +133,7 @@ def tables(found: dict[str, Any], *, with_segments: bool) -> TraceTables:
         source=SOURCE,
         warnings=_warnings(images, lost, rings=rings),
     )
+    return with_last_seen(counted)
 
 
 def _lost(images: list[dict[str, Any]], lost: dict[str, int]) -> dict[str, int]:
@@ -163,7 +166,7 @@ def _process(image: dict[str, Any], lost: dict[str, int], *, rings: bool) -> Pro
         mode="bpf",
         started_ns=image["started_ns"],
         ended_ns=image["ended_ns"],
-        end=image["end"],
+        end=_end(image),
         status=image["status"],
         threads=image["threads"],
         bytes_read=image["bytes_read"],
@@ -177,6 +180,12 @@ def _process(image: dict[str, Any], lost: dict[str, int], *, rings: bool) -> Pro
         unseen_read=unseen_read,
         unseen_written=unseen_written,
     )
+
+
+def _end(image: dict[str, Any]) -> str:
+    """How it ended. What is still running as far as events go is gone where its last event was dropped."""
+    gone = image["end"] == "running" and kernel_start(image["pid"]) is None
+    return "unknown" if gone else str(image["end"])
 
 
 def _notes(image: dict[str, Any]) -> list[str]:
@@ -216,8 +225,8 @@ def _files(columns: dict[str, Any]) -> pa.Table:
     arrays["module"] = pa.array(["POSIX"] * count, pa.string())
     arrays["path"] = pa.array(columns["path"], pa.string())
     for name in (*COUNTERS, *OWN_COUNTERS):
-        unknown = name in UNKNOWN_COUNTERS
-        arrays[name] = pa.nulls(count, pa.int64()) if unknown else _numbers(columns[name], "i8")
+        known = name in columns and name not in UNKNOWN_COUNTERS
+        arrays[name] = _numbers(columns[name], "i8") if known else pa.nulls(count, pa.int64())
     for name in TIMES:
         arrays[name] = _nullable(columns[name], "f8", float("nan"))
     return pa.table({field.name: arrays[field.name] for field in schema}, schema=schema)

@@ -21,7 +21,7 @@ from leadline.errors import CommandError, TargetError, UsageError
 from leadline.observe.answering import in_fork
 from leadline.tracing.counted.paths import questions, renamed, told
 from leadline.tracing.sources.sources import Source
-from leadline.tracing.tables import ProcessRow, TraceTables
+from leadline.tracing.tables import LAST_SEEN, ProcessRow, TraceTables
 
 COPY_VARIABLE = "LEADLINE_COPY"
 FORWARDED = frozenset(
@@ -45,7 +45,8 @@ _POLL_S = 1.0  # a child that ended is announced by SIGCHLD; this is for a SIGCH
 @dataclass(frozen=True)
 class CopyEnd:
     """How one copy ended: `end` is `exit` with a code or `signal` with a number. Times are its own and its
-    waited-for children's; `wall_s` runs from its release to its end."""
+    waited-for children's; `wall_s` runs from its release to its end; `faults_major` counts page faults that
+    had to read."""
 
     copy: int
     pid: int
@@ -55,6 +56,7 @@ class CopyEnd:
     cpu_user_ns: int
     cpu_system_ns: int
     memory_bytes_max: int
+    faults_major: int | None = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def run_traced(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     wall_s = (max(end for _, end in ends) - origin) / 1e9
     tables = known_here(source.finish(started_unix_ns))
-    tables = replace(tables, processes=tuple(_with_end(row, ends) for row in tables.processes))
+    tables = replace(tables, processes=tuple(_with_end(row, ends, origin) for row in tables.processes))
     known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends]}
     return Traced(tuple(end for end, _ in ends), replace(tables, extra={**tables.extra, **known}))
 
@@ -155,12 +157,15 @@ def known_here(tables: TraceTables) -> TraceTables:
     return renamed(tables, names)
 
 
-def _with_end(row: ProcessRow, ends: Sequence[tuple[CopyEnd, int]]) -> ProcessRow:
+def _with_end(row: ProcessRow, ends: Sequence[tuple[CopyEnd, int]], origin_ns: int) -> ProcessRow:
     """What we saw ourselves of a command's own process, where its record could not say it (a kill)."""
-    if row.end not in ("unknown", "running"):
+    if row.end not in ("unknown", "running", LAST_SEEN):
         return row
-    known = next((end for end, _ in ends if (end.copy, end.pid) == (row.copy, row.pid)), None)
-    return row if known is None else replace(row, end=known.end, status=known.status)
+    known = next((pair for pair in ends if (pair[0].copy, pair[0].pid) == (row.copy, row.pid)), None)
+    if known is None:
+        return row
+    end, at_ns = known
+    return replace(row, ended_ns=at_ns - origin_ns, end=end.end, status=end.status)
 
 
 class _Waiting:
@@ -286,4 +291,5 @@ def _end(copy: int, pid: int, wall_ns: int, status: int, usage: object) -> CopyE
         cpu_user_ns=int(getattr(usage, "ru_utime", 0.0) * 1e9),
         cpu_system_ns=int(getattr(usage, "ru_stime", 0.0) * 1e9),
         memory_bytes_max=int(getattr(usage, "ru_maxrss", 0)) * 1024,
+        faults_major=int(getattr(usage, "ru_majflt", 0)),
     )

@@ -14,6 +14,7 @@ from leadline.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from leadline.tracing.sources.lives.watch import SeenEnd
     from leadline.tracing.tables import TraceTables
 
 LIBRARY = Path(leadline.__file__).resolve().parent / "lib" / "libleadline_tracer.so"
@@ -58,9 +59,14 @@ def cannot_follow(executable: Path) -> str | None:
     return in_fork(lambda _: reason_not_to_preload(executable), str(executable))
 
 
-def read_logs(directory: Path, *, started_unix_ns: int, copy: int = 0) -> TraceTables:
-    """All logs of one trial, as tables. A log that cannot be read is a warning, never a silent gap."""
+def read_logs(
+    directory: Path, *, started_unix_ns: int, copy: int = 0, ends: Mapping[str, SeenEnd] | None = None
+) -> TraceTables:
+    """All logs of one trial, as tables. A log that cannot be read is a warning, never a silent gap.
+
+    `ends` is what was seen of the ends of processes from outside, by the names of their logs.
+    """
     from leadline.tracing.sources.preload_tables import tables
 
     paths = sorted(str(path) for path in directory.iterdir() if path.suffix == LOG_SUFFIX)
-    return tables(paths, started_unix_ns=started_unix_ns, copy=copy)
+    return tables(paths, started_unix_ns=started_unix_ns, copy=copy, ends=ends)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.tracing.sources.lives.last_seen import with_last_seen
+from leadline.tracing.sources.lives.watch import SeenEnd, kernel_start
 from leadline.tracing.tables import (
     ProcessRow,
     TraceLatencyRow,
@@ -17,7 +18,7 @@ from leadline.tracing.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -27,8 +28,13 @@ NULL = -(2**63)
 EXITED, EXECUTED = 1, 2
 
 
-def tables(paths: Sequence[str], *, started_unix_ns: int, copy: int) -> TraceTables:
-    """The logs at `paths` as one trial's tables, the processes in the order in which they began."""
+def tables(
+    paths: Sequence[str], *, started_unix_ns: int, copy: int, ends: Mapping[str, SeenEnd] | None = None
+) -> TraceTables:
+    """The logs at `paths` as one trial's tables, the processes in the order in which they began.
+
+    `ends` is what was seen of the ends of processes from outside, by the names of their logs.
+    """
     from leadline import _core
 
     decoded = _core.read_trace_logs(list(paths), started_unix_ns)
@@ -38,10 +44,10 @@ def tables(paths: Sequence[str], *, started_unix_ns: int, copy: int) -> TraceTab
     in_order = [entries[place] for place in order]
     families = _families(in_order)
     rows = tuple(
-        _process(entry, family, started_unix_ns=started_unix_ns, copy=copy)
+        _process(entry, family, _seen(entry, ends or {}), started_unix_ns=started_unix_ns, copy=copy)
         for entry, family in zip(in_order, families, strict=True)
     )
-    return TraceTables(
+    found = TraceTables(
         mode="preload",
         processes=rows,
         files=_files(decoded["files"], number, copy),
@@ -50,26 +56,27 @@ def tables(paths: Sequence[str], *, started_unix_ns: int, copy: int) -> TraceTab
         source="leadline's LD_PRELOAD tracer",
         warnings=_warnings(decoded["unreadable"], in_order),
     )
+    return with_last_seen(found)
 
 
 @dataclass(frozen=True)
 class _Family:
-    """A process image among the others of its trial; `continued` when another image follows in its pid."""
+    """A process image among the others of its trial; `continued` is when the next began in its pid."""
 
     process: int
     parent: int | None
-    continued: bool
+    continued: int | None
 
 
 def _families(entries: list[dict[str, Any]]) -> list[_Family]:
     """A parent is the image that ran before in this pid (it called exec), else the parent's image of then."""
     latest: dict[int, int] = {}
     parents: list[int | None] = []
-    continued = [False] * len(entries)
+    continued: list[int | None] = [None] * len(entries)
     for process, entry in enumerate(entries):
         before = latest.get(entry["pid"])
         if before is not None and entries[before]["kernel_start"] == entry["kernel_start"]:
-            continued[before] = True
+            continued[before] = entry["started_unix_ns"]
             parents.append(before)
         else:
             parents.append(latest.get(entry["parent_pid"]))
@@ -77,9 +84,18 @@ def _families(entries: list[dict[str, Any]]) -> list[_Family]:
     return [_Family(process, parent, continued[process]) for process, parent in enumerate(parents)]
 
 
-def _process(entry: dict[str, Any], family: _Family, *, started_unix_ns: int, copy: int) -> ProcessRow:
-    end, status = _end(entry, family)
-    ended = entry["ended_unix_ns"]
+def _seen(entry: dict[str, Any], ends: Mapping[str, SeenEnd]) -> SeenEnd | None:
+    """What was seen of the end of this process, and of no other of its number (one in another namespace)."""
+    seen = ends.get(f"{entry['pid']}-{entry['started_unix_ns']}")
+    if seen is None or seen.kernel_start not in (None, entry["kernel_start"]):
+        return None
+    return seen
+
+
+def _process(
+    entry: dict[str, Any], family: _Family, seen: SeenEnd | None, *, started_unix_ns: int, copy: int
+) -> ProcessRow:
+    end, status, ended = _end(entry, family, seen)
     unseen_read, unseen_written = entry["unseen"] or (None, None)
     return ProcessRow(
         copy=copy,
@@ -106,25 +122,18 @@ def _process(entry: dict[str, Any], family: _Family, *, started_unix_ns: int, co
     )
 
 
-def _end(entry: dict[str, Any], family: _Family) -> tuple[str, int | None]:
-    """How it ended, as far as it could say so itself or the next image of its pid shows it."""
-    kind = entry["end_kind"]
+def _end(entry: dict[str, Any], family: _Family, seen: SeenEnd | None) -> tuple[str, int | None, int | None]:
+    """How and when it ended: by its own word, by the next image of its pid, or as others saw it."""
+    kind, ended = entry["end_kind"], entry["ended_unix_ns"]
     if kind == EXITED:
-        return "exit", entry["end_status"]
-    if kind == EXECUTED or family.continued:
-        return "exec", None
-    if entry["kernel_start"] and entry["kernel_start"] == _kernel_start(entry["pid"]):
-        return "running", None
-    return "unknown", None
-
-
-def _kernel_start(pid: int) -> int | None:
-    """When the process that has this number now was started, in the kernel's ticks."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])
+        return "exit", entry["end_status"], ended
+    if kind == EXECUTED or family.continued is not None:
+        return "exec", None, ended if ended is not None else family.continued
+    if seen is not None:
+        return *seen.end, max(seen.ended_unix_ns, entry["started_unix_ns"])
+    if entry["kernel_start"] and entry["kernel_start"] == kernel_start(entry["pid"]):
+        return "running", None, None
+    return "unknown", None, None
 
 
 def _warnings(unreadable: list[tuple[str, str]], entries: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -83,13 +83,20 @@ def _without_bpf() -> str | None:
     return unavailable()
 
 
-class PreloadSource:
-    """The preloaded library: each copy writes its logs into a directory of its own."""
+class PreloadSource(AbstractContextManager["PreloadSource"]):
+    """The preloaded library: each copy writes its logs into a directory of its own, which is watched."""
 
     def __init__(self, directory: Path, bounds: Bounds) -> None:
+        from leadline.tracing.sources.lives.watch import EndWatch
+        from leadline.tracing.sources.preload import LOG_SUFFIX
+
         self._directory = directory
         self._bounds = bounds
         self._copies: list[int] = []
+        self._watch = EndWatch(LOG_SUFFIX)
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.close()
 
     def environment(self, copy: int, inherited: Mapping[str, str]) -> dict[str, str]:
         """The inherited environment with what makes the loader load the library."""
@@ -97,6 +104,7 @@ class PreloadSource:
 
         logs = self._logs(copy)
         logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._watch.add(logs)
         self._copies.append(copy)
         return environment(
             logs,
@@ -106,14 +114,21 @@ class PreloadSource:
         )
 
     def follow(self, pid: int, copy: int) -> None:
-        """Nothing: the library follows by itself."""
+        """See from outside how processes end: the library follows by itself, to its own process's end."""
+        del pid, copy
+        self._watch.begin()
 
     def finish(self, started_unix_ns: int) -> TraceTables:
         """Read every copy's logs."""
         from leadline.tracing.sources.preload import read_logs
 
+        self._watch.close()
+        ends = self._watch.ends
         return join_copies(
-            [read_logs(self._logs(copy), started_unix_ns=started_unix_ns, copy=copy) for copy in self._copies]
+            [
+                read_logs(self._logs(copy), started_unix_ns=started_unix_ns, copy=copy, ends=ends)
+                for copy in self._copies
+            ]
         )
 
     def _logs(self, copy: int) -> Path:

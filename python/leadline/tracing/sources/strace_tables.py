@@ -9,6 +9,7 @@ from typing import Any
 from leadline.tracing.counted.overhead import costs_of_processes
 from leadline.tracing.counted.paths import renamed
 from leadline.tracing.counters import FileCounters, column, time_column
+from leadline.tracing.sources.lives.last_seen import with_last_seen
 from leadline.tracing.sources.strace_processes import BIRTHS, EXECS, KINDS, Process
 from leadline.tracing.sources.strace_world import World, call_kinds
 from leadline.tracing.tables import (
@@ -79,7 +80,7 @@ def tables(world: World, reading: Reading) -> TraceTables:
         warnings=tuple(_warnings(world, reading, filtered)),
         extra=_extra(world, reading) | {"call_cost_s": own_cost_s},
     )
-    return renamed(found, {path: None for path in world.streams})
+    return renamed(with_last_seen(found), {path: None for path in world.streams})
 
 
 def _take_out_strace(world: World) -> float | None:
@@ -177,7 +178,7 @@ def _not_looked_at(world: World, filtered: bool) -> set[str]:
         "open": {"OPENS"},
         "close": {"closes"},
         "seek": {"SEEKS"},
-        "map": {"MMAPS", "mapped_bytes"},
+        "map": {"MMAPS", "mapped_bytes", "write_mmaps"},
         "duplicate": {"DUPS"},
         "rename": {"RENAME_SOURCES", "RENAME_TARGETS"},
         "copy": {"copied_in_bytes", "copied_out_bytes"},

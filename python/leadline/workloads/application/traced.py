@@ -64,10 +64,11 @@ def follower(mode: str, directory: Path) -> Iterator[Follower]:
     """The tracer of that mode; `directory` takes its logs while the trial runs."""
     if mode == "preload":
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        yield Follower(PreloadSource(directory, _BOUNDS))
-    elif mode == "bpf":
-        with BpfSource(_BOUNDS) as source:
+        with PreloadSource(directory, _BOUNDS) as source:
             yield Follower(source)
+    elif mode == "bpf":
+        with BpfSource(_BOUNDS) as kernel_source:
+            yield Follower(kernel_source)
     else:
         yield Follower(None)
 

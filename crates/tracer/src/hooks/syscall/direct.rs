@@ -113,7 +113,18 @@ unsafe fn other(made: Made, [a, b, c, d, e, _]: [c_long; 6]) {
         Call::posix_fadvise64 | Call::readahead => {
             position::meta(made, fd, |record| record.advises += 1);
         }
-        Call::mmap64 => position::mapped(made, e as c_int, b as usize, d as c_int),
+        Call::mmap64 => {
+            let (bytes, protection, flags) = (b as usize, c as c_int, d as c_int);
+            position::mapped(
+                made,
+                e as c_int,
+                position::Mapping {
+                    bytes,
+                    protection,
+                    flags,
+                },
+            );
+        }
         Call::io_submit => aio::submitted(made, (address(c).cast(), b)),
         _ => {}
     }
