@@ -15,7 +15,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import check_notes  # noqa: F401 - binds its checkers
+import check_lives  # noqa: F401 - binds its checkers
+import check_notes  # noqa: F401
 import check_pairs  # noqa: F401
 import check_programs  # noqa: F401
 import check_studies  # noqa: F401
@@ -42,6 +43,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "copies": (0, 1, 2, 3, 4, 5, 9, 18),
     "pipeline": (0, 1, 2, 3, 4, 5, 10),
     "trace": (0, 1, 2, 3, 4, 5, 10, 12, 16),
+    "gaps": tuple(range(6)),
     "workflows": tuple(range(6)),
     "document": tuple(range(4)),
 }
