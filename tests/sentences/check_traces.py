@@ -77,9 +77,14 @@ def spent(said: Said) -> dict[str, float]:
 
 
 def lives(said: Said) -> float:
-    """Seconds that processes lived, or were in I/O where that is longer: none here has a child."""
+    """Seconds that processes lived, without the tracer's own, or were in I/O where that is longer: none here has
+    a child.
+    """
     return sum(
-        max((row["ended_ns"] - row["started_ns"]) / 1e9, sum(json.loads(row["seconds"]).values()))
+        max(
+            (row["ended_ns"] - row["started_ns"] - (row["tracer_ns"] or 0) / (row["threads"] or 1)) / 1e9,
+            sum(json.loads(row["seconds"]).values()),
+        )
         for row in processes(said)
     )
 
@@ -89,26 +94,71 @@ def trace_time(said: Said) -> None:
     copies = note(said)["extra"]["copies"]
     walls = [one["wall_s"] for one in copies]
     head = re.match(
-        r"(?:The command ran|(\d+) copies ran at once) for (.*?)(?: on average)?: (.*)\.$", said.text
+        r"(?:The command ran|(\d+) copies ran at once) for (.*?)(?: on average)?( under strace)?(?:: (.*)|; (.*))\.$",
+        said.text,
     )
     assert head, said.text
     assert int(head[1] or 1) == len(copies)
     stands_for(head[2], sum(walls) / len(walls))
+    assert bool(head[3]) == under_strace(said)
     time, io = lives(said), spent(said)
     told = 0.0
-    for share, words in re.findall(r"([\d.]+) % (\w+)", head[3]):
+    for share, words in re.findall(r"([\d.]+) % (\w+)", head[4] or ""):
         told += number(share)
         expected = max(0.0, 1 - sum(io.values()) / time) if words == "computing" else io[_KINDS[words]] / time
         assert abs(number(share) / 100 - expected) <= 0.0051, said.text
+        assert not (head[3] and words == "computing"), said.text
     assert told <= 100.6, said.text
-    rows = processes(said)
-    moved = re.match(
-        r"(.*?) read, (.*?) written by ([\d,]+) process(?:es)? in ([\d,]+) files?", said.statement.evidence[0]
+    if head[5] and "not known" in head[5]:
+        assert note(said)["extra"]["call_cost_s"] is None
+    elif head[5]:
+        assert sum(io.values()) < 0.0005 * len(_KINDS) * time, said.text
+    moved(said)
+
+
+def moved(said: Said) -> None:
+    """Bytes in the user's files, how many these are, and how many processes had them; the rest behind it."""
+    rows, every = processes(said), files(said)
+    own = {path: row for path, row in every.items() if path.startswith("/data/")}
+    found = re.match(
+        r"(.*?) read, (.*?) written in ([\d,]+) files? by ([\d,]+) process(?:es)?$",
+        said.statement.evidence[0],
     )
-    assert moved, said.statement.evidence
-    close(size(moved[1]), sum(row["bytes_read"] for row in rows))
-    close(size(moved[2]), sum(row["bytes_written"] for row in rows))
-    assert (number(moved[3]), number(moved[4])) == (len(rows), len(files(said)))
+    assert found, said.statement.evidence
+    close(size(found[1]), sum(row["BYTES_READ"] for row in own.values()))
+    close(size(found[2]), sum(row["BYTES_WRITTEN"] for row in own.values()))
+    pids = {(row["copy"], row["pid"]) for row in rows}
+    assert (number(found[3]), number(found[4])) == (len(own), len(pids))
+    rest = re.match(r"besides ([\d,]+) others?: ([^(]*)(?: \((.*) read\))?$", said.statement.evidence[1])
+    assert bool(rest) == (len(own) < len(every)), said.statement.evidence
+    if rest:
+        assert (
+            number(rest[1])
+            == len(every) - len(own)
+            == sum(map(number, re.findall(r"(\d[\d,]*) [a-z]", rest[2])))
+        )
+        close(size(rest[3]) if rest[3] else 0, sum(row["bytes_read"] for row in rows) - size_of(own))
+
+
+def size_of(own: dict[str, Counter[str]]) -> int:
+    """Bytes that were read of some files."""
+    return sum(row["BYTES_READ"] for row in own.values())
+
+
+def under_strace(said: Said) -> bool:
+    """Whether it is a log of strace."""
+    return note(said)["source"].startswith("strace")
+
+
+@checks("trace_times")
+def trace_times(said: Said) -> None:
+    """Of strace only: the cost that it took out, or that it took none."""
+    assert under_strace(said)
+    cost = note(said)["extra"]["call_cost_s"]
+    taken = re.search(r", ([\d.]+) (µs|ms) a call at most", said.text)
+    assert bool(taken) == (cost is not None), said.text
+    if taken:
+        assert abs(number(taken[1]) * {"µs": 1e-6, "ms": 1e-3}[taken[2]] - cost) <= 0.01 * cost
 
 
 @checks("trace_empty")
@@ -137,27 +187,65 @@ def trace_blind(said: Said) -> None:
     assert int(count[1]) == notes[kind]
 
 
+@checks("trace_unseen")
+def trace_unseen(said: Said) -> None:
+    """Each process that is named differs by what is said, and more than the bounds; none that differs is left out."""
+    differ = {
+        (row["executable"], row["pid"], row["unseen_read"] or 0, row["unseen_written"] or 0)
+        for row in processes(said)
+        if abs(row["unseen_read"] or 0) > 512 << 10 or abs(row["unseen_written"] or 0) > 4096
+    }
+    parts = said.statement.evidence[0].split("; ")
+    beyond = re.fullmatch(r"and (\d+) more process(?:es)?", parts[-1])
+    named = parts[:-1] if beyond else parts
+    assert len(named) + (int(beyond[1]) if beyond else 0) == len(differ) > 0
+    for part in named:
+        found = re.fullmatch(r"(.*) \(pid (\d+)\): (.*) than was recorded", part)
+        assert found, part
+        (own,) = (one for one in differ if one[:2] == (found[1], int(found[2])))
+        told = {
+            way: (amount, sign)
+            for amount, sign, way in re.findall(r"([\d.]+ \w+) (more|less) (\w+)", found[3])
+        }
+        for way, value in (("read", own[2]), ("written", own[3])):
+            if not value:
+                assert way not in told, part
+                continue
+            close(size(told[way][0]), abs(value))
+            assert (told[way][1] == "more") == (value > 0), part
+    assert said.findings.state != "VALID"
+
+
 def rule(said: Said) -> None:
     """Of a rule: a cost within what was measured of its kind and within the run, and its share; examples with
     the files' own counters."""
     name = said.statement.says.removeprefix("rule_")
     time, io = lives(said), spent(said)
-    cost = re.search(r": up to ([\w. ]+?)(?:, ([\d.]+) % of all process time)? \(estimate", said.text)
+    run = max(one["wall_s"] for one in note(said)["extra"]["copies"])
+    cost = re.search(
+        r": up to (?:([\d.]+ [a-z][\w. ]*?)(?: of the run|, ([\d.]+) % of all process time)?|([\d.]+) % of all process time,"
+        r" ([\w. ]+) of the run if shared evenly) \(estimate",
+        said.text,
+    )
     if cost:
         by_file = files(said)
         measured = (
             sum(row[_MEASURED[name]] for row in by_file.values()) if name in _MEASURED else sum(io.values())
         )
-        if name.startswith("imbalance"):
-            measured = time
-        assert seconds(cost[1]) <= max(measured, 0.001) * 1.01 + 1, said.text
-        assert seconds(cost[1]) <= time * 1.01 + 1, said.text
-        if cost[2]:
-            assert number(cost[2]) <= 100, said.text
-            assert (
-                abs(number(cost[2]) / 100 * time - seconds(cost[1]))
-                <= 0.02 * seconds(cost[1]) + 0.006 * time + 0.6
-            )
+        measured = time if name.startswith("imbalance") else measured
+        share = cost[2] or cost[3]
+        whole = number(share) / 100 * time if cost[3] else seconds(cost[1])
+        slack = 0.006 * time if cost[3] else 1
+        assert whole <= max(measured, 0.001) * 1.01 + slack, said.text
+        assert seconds(cost[1] or cost[4]) <= run * 1.01 + 1, said.text
+        if share:
+            assert number(share) <= 100, said.text
+        if cost[4]:
+            assert abs(seconds(cost[4]) - number(share) / 100 * run) <= 0.006 * run + 0.6, said.text
+        elif share:
+            assert abs(number(share) / 100 * time - whole) <= 0.02 * whole + 0.006 * time + 0.6
+    else:
+        assert "its cost is not known" in said.text, said.text
     for example in said.statement.evidence:
         _example(said, name, example)
 
@@ -180,7 +268,7 @@ def _example(said: Said, name: str, example: str) -> None:
         assert counts[0] <= counts[1], example
     if name == "mostly_metadata":
         every = files(said).values()
-        opens, stats, count = re.findall(r"([\d,]+) (?:opens|stats|files)", words or example)
+        opens, stats, count = re.findall(r"([\d,]+) (?:opens|stats|paths)", words or example)
         assert number(opens) == sum(one["OPENS"] for one in every), example
         assert number(stats) == sum(one["STATS"] for one in every), example
         assert number(count) == len(files(said)), example

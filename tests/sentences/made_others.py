@@ -44,17 +44,27 @@ def random_trace(chance: random.Random, path: Path, *, gaps: bool = False) -> Pa
             own = [_file(chance, copy, number, (wall_s * busy, moving), place) for place in range(count)]
             files += own
             processes.append(_process(chance, copy, number, wall_s, own))
+            if chance.random() < 0.3:
+                files += _not_the_users(copy, number)
+                processes[-1] = replace(processes[-1], bytes_read=processes[-1].bytes_read + 832)
+            if chance.random() < 0.3:
+                processes += _executed(processes.pop(), number)
     warnings = ("the record of one process could not be read",) if chance.random() < 0.2 else ()
     if chance.random() < 0.1:
         processes, files, warnings = [], [], ("no process wrote a log",)
     if gaps:
         accounts, processes, files = _with_gaps(chance, accounts, processes, files)
+    extra: dict[str, Any] = {"wall_s": max(one["wall_s"] for one in accounts), "copies": accounts}
+    strace = chance.random() < 0.25
+    if strace:
+        extra["call_cost_s"] = chance.choice([None, 4.1e-5])
     tables = TraceTables(
-        "preload",
+        "import" if strace else "preload",
         tuple(processes),
         files_table(files),
+        source="strace, 9 lines" if strace else "",
         warnings=warnings,
-        extra={"wall_s": max(one["wall_s"] for one in accounts), "copies": accounts},
+        extra=extra,
     )
     create_trace_result(path, {"t0001": tables}, title="prog", details={"program": ["prog"]}, now_ns=clock())
     return path
@@ -68,7 +78,8 @@ def _with_gaps(
 ) -> tuple[list[dict[str, Any]], list[ProcessRow], list[dict[str, Any]]]:
     """Some processes of which no end is known, and some files that were mapped."""
     ended = [
-        replace(row, end="last seen", status=None) if chance.random() < 0.3 else row for row in processes
+        replace(row, end="last seen", status=None) if row.end != "exec" and chance.random() < 0.3 else row
+        for row in processes
     ]
     mapped = [{**row, **_mapping(chance)} if chance.random() < 0.5 else row for row in files]
     if chance.random() < 0.7:
@@ -82,6 +93,26 @@ def _mapping(chance: random.Random) -> dict[str, Any]:
         "mapped_bytes": chance.choice([None, 0, 4096, 32 * MIB, 2**40]),
         "write_mmaps": chance.choice([None, 0, 1]),
     }
+
+
+def _not_the_users(copy: int, number: int) -> list[dict[str, Any]]:
+    """A library that was read, and a miss on the search path."""
+    place: dict[str, Any] = {"copy": copy, "process": number, "STATS": 0}
+    place |= dict.fromkeys(("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"), 0.0)
+    library = {"OPENS": 1, "READS": 1, "BYTES_READ": 832}
+    return [
+        file_row(number * 10 + 8, path="/usr/lib/libx.so.1", **library, **place),
+        file_row(number * 10 + 9, path="/opt/none/bin/tool", OPENS=0, failed=3, **place),
+    ]
+
+
+def _executed(row: ProcessRow, number: int) -> list[ProcessRow]:
+    """The same process as two images, all that it did being the first one's."""
+    assert row.ended_ns is not None
+    times = {"started_ns": row.ended_ns, "ended_ns": row.ended_ns}
+    nothing = dict.fromkeys(("read", "write", "meta", "sync"), 0.0)
+    after = process(number + 1, copy=row.copy, pid=row.pid, seconds=nothing, bytes_read=0, **times)
+    return [replace(row, end="exec", status=None), after]
 
 
 def _file(
@@ -134,6 +165,7 @@ def _process(
             for name in ("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME"):
                 one[name] /= len(files)
     notes = chance.choice([[], [], [], ["io_uring"], ["asynchronous I/O"], ["static child /bin/busybox"]])
+    beside = random.Random(wall_s)  # noqa: S311 - so that what the rest draws stays as it is
     return process(
         number,
         copy=copy,
@@ -145,6 +177,9 @@ def _process(
         seconds=seconds,
         lost={"segments": 5} if chance.random() < 0.1 else {},
         notes=notes,
+        unseen_read=beside.choice([None, 0, 0, 0, 0, 832, 40 * MIB]),
+        unseen_written=beside.choice([None, 0, 0, 0, 0, 4096, -MIB, 5000]),
+        tracer_ns=beside.choice([None, 0, round(wall_s * SECOND / 20)]),
         status=0,
     )
 

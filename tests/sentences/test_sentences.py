@@ -42,8 +42,8 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "coherence": (0, 1, 2, 3),
     "copies": (0, 1, 2, 3, 4, 5, 9, 18),
     "pipeline": (0, 1, 2, 3, 4, 5, 10),
-    "trace": (0, 1, 2, 3, 4, 5, 10, 12, 16),
     "gaps": tuple(range(6)),
+    "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
     "workflows": tuple(range(6)),
     "document": tuple(range(4)),
 }

@@ -333,6 +333,19 @@ def test_what_cannot_be_used_is_held_against_nothing() -> None:
     assert {row.values[2].text for row in answer.matrix.rows} == {"INVALID"}
 
 
+def test_more_than_two_targets_have_a_column_each_with_the_difference_behind() -> None:
+    lines, comparisons = platform()
+    third = replace(lines[1], cell=replace(lines[1].cell, target="third", id="third.media"))
+    again = tuple(replace(one, other="third") for one in comparisons)
+    made = ((*lines, third), (*comparisons, *again))
+    matrix = pipeline_answer(made[0], beside(made)).matrix
+    assert matrix is not None
+    assert matrix.columns == ("local", "mount", "third")
+    ingest = next(row for row in matrix.rows if row.keys == ("ingest",))
+    assert [str(one.text).count(" s") for one in ingest.values] == [1, 2, 2]
+    assert "how much longer than on local" in matrix.note
+
+
 def test_times_of_stages_add_up_also_as_means_of_a_cell() -> None:
     metrics = platform()[0][1].cell.metrics
     parts = [metrics[f"stage_time_{stage}"].value or 0.0 for stage in BASE_S]

@@ -30,10 +30,9 @@ _LINES = 3  # pipelines on a target that the answer names
 _STAGES = 3  # that a sentence names
 _SHOWN_SHARE = 0.02  # of the time in calls: stages below it are summed up
 _WHOLE_SECONDS, _SECONDS_MAX = 100.0, 1e6
-_MATRIX_NOTE = (
-    "Means over the blocks. In calls: on files of the target, by the trace; the rest is computing and waiting"
-    " for CPUs."
-)
+_TARGETS_FULL = 2  # beside each other with calls and intervals
+_CALLS_NOTE = " In calls: on files of the target, by the trace; the rest is computing and waiting for CPUs."
+_BEHIND_NOTE = " Behind: how much longer than on {}."
 _MARK_NOTE = " ?: not told apart."
 
 
@@ -133,53 +132,67 @@ def _difference(longer: MeanDifference) -> str:
 
 def stage_matrix(lines: Sequence[PipelineSeries], beside: Sequence[PipelineBeside]) -> FigureTable | None:
     """For the first screen: each stage on each target, how much of it was calls, and by how much it is longer
-    than on the base. None where nothing came to its end."""
+    than on the base; of several works or more than two targets a column each. None where nothing ended."""
     several = several_works(lines)
     targets = tuple(dict.fromkeys(line.cell.target for line in lines))
     took = {(line.cell.work, line.cell.target): (line, series_times(line)) for line in lines}
     against = {(one.other.cell.work, one.other.cell.target): one for one in beside}
-    compared = {target for _, target in against}
     if not any(found for _, found in took.values()):
         return None
+    full = not several and len(targets) <= _TARGETS_FULL
     columns: list[str] = []
     for target in targets:
-        columns += [target, "in calls"]
-        columns += [f"longer than {beside[0].base.cell.target}"] if target in compared else []
+        columns += [target, "in calls"] if full else [target]
+        columns += (
+            [f"longer than {beside[0].base.cell.target}"]
+            if full and (lines[0].cell.work, target) in against
+            else []
+        )
     rows = []
     for work in dict.fromkeys(line.cell.work for line in lines):
         own = [line for line in lines if line.cell.work == work]
         for stage in (*stages_of(own), WHOLE):
             texts: list[str] = []
             for target in targets:
-                texts += _matrix_texts(took.get((work, target)), stage)
-                if target in compared:
-                    texts.append(_matrix_difference(against.get((work, target)), stage))
+                texts += _matrix_texts(
+                    took.get((work, target)), against.get((work, target)), stage, full=full
+                )
             state = worst([line.cell.validity.state for line in own])
             values = tuple(Quantity(None, "", text=text) for text in texts)
             rows.append(FigureRow((*([work] if several else []), stage), values, state))
     keys = ("work", "operation") if several else ("operation",)
-    note = f"{_MATRIX_NOTE}{_MARK_NOTE if beside else ''}"
-    return FigureTable("stage_seconds", "Stages in seconds", keys, tuple(columns), tuple(rows), note)
+    note = _CALLS_NOTE if full else _BEHIND_NOTE.format(beside[0].base.cell.target) if beside else ""
+    marks = _MARK_NOTE if beside else ""
+    title = "Stages in seconds"
+    return FigureTable(
+        "stage_seconds", title, keys, tuple(columns), tuple(rows), f"Means over the blocks.{note}{marks}"
+    )
 
 
-def _matrix_texts(found: tuple[PipelineSeries, SeriesTimes | None] | None, stage: str) -> list[str]:
-    if found is None or found[1] is None:
-        return ["\u2013", "\u2013"]
-    if found[0].cell.validity.state in UNUSABLE:
-        return [found[0].cell.validity.state.replace("_", " "), ""]
-    own_s, calls_s = found[1][stage]
-    return [_s(own_s), "not traced" if calls_s is None else _s(calls_s)]
-
-
-def _matrix_difference(found: PipelineBeside | None, stage: str) -> str:
-    """`0.76 s (0.5 s to 1.02 s)`; where the interval holds 0, `? (-0.2 s to 0.5 s)`."""
-    if found is None:
-        return "\u2013"
-    longer = next(one for one in (*found.stages, found.whole) if one.stage == stage).longer
-    if longer.low is None or longer.high is None:
-        return f"{_plain(longer.value)} (no interval)"
+def _matrix_texts(
+    found: tuple[PipelineSeries, SeriesTimes | None] | None,
+    beside: PipelineBeside | None,
+    stage: str,
+    *,
+    full: bool,
+) -> list[str]:
+    """`0.77 s`, `0.754 s`, `0.762 s (0.375 s to 1.15 s)`; or all that in a column, `0.77 s, 0.762 s`."""
+    own = found[1].get(stage) if found and found[1] else None
+    if found is not None and found[0].cell.validity.state in UNUSABLE:
+        texts = [found[0].cell.validity.state.replace("_", " "), ""]
+    elif own is None:
+        texts = ["\u2013", ""]
+    else:
+        texts = [_s(own[0]), "not traced" if own[1] is None else _s(own[1])]
+    if beside is None:
+        return texts if full else texts[:1]
+    longer = next(one for one in (*beside.stages, beside.whole) if one.stage == stage).longer
     mark = "" if longer.found else "? "
-    return f"{mark}{_plain(longer.value)} ({_plain(longer.low)} to {_plain(longer.high)})"
+    if not full:
+        return [f"{texts[0]}, {mark}{_plain(longer.value)}"]
+    if longer.low is None or longer.high is None:
+        return [*texts, f"{mark}{_plain(longer.value)}"]
+    return [*texts, f"{mark}{_plain(longer.value)} ({_plain(longer.low)} to {_plain(longer.high)})"]
 
 
 def _plain(seconds: float) -> str:
