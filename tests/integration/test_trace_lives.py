@@ -127,7 +127,8 @@ def test_where_no_end_was_recorded_it_is_said_where_the_process_was_last_seen(
     (parent,) = [row for row in found["trace"]["processes"] if row["pid"] != times["worker"]]
     assert (worker["end"], worker["status"]) == ("last seen", None)
     assert parent["ended_s"] - worker["ended_s"] > times["ended"] - times["gone"] - SLACK_S
-    assert "The end of 1 process is not known" in leadline("show", str(tmp_path / "r")).stdout
+    screen = " ".join(leadline("show", str(tmp_path / "r")).stdout.split())
+    assert "The end of 1 process is not known" in screen
 
 
 def test_a_process_that_outlives_the_command_is_running(leadline: Command, via: str, place: Path) -> None:

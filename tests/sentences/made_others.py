@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ DATA = Path(__file__).parents[1] / "data" / "published"
 MIB = 1 << 20
 
 
-def random_trace(chance: random.Random, path: Path) -> Path:
+def random_trace(chance: random.Random, path: Path, *, gaps: bool = False) -> Path:
     """One to three copies of a program of one to four processes, with files of many kinds."""
     copies = chance.choice([1, 1, 2, 3])
     run_s = chance.uniform(0.2, 500)
@@ -51,6 +52,8 @@ def random_trace(chance: random.Random, path: Path) -> Path:
     warnings = ("the record of one process could not be read",) if chance.random() < 0.2 else ()
     if chance.random() < 0.1:
         processes, files, warnings = [], [], ("no process wrote a log",)
+    if gaps:
+        accounts, processes, files = _with_gaps(chance, accounts, processes, files)
     extra: dict[str, Any] = {"wall_s": max(one["wall_s"] for one in accounts), "copies": accounts}
     strace = chance.random() < 0.25
     if strace:
@@ -65,6 +68,31 @@ def random_trace(chance: random.Random, path: Path) -> Path:
     )
     create_trace_result(path, {"t0001": tables}, title="prog", details={"program": ["prog"]}, now_ns=clock())
     return path
+
+
+def _with_gaps(
+    chance: random.Random,
+    accounts: list[dict[str, Any]],
+    processes: list[ProcessRow],
+    files: list[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], list[ProcessRow], list[dict[str, Any]]]:
+    """Some processes of which no end is known, and some files that were mapped."""
+    ended = [
+        replace(row, end="last seen", status=None) if row.end != "exec" and chance.random() < 0.3 else row
+        for row in processes
+    ]
+    mapped = [{**row, **_mapping(chance)} if chance.random() < 0.5 else row for row in files]
+    if chance.random() < 0.7:
+        accounts = [{**one, "faults_major": chance.choice([0, 5000])} for one in accounts]
+    return accounts, ended, mapped
+
+
+def _mapping(chance: random.Random) -> dict[str, Any]:
+    return {
+        "MMAPS": chance.choice([0, 1, 30]),
+        "mapped_bytes": chance.choice([None, 0, 4096, 32 * MIB, 2**40]),
+        "write_mmaps": chance.choice([None, 0, 1]),
+    }
 
 
 def _not_the_users(copy: int, number: int) -> list[dict[str, Any]]:
@@ -205,4 +233,9 @@ def random_document(chance: random.Random, path: Path) -> Path:
     return path
 
 
-OTHERS = {"trace": random_trace, "workflows": random_workflows, "document": random_document}
+OTHERS = {
+    "trace": random_trace,
+    "gaps": partial(random_trace, gaps=True),
+    "workflows": random_workflows,
+    "document": random_document,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 RARE: Mapping[str, frozenset[str]] = {
+    "gaps": frozenset(("trace_last_seen", "trace_mapped")),
     "io": frozenset(
         (
             "cells_not_valid",

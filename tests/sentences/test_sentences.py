@@ -15,7 +15,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import check_notes  # noqa: F401 - binds its checkers
+import check_lives  # noqa: F401 - binds its checkers
+import check_notes  # noqa: F401
 import check_pairs  # noqa: F401
 import check_programs  # noqa: F401
 import check_studies  # noqa: F401
@@ -41,6 +42,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "coherence": (0, 1, 2, 3),
     "copies": (0, 1, 2, 3, 4, 5, 9, 18),
     "pipeline": (0, 1, 2, 3, 4, 5, 10, 66),
+    "gaps": tuple(range(6)),
     "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
     "workflows": tuple(range(6)),
     "document": tuple(range(4)),

@@ -238,13 +238,12 @@ class _One:
         self._counted(description, "MMAPS")
         if description is None or description.path is None or self._call.error is not None:
             return
-        length, flags = c_number(_argument(arguments, 1)), _argument(arguments, 3)
-        executable = "PROT_EXEC" in _argument(arguments, 2) or "MAP_DENYWRITE" in flags
+        length, how = c_number(_argument(arguments, 1)), " ".join(arguments[2:4])
+        executable = "PROT_EXEC" in how or "MAP_DENYWRITE" in how
         row = self._world.row(self._process, description.path)
         if length is not None and not executable:
             row.add("mapped_bytes", length)
-        if "PROT_WRITE" in _argument(arguments, 2) and "MAP_SHARED" in flags:
-            row.add("write_mmaps")
+        row.add("write_mmaps", int("PROT_WRITE" in how and "MAP_SHARED" in how))
         mapped = self._process.mapped
         mapped[description.path] = mapped.get(description.path, False) or executable
 
