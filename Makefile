@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz kills mutants sanitize check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills mutants sentences sanitize check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -59,6 +59,12 @@ fuzz: .venv/.built ## Readers of stored and foreign bytes against anything (FUZZ
 
 kills: setup ## Kills at random moments with resume, over every way a lab has: 1,000 take half an hour (KILLS=, SEED=)
 	cd tests && ../$(BIN)/python kills.py --kills $(or $(KILLS),1000) $(if $(SEED),--seed $(SEED))
+
+journeys: setup ## The steps of a physicist and of a media operator on a lab, held against strace, wc, ffprobe and /proc: minutes
+	$(BIN)/pytest tests/journeys -q
+
+sentences: .venv/.built ## What is said of results made by chance, worked out a second time (SEEDS=100 of each kind: some minutes)
+	LEADLINE_SENTENCE_SEEDS=$(or $(SEEDS),100) $(BIN)/pytest tests/sentences -n 2 --timeout=3600
 
 mutants: setup ## Wrong programs on purpose, each of which a test must catch: root, half an hour (ONLY="statistics cache")
 	$(BIN)/python tests/mutants/run.py $(ONLY)

@@ -71,7 +71,7 @@ HANGING = "tests/integration/test_hanging.py"
 LANES: tuple[tuple[Phase, ...], ...] = (
     (
         Phase("rust", ("cargo", "test", "--workspace", "--quiet", "--locked"), pytest=False),
-        Phase("unit", ("tests/unit", "-n", "2", "--dist", "worksteal")),
+        Phase("unit", ("tests/unit", "tests/sentences", "-n", "2", "--dist", "worksteal")),
         Phase("hanging", (HANGING,)),
         Phase(
             "integration",

@@ -1,11 +1,10 @@
-"""What each kind of made result says with the seeds that are tried: all sentences that there are, in all."""
+"""Which kind of made result says a sentence with the seeds that are tried: each sentence has one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-RARE: Mapping[str, frozenset[str]] = {
-    "gaps": frozenset(("trace_last_seen", "trace_mapped")),
+SAID_BY: Mapping[str, frozenset[str]] = {
     "io": frozenset(
         (
             "cells_not_valid",
@@ -32,9 +31,6 @@ RARE: Mapping[str, frozenset[str]] = {
     ),
     "coherence": frozenset(
         (
-            "cells_not_valid",
-            "estimate_off",
-            "on_a_lab",
             "pair_not_asked",
             "pair_relies_on",
             "run_not_ended",
@@ -42,7 +38,6 @@ RARE: Mapping[str, frozenset[str]] = {
     ),
     "copies": frozenset(
         (
-            "cells_not_valid",
             "copies_did_not_do_the_same",
             "copies_growth",
             "copies_model",
@@ -51,25 +46,13 @@ RARE: Mapping[str, frozenset[str]] = {
             "copies_untraced",
             "cpus_of_others",
             "cpus_saturated",
-            "estimate_off",
-            "few_blocks",
             "io_and_run_time",
-            "more_blocks_tell",
-            "on_a_lab",
             "processes_left",
-            "run_not_ended",
-            "targets_compared",
         )
     ),
     "pipeline": frozenset(
         (
-            "cells_not_valid",
             "digests_differ",
-            "estimate_off",
-            "few_blocks",
-            "figures_changed",
-            "more_blocks_tell",
-            "on_a_lab",
             "picture_enlarged",
             "pipeline_failed",
             "skewed_blocks",
@@ -79,7 +62,6 @@ RARE: Mapping[str, frozenset[str]] = {
             "stages_compared",
             "stages_do_not_add_up",
             "stages_read_again",
-            "targets_compared",
         )
     ),
     "trace": frozenset(
@@ -110,6 +92,12 @@ RARE: Mapping[str, frozenset[str]] = {
             "trace_times",
             "trace_unseen",
             "trace_warning",
+        )
+    ),
+    "gaps": frozenset(
+        (
+            "trace_last_seen",
+            "trace_mapped",
         )
     ),
     "workflows": frozenset(
