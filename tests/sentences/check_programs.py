@@ -243,7 +243,7 @@ def stages_compared(said: Said) -> None:
         trials = [trial for trial in stages(said, cell) if trial[0]["trial"] in block_of]
         sides.append({block_of[trial[0]["trial"]]: trial for trial in trials})
     blocks = sorted(sides[0].keys() & sides[1].keys())
-    told = re.findall(r"(?<=; )(\w+) is ([\d,.e-]+) s (longer|shorter)", said.text)
+    told = re.findall(r"(?<=[:;] )(the whole|\w+) is ([\d,.e-]+) s (longer|shorter)", said.text)
     for line in said.statement.evidence:
         read = _COMPARED.fullmatch(line)
         assert read, line

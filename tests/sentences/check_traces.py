@@ -280,7 +280,7 @@ for _name in RULES:
 
 @checks("trace_ended")
 def trace_ended(said: Said) -> None:
-    found = said.match(r"(?:The command|Copy (?P<copy>\d+)) ended with (?P<how>.*)\.")
+    found = said.match(r"(?:The command|Copy (?P<copy>\d+)) (?:was|ended with) (?P<how>.*)\.")
     ends = {
         one["copy"]: f"killed by signal {one['status']}"
         if one["end"] == "signal"

@@ -106,7 +106,7 @@ def test_a_note_that_only_informs_casts_no_doubt(tmp_path: Path) -> None:
 def test_how_a_command_ended_is_said(tmp_path: Path) -> None:
     copies = [{"copy": 0, "wall_s": 1.0, "end": "signal", "status": 9}]
     findings = build_findings(store(tmp_path / "r", tables(extra={"copies": copies, "wall_s": 1.0})))
-    assert "The command ended with killed by signal 9." in [item.text for item in findings.statements]
+    assert "The command was killed by signal 9." in [item.text for item in findings.statements]
 
 
 def test_each_of_several_trials_has_its_cell_and_its_trace(tmp_path: Path) -> None:

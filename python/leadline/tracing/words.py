@@ -241,7 +241,8 @@ def _cautions(view: TraceView) -> Iterator[Statement]:
     failed = [copy for copy in view.copies if copy.ended not in ("exit code 0", "unknown", "exec", "running")]
     for copy in failed[:3]:
         name = f"Copy {copy.copy}" if len(view.copies) > 1 else "The command"
-        yield Statement("caution", f"{name} ended with {copy.ended}.", says="trace_ended")
+        how = "was" if copy.ended.startswith("killed") else "ended with"
+        yield Statement("caution", f"{name} {how} {copy.ended}.", says="trace_ended")
     for text in time_doubts(view):
         yield Statement("caution", f"{text[:1].upper()}{text[1:]}.", says="trace_times")
     if view.whole.overlapped:

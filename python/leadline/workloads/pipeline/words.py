@@ -98,8 +98,7 @@ def _longer_words(beside: PipelineBeside, several: bool) -> str:
     """What takes longer on the other target, by how much; and what is not told apart, within which bounds."""
     where = f"{beside.other.cell.target} against {beside.base.cell.target}"
     where += f", {beside.base.cell.work}" if several else ""
-    whole = beside.whole.longer
-    parts = [f"the whole is {_signed(whole.value)} ({_difference(whole)})"]
+    parts = [f"the whole {_verdict(beside.whole.longer)}"]
     parts += [f"all calls on files {_verdict(beside.calls_longer, 'are')}"] if beside.calls_longer else []
     found = sorted((one for one in beside.stages if one.longer.found), key=lambda one: -abs(one.longer.value))
     parts += [f"{one.stage} {_verdict(one.longer)}" for one in found[:_STAGES]]
