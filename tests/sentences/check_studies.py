@@ -281,12 +281,13 @@ def more_blocks_tell(said: Said) -> None:
 @checks("ratios_changed", "figures_changed")
 def changed(said: Said) -> None:
     """Where a first and a last third are named, the blocks' own means agree."""
-    pattern = r"(\S+?)(?: in (\S+))? (rose|fell) from ([\d,.]+ ?\S*) in the first third to ([\d,.]+ ?\S*) in the last"
-    for name, _, verb, before, after in re.findall(pattern, said.text):
+    pattern = r"(?:(\w+) of )?(\S+?)(?: in \S+)? (rose|fell) from ([\d,.]+ ?\S*) in the first third to ([\d,.]+ ?\S*) in the last"
+    for own, name, verb, before, after in re.findall(pattern, said.text):
         first, last = (_plain(one) for one in (before, after))
         assert (verb == "rose") == (last > first), said.text
         if name in {cell.id for cell in said.findings.cells}:
-            metric = "bandwidth" if "B/s" in before else "iops" if "IOPS" in before else None
+            by_unit = "bandwidth" if "B/s" in before else "iops" if "IOPS" in before else None
+            metric = own or by_unit
             if metric:
                 found = values(said, name, metric)
                 blocks = sorted(found)

@@ -173,6 +173,8 @@ def random_io(chance: random.Random, *, guest: bool = True) -> Made:
     facts = _targets(chance)
     text = IO.replace("BLOCKS", str(chance.choice([1, 2, 3, 6])))
     text = text.replace("TABLE", chance.choice(["true", "false"]))
+    if chance.random() < 0.5:  # then the question is another
+        text = "\n".join(line for line in text.splitlines() if "together" not in line)
     study = _study(text)
     plan = _planned(study, facts, chance)
     if chance.random() < 0.3:
@@ -191,7 +193,7 @@ def random_io(chance: random.Random, *, guest: bool = True) -> Made:
         made.latency[trial.id] = _latencies(plan.cell(trial.cell), row, rate)
     if chance.random() < 0.2:
         made.details["replay"] = _replayed(chance)
-    if guest and len(facts) > 1 and chance.random() < 0.1:
+    if guest and len(facts) > 1 and chance.random() < 0.3:
         made.guest = random_io(chance, guest=False)
     return _spans(chance, made)
 

@@ -17,6 +17,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "rate_searched",
             "ratios_changed",
             "reads_from_caches",
+            "run_not_ended",
             "scatter_unlike",
             "target_alone",
             "targets_compared",
@@ -33,7 +34,6 @@ SAID_BY: Mapping[str, frozenset[str]] = {
         (
             "pair_not_asked",
             "pair_relies_on",
-            "run_not_ended",
         )
     ),
     "copies": frozenset(

@@ -23,12 +23,14 @@ import check_studies  # noqa: F401
 import check_traces  # noqa: F401
 import everywhere
 import pytest
+from check_answers import hold_answer, hold_regression
 from kit import CHECKERS, Said
 from made_others import OTHERS
 from made_studies import STUDIES, Made, store
 from said_by import SAID_BY
 
 from leadline.store.reader import Result, open_result
+from leadline.verdict.compared.regression import check_regression
 from leadline.verdict.findings import build_findings
 
 
@@ -38,7 +40,7 @@ def _stored(make: Callable[[random.Random], Made], chance: random.Random, path: 
 
 # By kind of result; the first few, and those in which something rare is said. `make sentences` tries more.
 SEEDS: dict[str, tuple[int, ...]] = {
-    "io": (0, 1, 2, 3, 4, 5, 12, 36, 49, 56),
+    "io": (0, 1, 2, 3, 4, 5, 9, 10, 30, 69),
     "coherence": (0, 1, 2, 3),
     "copies": (0, 1, 2, 3, 4, 5, 9, 18),
     "pipeline": (0, 1, 2, 3, 4, 5, 10, 66),
@@ -68,6 +70,7 @@ def check(result: Result) -> set[str]:
         said = Said(statement, findings, result, trials)
         everywhere.hold(said)
         CHECKERS[statement.says](said)
+    hold_answer(findings, result)
     return {statement.says for statement in findings.statements}
 
 
@@ -86,6 +89,28 @@ def test_what_is_said_is_so(tmp_path: Path, kind: str) -> None:
             wrong.append(f"{kind} {seed}: {problem}")
     assert not wrong, "\n".join(wrong)
     assert heard >= SAID_BY[kind], f"choose other seeds: never said {SAID_BY[kind] - heard}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_gate_says_of_two_results_what_their_trials_give(tmp_path: Path, seed: int) -> None:
+    """Of one study run twice, the second time with other figures."""
+    sides = []
+    for name in ("old", "new"):
+        made = STUDIES["io"](chance("io", seed))
+        noise = random.Random(f"{name} {seed}")  # noqa: S311
+        for place, row in enumerate(made.rows):
+            factor = noise.lognormvariate(0, 0.2)
+            longer = {
+                "measured_ns": round(row.measured_ns * factor),
+                "started_unix_ns": noise.randint(1, 10**9),
+            }
+            made.rows[place] = replace(row, **longer)
+        made.details["id"] = f"{noise.randrange(16**8):08x}"
+        result = open_result(store(made, tmp_path / name))
+        findings = build_findings(result, with_charts=False)
+        sides.append(Said(findings.statements[0], findings, result, result.trials()))
+    found = check_regression(sides[0].result, sides[1].result, (), 0.05)
+    hold_regression(found, *sides)
 
 
 def test_every_sentence_is_said_by_some_kind_of_result() -> None:

@@ -1,0 +1,140 @@
+"""What the first screen answers, and what a regression check says, worked out again from the stored trials."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from check_studies import values
+from kit import Said, geometric, number, size
+
+from leadline.store.reader import Result
+from leadline.verdict.model import Findings, Regression, Statement
+
+_FACTOR = r"at least (?:([\d,.]+) times|([\d.]+) %)"
+_STATES = re.compile(
+    r"\((?:(\d+) of (\d+) cells are DOUBTFUL)?(?:, )?(?:(\d+) of (\d+) INVALID or not run)?\.\)$"
+)
+
+
+def hold_answer(findings: Findings, result: Result) -> None:
+    """Every claim of the answer; AssertionError where one is more than the trials give."""
+    if findings.answer is None:
+        return
+    rows = result.trials() if (result.path / "trials").exists() else []
+    said = Said(Statement("headline", findings.answer.text, says="answer"), findings, result, rows)
+    text = said.statement.text
+    _states(said)
+    _against_base(said)
+    _first(said)
+    _alone(said)
+    assert "nan" not in re.findall(r"[a-z]+", text), text
+    assert not re.search(r"\d{10,}", text.replace(",", "")), text
+
+
+def _states(said: Said) -> None:
+    """How many cells are DOUBTFUL, INVALID or were not run."""
+    found = _STATES.search(said.statement.text)
+    states = [cell.validity.state for cell in said.findings.cells]
+    if found and found[0] != "(.)":
+        bad = sum(state in ("INVALID", "NOT_RUN") for state in states)
+        assert (found[1] is None) or (int(found[1]), int(found[2])) == (states.count("DOUBTFUL"), len(states))
+        assert (found[3] is None) or (int(found[3]), int(found[4])) == (bad, len(states))
+    elif said.findings.kind == "study" and states and set(states) != {"VALID"}:
+        assert re.search(r"No cell can be relied on|No answer", said.statement.text), said.statement.text
+
+
+def _factor(times: str, percent: str) -> float:
+    return number(times) if times else 1 + number(percent) / 100
+
+
+def _mean(said: Said, target: str, row: str) -> float | None:
+    """The geometric mean of what a row of a target is asked for, where rows of trials give it."""
+    work, _, part = row.partition(" ")
+    cell = f"{target}.{work}"
+    for metric in (f"{part}_iops",) if part else ("bandwidth", "iops", "run_time"):
+        if any(one.id == cell and metric in one.metrics for one in said.findings.cells):
+            found = values(said, cell, metric)
+            return geometric(found.values()) if found else None
+    return None
+
+
+def _against_base(said: Said) -> None:
+    """`x is faster than y in 2 of 5 works (at least 3 times in a, at least 1.2 times in b)`: the right way."""
+    for other, rest in re.findall(
+        r"(\w+) is ((?:faster|slower) than [^.]*(?:\.\d[^.]*)*)\.", said.statement.text
+    ):
+        for verdict, base, bounds in re.findall(r"(faster|slower) than (\w+) [^(]*\(([^)]*)\)", rest):
+            claims = re.findall(rf"{_FACTOR} in ([\w.]+(?: \w+)?)", bounds)
+            claims += [(a, b, work) for work, a, b in re.findall(rf"([\w.]+): {_FACTOR}", bounds)]
+            for times, percent, row in claims:
+                means = [_mean(said, target, row) for target in (other, base)]
+                if None in means:
+                    continue
+                ratio = (means[0] or 1.0) / (means[1] or 1.0)
+                rate = _is_rate(said, f"{other}.{row.partition(' ')[0]}")
+                better = ratio if rate else 1 / ratio
+                assert (better > 1) == (verdict == "faster"), said.statement.text
+                assert _factor(times, percent) <= max(better, 1 / better) * 1.005, said.statement.text
+
+
+def _is_rate(said: Said, cell: str) -> bool:
+    return said.cell(cell).kind in ("io", "metadata")
+
+
+def _first(said: Said) -> None:
+    """`First for certain: x in a and b (at least 1.3 times)`: no other target has more there."""
+    part = re.search(r"First for certain: (.*?)\.(?: |$)", said.statement.text)
+    for claim in part[1].split("; ") if part else ():
+        found = re.match(rf"(\w+) in (.*) \({_FACTOR}\)", claim)
+        if found is None:
+            continue
+        for row in re.split(r", | and (?!\d)", re.sub(r" and \d+ more$", "", found[2])):
+            every = {view.name: _mean(said, view.name, row) for view in said.findings.targets}
+            known: Mapping[str, float] = {name: mean for name, mean in every.items() if mean}
+            usable = {
+                name: mean
+                for name, mean in known.items()
+                if said.cell(f"{name}.{row.partition(' ')[0]}").validity.state not in ("INVALID", "NOT_RUN")
+            }
+            best = (max if _is_rate(said, f"{found[1]}.{row.partition(' ')[0]}") else min)(
+                (name for name in usable if name != "local" or found[1] == "local"),
+                key=lambda name: usable[name],
+            )
+            assert best == found[1], said.statement.text
+
+
+def _alone(said: Said) -> None:
+    """`x gives 12 MiB/s in a, 100 IOPS in b`."""
+    for target, rest in re.findall(r"(\w+) gives (.*?)\.(?: [A-Z(]|$)", said.statement.text):
+        for printed, row in re.findall(r"([\d,.]+ \S+) in ([\w.]*\w(?: \w+)?)", rest):
+            work, _, part = row.partition(" ")
+            metric = f"{part}_iops" if part else "bandwidth" if "B/s" in printed else "iops"
+            if re.search(r"B/s|IOPS", printed):
+                mean = geometric(values(said, f"{target}.{work}", metric).values())
+                told = size(printed) if "B/s" in printed else number(printed.split()[0])
+                assert abs(told - mean) <= 0.006 * mean, said.statement.text
+
+
+def hold_regression(found: Regression, baseline: Said, new: Said) -> None:
+    """Each check's gain or loss has the sign of the means, and passes as its interval lies."""
+    for check in found.checks:
+        assert not re.search(r"\d{8,}", check.words.replace(",", "")), check
+        cell = check.name
+        if check.passed in ("missing", "invalid") or check.metric not in ("bandwidth", "iops"):
+            continue
+        sides = [values(one, cell, check.metric) for one in (baseline, new)]
+        if not all(sides):
+            continue
+        ratio = geometric(sides[1].values()) / geometric(sides[0].values())
+        word = re.match(r"(gain|loss) of ", check.words)
+        assert word is None or (word[1] == "gain") == (ratio >= 1), check
+        if check.low is not None and check.high is not None:
+            assert check.low <= ratio * 1.0001, check
+            assert check.high >= ratio * 0.9999, check
+            lost = sorted((1 - check.low, 1 - check.high))
+            expected = "lost" if lost[0] > found.allow else "holds" if lost[1] <= found.allow else "undecided"
+            assert check.passed == expected, check
+        elif math.isfinite(ratio):
+            assert check.passed == "undecided", check
