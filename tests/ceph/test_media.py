@@ -27,7 +27,7 @@ def test_every_stage_runs_on_cephfs_and_is_compared_with_the_local_directory(
     done = leadline(
         *("run", "media", "--target", f"local={local}", "--target", f"fuse={replicated}", "--blocks", "1"),
         *("--set", "resolution=64x36", "--set", "duration=1s", "--set", "frame_rate=2"),
-        *("--set", "limits.reserve=100M", "--out", str(out)),
+        *("--set", "enlarge=true", "--set", "limits.reserve=100M", "--out", str(out)),
         XDG_CACHE_HOME=str(tmp_path / "cache"),
         deadline_s=400.0,
     )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from leadline.analysis.cells import CellTable, compare_cells
+from leadline.analysis.statistics.means import Ratio
 from leadline.analysis.statistics.multiplicity import ALPHA
 from leadline.plan.model import PlannedCell
 from leadline.verdict.compared.deciding import decide
@@ -52,13 +53,22 @@ def pair_targets(
         anchor = by_place.get((base, cell.work))
         if cell.target == base or anchor is None:
             continue
-        first = tables.get(anchor.id) or CellTable(anchor.id, (), {})
-        second = tables.get(cell.id) or CellTable(cell.id, (), {})
-        state = worst((states[anchor.id], states[cell.id]))
         for metric in metrics or wanted_metrics(cell):
-            ratio = compare_cells(first, second, metric)
+            ratio, state = _ratio(anchor, cell, tables, states, metric)
             found.append(Pair(cell.work, base, cell.target, metric, ratio, state, weight_of(metric)))
     return found
+
+
+def _ratio(
+    base: PlannedCell,
+    other: PlannedCell,
+    tables: Mapping[str, CellTable],
+    states: Mapping[str, State],
+    metric: str,
+) -> tuple[Ratio | None, State]:
+    """Two cells in one metric, and the worse of their states; one that has no trials has no ratio."""
+    sides = [tables.get(one.id) or CellTable(one.id, (), {}) for one in (base, other)]
+    return compare_cells(sides[0], sides[1], metric), worst((states[base.id], states[other.id]))
 
 
 def compare_beside(
@@ -90,10 +100,8 @@ def pair_beside(
         alone = _alone(cell, cells)
         if alone is None:
             continue
-        pair = [tables.get(one.id) or CellTable(one.id, (), {}) for one in (alone, cell)]
-        state = worst((states[alone.id], states[cell.id]))
         for metric in metrics or wanted_metrics(cell):
-            ratio = compare_cells(pair[0], pair[1], metric)
+            ratio, state = _ratio(alone, cell, tables, states, metric)
             weight = weight_of(metric)
             found.append(Pair(alone.work, alone.id, cell.id, metric, ratio, state, weight, asked=True))
     return found
@@ -117,10 +125,8 @@ def compare_within(
     asked = [kind.within(by_kind.get(kind.kind, [])) for kind in KINDS]
     pairs = []
     for base, other in (pair for one in asked for pair in one.pairs):
-        sides = [tables.get(cell.id) for cell in (base, other)]
         for metric in asked_metrics(other, metrics):
-            ratio = compare_cells(sides[0], sides[1], metric) if sides[0] and sides[1] else None
-            state = worst((states[base.id], states[other.id]))
+            ratio, state = _ratio(base, other, tables, states, metric)
             pairs.append(Pair(other.work, base.id, other.id, metric, ratio, state))
     against = next((one.against for one in asked if one.pairs), "")
     return decide(pairs, margin, alpha), against
