@@ -94,7 +94,8 @@ def trace_time(said: Said) -> None:
     copies = note(said)["extra"]["copies"]
     walls = [one["wall_s"] for one in copies]
     head = re.match(
-        r"(?:The command ran|(\d+) copies ran at once) for (.*?)(?: on average)?( under strace)?(?:: (.*)|; (.*))\.$",
+        r"(?:The command ran|(\d+) copies ran at once) for (.*?)(?: on average)?( under strace)?"
+        r"(?::(?: of (?P<base>.*?) of process time,)? (.*)|; (.*))\.$",
         said.text,
     )
     assert head, said.text
@@ -103,15 +104,19 @@ def trace_time(said: Said) -> None:
     assert bool(head[3]) == under_strace(said)
     time, io = lives(said), spent(said)
     told = 0.0
-    for share, words in re.findall(r"([\d.]+) % (\w+)", head[4] or ""):
+    for share, words in re.findall(r"([\d.]+) % (\w+)", head[5] or ""):
         told += number(share)
         expected = max(0.0, 1 - sum(io.values()) / time) if words == "computing" else io[_KINDS[words]] / time
         assert abs(number(share) / 100 - expected) <= 0.0051, said.text
         assert not (head[3] and words == "computing"), said.text
     assert told <= 100.6, said.text
-    if head[5] and "not known" in head[5]:
-        assert note(said)["extra"]["call_cost_s"] is None
+    if head["base"]:
+        stands_for(head["base"], time)
     elif head[5]:
+        assert abs(time / sum(walls) - 1) <= 0.051, "shares are of another time than that of the run"
+    if head[6] and "not known" in head[6]:
+        assert note(said)["extra"]["call_cost_s"] is None
+    elif head[6]:
         assert sum(io.values()) < 0.0005 * len(_KINDS) * time, said.text
     moved(said)
 

@@ -42,7 +42,7 @@ _DURATION = re.compile(
     rf"({_NUMBER}) (ns|us|µs|ms|microseconds?|milliseconds?|seconds?|minutes?|hours?|days?|s|min|h)\b"
 )
 _DOUBT = re.compile(
-    r" \((?:DOUBTFUL, as (?P<every>its cell is|both of its cells are|all (?P<all>\d+) of its cells are)"
+    r" \((?:DOUBTFUL(?:, as (?P<every>both|all (?P<all>\d+)) of its cells are)?"
     r"|(?P<some>\d+) of its (?P<of>\d+) cells (?:is|are) DOUBTFUL)\.\)$"
 )
 
@@ -69,7 +69,7 @@ class Said:
             return None
         if found["some"]:
             return int(found["some"]), int(found["of"])
-        count = int(found["all"] or ("2" if found["every"].startswith("both") else "1"))
+        count = int(found["all"] or ("2" if found["every"] else "1"))
         return count, count
 
     def complete(self, cell: str) -> list[TrialRow]:

@@ -17,6 +17,7 @@ WORDS = {"read": "reading", "write": "writing", "meta": "metadata", "sync": "syn
 _FINDINGS_SAID = 6
 _SHARE_PRINTED = 0.0005
 _ALIKE = 0.95  # process time and run time so near each other are one
+_BASE_APART = 0.05  # of the run: a base of shares that is further from it is named
 _SHARE_SAID = 0.002  # of all process time: less is in the report only
 # What of these found no room is in the totals of its process.
 _COUNTED = frozenset(("files", "names", "segments", "histograms"))
@@ -140,7 +141,15 @@ def time_words(view: TraceView) -> str:
         parts.append(f"{units.format_percent(whole.compute)} computing (the remainder)")
     if not parts and whole.slowed:
         return f"{who}; none of its calls on files took longer than strace itself explains."
-    return f"{who}: {', '.join(parts)}." if parts else f"{who}."
+    return f"{who}:{_of_base(view)} {', '.join(parts)}." if parts else f"{who}."
+
+
+def _of_base(view: TraceView) -> str:
+    """What the shares are of, where that is not the run: processes side by side, or shorter ones."""
+    runs_s, base_s = sum(copy.run_s or 0.0 for copy in view.copies), view.whole.base_s
+    if abs(base_s - runs_s) <= _BASE_APART * runs_s:
+        return ""
+    return f" of {units.format_duration(base_s)} of {view.whole.basis},"
 
 
 def moved_words(view: TraceView) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def _weighed(statement: Statement, states: Mapping[str, State]) -> Statement | N
 
 def _doubt(doubtful: int, count: int) -> str:
     if count == 1:
-        return "(DOUBTFUL, as its cell is.)"
+        return "(DOUBTFUL.)"
     if doubtful == count:
         every = "both" if count == 2 else f"all {count}"
         return f"(DOUBTFUL, as {every} of its cells are.)"
