@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from kit import durations, size
+from kit import durations, number, size
 
 from conftest import Step
 
@@ -31,6 +31,7 @@ with open(sys.argv[1], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.AC
     print(sum(view[place] for place in range(0, len(view), 4096)))
 """
 FILE_BYTES, FILES = 3 << 20, 4
+_MODULES = 2 << 20  # what an interpreter reads of its own, at most
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +40,8 @@ def work(place: Path) -> Path:
     found = place / "physics"
     (found / "data").mkdir(parents=True)
     block = bytes(range(256)) * (FILE_BYTES // 256)
-    for number in range(FILES):
-        (found / "data" / f"events-{number}").write_bytes(block)
+    for each in range(FILES):
+        (found / "data" / f"events-{each}").write_bytes(block)
     (found / "analyse.py").write_text(ANALYSE)
     (found / "mapped.py").write_text(MAPPED)
     return found
@@ -180,7 +181,7 @@ def test_the_study_of_the_program_answers_and_its_bytes_are_those_of_wc(
     data = sum(path.stat().st_size for path in (work / "data").iterdir())
     for cell in found["cells"]:
         read = cell["metrics"]["bytes_read"]["value"]
-        assert read is None or data <= read <= 1.02 * data, cell["id"]
+        assert read is None or data <= read <= data + _MODULES, cell["id"]
     for one in found["statements"]:
         for times in re.findall(r"takes ([\d.]+) times as long", one["text"]):
             assert 0.5 < float(times) < 4, one["text"]
@@ -203,6 +204,8 @@ def test_a_trace_is_replayed_on_the_other_target(step: Step, work: Path, targets
         *("-o", str(work / "gr")),
         codes=(0, 3),
     )
-    assert "calls" in done.stdout + done.stderr
+    answer = re.search(r"([\d,]+) of ([\d,]+) calls", done.stdout)
+    assert answer, done.stdout
+    assert number(answer[1]) <= number(answer[2])
     assert not list(targets["ceph"].glob("leadline-*"))
     shutil.rmtree(work / "gr")

@@ -49,7 +49,8 @@ def _one_target(other: str, base: str, figures: Sequence[AskedFigure]) -> str:
     if found["undecided"]:
         parts.append(f"undecided {_in_works(found['undecided'], rows)}")
     if len(rows) > len(good):
-        parts.append(f"not comparable in {len(rows) - len(good)}: INVALID or not run")
+        lost = [row for row in rows if row not in good]
+        parts.append(f"not comparable {_in_works(lost, rows)}: INVALID or not run")
     return f"{other} is {'; '.join(parts)}."
 
 

@@ -10,11 +10,11 @@ from leadline.analysis.cells import worst_trial
 from leadline.analysis.metrics import LATENCY_METRICS, Measured
 from leadline.analysis.origin import Bytes
 from leadline.store.tables import LatencyRow, TrialRow
-from leadline.verdict.face import JudgedWork, Limits, OwnCells
+from leadline.verdict.face import JudgedWork, KindAnswer, Limits, OwnCells
 from leadline.verdict.model import CellShown, Statement
 from leadline.workloads.replay.figures import CLASSES, replay_metrics, share_otherwise
 from leadline.workloads.replay.job import ReplayJob
-from leadline.workloads.replay.words import replay_statements
+from leadline.workloads.replay.words import replay_answer, replay_statements
 
 if TYPE_CHECKING:
     from leadline.verdict.codes.case import Case
@@ -77,6 +77,10 @@ class JudgedReplay(JudgedWork[ReplayJob]):
     def statements(self, own: OwnCells) -> Iterable[Statement]:
         """What of the trace was replayed."""
         return replay_statements(own.manifest)
+
+    def answer(self, own: OwnCells) -> KindAnswer:
+        """How much of it."""
+        return replay_answer(own.manifest) if own.cells else KindAnswer()
 
 
 def _moved(job: ReplayJob) -> tuple[str, ...]:

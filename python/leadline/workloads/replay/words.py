@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leadline.units import format_size
+from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import Statement
 
 
@@ -20,19 +21,31 @@ def replay_statements(manifest: Mapping[str, Any]) -> Iterator[Statement]:
         if found["pace"] == "recorded"
         else "as fast as possible"
     )
-    moved = ""
-    if coverage["bytes"]:
-        share = coverage["bytes_replayed"] / coverage["bytes"]
-        moved = f", {format_size(coverage['bytes_replayed'])} or {share:.1%} of the bytes"
     threads = f"{found['threads']} thread{'' if found['threads'] == 1 else 's'}"
     left = " Not replayed: see below." if coverage["skipped"] else ""
     yield Statement(
         "finding",
-        f"{coverage['calls_replayed']:,} of {coverage['calls']:,} calls of {found['title']}{moved},"
-        f" were repeated by {threads}, {pace}.{left}",
+        f"{_repeated(found)}, were repeated by {threads}, {pace}.{left}",
         tuple(skipped_words(item) for item in coverage["skipped"]),
         says="trace_replayed",
     )
+
+
+def replay_answer(manifest: Mapping[str, Any]) -> KindAnswer:
+    """How much of the trace its time is of."""
+    found = manifest.get("replay")
+    return (
+        KindAnswer(f"Repeated: {_repeated(found)}.", adds=True) if isinstance(found, dict) else KindAnswer()
+    )
+
+
+def _repeated(found: Mapping[str, Any]) -> str:
+    """`1,234 of 1,300 calls of tar, 318 MiB or 33.3% of the bytes`."""
+    coverage, moved = found["coverage"], ""
+    if coverage["bytes"]:
+        share = coverage["bytes_replayed"] / coverage["bytes"]
+        moved = f", {format_size(coverage['bytes_replayed'])} or {share:.1%} of the bytes"
+    return f"{coverage['calls_replayed']:,} of {coverage['calls']:,} calls of {found['title']}{moved}"
 
 
 def skipped_words(item: Mapping[str, Any]) -> str:
