@@ -79,7 +79,8 @@ def test_what_ranks_share_is_a_process_of_its_own() -> None:
     assert tables.processes[-1].bytes_written > 0
 
 
-@pytest.mark.parametrize("name", with_posix())
+# PyDarshan takes long for all records of logs with thousands of files, which differ in nothing else.
+@pytest.mark.parametrize("name", [name for name in with_posix() if "ost.darshan" not in name])
 def test_what_is_said_of_a_log_is_in_its_records_and_no_longer_than_its_job(
     name: str, tmp_path: Path
 ) -> None:

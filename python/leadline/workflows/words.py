@@ -65,8 +65,9 @@ def _unfinished(workflows: Sequence[Workflow]) -> Iterator[Statement]:
             f"{one.id}: {one.state}{f', in {name}' if name else ''}"
             for one, name in zip(odd, names, strict=True)
         ]
+        verb = "is" if len(odd) == 1 else "are"
         text = (
-            f"{len(odd)} of {_count(len(workflows), 'workflow')} failed or are not done:"
+            f"{len(odd)} of {_count(len(workflows), 'workflow')} failed or {verb} not done:"
             " only their operations that succeeded are counted as durations."
         )
         yield Statement("caution", text, _first(words), says="workflows_unfinished")
