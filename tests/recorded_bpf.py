@@ -56,7 +56,7 @@ def record(scenario: str) -> None:
         return made(found, **options)
 
     with tempfile.TemporaryDirectory() as directory:
-        place, said = Path(directory, "work"), Path(directory, "said")
+        place, said = Path(directory, "place"), Path(directory, "said")
         place.mkdir()
         bpf.tables = keep
         try:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pyarrow.parquet as pq
-from check_traces import note, processes
+from check_traces import USERS, note, processes
 from kit import Said, checks, close, number, size
 
 _MAPPING_MIN, _SHARE = 1 << 20, 0.1
@@ -52,12 +52,12 @@ def trace_mapped(said: Said) -> None:
 
 
 def _mapped(said: Said) -> dict[str, Counter[str]]:
-    """Mapped files by path, over all processes; a sum that is not known is missing."""
+    """The user's mapped files by path, over all processes; a sum that is not known is missing."""
     (file,) = (said.result.path / "files").iterdir()
     found: dict[str, Counter[str]] = {}
     rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
     for row in rows:
-        if row["MMAPS"]:
+        if row["MMAPS"] and row["path"].startswith(USERS):
             sums = found.setdefault(row["path"], Counter())
             for name in ("MMAPS", "mapped_bytes", "write_mmaps"):
                 if row[name] is not None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from check_programs import stands_for
 from kit import Said, checks, close, number, seconds, size
 
+USERS = "/data/"  # where the files of made traces that are the user's lie
 _KINDS = {"reading": "read", "writing": "write", "metadata": "meta", "syncs": "sync"}
 _MEASURED = {
     "small_reads": "F_READ_TIME",
@@ -124,7 +125,7 @@ def trace_time(said: Said) -> None:
 def moved(said: Said) -> None:
     """Bytes in the user's files, how many these are, and how many processes had them; the rest behind it."""
     rows, every = processes(said), files(said)
-    own = {path: row for path, row in every.items() if path.startswith("/data/")}
+    own = {path: row for path, row in every.items() if path.startswith(USERS)}
     found = re.match(
         r"(.*?) read, (.*?) written in ([\d,]+) files? by ([\d,]+) process(?:es)?$",
         said.statement.evidence[0],
