@@ -16,6 +16,12 @@ KEPT = Path(__file__).parents[2] / "target" / "journeys"
 Step = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def first_screen(done: subprocess.CompletedProcess[str]) -> str:
+    """What a user reads first, in one line: it has to fit on a screen."""
+    assert len(done.stdout.rstrip().splitlines()) <= 60, done.stdout
+    return " ".join(done.stdout.split())
+
+
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A directory of the journeys' own, with the homes that commands write to."""

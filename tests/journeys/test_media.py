@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kit import number, size
 
-from conftest import Step
+from conftest import Step, first_screen
 
 OPENCAST = Path(__file__).parents[1] / "data" / "opencast"
 WRITER = """
@@ -23,12 +23,6 @@ with open(sys.argv[1], "wb", buffering=0) as file:
         file.write(b"x" * 65536)
         time.sleep(0.02)
 """
-
-
-def first_screen(done: subprocess.CompletedProcess[str]) -> str:
-    """What a user reads first: it has to fit on a screen."""
-    assert len(done.stdout.rstrip().splitlines()) <= 60, done.stdout
-    return " ".join(done.stdout.split())
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kit import durations, number, size
 
-from conftest import Step
+from conftest import Step, first_screen
 
 ANALYSE = """
 import pathlib, sys
@@ -45,13 +45,6 @@ def work(place: Path) -> Path:
     (found / "analyse.py").write_text(ANALYSE)
     (found / "mapped.py").write_text(MAPPED)
     return found
-
-
-def first_screen(done: subprocess.CompletedProcess[str]) -> str:
-    """What a user reads first: it has to fit on a screen."""
-    lines = done.stdout.rstrip().splitlines()
-    assert len(lines) <= 60, done.stdout
-    return " ".join(done.stdout.split())
 
 
 def moved(screen: str) -> tuple[float, float]:

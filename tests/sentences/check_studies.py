@@ -207,14 +207,10 @@ def cells_not_valid(said: Said) -> None:
     assert set(found["codes"].split(", ")) == titles
 
 
-def _metric_comparisons(said: Said) -> Sequence[Comparison]:
-    return said.findings.comparisons
-
-
 @checks("few_blocks")
 def few_blocks(said: Said) -> None:
     found = said.match(r"(?P<few>\d+) of (?P<all>\d+) comparisons have few blocks, .*")
-    every = _metric_comparisons(said)
+    every = said.findings.comparisons
     assert int(found["all"]) == len(every)
     assert int(found["few"]) <= sum(c.blocks < 6 for c in every)
 
@@ -225,7 +221,7 @@ def scatter_unlike(said: Said) -> None:
     found = said.match(
         r"(?P<few>\d+) of (?P<all>\d+) comparisons scatter unlike the other cells: (?P<which>.*?)\. .*"
     )
-    every = _metric_comparisons(said)
+    every = said.findings.comparisons
     assert (int(found["few"]), int(found["all"])) == (sum(c.unlike for c in every), len(every))
     for place in found["which"].split(" and ")[0].split(", "):
         other, _, work = place.partition(" in ")
@@ -235,7 +231,7 @@ def scatter_unlike(said: Said) -> None:
 @checks("skewed_blocks")
 def skewed_blocks(said: Said) -> None:
     found = said.match(r"(?P<few>\d+) of (?P<all>\d+) comparisons have a few blocks far to one side .*")
-    every = _metric_comparisons(said)
+    every = said.findings.comparisons
     uneven = [c for c in every if c.skewness is not None]
     assert (int(found["few"]), int(found["all"])) == (len(uneven), len(every))
     for one in uneven:

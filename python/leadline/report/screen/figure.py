@@ -9,7 +9,7 @@ from leadline.report import format as fmt
 from leadline.report import metrics, tables
 from leadline.report.operations import by_operation
 from leadline.report.screen.short import bounded_ratio
-from leadline.units import TELLS
+from leadline.units import unbounded
 from leadline.verdict.model import Cell, Comparison, Findings, Quantity, worst
 
 _RIGHT = frozenset({2, 3, 4, 5})
@@ -59,7 +59,7 @@ def figure_table(findings: Findings, figure: str) -> FigureOfCells:
 def _printed(cell: Cell, item: Quantity, scale: fmt.Scale) -> tuple[str, str]:
     measure = tables.printed(item, scale)
     invalid = cell.validity.state == "INVALID" and item.value is not None
-    narrow = item.low is not None and item.high is not None and item.high <= TELLS * item.low
+    narrow = item.low is not None and item.high is not None and not unbounded(item.low, item.high)
     text = f"INVALID {measure.text}" if invalid else measure.text
     return (text, measure.interval if narrow else measure.spread)
 
