@@ -47,6 +47,8 @@ _PLAIN = re.compile(_NUMBER)
 
 _SIZE_EXAMPLES = "write a number of bytes with a unit of 1024, for example 4k, 64KiB, 1M or 1.5G"
 _TIME_EXAMPLES = "write a number with a unit, for example 2s, 500ms, 1m30s or 1h (a bare number is seconds)"
+_BIT_RATE = re.compile(rf"({_NUMBER})\s*([kmgt]?)(?:bit(?:/s)?|bps)", re.IGNORECASE)
+_BIT_RATE_EXAMPLES = "write bits per second with a unit of 1000, for example 100Mbit, 1Gbit or 2.5Gbit/s"
 _RATE_EXAMPLES = "write bytes per second with a unit of 1024, for example 100M, 100MiB/s or 1.5G"
 _IOPS_EXAMPLES = "write operations per second as a plain number above 0, for example 2000 or 0.5"
 _PERCENT_EXAMPLES = "write a percentage from 0 to 100, for example 5% or 12.5%"
@@ -109,6 +111,26 @@ def parse_rate(value: object) -> int:
     if rate == 0:
         raise SpecError("a rate of 0 would never end", _RATE_EXAMPLES)
     return rate
+
+
+def parse_bit_rate(value: object) -> int:
+    """Bits per second of `100Mbit`, `1Gbit` or `2.5Gbit/s`, of 1000 as tc(8) counts. Raises SpecError."""
+    text = _text(value, "a rate of a link", _BIT_RATE_EXAMPLES)
+    match = _BIT_RATE.fullmatch(text)
+    if match is None:
+        raise SpecError(f"{_quote(value)} is not a rate of a link", _BIT_RATE_EXAMPLES)
+    rate = Decimal(match[1]) * 1000 ** _SIZE_POWERS[match[2].lower()]
+    if rate < 1:
+        raise SpecError(f"{_quote(value)}: nothing would pass such a link", _BIT_RATE_EXAMPLES)
+    return int(rate)
+
+
+def format_bit_rate(bit_s: float) -> str:
+    """`1 Gbit/s`, `96.4 Mbit/s`: bits per second with a unit of 1000 and three significant digits."""
+    for factor, name in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bit_s >= factor * 0.9995:
+            return f"{format_number(bit_s / factor)} {name}"
+    return f"{format_number(bit_s)} bit/s"
 
 
 def parse_iops(value: object) -> float:

@@ -1,0 +1,157 @@
+"""What a lab's data centre is asked to be: switches, hosts, clients and the rates of links. Values only.
+
+Switches form a tree: each but the top one has an uplink to the switch above it. A host hangs on a
+switch by its link, and where its cluster network is apart, on another by a second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+MTU_DEFAULT = 1500
+MEMBERS_MAX = 200  # hosts and clients: each has an address of a network of 254
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cable and its limits in both directions. `rate_bit_s` 0 means that nothing holds it back."""
+
+    rate_bit_s: int = 0
+    mtu_bytes: int = MTU_DEFAULT
+
+
+@dataclass(frozen=True)
+class MachineLimits:
+    """What a host or client may use of this machine; 0 is no limit. `cpu` is in cores, the rest in bytes.
+
+    The rates hold for the disk under its OSDs, and for all of them together.
+    """
+
+    cpu: float = 0.0
+    memory_bytes: int = 0
+    disk_read_bytes_s: int = 0
+    disk_write_bytes_s: int = 0
+
+    @property
+    def any(self) -> bool:
+        """True where anything is limited."""
+        return bool(self.cpu or self.memory_bytes or self.disk_read_bytes_s or self.disk_write_bytes_s)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A switch. `above` is the switch that its uplink goes to, "" for a top one."""
+
+    name: str
+    above: str = ""
+    uplink: Link = Link()
+
+
+@dataclass(frozen=True)
+class LabHost:
+    """A storage host or proxy. `runs` names what it carries besides OSDs: mon, mgr, mds, or gateways.
+
+    `cluster_switch` "" means that OSDs speak to each other through `link`.
+    """
+
+    name: str
+    switch: str
+    link: Link
+    osds: int = 0
+    runs: tuple[str, ...] = ()
+    limits: MachineLimits = MachineLimits()
+    cluster_switch: str = ""
+    cluster_link: Link = Link()
+
+
+@dataclass(frozen=True)
+class LabClient:
+    """A machine that uses the storage."""
+
+    name: str
+    switch: str
+    link: Link
+    limits: MachineLimits = MachineLimits()
+
+
+@dataclass(frozen=True)
+class Topology:
+    """One data centre. Names are unique among hosts, clients and switches together.
+
+    `reference` is the document's cluster that it stands for, `scaled` what was made smaller or left out.
+    """
+
+    switches: tuple[Switch, ...]
+    hosts: tuple[LabHost, ...]
+    clients: tuple[LabClient, ...] = ()
+    reference: str = ""
+    scaled: tuple[str, ...] = field(default=())
+
+    @property
+    def osd_count(self) -> int:
+        """OSDs of all hosts together."""
+        return sum(host.osds for host in self.hosts)
+
+    @property
+    def members(self) -> Iterator[LabHost | LabClient]:
+        """Hosts, then clients."""
+        yield from self.hosts
+        yield from self.clients
+
+    def member(self, name: str) -> LabHost | LabClient | None:
+        """The host or client of this name."""
+        return next((item for item in self.members if item.name == name), None)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Topology:
+        """The inverse of `dataclasses.asdict`, for the lab's file."""
+        return cls(
+            switches=tuple(
+                Switch(**(item | {"uplink": Link(**item["uplink"])})) for item in value["switches"]
+            ),
+            hosts=tuple(
+                LabHost(**(item | _parts(item) | {"cluster_link": Link(**item["cluster_link"])}))
+                for item in value["hosts"]
+            ),
+            clients=tuple(LabClient(**(item | _parts(item))) for item in value["clients"]),
+            reference=value.get("reference", ""),
+            scaled=tuple(value.get("scaled", ())),
+        )
+
+
+def _parts(item: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"link": Link(**item["link"]), "limits": MachineLimits(**item["limits"])}
+    return found | ({"runs": tuple(item["runs"])} if "runs" in item else {})
+
+
+def simple(hosts: int, clients: int, switches: int, osds: int, link: Link, uplink: Link) -> Topology:
+    """Hosts dealt out over switches, clients on the core above them; with one switch, all on that.
+
+    So every byte between a client and a host goes through that client's link, one uplink and the host's link.
+    The first host carries what there is one of; monitors, managers and metadata servers have stand-ins where
+    there are hosts for them.
+    """
+    core = Switch("core")
+    racks = tuple(Switch(f"switch{number + 1}", core.name, uplink) for number in range(switches))
+    racks = racks if switches > 1 else ()
+    homes = [item.name for item in racks] or [core.name]
+    made = tuple(
+        LabHost(
+            f"host{number + 1}",
+            homes[number * len(homes) // hosts],
+            link,
+            osds=osds // hosts + (number < osds % hosts),
+            runs=_roles(number, hosts),
+        )
+        for number in range(hosts)
+    )
+    users = tuple(LabClient(f"client{number + 1}", core.name, link) for number in range(clients))
+    return Topology((core, *racks), made, users)
+
+
+def _roles(number: int, hosts: int) -> tuple[str, ...]:
+    monitors, managers = (3 if hosts >= 3 else 1), min(hosts, 2)
+    roles = (("mon", monitors), ("mgr", managers), ("mds", managers))
+    return tuple(role for role, count in roles if number < count)
