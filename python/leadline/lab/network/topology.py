@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+CEPH_ROLES = ("mon", "mgr", "mds")
 MTU_DEFAULT = 1500
 MEMBERS_MAX = 200  # hosts and clients: each has an address of a network of 254
 
@@ -80,7 +81,10 @@ class LabClient:
 class Topology:
     """One data centre. Names are unique among hosts, clients and switches together.
 
-    `reference` is the document's cluster that it stands for, `scaled` what was made smaller or left out.
+    `reference` is the document's cluster that it stands for and `source` that document; `scaled` is what was
+    made smaller or left out. `metadata` names the hosts whose OSDs hold the file system's metadata pool and
+    nothing else (none of them: it lies where all else does). `striped_erasure` codes the pool of XRootD and of
+    libradosstriper as the erasure-coded directory is.
     """
 
     switches: tuple[Switch, ...]
@@ -88,11 +92,25 @@ class Topology:
     clients: tuple[LabClient, ...] = ()
     reference: str = ""
     scaled: tuple[str, ...] = field(default=())
+    source: str = ""
+    metadata: tuple[str, ...] = ()
+    striped_erasure: bool = False
 
     @property
     def osd_count(self) -> int:
         """OSDs of all hosts together."""
         return sum(host.osds for host in self.hosts)
+
+    @property
+    def metadata_osd_count(self) -> int:
+        """OSDs that hold the metadata pool alone; 0 where it has none of its own."""
+        return sum(host.osds for host in self.hosts if host.name in self.metadata)
+
+    @property
+    def gateways(self) -> tuple[str, ...]:
+        """What hosts run besides monitors, managers and metadata servers, each kind once."""
+        found = (role for host in self.hosts for role in host.runs if role not in CEPH_ROLES)
+        return tuple(dict.fromkeys(found))
 
     @property
     def members(self) -> Iterator[LabHost | LabClient]:
@@ -118,6 +136,9 @@ class Topology:
             clients=tuple(LabClient(**(item | _parts(item))) for item in value["clients"]),
             reference=value.get("reference", ""),
             scaled=tuple(value.get("scaled", ())),
+            source=value.get("source", ""),
+            metadata=tuple(value.get("metadata", ())),
+            striped_erasure=value.get("striped_erasure", False),
         )
 
 
@@ -143,7 +164,7 @@ def simple(hosts: int, clients: int, switches: int, osds: int, link: Link, uplin
             homes[number * len(homes) // hosts],
             link,
             osds=osds // hosts + (number < osds % hosts),
-            runs=_roles(number, hosts),
+            runs=roles_of(number, hosts),
         )
         for number in range(hosts)
     )
@@ -151,7 +172,8 @@ def simple(hosts: int, clients: int, switches: int, osds: int, link: Link, uplin
     return Topology((core, *racks), made, users)
 
 
-def _roles(number: int, hosts: int) -> tuple[str, ...]:
+def roles_of(number: int, hosts: int) -> tuple[str, ...]:
+    """What host `number` (from 0) of so many carries where nobody said."""
     monitors, managers = (3 if hosts >= 3 else 1), min(hosts, 2)
     roles = (("mon", monitors), ("mgr", managers), ("mds", managers))
     return tuple(role for role, count in roles if number < count)
