@@ -1,4 +1,4 @@
-"""Names in a topology: which can be devices and directories, and ranges of them as ClusterShell writes them."""
+"""Names in a topology: which can be devices and directories, and ranges of them as in ClusterShell."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 
 from leadline.errors import SpecError
+from leadline.lab.network.cables import CONSOLE, SWITCHES
 from leadline.lab.network.topology import MEMBERS_MAX
 from leadline.units import printable
 
 NAME_MAX = 12  # a network device has at most 15 characters, and a port is `p-NAME`
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9-]{{0,{NAME_MAX - 1}}}")
-# Directories and devices of the lab's own, Linux's words for every device, CRUSH's root.
-_RESERVED = ("switches", "lo", "all", "default")
-_PORTS = ("p-", "c-", "u-", "d-", "llnd")
+_RESERVED = (SWITCHES, CONSOLE, "default")  # the last is CRUSH's root
+_BACK = "-back"  # ends the name of a host's second cable
 _RANGE = re.compile(r"([A-Za-z0-9-]*)\[([0-9,-]+)\]([A-Za-z0-9-]*)")
 _SPAN = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 _EXAMPLES = "write a name such as host1, or a range such as host[1-11] or host[1-3,7]"
@@ -27,10 +27,10 @@ def check_member_name(name: str) -> None:
             f"{shown} cannot be the name of a device",
             f"use letters, digits and -, at most {NAME_MAX}, the first a letter",
         )
-    if name in _RESERVED or name.startswith(_PORTS):
+    if name in _RESERVED or name.endswith(_BACK):
         raise SpecError(
-            f"{shown} is a name that the lab, Linux or CRUSH has for something else",
-            f"choose another: not {', '.join(_RESERVED)}, and none that begins with {', '.join(_PORTS)}",
+            f"{shown} is a name that the lab or CRUSH has for something else",
+            f"choose another: not {', '.join(_RESERVED)}, and none that ends with {_BACK}",
         )
 
 

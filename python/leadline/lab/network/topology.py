@@ -83,7 +83,7 @@ class Topology:
 
     `reference` is the document's cluster that it stands for and `source` that document; `scaled` is what was
     made smaller or left out. `metadata` names the hosts whose OSDs hold the file system's metadata pool and
-    nothing else (none of them: it lies where all else does). `striped_erasure` codes the pool of XRootD and of
+    nothing else (none of them: it lies where all else does). `striped_erasure` codes the pool of XRootD and
     libradosstriper as the erasure-coded directory is.
     """
 
@@ -102,9 +102,9 @@ class Topology:
         return sum(host.osds for host in self.hosts)
 
     @property
-    def metadata_osd_count(self) -> int:
-        """OSDs that hold the metadata pool alone; 0 where it has none of its own."""
-        return sum(host.osds for host in self.hosts if host.name in self.metadata)
+    def data_osd_count(self) -> int:
+        """OSDs for everything but a metadata pool with OSDs of its own."""
+        return sum(host.osds for host in self.hosts if host.name not in self.metadata)
 
     @property
     def gateways(self) -> tuple[str, ...]:
