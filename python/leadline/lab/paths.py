@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline import faults
 from leadline.lab.spec import LabSpec
 
 # sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
@@ -86,7 +87,11 @@ class LabPaths:
 
     def is_made(self, name: str, spec: LabSpec) -> bool:
         """True for what such a lab makes in its directory, besides its mount points and its own file."""
-        made = {_DATA, *(path.name for path in (self.conf, self.keyring, self.monmap, self.logs, self.crash))}
+        made = {
+            _DATA,
+            faults.FILE,
+            *(path.name for path in (self.conf, self.keyring, self.monmap, self.logs, self.crash)),
+        }
         if self.run == self.directory / _RUN:
             made.add(_RUN)
         if spec.subvolume:

@@ -18,6 +18,7 @@ from leadline.lab import bridge, mounts, own, record, registry
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.lab.inject import engine
 from leadline.lab.paths import labs_home, run_name
 from leadline.lab.record import LabRecord, LostRecordError
 
@@ -70,6 +71,7 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
 
     Its bridge goes last: what hangs on it belongs to processes.
     """
+    engine.release(lab, variables)
     _unmount_all(lab, variables, SYSTEM_CLOCK)
     _end_all(f"lab {lab.name}", lab.directory, lambda: own_processes(lab), say)
     # The lab's file could have been edited: a device under another name is not this lab's.
