@@ -199,14 +199,14 @@ def test_the_bridges_network_touches_no_route_of_the_host(monkeypatch: pytest.Mo
     routes = '[{"dst": "default"}, {"dst": "10.0.0.0/9"}, {"dst": "10.128.0.0/10"}, {"dst": "fe80::/64"}]'
     monkeypatch.setattr(bridge, "run_tool", lambda *_, **__: routes)
     for seed in range(20):
-        second = int(bridge.choose_address(random.Random(seed), {}).split(".")[1])  # noqa: S311
+        second = int(str(bridge.choose_network(random.Random(seed), {})).split(".")[1])  # noqa: S311
         assert second >= 192
 
 
 def test_a_host_whose_routes_take_every_private_network_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bridge, "run_tool", lambda *_, **__: '[{"dst": "10.0.0.0/8"}]')
     with pytest.raises(LabError, match="every private network"):
-        bridge.choose_address(random.Random(1), {})  # noqa: S311
+        bridge.choose_network(random.Random(1), {})  # noqa: S311
 
 
 @pytest.mark.parametrize("name", ["", "eth0", "lo", "llbr-no-such"])

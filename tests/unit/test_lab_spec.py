@@ -15,6 +15,7 @@ from leadline.lab.cluster import config
 from leadline.lab.cluster.command import parse_state
 from leadline.lab.cluster.ports import PORT_MAX, PORT_MIN, choose_port, is_free
 from leadline.lab.paths import SOCKET_PATH_BYTES_MAX, LabPaths, choose_run_directory, labs_home
+from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec, check_spec, parse_erasure, parse_size_bytes
 
 
@@ -76,9 +77,19 @@ def test_spec_survives_json() -> None:
 
 
 def read_conf(spec: LabSpec, *, uid: int = 0) -> configparser.ConfigParser:
-    paths = LabPaths(Path("/srv/lab"), Path("/srv/lab/run"))
+    record = LabRecord(
+        name="x",
+        fsid="f",
+        spec=spec,
+        directory=Path("/srv/lab"),
+        run_directory=Path("/srv/lab/run"),
+        made_directory=True,
+        owner_uid=uid,
+        created_unix_s=1.0,
+        mon_port=12345,
+    )
     parser = configparser.ConfigParser(interpolation=None)
-    parser.read_string(config.conf_text(spec, paths, fsid="f", mon_port=12345, uid=uid, gid=uid))
+    parser.read_string(config.conf_text(record, uid=uid, gid=uid))
     return parser
 
 

@@ -37,16 +37,19 @@ def name_for(fsid: str) -> str:
     return f"{PREFIX}{fsid[:4]}"
 
 
-def choose_address(chance: random.Random, variables: Mapping[str, str]) -> str:
-    """The first address of a private network of 254 that no route or address of this host touches."""
+def choose_network(
+    chance: random.Random, variables: Mapping[str, str], prefix_bits: int = 24
+) -> ipaddress.IPv4Network:
+    """A private network that no route or address of this host touches. Raises LabError for none."""
     routes = json.loads(
         run_tool(["ip", "-json", "route", "show", "table", "all"], variables, deadline_s=_DEADLINE_S)
     )
     used = [network for item in routes if (network := _network(item.get("dst", ""))) is not None]
     for _ in range(_ATTEMPTS):
-        found = ipaddress.IPv4Network((f"10.{chance.randint(1, 254)}.{chance.randint(0, 255)}.0", 24))
+        first = f"10.{chance.randint(1, 254)}.{chance.randint(0, 127) * 2}.0"
+        found = ipaddress.IPv4Network((first, prefix_bits))
         if not any(found.overlaps(network) for network in used):
-            return str(found[1])
+            return found
     raise LabError("every private network tried is used by a route of this host", "Use --address.")
 
 

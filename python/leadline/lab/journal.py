@@ -9,6 +9,7 @@ from typing import Any
 
 from leadline.errors import LabError
 from leadline.lab.cluster import logs, process
+from leadline.lab.network.make import entered
 from leadline.lab.record import LabRecord, write_record
 
 
@@ -30,20 +31,27 @@ class LabJournal:
             write_record(self.record)
 
     def start(
-        self, name: str, command: Sequence[str], extra: Mapping[str, str] | None = None
+        self, name: str, command: Sequence[str], extra: Mapping[str, str] | None = None, host: str = ""
     ) -> process.ProcessIdentity:
         """Starts a process of the lab: its name is recorded before, its identity after.
 
         Where this program is killed between the two, the process carries the lab's mark and is found by it.
-        `extra` is added to its environment.
+        `extra` is added to its environment. In a lab with hosts it runs on `host`, or where it was placed.
         """
         with self._changing:
             self.update(starting_process=name)
             variables = {**self.variables, **(extra or {})}
+            command = [*self._entered(name, host), *command]
             identity = process.start(name, command, variables, self.record.paths.log(name))
             others = tuple(item for item in self.record.processes if item.name != name)
             self.update(starting_process="", processes=(*others, identity))
         return identity
+
+    def _entered(self, name: str, host: str) -> list[str]:
+        """What puts a process on its host."""
+        if self.record.network is None:
+            return []
+        return entered(self.record.paths, host or self.record.network.host_of(name))
 
     def forget(self, names: Sequence[str]) -> None:
         """Takes processes that have ended for good out of the record."""

@@ -19,6 +19,7 @@ from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.gateways import gateways
 from leadline.lab.journal import LabJournal
+from leadline.lab.network import make as network
 from leadline.lab.paths import choose_run_directory
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
@@ -77,7 +78,7 @@ class Lab:
         """
         with record.locked(self.directory):
             lab = record.read_record(self.directory)
-            if name not in lab.spec.gateways:
+            if name not in lab.gateway_names:
                 raise UsageError(f"lab {lab.name} was started without --gateways {name}", "Start it with.")
             chance = random.Random()  # noqa: S311 - ports, not secrets
             gateways.restart(gateways.Starter(LabJournal(lab, self.variables), say, chance), name)
@@ -117,6 +118,8 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
         mounts.require_fuse()
     if spec.bridge:
         bridge.require()
+    if spec.topology is not None:
+        network.require()
     made = _prepare(directory)
     with record.locked(directory):
         if not record.is_unborn(directory):

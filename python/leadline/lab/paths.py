@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline import faults
+from leadline.faults import FILE as FAULTS
 from leadline.lab.spec import LabSpec
 
 # sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
@@ -16,7 +16,7 @@ _LONGEST_SOCKET = "client.subvolume.4194304.asok"
 _RUN_PREFIX = "leadline-lab-"
 # What else may lie in the directory is not the lab's: a name that is made there is a property below, or here.
 GUEST_PREFIX = "leadline-guest-"
-_CLIENTS, _DATA, _GATEWAYS, _RUN = "clients", "data", "gateways", "run"
+_CLIENTS, _DATA, _GATEWAYS, _NAMESPACES, _RUN = "clients", "data", "gateways", "net", "run"
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,19 @@ class LabPaths:
         return self.directory / _CLIENTS / f"{user}.keyring"
 
     @property
+    def namespaces(self) -> Path:
+        """Where the network namespaces of a lab with hosts are held, a file each."""
+        return self.directory / _NAMESPACES
+
+    def namespace(self, name: str) -> Path:
+        """What holds the namespace of a host or client, or of the switches."""
+        return self.namespaces / name
+
+    def client_conf(self, client: str) -> Path:
+        """Ceph's configuration of a client of a lab with hosts."""
+        return self.directory / _CLIENTS / f"{client}.conf"
+
+    @property
     def logs(self) -> Path:
         """One log a process."""
         return self.directory / "log"
@@ -89,15 +102,17 @@ class LabPaths:
         """True for what such a lab makes in its directory, besides its mount points and its own file."""
         made = {
             _DATA,
-            faults.FILE,
+            FAULTS,
             *(path.name for path in (self.conf, self.keyring, self.monmap, self.logs, self.crash)),
         }
         if self.run == self.directory / _RUN:
             made.add(_RUN)
-        if spec.subvolume:
+        if spec.subvolume or spec.topology:
             made.add(_CLIENTS)
         if spec.gateways:
             made.add(_GATEWAYS)
+        if spec.topology:
+            made.add(_NAMESPACES)
         return name in made or name.startswith(GUEST_PREFIX)
 
 

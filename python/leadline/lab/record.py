@@ -20,6 +20,7 @@ from leadline.lab import own
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.lab.inject.injection import Injection
+from leadline.lab.network.placement import LabNetwork
 from leadline.lab.paths import LabPaths
 from leadline.lab.spec import LabSpec
 
@@ -27,6 +28,7 @@ FORMAT = "leadline.lab/1"
 FILE = "lab.json"
 LOCK = "leadline-lab.lock"
 GUEST = "guest"  # the process of a guest, which comes and goes while the lab is up
+_ONLY = {"mon": "mon.a", "mgr": "mgr.x", "mds": "mds.a"}  # of a lab without hosts
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 # In this order: until the last is gone, the directory is still a lab, or one that is unborn.
@@ -56,8 +58,8 @@ class GatewayRecord:
 class LabRecord:
     """One lab. `state` is starting, up, failed or stopping; `starting_process` is about to be started.
 
-    `bridge` is the network device that was made for it, `subvolume_path` the subvolume's directory in the
-    file system; "" where there is none.
+    `network` is what was made for a lab with hosts. `bridge` is the network device that was made for it,
+    `subvolume_path` the subvolume's directory in the file system; "" where there is none.
 
     `injections` are the faults that were injected and are not undone yet, the oldest first.
 
@@ -80,6 +82,30 @@ class LabRecord:
     bridge: str = ""
     subvolume_path: str = ""
     injections: tuple[Injection, ...] = ()
+    network: LabNetwork | None = None
+
+    def daemons(self, kind: str) -> list[str]:
+        """The names of its daemons of a kind: mon, mgr, mds or osd."""
+        if self.network is not None:
+            return self.network.daemons(kind)
+        return [f"osd.{number}" for number in range(self.spec.osd_count)] if kind == "osd" else [_ONLY[kind]]
+
+    @property
+    def gateway_names(self) -> tuple[str, ...]:
+        """The servers that were asked for, by the names that they have here."""
+        return tuple(self.network.gateways) if self.network else self.spec.gateways
+
+    @property
+    def mon_addresses(self) -> tuple[str, ...]:
+        """The addresses of its monitors, `mon.a` first."""
+        if self.network is None:
+            return (self.spec.address,)
+        return tuple(self.network.address(self.network.host_of(name)) for name in self.network.daemons("mon"))
+
+    def address_of(self, daemon: str) -> str:
+        """Where a daemon or gateway listens."""
+        host = self.network.host_of(daemon) if self.network else ""
+        return self.network.address(host) if self.network and host else self.spec.address
 
     @property
     def paths(self) -> LabPaths:
@@ -89,6 +115,8 @@ class LabRecord:
     def as_json(self) -> dict[str, Any]:
         """Plain values, with the format's version."""
         plain = asdict(self) | {"spec": self.spec.as_json()}
+        if self.network is not None:  # its topology is the one that was asked for
+            plain["network"] = {key: plain["network"][key] for key in ("base", "console", "placement")}
         plain |= {"directory": str(self.directory), "run_directory": str(self.run_directory)}
         return {"format": FORMAT} | plain
 
@@ -109,6 +137,8 @@ class LabRecord:
             GatewayRecord(**(item | {"notes": tuple(item["notes"])})) for item in value.get("gateways", ())
         )
         known["injections"] = tuple(map(Injection.from_json, value.get("injections", ())))
+        network, topology = known.get("network"), known["spec"].topology
+        known["network"] = LabNetwork(topology, **network) if network and topology else None
         return cls(**known)
 
 

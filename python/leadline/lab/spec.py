@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from leadline.errors import UsageError
+from leadline.lab.network.topology import Topology
 
 Auth = Literal["none", "cephx"]
 
@@ -45,7 +46,8 @@ class LabSpec:
     directory's own name. `address` is the IP address that every daemon and gateway binds to; `bridge` makes
     a network bridge of the lab's own and takes an address on it instead. `gateways` names servers of
     `GATEWAYS`, `settings` gives theirs, of `SETTINGS`. `subvolume` (NAME or GROUP/NAME) adds one with a
-    client of its own.
+    client of its own. `topology` puts it all on hosts of its own, which say how many OSDs there are and
+    which gateways.
     """
 
     name: str = ""
@@ -61,10 +63,13 @@ class LabSpec:
     gateways: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
     subvolume: str = ""
+    topology: Topology | None = None
 
     @property
     def osd_count(self) -> int:
         """The number of OSDs to start."""
+        if self.topology is not None:
+            return self.topology.osd_count
         return self.osds or max(DEFAULT_OSDS_MIN, self.erasure_k + self.erasure_m)
 
     def as_json(self) -> dict[str, Any]:
@@ -78,6 +83,7 @@ class LabSpec:
         directory = known.get("directory")
         known["gateways"] = tuple(known.get("gateways", ()))
         known.setdefault("auth", "none")
+        known["topology"] = Topology.from_json(known["topology"]) if known.get("topology") else None
         return cls(**(known | {"directory": None if directory is None else Path(directory)}))
 
     def setting(self, name: str) -> str:
@@ -141,7 +147,7 @@ def check_spec(spec: LabSpec) -> None:
         raise UsageError(f"an OSD of {spec.osd_size_bytes} bytes cannot be made", "Use 1G to 16T.")
     if spec.auth not in ("none", "cephx"):
         raise UsageError(f"--auth {spec.auth!r} is unknown", "Use none or cephx.")
-    _check_address(spec.address)
+    _check_address(spec)
     _check_servers(spec)
     if spec.name:
         check_name(spec.name)
@@ -150,8 +156,6 @@ def check_spec(spec: LabSpec) -> None:
 
 
 def _check_servers(spec: LabSpec) -> None:
-    if spec.bridge and spec.address != LOOPBACK:
-        raise UsageError("--bridge and --address contradict each other", "Give one of the two.")
     _check_gateways(spec.gateways)
     if "rgw" in spec.gateways and spec.auth == "none":
         raise UsageError("RGW does not start without authentication", "Use --auth cephx, the default.")
@@ -176,13 +180,17 @@ def _check_gateways(names: Iterable[str]) -> None:
         raise UsageError(f"there is no gateway {unknown[0]!r}", f"Gateways: {', '.join(GATEWAYS)}, or all.")
 
 
-def _check_address(address: str) -> None:
+def _check_address(spec: LabSpec) -> None:
     try:
-        ipaddress.ip_address(address)
+        ipaddress.ip_address(spec.address)
     except ValueError as error:
         raise UsageError(
-            f"{address!r} is no IP address", "Use 127.0.0.1 or an address of this host."
+            f"{spec.address!r} is no IP address", "Use 127.0.0.1 or an address of this host."
         ) from error
+    if spec.topology is not None and (spec.bridge or spec.address != LOOPBACK):
+        raise UsageError("a lab with hosts has addresses of its own", "Leave out --bridge and --address.")
+    if spec.bridge and spec.address != LOOPBACK:
+        raise UsageError("--bridge and --address contradict each other", "Give one of the two.")
 
 
 def check_name(name: str) -> None:

@@ -153,7 +153,7 @@ def _gateway(lab: LabRecord, item: GatewayRecord) -> GatewayStatus:
     own = [found for found in lab.processes if found.name == item.name]
     running = any(process.is_running(found) for found in own)
     reason = item.reason or ("" if running else f"has ended; log: {lab.paths.log(item.name)}")
-    address = f"{lab.spec.address}:{item.port}" if item.port else ""
+    address = f"{lab.address_of(item.name)}:{item.port}" if item.port else ""
     return GatewayStatus(item.name, address, running, reason, item.notes)
 
 

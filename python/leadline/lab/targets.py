@@ -84,11 +84,15 @@ def gateway_variables(lab: LabRecord) -> dict[str, str]:
 
 def _gateways(lab: LabRecord) -> list[LabTarget]:
     found = {item.name: item for item in lab.gateways}
-    host, directory = url_host(lab.spec.address), REPLICATED_DIRECTORY if lab.spec.mount else ""
+    directory = REPLICATED_DIRECTORY if lab.spec.mount else ""
 
     def target(way: str, gateway: str, url: str, same_bytes: str, variables: dict[str, str]) -> LabTarget:
         item = found.get(gateway, GatewayRecord(gateway, reason=f"started without --gateways {gateway}"))
-        where = "" if item.reason else url.format(endpoint=f"{host}:{item.port}", directory=directory)
+        where = (
+            ""
+            if item.reason
+            else url.format(endpoint=f"{url_host(lab.address_of(gateway))}:{item.port}", directory=directory)
+        )
         return LabTarget(way, way, where, same_bytes, variables, item.reason)
 
     return [
@@ -108,7 +112,7 @@ def _nfs3(lab: LabRecord, nfs: GatewayRecord | None, directory: str) -> LabTarge
         return LabTarget("nfs", "nfs3", "", CEPHFS, reason=reason)
     if not nfs.mount_port:
         return LabTarget("nfs", "nfs3", "", CEPHFS, reason="; ".join(nfs.notes))
-    endpoint = f"{url_host(lab.spec.address)}:{nfs.port}"
+    endpoint = f"{url_host(lab.address_of(nfs.name))}:{nfs.port}"
     url = f"nfs://{endpoint}{gateway_nfs.EXPORT}/{directory}?version=3&mountport={nfs.mount_port}"
     return LabTarget("nfs", "nfs3", url, CEPHFS)
 

@@ -6,7 +6,7 @@ import os
 import random
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +21,9 @@ from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.lab.gateways import gateways
 from leadline.lab.gateways import xrootd as gateway_xrootd
 from leadline.lab.journal import LabJournal
+from leadline.lab.network import make as network
+from leadline.lab.network.placement import LabNetwork, failure_domain, place
+from leadline.lab.network.topology import Topology
 from leadline.lab.spec import REPLICAS, LabSpec
 from leadline.removal import remove_tree
 
@@ -31,6 +34,7 @@ REPLICATED_DIRECTORY, ERASURE_DIRECTORY = "replicated", "erasure"
 META_PGS, DATA_PGS, ERASURE_PGS, OBJECT_PGS = 8, 32, 16, 8
 
 _PORT_ATTEMPTS = 4
+_MON_PORT = 3300  # Ceph's own
 _MON_DEADLINE_S = 60.0
 _CLUSTER_DEADLINE_S = 120.0
 _MOUNT_DEADLINE_S = 60.0
@@ -72,13 +76,16 @@ class Builder:
 
 def build(builder: Builder) -> None:
     """Brings the lab up from an empty directory. Raises LabError naming what failed and its log."""
-    _make_directories(builder)
     if builder.spec.bridge:
         _make_bridge(builder)
+    if builder.spec.topology is not None:
+        _make_network(builder, builder.spec.topology)
+    _make_directories(builder)
     keys.make_keyring(builder.journal.record, builder.tool)
     _start_monitor(builder)
-    builder.daemon(MGR, "ceph-mgr")
-    builder.daemon(MDS, "ceph-mds")
+    for kind in ("mgr", "mds"):
+        for name in builder.journal.record.daemons(kind):
+            builder.daemon(name, f"ceph-{kind}")
     _start_osds(builder)
     _wait(builder, "all OSDs to be up", "osd.0", lambda state: state.osds_up == builder.spec.osd_count)
     _make_pools(builder)
@@ -94,14 +101,23 @@ def build(builder: Builder) -> None:
 
 def _make_bridge(builder: Builder) -> None:
     journal = builder.journal
-    address = bridge.choose_address(builder.chance, journal.variables)
+    address = str(bridge.choose_network(builder.chance, journal.variables)[1])
     journal.update(bridge=bridge.name_for(journal.record.fsid), spec=replace(builder.spec, address=address))
     bridge.make(journal.record.bridge, address, journal.variables)
     builder.say(f"bridge {journal.record.bridge} has {address}")
 
 
+def _make_network(builder: Builder, topology: Topology) -> None:
+    journal = builder.journal
+    base = bridge.choose_network(builder.chance, journal.variables, prefix_bits=23)
+    found = LabNetwork(topology, str(base), network.console_for(journal.record.fsid), place(topology))
+    journal.update(network=found, spec=replace(builder.spec, address=found.address(found.host_of(MON))))
+    network.make(found, journal.record.paths, journal.variables)
+    builder.say(f"{len(topology.hosts)} hosts, {len(topology.clients)} clients and their links are in {base}")
+
+
 def _start_gateways(builder: Builder) -> None:
-    names = builder.spec.gateways
+    names = builder.journal.record.gateway_names
     if not names:
         return
     gateways.start_all(gateways.Starter(builder.journal, builder.say, builder.chance), names)
@@ -111,18 +127,21 @@ def _start_gateways(builder: Builder) -> None:
 def _make_directories(builder: Builder) -> None:
     paths = builder.journal.record.paths
     paths.run.mkdir(mode=0o700)
-    daemons = [MON, MGR, MDS, *(f"osd.{number}" for number in config.osd_ids(builder.spec))]
+    daemons = [name for kind in ("mon", "mgr", "mds", "osd") for name in builder.journal.record.daemons(kind)]
     for directory in (paths.logs, paths.mount, paths.crash, *map(paths.data, daemons)):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _start_monitor(builder: Builder) -> None:
     address, log = builder.spec.address, builder.journal.record.paths.log(MON)
+    monitors = builder.journal.record.daemons("mon")
     for _ in range(_PORT_ATTEMPTS):
-        port = choose_port(address, builder.chance)
+        # In a network of the lab's own nothing else listens.
+        port = _MON_PORT if builder.journal.record.network else choose_port(address, builder.chance)
         builder.journal.update(mon_port=port)
-        _make_monitor(builder, port)
-        builder.daemon(MON, "ceph-mon")
+        _make_monitors(builder, monitors)
+        for name in monitors:
+            builder.daemon(name, "ceph-mon")
         if poll(lambda: _monitor_answers(builder) or bool(builder.journal.ended()), _MON_DEADLINE_S):
             if not builder.journal.ended():
                 builder.say(f"monitor answers on {address} port {port}")
@@ -139,36 +158,38 @@ def _port_was_taken(log: Path) -> bool:
     return any("unable to bind" in line or "already in use" in line for line in logs.last_lines(log, 20))
 
 
-def _make_monitor(builder: Builder, port: int) -> None:
+def _make_monitors(builder: Builder, names: Sequence[str]) -> None:
     record, paths = builder.journal.record, builder.journal.record.paths
-    text = config.conf_text(
-        record.spec, paths, fsid=record.fsid, mon_port=port, uid=os.geteuid(), gid=os.getegid()
-    )
-    paths.conf.write_text(text)
-    builder.tool(
-        "monmaptool", "--create", "--clobber", "--addv", "a", config.mon_addresses(record.spec, port),
-        "--fsid", record.fsid, str(paths.monmap),
-    )  # fmt: skip
-    remove_tree(paths.data(MON))
-    paths.data(MON).mkdir(mode=0o700)
-    builder.tool(
-        "ceph-mon", "-c", str(paths.conf), "-i", "a", "--mkfs",
-        "--monmap", str(paths.monmap), "--keyring", str(paths.keyring),
-    )  # fmt: skip
+    paths.conf.write_text(config.conf_text(record, uid=os.geteuid(), gid=os.getegid()))
+    for client in record.network.topology.clients if record.network else ():
+        paths.client_conf(client.name).write_text(config.client_conf_text(record, client.name))
+    where = [config.mon_addresses(address, record.mon_port) for address in record.mon_addresses]
+    pairs = zip(names, where, strict=True)
+    members = [word for name, address in pairs for word in ("--addv", name.partition(".")[2], address)]
+    builder.tool("monmaptool", "--create", "--clobber", *members, "--fsid", record.fsid, str(paths.monmap))
+    for name in names:
+        remove_tree(paths.data(name))
+        paths.data(name).mkdir(mode=0o700)
+        builder.tool(
+            "ceph-mon", "-c", str(paths.conf), "-i", name.partition(".")[2], "--mkfs",
+            "--monmap", str(paths.monmap), "--keyring", str(paths.keyring),
+        )  # fmt: skip
 
 
 def _monitor_answers(builder: Builder) -> bool:
     try:
-        builder.ceph.run("mon", "stat", deadline_s=5.0)
+        found = builder.ceph.json("quorum_status", deadline_s=5.0)
     except LabError:
         return False
-    return True
+    return len(found.get("quorum_names", ())) == len(builder.journal.record.daemons("mon"))
 
 
 def _start_osds(builder: Builder) -> None:
     """Makes the OSDs' stores, as many at once as there are cores, and starts each as soon as it is made."""
     with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-        made: list[Future[int]] = [pool.submit(_make_osd, builder) for _ in config.osd_ids(builder.spec)]
+        made: list[Future[int]] = [
+            pool.submit(_make_osd, builder) for _ in builder.journal.record.daemons("osd")
+        ]
         try:
             for future in as_completed(made):
                 builder.daemon(f"osd.{future.result()}", "ceph-osd")
@@ -211,9 +232,10 @@ def _make_file_system(builder: Builder) -> None:
 def _make_erasure_pool(builder: Builder) -> None:
     ceph, spec = builder.ceph, builder.spec
     profile = f"k{spec.erasure_k}m{spec.erasure_m}"
+    domain = failure_domain(spec.topology, spec.erasure_k + spec.erasure_m)
     ceph.run(
         "osd", "erasure-code-profile", "set", profile,
-        f"k={spec.erasure_k}", f"m={spec.erasure_m}", "crush-failure-domain=osd",
+        f"k={spec.erasure_k}", f"m={spec.erasure_m}", f"crush-failure-domain={domain}",
     )  # fmt: skip
     ceph.run("osd", "pool", "create", ERASURE_POOL, str(ERASURE_PGS), str(ERASURE_PGS), "erasure", profile)
     ceph.run("osd", "pool", "set", ERASURE_POOL, "allow_ec_overwrites", "true")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from leadline.lab.network.placement import LabNetwork, failure_domain
 from leadline.lab.paths import LabPaths
-from leadline.lab.spec import LabSpec
+from leadline.lab.record import LabRecord
+from leadline.lab.spec import REPLICAS, LabSpec
 from leadline.lab.subvolume import CLIENT
 
 # Errors are always logged; at level 0 little else is, so that logs stay small.
@@ -21,27 +23,23 @@ _QUIET = (
 _ONE_CLIENT = ("nfs", "rgw")
 
 
-def osd_ids(spec: LabSpec) -> range:
-    """The numbers of the lab's OSDs."""
-    return range(spec.osd_count)
+def mon_addresses(address: str, port: int) -> str:
+    """A monitor's address as Ceph writes it, protocol version 2 only."""
+    return f"[v2:{f'[{address}]' if ':' in address else address}:{port}]"
 
 
-def mon_addresses(spec: LabSpec, port: int) -> str:
-    """The monitor's address as Ceph writes it, protocol version 2 only."""
-    address = f"[{spec.address}]" if ":" in spec.address else spec.address
-    return f"[v2:{address}:{port}]"
-
-
-def conf_text(spec: LabSpec, paths: LabPaths, *, fsid: str, mon_port: int, uid: int, gid: int) -> str:
+def conf_text(record: LabRecord, *, uid: int, gid: int) -> str:
     """ceph.conf for a lab. `uid` and `gid` own the root directory of its file system."""
+    spec, paths = record.spec, record.paths
     sections = [
-        ("global", _global(spec, paths, fsid, mon_addresses(spec, mon_port))),
+        ("global", _global(record)),
         ("mon", _daemon(paths, "mon") | _mon()),
         ("mgr", _daemon(paths, "mgr") | {"mgr_tick_period": "1"}),
         ("osd", _daemon(paths, "osd") | _osd(spec)),
         ("mds", _daemon(paths, "mds") | {"mds_root_ino_uid": str(uid), "mds_root_ino_gid": str(gid)}),
+        *_on_hosts(record.network),
         ("client", _client(uid)),
-        *((f"client.{name}", _gateway(paths, name)) for name in spec.gateways),
+        *((f"client.{name}", _gateway(paths, name)) for name in record.gateway_names),
         *_subvolume(spec, paths),
     ]
     return "".join(
@@ -50,12 +48,54 @@ def conf_text(spec: LabSpec, paths: LabPaths, *, fsid: str, mon_port: int, uid: 
     )
 
 
-def _global(spec: LabSpec, paths: LabPaths, fsid: str, mon_host: str) -> dict[str, str]:
+def client_conf_text(record: LabRecord, client: str) -> str:
+    """ceph.conf of one client of a lab with hosts: the cluster's, with its own user beside the lab's."""
+    paths = record.paths
+    own = {"keyring": str(paths.client_keyring(client)), "admin_socket": str(paths.socket("$name.$pid"))}
+    sections = [("global", _global(record)), ("client", _client(0)), (f"client.{client}", own)]
+    return "".join(
+        f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()) + "\n"
+        for name, options in sections
+    )
+
+
+def _on_hosts(network: LabNetwork | None) -> list[tuple[str, dict[str, str]]]:
+    """Where each daemon of a lab with hosts listens, and for OSDs where CRUSH shall find them."""
+    if network is None:
+        return []
+    found = []
+    for kind in ("mon", "mgr", "mds", "osd"):
+        for name in network.daemons(kind):
+            host = network.host_of(name)
+            options = {"public_addr": network.address(host)}
+            if kind == "osd":
+                options["cluster_addr"] = network.cluster_address(host)
+                options["crush_location"] = crush_location(network, host)
+            found.append((name, options))
+    return found
+
+
+def crush_location(network: LabNetwork, host: str) -> str:
+    """Where a host's OSDs are in the CRUSH map: a switch is a rack there."""
+    member = network.topology.member(host)
+    return f"root=default rack={member.switch if member else ''} host={host}"
+
+
+def _addresses(record: LabRecord) -> dict[str, str]:
+    if record.network is not None:
+        public, cluster = map(str, record.network.networks)
+        apart = any(host.cluster_switch for host in record.network.topology.hosts)
+        return {"public_network": public, "cluster_network": f"{public}, {cluster}" if apart else public}
+    return {"public_addr": record.spec.address, "cluster_addr": record.spec.address}
+
+
+def _global(record: LabRecord) -> dict[str, str]:
+    spec, paths = record.spec, record.paths
+    domain = failure_domain(spec.topology, REPLICAS)
     options = {
-        "fsid": fsid,
-        "mon_host": mon_host,
-        "public_addr": spec.address,
-        "cluster_addr": spec.address,
+        "fsid": record.fsid,
+        "mon_host": ",".join(mon_addresses(address, record.mon_port) for address in record.mon_addresses),
+        **_addresses(record),
         "ms_bind_ipv6": str(":" in spec.address).lower(),
         "ms_bind_ipv4": str(":" not in spec.address).lower(),
         "ms_bind_msgr1": "false",  # half the ports; every client of these releases speaks version 2
@@ -68,7 +108,9 @@ def _global(spec: LabSpec, paths: LabPaths, fsid: str, mon_host: str) -> dict[st
         "crash_dir": str(paths.crash),
         "log_to_file": "false",
         "mon_cluster_log_to_file": "false",
-        "osd_crush_chooseleaf_type": "0",  # all OSDs are on this host
+        "osd_crush_chooseleaf_type": "1"
+        if domain == "host"
+        else "0",  # without hosts, all OSDs are on this one
         "osd_pool_default_pg_autoscale_mode": "off",
         "osd_pool_default_pg_num": "16",
         # How old what the cluster says of itself may be; by default 5 s each. Everything that waits for it to

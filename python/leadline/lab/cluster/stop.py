@@ -19,6 +19,7 @@ from leadline.lab.cluster import process
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.lab.inject import engine
+from leadline.lab.network import make as network
 from leadline.lab.paths import labs_home, run_name
 from leadline.lab.record import LabRecord, LostRecordError
 
@@ -74,6 +75,7 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
     engine.release(lab, variables)
     _unmount_all(lab, variables, SYSTEM_CLOCK)
     _end_all(f"lab {lab.name}", lab.directory, lambda: own_processes(lab), say)
+    network.remove(lab.fsid, lab.paths, variables)
     # The lab's file could have been edited: a device under another name is not this lab's.
     if lab.bridge == bridge.name_for(lab.fsid):
         bridge.remove(lab.bridge, variables)
@@ -119,6 +121,9 @@ def _unmount_all(lab: LabRecord, variables: Mapping[str, str], clock: Clock) -> 
     """Undoes the lab's own mounts. Raises LabError, before any is, where something else is mounted there."""
     own_points = lab.paths.mount_points(lab.spec) if lab.spec.mount else ()
     below = mounts.mounts_below(lab.directory)
+    # What holds a namespace goes with the network, after the processes in it.
+    held = (lab.paths.namespaces, network.NAMESPACE_KIND)
+    below = [(point, kind) for point, kind in below if (point.parent, kind) != held]
     for point, kind in below:
         if point not in own_points or kind != mounts.FUSE_KIND:
             raise LabError(

@@ -6,12 +6,12 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leadline.errors import LabError
 from leadline.lab.cluster import logs, process
 from leadline.lab.cluster.command import CephCommand
-from leadline.lab.cluster.ports import choose_port
+from leadline.lab.cluster.ports import PORT_MAX, PORT_MIN, choose_port
 from leadline.lab.cluster.wait import poll
 from leadline.lab.gateways import (
     nfs as gateway_nfs,
@@ -40,6 +40,14 @@ _END_GRACE_S = 3.0
 _PORT_TAKEN = ("in use", "cannot bind", "unable to bind", "failed to bind")
 
 
+def gateway_of(name: str) -> Gateway:
+    """The gateway of this name: a kind's, or one more of a kind: `xrootd-2`."""
+    kind, dash, number = name.partition("-")
+    gateway = KINDS[kind]
+    helpers = tuple(f"{helper}{dash}{number}" for helper in gateway.helpers)
+    return replace(gateway, name=name, helpers=helpers)
+
+
 @dataclass(frozen=True)
 class Starter:
     """What starting needs. `interrupted` is set where the user has had enough: nothing waits any longer."""
@@ -61,13 +69,24 @@ class Starter:
     def place(self, name: str, port: int) -> GatewayPlace:
         """Where a gateway runs."""
         record = self.journal.record
+        host = record.network.host_of(name) if record.network else ""
         return GatewayPlace(
-            name, record.spec, record.paths, port, self.ceph, self.tool, self.journal.start, self.free_port
+            name,
+            replace(record.spec, address=record.address_of(name)),
+            record.paths,
+            port,
+            self.ceph,
+            self.tool,
+            lambda helper, command: self.journal.start(helper, command, host=host),
+            self.free_port,
         )
 
     def free_port(self) -> int:
         """A port of the lab's address that nothing listens on."""
-        return choose_port(self.journal.record.spec.address, self.chance)
+        record = self.journal.record
+        if record.network is not None:  # nothing but the lab listens there
+            return self.chance.randint(PORT_MIN, PORT_MAX)
+        return choose_port(record.spec.address, self.chance)
 
 
 def start_all(starter: Starter, names: Sequence[str]) -> None:
@@ -76,7 +95,7 @@ def start_all(starter: Starter, names: Sequence[str]) -> None:
         return
     pool = ThreadPoolExecutor(max_workers=len(names))
     try:
-        for found in pool.map(lambda name: _start_or_say_why(starter, KINDS[name]), names):
+        for found in pool.map(lambda name: _start_or_say_why(starter, gateway_of(name)), names):
             enter(starter.journal, found)
             starter.say(_words(found))
     finally:
@@ -91,10 +110,10 @@ def enter(journal: LabJournal, found: GatewayRecord) -> None:
 
 
 def _words(found: GatewayRecord) -> str:
-    words = KINDS[found.name].words
+    words, name = gateway_of(found.name).words, found.name
     if found.reason:
-        return f"{words} does not run: {found.reason}"
-    return "; ".join((f"{words} answers on port {found.port}", *found.notes))
+        return f"{words} ({name}) does not run: {found.reason}"
+    return "; ".join((f"{words} ({name}) answers on port {found.port}", *found.notes))
 
 
 def _start_or_say_why(starter: Starter, gateway: Gateway) -> GatewayRecord:
@@ -114,9 +133,7 @@ def start(starter: Starter, gateway: Gateway, port: int = 0) -> GatewayRecord:
     """Starts one gateway, on `port` or a free one. Raises LabError where it does not serve in time."""
     _make_user(starter, gateway)
     for _ in range(_ATTEMPTS):
-        place = starter.place(
-            gateway.name, port or choose_port(starter.journal.record.spec.address, starter.chance)
-        )
+        place = starter.place(gateway.name, port or starter.free_port())
         launch = gateway.prepare(place)
         _forget_ended(starter, gateway)
         identity = starter.journal.start(gateway.name, launch.command, launch.variables)
@@ -137,7 +154,7 @@ def restart(starter: Starter, name: str) -> None:
 
     What a dead one held of the file system is taken from it first: others would wait minutes for it.
     """
-    gateway = KINDS[name]
+    gateway = gateway_of(name)
     before = [item for item in starter.journal.record.gateways if item.name == name]
     _end(starter, gateway)
     evict(starter.ceph, name)

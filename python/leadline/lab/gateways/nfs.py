@@ -134,10 +134,11 @@ def _version_3(place: GatewayPlace) -> _Version3:
     run.mkdir(mode=0o755, exist_ok=True)
     (run / "rpcbind.sock").unlink(missing_ok=True)
     command = ["unshare", "--mount", "--net", "sh", "-c", _PORT_MAPPER_SCRIPT, str(run)]
-    mapper = place.start(_PORT_MAPPER, command)
+    name = place.name.replace(GATEWAY.name, _PORT_MAPPER)
+    mapper = place.start(name, command)
     poll(lambda: (run / "rpcbind.sock").exists() or not is_running(mapper), _PORT_MAPPER_DEADLINE_S)
     if not is_running(mapper):
-        return _Version3(reason=f"its port mapper did not start; log: {place.paths.log(_PORT_MAPPER)}")
+        return _Version3(reason=f"its port mapper did not start; log: {place.paths.log(name)}")
     namespaces = ("nsenter", f"--mount=/proc/{mapper.pid}/ns/mnt", "--")
     return _Version3(place.free_port(), namespaces)
 
