@@ -253,7 +253,7 @@ def test_erasure_of_the_command_line_and_of_the_file_must_agree() -> None:
 
 
 def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="nowhere.yaml: cannot be read: No such file"):
+    with pytest.raises(SpecError, match=r"nowhere\.yaml: cannot be read: No such file"):
         load_topology(tmp_path / "nowhere.yaml", {})
     (tmp_path / "latin.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(SpecError, match="not UTF-8"):

@@ -20,6 +20,7 @@ from leadline.lab.cluster.command import CephCommand
 from leadline.lab.gateways import gateways
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make as network
+from leadline.lab.network.checks import check_topology
 from leadline.lab.paths import choose_run_directory
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
@@ -113,6 +114,7 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
     name, directory = _place(spec)
     spec = replace(spec, name=name, directory=directory)
     check_spec(spec)
+    check_topology(spec)
     packages.require(mount=spec.mount)
     if spec.mount:
         mounts.require_fuse()

@@ -109,7 +109,7 @@ class LabPaths:
             made.add(_RUN)
         if spec.subvolume or spec.topology:
             made.add(_CLIENTS)
-        if spec.gateways:
+        if spec.gateway_kinds:
             made.add(_GATEWAYS)
         if spec.topology:
             made.add(_NAMESPACES)

@@ -19,6 +19,7 @@ from leadline.errors import LabError, UsageError
 from leadline.lab import own
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.lab.inject.injection import Injection
 from leadline.lab.network.placement import LabNetwork
 from leadline.lab.paths import LabPaths
 from leadline.lab.spec import LabSpec
@@ -60,6 +61,8 @@ class LabRecord:
     `network` is what was made for a lab with hosts. `bridge` is the network device that was made for it,
     `subvolume_path` the subvolume's directory in the file system; "" where there is none.
 
+    `injections` are the faults that were injected and are not undone yet, the oldest first.
+
     `made_directory` is False where the user's own empty directory was taken: it is not removed.
     """
 
@@ -78,6 +81,7 @@ class LabRecord:
     gateways: tuple[GatewayRecord, ...] = ()
     bridge: str = ""
     subvolume_path: str = ""
+    injections: tuple[Injection, ...] = ()
     network: LabNetwork | None = None
 
     def daemons(self, kind: str) -> list[str]:
@@ -132,6 +136,7 @@ class LabRecord:
         known["gateways"] = tuple(
             GatewayRecord(**(item | {"notes": tuple(item["notes"])})) for item in value.get("gateways", ())
         )
+        known["injections"] = tuple(map(Injection.from_json, value.get("injections", ())))
         network, topology = known.get("network"), known["spec"].topology
         known["network"] = LabNetwork(topology, **network) if network and topology else None
         return cls(**known)

@@ -72,6 +72,12 @@ class LabSpec:
             return self.topology.osd_count
         return self.osds or max(DEFAULT_OSDS_MIN, self.erasure_k + self.erasure_m)
 
+    @property
+    def gateway_kinds(self) -> tuple[str, ...]:
+        """The kinds of servers that there are: asked for, or on a host of the topology."""
+        hosts = () if self.topology is None else self.topology.hosts
+        return tuple(kind for kind in GATEWAYS if kind in self.gateways or any(kind in h.runs for h in hosts))
+
     def as_json(self) -> dict[str, Any]:
         """Plain values for the lab's file."""
         return asdict(self) | {"directory": None if self.directory is None else str(self.directory)}
@@ -136,7 +142,7 @@ def check_spec(spec: LabSpec) -> None:
     erasure = f"{spec.erasure_k}+{spec.erasure_m}"
     if spec.erasure_k < 2 or spec.erasure_m < 1:
         raise UsageError(f"erasure coding {erasure} does not exist", "Use 2+1, 6+3 or 8+3.")
-    if spec.osds < 0 or spec.osd_count < need:
+    if spec.topology is None and (spec.osds < 0 or spec.osd_count < need):
         raise UsageError(
             f"--osds {spec.osds} is too few for {erasure} and {REPLICAS} replicas: each chunk needs an OSD",
             f"Use --osds {need} or more.",
@@ -157,7 +163,7 @@ def check_spec(spec: LabSpec) -> None:
 
 def _check_servers(spec: LabSpec) -> None:
     _check_gateways(spec.gateways)
-    if "rgw" in spec.gateways and spec.auth == "none":
+    if "rgw" in spec.gateway_kinds and spec.auth == "none":
         raise UsageError("RGW does not start without authentication", "Use --auth cephx, the default.")
     if spec.subvolume and spec.auth == "none":
         raise UsageError("without authentication no client is restricted", "Use --auth cephx, the default.")
@@ -170,7 +176,7 @@ def _check_servers(spec: LabSpec) -> None:
             raise UsageError(f"there is no setting {name!r}", f"Settings: {', '.join(SETTINGS)}.")
         if not _SETTING_VALUES[name].fullmatch(value):
             raise UsageError(f"--set {name}={value} is not possible", f"The default is {SETTINGS[name]}.")
-        if name.partition(".")[0] not in spec.gateways:
+        if name.partition(".")[0] not in spec.gateway_kinds:
             raise UsageError(f"--set {name} is for a gateway that was not asked for", "Add it to --gateways.")
 
 

@@ -13,6 +13,7 @@ from leadline.lab import mounts
 from leadline.lab.cluster import process
 from leadline.lab.cluster.cluster import ERASURE_DIRECTORY, FUSE, REPLICATED_DIRECTORY
 from leadline.lab.cluster.command import CephCommand, LabClusterState, parse_state
+from leadline.lab.inject.injection import Injection
 from leadline.lab.record import GUEST, GatewayRecord, LabRecord
 from leadline.lab.subvolume import PROCESS
 
@@ -68,6 +69,7 @@ class LabStatus:
     bridge: str
     disk_bytes: int
     free_bytes: int
+    injections: tuple[Injection, ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -123,6 +125,7 @@ def inspect(lab: LabRecord, variables: Mapping[str, str]) -> LabStatus:
         bridge=lab.bridge,
         disk_bytes=disk_bytes(lab.directory, skip=(paths.mount, paths.subvolume_mount)),
         free_bytes=space.f_bavail * space.f_frsize,
+        injections=lab.injections,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import echo, echo_text
-from leadline.cli.machine import lab_guest, lab_up
+from leadline.cli.machine import lab_guest, lab_inject, lab_up
 from leadline.cli.machine.lab_targets import check_lab_places
 from leadline.cli.machine.lab_words import print_json, say, target_options
 from leadline.cli.options import name_argument
@@ -184,6 +184,8 @@ def _print_status(found: LabStatus) -> None:
     for gateway in found.gateways:
         words = "; ".join((gateway.reason or "runs", *gateway.notes))
         echo(f"  {gateway.name:<13} {gateway.address:<21} {words}")
+    for injection in found.injections:
+        echo(f"  {'fault':<13} {lab_inject.in_words(injection)}")
     for daemon in found.daemons:
         memory = "" if daemon.memory_bytes is None else f"{daemon.memory_bytes / 2**20:.0f} MiB"
         state = "runs" if daemon.running else f"has ended; log: {daemon.log}"
@@ -209,3 +211,4 @@ def _gibibytes(value_bytes: int) -> str:
 
 command.add_command(lab_up.command)
 command.add_command(lab_guest.command)
+command.add_command(lab_inject.command)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import echo
+from leadline.cli.machine.lab_centre import AskedCentre, centre_options, one_of, print_plan, say_topology
 from leadline.cli.machine.lab_words import print_json, say, target_options
 from leadline.cli.options import name_argument, one_name
 from leadline.cli.paths import AskedPath
@@ -25,7 +26,7 @@ _INCOMPLETE = 3  # what was asked for is there in part
 @click.command("up")
 @name_argument(former="--name")
 @click.option("--osds", type=click.IntRange(min=1), help="How many OSDs.  [default: 4, or K+M if more]")
-@click.option("--ec", "erasure", metavar="K+M", default="2+1", show_default=True, help="Erasure coding.")
+@click.option("--ec", "erasure", metavar="K+M", default="", help="Erasure coding.  [default: 2+1]")
 @click.option(
     "--dir",
     "directory",
@@ -33,7 +34,7 @@ _INCOMPLETE = 3  # what was asked for is there in part
     help="An empty or new directory.  [default: below ~/.local/state/leadline/labs]",
 )
 @click.option("--auth", type=click.Choice(["none", "cephx"]), default="cephx", show_default=True)
-@click.option("--osd-size", metavar="SIZE", default="10G", show_default=True, help="Of each OSD; sparse.")
+@click.option("--osd-size", metavar="SIZE", default="", help="Of each OSD; sparse.  [default: 10G]")
 @click.option("--no-mount", is_flag=True, help="Do not mount the file system.")
 @click.option("--gateways", metavar="LIST", default="", help="Of nfs, smb, xrootd, rgw; or all.")
 @click.option(
@@ -49,6 +50,7 @@ _INCOMPLETE = 3  # what was asked for is there in part
     default="",
     help="Add one with a namespace, mounted by a client restricted to it; NAME may be left out.",
 )
+@centre_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     osds: int | None,
@@ -63,17 +65,23 @@ def command(
     address: str,
     bridge: bool,
     subvolume: str,
+    dry_run: bool,
     as_json: bool,
     former_name: str,
+    **centre: Any,
 ) -> None:
     """Start a lab, called NAME or lab: a cluster with CephFS mounted by ceph-fuse, and gateways.
 
-    The exit code is 3 where the lab is up but a gateway that was asked for is not there.
+    With --hosts, --topology or --reference its daemons are on hosts of their own, behind switches and links
+    with limits. The exit code is 3 where the lab is up but a gateway that was asked for is not there.
     """
     from leadline import lab
     from leadline.lab.spec import parse_erasure, parse_gateways, parse_settings, parse_size_bytes
 
-    k, m = parse_erasure(erasure)
+    servers = parse_gateways(gateways)
+    asked = AskedCentre(**centre).resolve(osds, erasure, servers)
+    k, m = asked.erasure if asked else parse_erasure(erasure or "2+1")
+    written = asked.osd_size_bytes if asked else 0
     spec = lab.LabSpec(
         name=one_name(name, former_name),
         directory=directory,
@@ -81,14 +89,19 @@ def command(
         erasure_k=k,
         erasure_m=m,
         auth="none" if auth == "none" else "cephx",
-        osd_size_bytes=parse_size_bytes(osd_size),
+        osd_size_bytes=parse_size_bytes(osd_size) if osd_size else written or 10 << 30,
         mount=not no_mount,
-        gateways=parse_gateways(gateways),
+        gateways=asked.topology.gateways if asked else servers,
         settings=parse_settings(settings),
         address=address,
         bridge=bridge,
-        subvolume=subvolume,
+        subvolume=one_of("--subvolume", subvolume, asked.subvolume if asked else ""),
+        topology=asked.topology if asked else None,
     )
+    if dry_run:
+        print_plan(spec, as_json)
+        return
+    say_topology(spec)
     with _terminable():
         started = lab.start(spec, say)
     status = started.status()

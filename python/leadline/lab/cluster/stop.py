@@ -15,9 +15,11 @@ from pathlib import Path
 from leadline import removal
 from leadline.errors import LabError, TargetError
 from leadline.lab import bridge, mounts, own, record, registry
+from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.lab.inject import engine
 from leadline.lab.network import make as network
 from leadline.lab.paths import labs_home, run_name
 from leadline.lab.record import LabRecord, LostRecordError
@@ -71,8 +73,10 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
 
     Its bridge goes last: what hangs on it belongs to processes.
     """
+    engine.release(lab, variables)
     _unmount_all(lab, variables, SYSTEM_CLOCK)
     _end_all(f"lab {lab.name}", lab.directory, lambda: own_processes(lab), say)
+    ControlGroups(lab.fsid).remove_all()
     network.remove(lab.fsid, lab.paths, variables)
     # The lab's file could have been edited: a device under another name is not this lab's.
     if lab.bridge == bridge.name_for(lab.fsid):
@@ -81,10 +85,13 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
 
 def _end_lost(directory: Path, say: Callable[[str], None]) -> bool:
     """Ends what runs of a lab whose file in `directory` is lost, by its own marks; False for nothing."""
-    if not process.find_in(directory):
+    found = process.find_in(directory)
+    if not found:
         return False
     say(f"there is no lab in {directory}, but processes of one that was started there run")
     _end_all(f"the lab of {directory}", directory, lambda: process.find_in(directory), say)
+    for mark in {item.mark for item in found}:
+        ControlGroups(mark).remove_all()
     return True
 
 

@@ -167,7 +167,7 @@ def _links(topology: Topology) -> Iterator[Wrong]:
             yield Wrong(
                 path,
                 f"{format_bit_rate(link.rate_bit_s)} is no rate that a lab works with",
-                f"use {RATE_MIN_BIT_S // 10**6}Mbit to {RATE_MAX_BIT_S // 10**9}Gbit, or leave it out: no limit",
+                f"use {RATE_MIN_BIT_S // 10**6}Mbit to {RATE_MAX_BIT_S // 10**9}Gbit, or leave it out",
             )
         if not MTU_MIN <= link.mtu_bytes <= MTU_MAX:
             where = (*path[:-1], "mtu")

@@ -6,8 +6,8 @@ switch by its link, and where its cluster network is apart, on another by a seco
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 CEPH_ROLES = ("mon", "mgr", "mds")
@@ -177,3 +177,12 @@ def roles_of(number: int, hosts: int) -> tuple[str, ...]:
     monitors, managers = (3 if hosts >= 3 else 1), min(hosts, 2)
     roles = (("mon", monitors), ("mgr", managers), ("mds", managers))
     return tuple(role for role, count in roles if number < count)
+
+
+def with_gateways(topology: Topology, gateways: Sequence[str]) -> Topology:
+    """Each of `gateways` on a host of its own, from the last one up: the first carries monitors already."""
+    hosts = list(topology.hosts)
+    for number, gateway in enumerate(gateways):
+        index = len(hosts) - 1 - number % len(hosts)
+        hosts[index] = replace(hosts[index], runs=(*hosts[index].runs, gateway))
+    return replace(topology, hosts=tuple(hosts))
