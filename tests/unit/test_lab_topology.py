@@ -32,7 +32,7 @@ hosts:
     memory: 1G
     disk: {read: 100M, write: 50M/s}
     cluster: {switch: back, link: 10Gbit, mtu: 9000}
-  fast1: {switch: core, osds: 1, runs: [mgr, mds], cpu: 0.5, cluster: {switch: back}}
+  fast1: {switch: core, osds: 2, runs: [mgr, mds], cpu: 0.5, cluster: {switch: back}}
   proxy[1-2]: {switch: core, link: 500Mbit, runs: [xrootd]}
 clients:
   user01: {switch: core, link: 100Mbit, cpu: 1}
@@ -73,7 +73,7 @@ def test_a_file_becomes_values() -> None:
         cluster_link=Link(10**10, 9000),
     )
     assert topology.clients[0].limits.cpu == 1.0
-    assert (topology.metadata, topology.osd_count, topology.data_osd_count) == (("fast1",), 5, 4)
+    assert (topology.metadata, topology.osd_count, topology.data_osd_count) == (("fast1",), 6, 4)
     assert topology.gateways == ("xrootd",)
 
 
@@ -154,6 +154,7 @@ def line_of(text: str, part: str) -> int:
         ("switch: rack[1-2]", "switch: rock[1-2]", "no switch 'rock1'", "did you mean rack1?"),
         ("metadata: [fast1]", "metadata: [fats1]", "there is no host 'fats1'", "did you mean fast1?"),
         ("metadata: [fast1]", "metadata: [proxy1]", "no OSD for the metadata", "hosts with OSDs"),
+        ("core, osds: 2", "core, osds: 1", "no second copy of the metadata", "2 OSDs"),
         ("user01:", "proxy2:", "the name proxy2 is taken in line 18", "another"),
         ("user01:", "rack1:", "the name rack1 is taken in line 6", "another"),
         ("user01:", "a_name_that_is_long:", "cannot be the name of a device", "at most 12"),
@@ -179,7 +180,7 @@ def line_of(text: str, part: str) -> int:
         ("ec: 2+1", "ec: 6+3", "4 OSDs beside those for the metadata are too few for 6+3", "9 or more"),
         ("ec: 2+1", "ec: 7", "'7' is not K+M", "6+3"),
         ("osds: 1\n", "osds: 65\n", "out of range", "64"),
-        ("osds: 1\n", "osds: 20\n", "81 OSDs are too many", "64"),
+        ("osds: 1\n", "osds: 20\n", "82 OSDs are too many", "64"),
         ("user01:", "user[1-200]:", "207 hosts and clients are more than 200", "fewer"),
         ("memory: 1G", "memory: 100M", "100 MiB do not hold what store1 runs", "220 MiB"),
         ("memory: 1G", "memory: 0", "no memory is no machine", "2G"),

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from leadline.errors import UsageError
-from leadline.lab.network.topology import Topology
+from leadline.lab.network.topology import REPLICAS, Topology
 
 Auth = Literal["none", "cephx"]
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_NAME = "lab"
 DEFAULT_OSDS_MIN = 4
-REPLICAS = 3
 GATEWAYS = ("nfs", "smb", "xrootd", "rgw")
 # Settings of the servers that a measurement may want to vary, with their defaults.
 SETTINGS = {"xrootd.maxbsz": "2m", "xrootd.async": "off"}

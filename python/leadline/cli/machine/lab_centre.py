@@ -158,8 +158,6 @@ def say_topology(spec: LabSpec) -> None:
 
 def print_plan(spec: LabSpec, as_json: bool) -> None:
     """What would stand where. Raises UsageError for what could not be started, but for want of root."""
-    from dataclasses import asdict
-
     from leadline.lab.network.checks import check_topology
     from leadline.lab.network.outline import outline
     from leadline.lab.network.placement import place
@@ -169,8 +167,8 @@ def print_plan(spec: LabSpec, as_json: bool) -> None:
     check_topology(spec)
     topology = spec.topology
     if as_json:
-        plan = None if topology is None else asdict(topology) | {"placement": place(topology)}
-        print_json({"format": "leadline.lab-plan/1", "spec": spec.as_json(), "topology": plan})
+        placement = place(topology) if topology else {}
+        print_json({"format": "leadline.lab-plan/1", "spec": spec.as_json(), "placement": placement})
         return
     say_topology(spec)
     if topology is None:

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 from leadline.lab.network.placement import LabNetwork, failure_domain
+from leadline.lab.network.topology import REPLICAS
 from leadline.lab.paths import LabPaths
 from leadline.lab.record import LabRecord
-from leadline.lab.spec import REPLICAS, LabSpec
+from leadline.lab.spec import LabSpec
 from leadline.lab.subvolume import CLIENT
 
 # Errors are always logged; at level 0 little else is, so that logs stay small.

@@ -12,8 +12,8 @@ from leadline.errors import SpecError, UsageError
 from leadline.lab.network.cables import top_of
 from leadline.lab.network.names import check_member_name
 from leadline.lab.network.placement import LETTERS
-from leadline.lab.network.topology import MEMBERS_MAX, LabHost, Link, Topology
-from leadline.lab.spec import GATEWAYS, OSDS_MAX, REPLICAS, LabSpec
+from leadline.lab.network.topology import MEMBERS_MAX, REPLICAS, LabHost, Link, Topology
+from leadline.lab.spec import GATEWAYS, OSDS_MAX, LabSpec
 from leadline.units import MIB, format_bit_rate, format_size
 from leadline.written.problems import suggest
 
@@ -265,6 +265,10 @@ def _osds(topology: Topology, erasure: tuple[int, int]) -> Iterator[Wrong]:
         host = topology.member(name)
         if isinstance(host, LabHost) and not host.osds:
             yield Wrong(("metadata",), f"{name} has no OSD for the metadata", "name hosts with OSDs")
+    if topology.metadata and topology.metadata_replicas < 2:
+        yield Wrong(
+            ("metadata",), "one OSD holds no second copy of the metadata", "name hosts with 2 OSDs or more"
+        )
 
 
 def _memory(topology: Topology, memory_bytes: int | None) -> Iterator[Wrong]:

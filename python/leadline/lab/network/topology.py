@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+REPLICAS = 3
 CEPH_ROLES = ("mon", "mgr", "mds")
 MTU_DEFAULT = 1500
 MEMBERS_MAX = 200  # hosts and clients: each has an address of a network of 254
@@ -105,6 +106,12 @@ class Topology:
     def data_osd_count(self) -> int:
         """OSDs for everything but a metadata pool with OSDs of its own."""
         return sum(host.osds for host in self.hosts if host.name not in self.metadata)
+
+    @property
+    def metadata_replicas(self) -> int:
+        """Copies of the metadata pool: three, or as many as OSDs of its own."""
+        apart = self.osd_count - self.data_osd_count
+        return min(REPLICAS, apart) if self.metadata else REPLICAS
 
     @property
     def gateways(self) -> tuple[str, ...]:
