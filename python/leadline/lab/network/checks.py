@@ -22,8 +22,9 @@ SWITCHES_MAX = 100
 RATE_MIN_BIT_S = 1_000_000  # Ceph's own heartbeats need some of it
 RATE_MAX_BIT_S = 400_000_000_000
 MTU_MIN, MTU_MAX = 576, 9216
-OSD_MEMORY_BYTES = 160 * MIB  # resident, after some load
-_DAEMON_MEMORY_BYTES = 60 * MIB
+OSD_MEMORY_BYTES = 160 * MIB  # resident, after some load: 50 when idle, up to 400
+_ROLE_MEMORY_BYTES = {"mgr": 300 * MIB}
+_OTHER_MEMORY_BYTES = 60 * MIB
 _FAST_BIT_S = 20_000_000_000  # about what a core moves between two namespaces
 _MEMORY_INFORMATION = Path("/proc/meminfo")
 
@@ -275,7 +276,8 @@ def _memory(topology: Topology, memory_bytes: int | None) -> Iterator[Wrong]:
     """What the daemons take, by host and together. A fault may show what less does; a start needs this."""
     total = 0
     for host in topology.hosts:
-        need = host.osds * OSD_MEMORY_BYTES + len(host.runs) * _DAEMON_MEMORY_BYTES
+        roles = sum(_ROLE_MEMORY_BYTES.get(role, _OTHER_MEMORY_BYTES) for role in host.runs)
+        need = host.osds * OSD_MEMORY_BYTES + roles
         total += need
         if 0 < host.limits.memory_bytes < need:
             yield Wrong(
