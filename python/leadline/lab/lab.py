@@ -14,6 +14,7 @@ from pathlib import Path
 
 from leadline.errors import LabError, UsageError
 from leadline.lab import bridge, mounts, own, packages, record, registry, targets
+from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import logs, process, stop
 from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
@@ -126,6 +127,9 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
             raise UsageError(f"{directory} is in use meanwhile", "Choose another --dir.")
         try:
             _check_file_system(directory)
+            if spec.topology is not None:
+                wanted = [member.limits for member in spec.topology.members]
+                ControlGroups("").require(wanted, directory)
             registry.claim(name, directory, os.environ)
         except (UsageError, LabError):
             (directory / record.LOCK).unlink()
