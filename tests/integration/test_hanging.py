@@ -126,6 +126,10 @@ CASES = {
     "lab targets": (Case("lab targets --dir HUNG/lab"),),
     "lab list": (Case("lab list", variables="HOME=HUNG"),),
     "lab down": (Case("lab down --dir HUNG/lab"), Case("lab down", variables="HOME=HUNG")),
+    "lab exec": (Case("lab exec client1 --dir HUNG/lab -- true"),),
+    "lab mount": (Case("lab mount client1 --dir HUNG/lab"),),
+    "lab unmount": (Case("lab unmount client1 --dir HUNG/lab"),),
+    "lab inject": (Case("lab inject --list --dir HUNG/lab"),),
     "lab guest": (Case("lab guest --results HUNG/out -- true"),),
     # What a hung directory of the environment must not hold up.
     "targets": (Case("targets"), Case("targets", directory="HUNG")),
