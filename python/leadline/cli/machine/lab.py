@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import echo, echo_text
-from leadline.cli.machine import lab_guest, lab_inject, lab_up
+from leadline.cli.machine import lab_client, lab_guest, lab_inject, lab_up
 from leadline.cli.machine.lab_targets import check_lab_places
 from leadline.cli.machine.lab_words import print_json, say, target_options
 from leadline.cli.options import name_argument
@@ -52,27 +52,6 @@ def status(name: str, directory: Path | None, as_json: bool) -> None:
 def env(name: str, directory: Path | None) -> None:
     """Print shell lines that point Ceph's own programs at a lab: eval "$(leadline lab env)"."""
     echo_text(_open(name, directory).shell_lines(), nl=False)
-
-
-@command.command("targets")
-@_NAME
-@_DIRECTORY
-@_JSON
-def targets(name: str, directory: Path | None, as_json: bool) -> None:
-    """Print every way to reach a lab's storage as --target options; what is not there, with its reason."""
-    import shlex
-
-    from leadline.lab.targets import FORMAT
-
-    found = _open(name, directory).targets()
-    if as_json:
-        print_json({"format": FORMAT, "targets": [target.as_json() for target in found]})
-        return
-    for target in found:
-        if target.reason:
-            echo(f"{target.name}: {target.reason}", err=True)
-        else:
-            echo(f"--target {target.name}={shlex.quote(target.where)}")
 
 
 @command.command("list")
@@ -210,5 +189,9 @@ def _gibibytes(value_bytes: int) -> str:
 
 
 command.add_command(lab_up.command)
+command.add_command(lab_client.exec_command)
+command.add_command(lab_client.mount_command)
+command.add_command(lab_client.unmount_command)
+command.add_command(lab_client.targets_command)
 command.add_command(lab_guest.command)
 command.add_command(lab_inject.command)

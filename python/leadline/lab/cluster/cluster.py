@@ -14,6 +14,7 @@ from pathlib import Path
 
 from leadline.errors import LabError
 from leadline.lab import bridge, mounts, subvolume
+from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import config, keys, logs, process
 from leadline.lab.cluster.command import CephCommand, LabClusterState, parse_state
 from leadline.lab.cluster.ports import choose_port
@@ -24,6 +25,7 @@ from leadline.lab.journal import LabJournal
 from leadline.lab.network import make as network
 from leadline.lab.network.placement import LabNetwork, failure_domain, place
 from leadline.lab.network.topology import REPLICAS, Topology
+from leadline.lab.record import LabRecord
 from leadline.lab.spec import LabSpec
 from leadline.removal import remove_tree
 
@@ -116,7 +118,18 @@ def _make_network(builder: Builder, topology: Topology) -> None:
     found = LabNetwork(topology, str(base), network.console_for(journal.record.fsid), place(topology))
     journal.update(network=found, spec=replace(builder.spec, address=found.address(found.host_of(MON))))
     network.make(found, journal.record.paths, journal.variables)
+    _limit_members(journal.record, topology)
     builder.say(f"{len(topology.hosts)} hosts, {len(topology.clients)} clients and their links are in {base}")
+
+
+def _limit_members(record: LabRecord, topology: Topology) -> None:
+    """A control group for each host and client that may use no more than a part of this machine."""
+    groups = ControlGroups(record.fsid)
+    for member in topology.members:
+        limits = member.limits
+        if limits.any:
+            rated = limits.disk_read_bytes_s or limits.disk_write_bytes_s
+            groups.limit(member.name, limits, groups.device_of(record.directory) if rated else "")
 
 
 def _start_gateways(builder: Builder) -> None:

@@ -19,8 +19,8 @@ from leadline.lab.spec import LabSpec
 # An ordinary user's PATH lacks them, though their programs may be run by anybody.
 _SYSTEM_PROGRAMS = "/usr/sbin:/sbin"
 _CONNECT_DEADLINE_S = 2.0
-_ACTIVE_MDS = "mds.0"  # by its rank: with a stand-in, any of them may be the active one
 _MDS_DEADLINE_S = 10.0
+_ACTIVE = "mds.fs:0"  # whichever daemon has the only rank of the file system: after a failover, another
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ def has_session(ceph: CephCommand, user: str) -> bool:
 def evict(ceph: CephCommand, user: str) -> None:
     """Takes from `client.USER` what it holds of the file system; its next process may come again."""
     for number in _sessions(ceph, user):
-        ceph.run("tell", _ACTIVE_MDS, "session", "evict", f"id={number}", deadline_s=_MDS_DEADLINE_S)
+        ceph.run("tell", _ACTIVE, "session", "evict", f"id={number}", deadline_s=_MDS_DEADLINE_S)
 
 
 def _sessions(ceph: CephCommand, user: str) -> list[int]:
-    found = ceph.json("tell", _ACTIVE_MDS, "session", "ls", deadline_s=_MDS_DEADLINE_S)
+    found = ceph.json("tell", _ACTIVE, "session", "ls", deadline_s=_MDS_DEADLINE_S)
     return [int(item["id"]) for item in found if item.get("client_metadata", {}).get("entity_id") == user]
