@@ -17,6 +17,8 @@ from forking import Forks
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
 from leadline.lab import mounts, packages
+from leadline.lab.network.topology import Link, simple
+from leadline.lab.spec import LabSpec
 from support import Command, Start
 
 
@@ -93,6 +95,18 @@ def lab(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield found
     finally:
         ended = run_leadline("lab", "down", str(directory))
+    assert ended.returncode == 0, ended.stderr
+    assert not directory.exists()
+
+
+@pytest.fixture(scope="session")
+def network_lab(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[leadline_lab.Lab]:
+    """A lab of three hosts and a client, each in a namespace of its own."""
+    directory = tmp_path_factory.mktemp("network") / "lab"
+    shape = simple(3, 1, 1, 4, Link(), Link())
+    started = leadline_lab.start(LabSpec(name="network", directory=directory, osds=4, topology=shape))
+    yield started
+    ended = run_leadline("lab", "down", str(directory))
     assert ended.returncode == 0, ended.stderr
     assert not directory.exists()
 

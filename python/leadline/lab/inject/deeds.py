@@ -1,8 +1,8 @@
 """Everything that a fault may do to a lab, and undo: a closed set, as it is done on the word of a file.
 
 Each touches only what is beyond doubt this lab's: a process that carries its mark, a group or device whose
-name follows from its fsid, a cluster that answers with that. What undoes may be done again, and where there is
-nothing to undo.
+name follows from its fsid, a cluster that answers with that. What undoes may be done again, and where there
+is nothing to undo.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.errors import SpecError, UsageError
 from leadline.lab.inject import daemons
-from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, nothing, processes
+from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, nothing, processes, setting
 from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
 from leadline.lab.record import LabRecord
 from leadline.units import format_size, parse_size
@@ -37,10 +37,7 @@ def _cache_bytes(text: str) -> int:
 
 def _tiny_cache(scene: FaultScene) -> FaultPlan:
     size = _cache_bytes(scene.options["size"])
-    step = FaultStep(
-        Deed("ceph", ("config", "set", scene.on, _CACHE, str(size))),
-        Deed("ceph", ("config", "rm", scene.on, _CACHE)),
-    )
+    step = setting(scene, scene.on, _CACHE, str(size))
     return FaultPlan(f"{scene.on} may cache {format_size(size)}", (step,), (f"{scene.on}/cache",))
 
 
@@ -53,7 +50,7 @@ KINDS = (
         "mds-slow-cpu", "A metadata server with too little CPU", _ON, _SERVERS, daemons.slow_cpu,
         (daemons.CPU,), daemons.no_cpu_limit,
     ),
-    FaultKind("mds-tiny-cache", "A metadata server that remembers little", _ON, _SERVERS, _tiny_cache, (_SIZE,)),
+    FaultKind("mds-tiny-cache", "A metadata server that forgets", _ON, _SERVERS, _tiny_cache, (_SIZE,)),
     FaultKind(
         "mds-failover", "The active metadata server fails, another takes over", "", nothing, _fail_over,
         lacking=_no_stand_in, lasting=False,

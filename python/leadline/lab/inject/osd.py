@@ -9,7 +9,7 @@ from leadline.errors import LabError, SpecError, UsageError
 from leadline.lab.cluster.cluster import DATA_POOL, OBJECT_POOL
 from leadline.lab.inject import daemons
 from leadline.lab.inject.deeds import FILL_OBJECT_BYTES
-from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, processes
+from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, processes, setting
 from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
 from leadline.lab.network.placement import failure_domain
 from leadline.lab.spec import REPLICAS
@@ -20,12 +20,12 @@ _FILL_BYTES_MAX = 1 << 30
 # Due again as soon as it was done, whatever the machine's load; the sleep keeps it in sight.
 _SCRUB = {
     "osd_scrub_min_interval": "1",
-    "osd_scrub_max_interval": "1",
     "osd_deep_scrub_interval": "1",
-    "osd_scrub_interval_randomize_ratio": "0",
     "osd_scrub_load_threshold": "1000",
     "osd_scrub_sleep": "0.2",
 }
+# What a group's log of changes still holds is recovered by it; without, the group is filled anew.
+_SHORT_LOG = {"osd_min_pg_log_entries": "1", "osd_max_pg_log_entries": "2", "osd_pg_log_trim_min": "1"}
 _DEBUG = ("osd", "ms", "bluestore")
 
 
@@ -79,15 +79,12 @@ def _filled(scene: FaultScene) -> FaultStep:
 
 
 def _slow_recovery(scene: FaultScene) -> FaultStep:
-    name, seconds = "osd_recovery_sleep", _seconds(scene.options["sleep"])
-    return FaultStep(
-        Deed("ceph", ("config", "set", "osd", name, f"{seconds:g}")),
-        Deed("ceph", ("config", "rm", "osd", name)),
-    )
+    return setting(scene, "osd", "osd_recovery_sleep", f"{_seconds(scene.options['sleep']):g}")
 
 
 def _backfill(scene: FaultScene) -> FaultPlan:
-    steps = (_filled(scene), _slow_recovery(scene), _marked_out(scene))
+    short = (setting(scene, "osd", name, value) for name, value in _SHORT_LOG.items())
+    steps = (*short, _filled(scene), _slow_recovery(scene), _marked_out(scene))
     size = format_size(_fill_bytes(scene.options["data"]))
     words = f"{size} were written into pool {OBJECT_POOL}, and what of it is on {scene.on} moves elsewhere"
     return FaultPlan(words, steps, (f"{scene.on}/in", "recovery"))
@@ -107,13 +104,7 @@ def _recovery(scene: FaultScene) -> FaultPlan:
 
 
 def _scrub(scene: FaultScene) -> FaultPlan:
-    settings = tuple(
-        FaultStep(
-            Deed("ceph", ("config", "set", scene.on, name, value)),
-            Deed("ceph", ("config", "rm", scene.on, name)),
-        )
-        for name, value in _SCRUB.items()
-    )
+    settings = tuple(setting(scene, scene.on, name, value) for name, value in _SCRUB.items())
     begin = FaultStep(Deed("ceph", ("osd", "deep-scrub", scene.on)))
     words = f"{scene.on} scrubs the groups that it leads deeply, again and again"
     return FaultPlan(words, (*settings, begin), (f"{scene.on}/scrub",))
