@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,7 @@ from forking import Forks
 from leadline import lab as leadline_lab
 from leadline.errors import LabError
 from leadline.lab import mounts, packages
-from leadline.lab.network.topology import Link, simple
-from leadline.lab.spec import LabSpec
+from leadline.lab.network.topology import LabHost, Link, simple
 from support import Command, Start
 
 
@@ -101,12 +101,21 @@ def lab(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="session")
 def network_lab(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[leadline_lab.Lab]:
-    """A lab of three hosts and a client, each in a namespace of its own."""
+    """A lab with hosts for all tests of the network and of faults, who leave it as they found it.
+
+    host1 to host3 with four OSDs on two switches, proxy1 with XRootD, client1 behind 200 Mbit, client2.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("NOT RUN: hosts and switches need root")
     directory = tmp_path_factory.mktemp("network") / "lab"
-    shape = simple(3, 1, 1, 4, Link(), Link())
-    started = leadline_lab.start(LabSpec(name="network", directory=directory, osds=4, topology=shape))
-    yield started
-    ended = run_leadline("lab", "down", str(directory))
+    found = simple(3, 2, 2, 4, Link(10**9), Link(2 * 10**9))
+    slow = replace(found.clients[0], link=Link(2 * 10**8))
+    proxy = LabHost("proxy1", "core", Link(10**9), runs=("xrootd",))
+    topology = replace(found, hosts=(*found.hosts, proxy), clients=(slow, *found.clients[1:]))
+    try:
+        yield leadline_lab.start(leadline_lab.LabSpec(directory=directory, name="network", topology=topology))
+    finally:
+        ended = run_leadline("lab", "down", "--dir", str(directory))
     assert ended.returncode == 0, ended.stderr
     assert not directory.exists()
 

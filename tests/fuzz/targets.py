@@ -190,6 +190,24 @@ def _studies(corpus: Path, _work: Path) -> None:
         (corpus / name).write_text(builtin_text(name))
 
 
+def _topology(path: Path) -> object:
+    from leadline.lab.network.topology_file import load_topology
+
+    return load_topology(path, {"HOME": "/home"})
+
+
+def _topologies(corpus: Path, _work: Path) -> None:
+    """Those that leadline brings along, which have every key but a few."""
+    from leadline.lab.network.references import reference_names, reference_text
+
+    for name in reference_names():
+        (corpus / name).write_text(reference_text(name))
+    more = (
+        "mtu: 9000\nosd_size: 4G\nswitches: {core: }\nhosts:\n  host[1-3]: {switch: core, osds: 1, cpu: 1}\n"
+    )
+    (corpus / "small").write_text(more)
+
+
 def _opencast(path: Path) -> object:
     from leadline.workflows.reading import read_workflows, total_of
 
@@ -270,6 +288,7 @@ READERS = {
         "leadline.store.index", 1 << 14, _index, _given("fuzz/result/cells-1.parquet", "fuzz/index-*")
     ),
     "study": Reader("leadline.study.library", 1 << 13, _study, _studies),
+    "topology": Reader("leadline.lab.network.topology_file", 1 << 13, _topology, _topologies),
     "opencast": Reader(
         "leadline.workflows.reading", 1 << 13, _opencast, _given("opencast/*", "fuzz/opencast-*")
     ),

@@ -11,7 +11,7 @@ import pytest
 from leadline.store.reader import open_result
 from leadline.store.stages import read_stages
 from leadline.study.library import builtin_text
-from leadline.study.yaml_source import read_yaml
+from leadline.study.yaml_source import read_study
 from measured import assert_measured
 from support import Command, show
 
@@ -105,7 +105,7 @@ def test_one_process_makes_no_picture_wider_than_it_is_told(
     tmp_path: Path, widest: int, expected: list[int]
 ) -> None:
     """The command of the study itself, its places filled in; what came of it as ffprobe sees it."""
-    study = read_yaml(builtin_text("media"), "media.yaml", {}).value
+    study = read_study(builtin_text("media"), "media.yaml", {}).value
     stages = study["works"]["media"]["pipeline"]
     command = next(stage["command"] for stage in stages if stage["stage"] == "encode_all")
     source = film(tmp_path / "film.mov")

@@ -28,7 +28,7 @@ from leadline.store.writer import create_result
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study, parse_study
 from leadline.study.target import CephAccess, Target, TargetFacts
-from leadline.study.yaml_source import read_yaml
+from leadline.study.yaml_source import read_study
 from leadline.tracing.store import write_tables
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.coherence.job import LAGS, LOCKS, QUESTIONS
@@ -99,7 +99,7 @@ def store(made: Made, path: Path) -> Path:
 
 
 def _study(text: str) -> Study:
-    return parse_study(read_yaml(f"format: leadline.study/1\n{text}", "made", {}))
+    return parse_study(read_study(f"format: leadline.study/1\n{text}", "made", {}))
 
 
 def _targets(chance: random.Random, least: int = 1) -> dict[str, TargetFacts]:

@@ -159,3 +159,10 @@ def test_all_groups_of_a_lab_go_with_processes_in_them(kernel: ControlGroups, bu
     kernel.remove_all()
     assert left(kernel) == []
     assert poll(lambda: kernel.place_of("cpu", busy) == "/", 5.0)
+
+
+def test_what_cannot_be_limited_here_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/mountinfo").write_text("")
+    with pytest.raises(LabError, match="memory cannot be limited: no control group has"):
+        ControlGroups("f", proc=tmp_path).require([MachineLimits(memory_bytes=1 << 20)], tmp_path)

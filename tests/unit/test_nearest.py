@@ -17,7 +17,7 @@ from leadline.errors import ResultError
 from leadline.plan.make import Host, make_plan
 from leadline.study.study import parse_study
 from leadline.study.target import Target
-from leadline.study.yaml_source import read_yaml
+from leadline.study.yaml_source import read_study
 from leadline.workloads.replay.nearest import NearestJob, nearest_job
 from leadline.workloads.replay.nearest_words import to_fio_job, to_study
 from leadline.workloads.replay.script import make_script
@@ -86,7 +86,7 @@ sizes = st.lists(
 @given(sizes)
 def test_every_nearest_study_can_be_planned(rows: list[tuple[str, int, int]]) -> None:
     found = nearest(*(moved(call, offset, size) for call, offset, size in rows))
-    study = parse_study(read_yaml(to_study(found, "prog"), "nearest.yaml", {}), "nearest")
+    study = parse_study(read_study(to_study(found, "prog"), "nearest.yaml", {}), "nearest")
     plan = make_plan(study, {"a": Target("a", "/x")}, {"a": facts()}, Host(1 << 33), 1)
     assert len(plan.trials) == 3
 

@@ -16,7 +16,7 @@ from leadline.plan.space import check_space
 from leadline.study.library import load_study
 from leadline.study.study import Limits, Study, parse_study
 from leadline.study.target import Target, TargetFacts
-from leadline.study.yaml_source import read_yaml
+from leadline.study.yaml_source import read_study
 
 MEMORY = 16 * units.GIB
 EXT4 = TargetFacts(
@@ -49,10 +49,10 @@ def plan_of(
 def cell_of(options: str, facts: TargetFacts = EXT4) -> PlannedCell:
     """The only cell of a study of one work with these options (YAML flow)."""
     from leadline.study.study import parse_study
-    from leadline.study.yaml_source import read_yaml
+    from leadline.study.yaml_source import read_study
 
     text = f"format: leadline.study/1\nworks:\n  one: {{{options}}}\n"
-    study = parse_study(read_yaml(text, "t", {}))
+    study = parse_study(read_study(text, "t", {}))
     return make_plan(study, {"a": Target("a", "/a")}, {"a": facts}, Host(MEMORY), 1).cells[0]
 
 
@@ -148,9 +148,9 @@ def test_what_measures_caches_is_called_so() -> None:
 
 def _plan_notes(options: str) -> tuple[str, ...]:
     from leadline.study.study import parse_study
-    from leadline.study.yaml_source import read_yaml
+    from leadline.study.yaml_source import read_study
 
-    study = parse_study(read_yaml(f"format: leadline.study/1\nworks: {{one: {{{options}}}}}\n", "t", {}))
+    study = parse_study(read_study(f"format: leadline.study/1\nworks: {{one: {{{options}}}}}\n", "t", {}))
     return make_plan(study, {"a": Target("a", "/a")}, {"a": EXT4}, Host(MEMORY), 1).notes
 
 
@@ -296,7 +296,7 @@ def both(order: str) -> Study:
         f"  both: {{order: {order}, jobs: {{x: {{rw: randread}}, y: {{rw: randwrite}}, z: {{rw: write}}}}}}\n"
         "  found: {rw: randread, search: {bound: 20ms, trials: 5}}\n"
     )
-    return parse_study(read_yaml(text, "s.yaml", {}), "s")
+    return parse_study(read_study(text, "s.yaml", {}), "s")
 
 
 def planned(study: Study) -> Plan:

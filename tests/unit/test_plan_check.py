@@ -15,7 +15,7 @@ from leadline.plan.make import Host, make_plan
 from leadline.plan.model import PlannedCell
 from leadline.study.study import parse_study
 from leadline.study.target import Target, TargetFacts
-from leadline.study.yaml_source import read_yaml
+from leadline.study.yaml_source import read_study
 
 ROOM = TargetFacts(
     access="local",
@@ -34,7 +34,7 @@ def cells(options: dict[str, Any], facts: TargetFacts = ROOM) -> tuple[PlannedCe
     """The plan of a study of one work."""
     text = json.dumps({"format": "leadline.study/1", "works": {"one": options}})
     target = Target("a", "null://" if facts is NULL else "/a")
-    study = parse_study(read_yaml(text, "t", {}))
+    study = parse_study(read_study(text, "t", {}))
     return make_plan(study, {"a": target}, {"a": facts}, Host(16 * units.GIB), 1).cells
 
 

@@ -13,7 +13,7 @@ from leadline.plan.model import Plan
 from leadline.study.library import load_study
 from leadline.study.study import Study, parse_study
 from leadline.study.target import Target, TargetFacts
-from leadline.study.yaml_source import read_yaml
+from leadline.study.yaml_source import read_study
 from leadline.workloads.application.job import ApplicationFacts, ApplicationJob, Input, Look
 from leadline.workloads.planned import stored_job
 
@@ -22,7 +22,7 @@ STAGED = Input("/data/events", 3, 30 * MIB, ("a.root",))
 
 def study(work: str, more: str = "") -> Study:
     text = f"format: leadline.study/1\nworks:\n  run: {work}\n{more}"
-    return parse_study(read_yaml(text, "s.yaml", {}))
+    return parse_study(read_study(text, "s.yaml", {}))
 
 
 def plan(asked: Study, found: ApplicationFacts | None = None, fact: TargetFacts | None = None) -> Plan:

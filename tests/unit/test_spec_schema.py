@@ -49,13 +49,13 @@ def test_the_schema_refuses_what_the_code_refuses(change: dict[str, object]) -> 
 
 def test_the_examples_of_the_reference_are_valid() -> None:
     from leadline.study.study import parse_study
-    from leadline.study.yaml_source import read_yaml
+    from leadline.study.yaml_source import read_study
 
     text = (PUBLISHED.parent / "study.md").read_text(encoding="utf-8")
     blocks = [part.split("```")[0] for part in text.split("```yaml\n")[1:]]
     whole = [block for block in blocks if block.startswith("format:")]
     assert len(whole) >= 3
     for block in whole:
-        document = read_yaml(block, "docs/study.md", {"SCRATCH": "/mnt/scratch"})
+        document = read_study(block, "docs/study.md", {"SCRATCH": "/mnt/scratch"})
         assert parse_study(document)
         jsonschema.validate(document.value, json.loads(schema_text()))

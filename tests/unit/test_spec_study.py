@@ -9,7 +9,7 @@ import pytest
 from leadline.errors import ResultError, SpecError
 from leadline.study.library import builtin_names, builtin_text, load_study
 from leadline.study.study import Study, deciding_works, expand, parse_study
-from leadline.study.yaml_source import read_yaml
+from leadline.study.yaml_source import read_study
 from leadline.workloads.planned import JOB_OPTIONS
 
 HEAD = "format: leadline.study/1\n"
@@ -17,7 +17,7 @@ GOOD = HEAD + "works:\n  one:\n    rw: randread\n"
 
 
 def study_of(text: str) -> Study:
-    return parse_study(read_yaml(text, "my.yaml", {}), "my")
+    return parse_study(read_study(text, "my.yaml", {}), "my")
 
 
 def names(study: Study) -> list[str]:

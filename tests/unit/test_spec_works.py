@@ -7,7 +7,7 @@ import pytest
 from leadline.errors import SpecError
 from leadline.study.overrides import apply_overrides
 from leadline.study.study import Study, Work, expand, parse_study
-from leadline.study.yaml_source import read_yaml
+from leadline.study.yaml_source import read_study
 
 HEAD = "format: leadline.study/1\ndefaults: {size: 4M, time_based: true, runtime: 2s}\n"
 BOTH = (
@@ -23,7 +23,7 @@ BOTH = (
 
 
 def study_of(text: str, *sets: str) -> Study:
-    return parse_study(apply_overrides(read_yaml(text, "s.yaml", {}), sets, {}), "s")
+    return parse_study(apply_overrides(read_study(text, "s.yaml", {}), sets, {}), "s")
 
 
 def works_of(text: str, *sets: str) -> dict[str, Work]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +75,14 @@ class ControlGroups:
         if found.version == 1 and not (found.root / _LIMIT_FILES[controller][0]).exists():
             return f"the kernel was built without {_OPTIONS[controller]}"
         return ""
+
+    def require(self, wanted: Iterable[MachineLimits], directory: Path) -> None:
+        """Raises LabError where one of these limits cannot be set here, before anything is."""
+        limited = {controller for limits in wanted for controller in _limited(limits)}
+        for controller in sorted(limited):
+            self._require(controller)
+        if "disk" in limited:
+            self.device_of(directory)
 
     def device_of(self, directory: Path) -> str:
         """`MAJOR:MINOR` of the whole disk under a directory. Raises LabError where no disk is behind it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leadline.errors import LabError
+from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import logs, process
 from leadline.lab.network.make import entered
 from leadline.lab.record import LabRecord, write_record
@@ -43,6 +44,7 @@ class LabJournal:
             variables = {**self.variables, **(extra or {})}
             command = [*self._entered(name, host), *command]
             identity = process.start(name, command, variables, self.record.paths.log(name))
+            self._limited(identity, host)
             others = tuple(item for item in self.record.processes if item.name != name)
             self.update(starting_process="", processes=(*others, identity))
         return identity
@@ -52,6 +54,13 @@ class LabJournal:
         if self.record.network is None:
             return []
         return entered(self.record.paths, host or self.record.network.host_of(name))
+
+    def _limited(self, identity: process.ProcessIdentity, host: str) -> None:
+        """Puts a process into its host's control group, where the host is limited."""
+        found = self.record.network
+        member = found.topology.member(host or found.host_of(identity.name)) if found else None
+        if member is not None and member.limits.any:
+            ControlGroups(self.record.fsid).enter(member.name, identity.pid)
 
     def forget(self, names: Sequence[str]) -> None:
         """Takes processes that have ended for good out of the record."""

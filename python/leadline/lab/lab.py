@@ -7,13 +7,14 @@ import random
 import shlex
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
 from leadline.lab import bridge, mounts, own, packages, record, registry, targets
+from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import logs, process, stop
 from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
@@ -22,6 +23,8 @@ from leadline.lab.inject import engine
 from leadline.lab.inject.injection import Injection
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make as network
+from leadline.lab.network import members, mounting
+from leadline.lab.network.checks import check_topology
 from leadline.lab.paths import choose_run_directory
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
@@ -72,6 +75,31 @@ class Lab:
         lab = record.read_record(self.directory)
         values = targets.cluster_variables(lab) | {"CEPH_ARGS": "--id admin"} | targets.gateway_variables(lab)
         return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+    def targets_from(self, client: str) -> list[LabTarget]:
+        """Every way to this lab's storage from a client of its own. Raises UsageError where it is none."""
+        lab = record.read_record(self.directory)
+        return targets.targets_of(lab, members.client(lab, client).name)
+
+    def mount(self, client: str, root: str = "/") -> tuple[Path, bool]:
+        """Mounts `root` of the file system as a client; its mount point, and False where it was there.
+
+        Raises UsageError for no client of a lab with hosts, LabError where it does not mount.
+        """
+        with self._changed() as journal:
+            made = mounting.mount(journal, client, root)
+            return journal.record.paths.client_mount(client), made
+
+    def unmount(self, client: str) -> bool:
+        """Undoes `mount`; False where nothing was mounted. Raises LabError where it is in use."""
+        with self._changed() as journal:
+            members.client(journal.record, client)
+            return mounting.unmount(journal, client)
+
+    @contextmanager
+    def _changed(self) -> Iterator[LabJournal]:
+        with record.locked(self.directory):
+            yield LabJournal(record.read_record(self.directory), self.variables)
 
     def restart_gateway(self, name: str, say: Callable[[str], None] = _silent) -> None:
         """Ends a gateway that was started with the lab, if it runs, and starts it on the same port.
@@ -125,6 +153,7 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
     name, directory = _place(spec)
     spec = replace(spec, name=name, directory=directory)
     check_spec(spec)
+    check_topology(spec)
     packages.require(mount=spec.mount)
     if spec.mount:
         mounts.require_fuse()
@@ -138,6 +167,9 @@ def start(spec: LabSpec, say: Callable[[str], None] = _silent) -> Lab:
             raise UsageError(f"{directory} is in use meanwhile", "Choose another --dir.")
         try:
             _check_file_system(directory)
+            if spec.topology is not None:
+                wanted = [member.limits for member in spec.topology.members]
+                ControlGroups("").require(wanted, directory)
             registry.claim(name, directory, os.environ)
         except (UsageError, LabError):
             (directory / record.LOCK).unlink()

@@ -12,7 +12,7 @@ from leadline.lab.spec import LabSpec
 
 # sun_path of a unix socket holds 108 bytes with the final zero (unix(7)).
 SOCKET_PATH_BYTES_MAX = 107
-_LONGEST_SOCKET = "client.subvolume.4194304.asok"
+_LONGEST_SOCKET = "client.thirteen-long.4194304.asok"  # a device is named after the client: no longer
 _RUN_PREFIX = "leadline-lab-"
 # What else may lie in the directory is not the lab's: a name that is made there is a property below, or here.
 GUEST_PREFIX = "leadline-guest-"
@@ -50,6 +50,10 @@ class LabPaths:
     def subvolume_mount(self) -> Path:
         """Where the restricted client mounts its subvolume."""
         return self.directory / "mnt-subvolume"
+
+    def client_mount(self, client: str) -> Path:
+        """Where a client of a lab with hosts mounts the file system."""
+        return self.directory / f"mnt-{client}"
 
     def client_keyring(self, user: str) -> Path:
         """The key of a client other than client.admin, by the part of its name behind `client.`."""
@@ -96,7 +100,12 @@ class LabPaths:
 
     def mount_points(self, spec: LabSpec) -> tuple[Path, ...]:
         """Where such a lab mounts its file system."""
-        return (self.mount, self.subvolume_mount) if spec.subvolume else (self.mount,)
+        own = (self.mount, self.subvolume_mount) if spec.subvolume else (self.mount,)
+        return own + self.client_mounts(spec)
+
+    def client_mounts(self, spec: LabSpec) -> tuple[Path, ...]:
+        """Where the clients of a lab with hosts mount it, when they are told to."""
+        return tuple(self.client_mount(item.name) for item in spec.topology.clients) if spec.topology else ()
 
     def is_made(self, name: str, spec: LabSpec) -> bool:
         """True for what such a lab makes in its directory, besides its mount points and its own file."""

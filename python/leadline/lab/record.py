@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ class LabRecord:
     `network` is what was made for a lab with hosts. `bridge` is the network device that was made for it,
     `subvolume_path` the subvolume's directory in the file system; "" where there is none.
 
+    `client_mounts` says which directory of the file system a client of the network has mounted.
     `injections` are the faults that were injected and are not undone yet, the oldest first.
 
     `made_directory` is False where the user's own empty directory was taken: it is not removed.
@@ -83,6 +84,7 @@ class LabRecord:
     subvolume_path: str = ""
     injections: tuple[Injection, ...] = ()
     network: LabNetwork | None = None
+    client_mounts: dict[str, str] = field(default_factory=dict)
 
     def daemons(self, kind: str) -> list[str]:
         """The names of its daemons of a kind: mon, mgr, mds or osd."""

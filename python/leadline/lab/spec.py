@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from leadline.errors import UsageError
-from leadline.lab.network.topology import Topology
+from leadline.lab.network.topology import REPLICAS, Topology
 
 Auth = Literal["none", "cephx"]
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_NAME = "lab"
 DEFAULT_OSDS_MIN = 4
-REPLICAS = 3
 GATEWAYS = ("nfs", "smb", "xrootd", "rgw")
 # Settings of the servers that a measurement may want to vary, with their defaults.
 SETTINGS = {"xrootd.maxbsz": "2m", "xrootd.async": "off"}
@@ -142,7 +141,7 @@ def check_spec(spec: LabSpec) -> None:
     erasure = f"{spec.erasure_k}+{spec.erasure_m}"
     if spec.erasure_k < 2 or spec.erasure_m < 1:
         raise UsageError(f"erasure coding {erasure} does not exist", "Use 2+1, 6+3 or 8+3.")
-    if spec.osds < 0 or spec.osd_count < need:
+    if spec.topology is None and (spec.osds < 0 or spec.osd_count < need):
         raise UsageError(
             f"--osds {spec.osds} is too few for {erasure} and {REPLICAS} replicas: each chunk needs an OSD",
             f"Use --osds {need} or more.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class GatewayStatus:
 class LabStatus:
     """One lab now. `cluster` is None where it does not answer, and `cluster_reason` says why.
 
+    `client_mounts` says of each client that was told to mount whether its mount is there.
     `disk_bytes` is what the lab's files really take: its OSDs' files are sparse.
     """
 
@@ -70,6 +71,7 @@ class LabStatus:
     disk_bytes: int
     free_bytes: int
     injections: tuple[Injection, ...] = ()
+    client_mounts: dict[str, bool] = field(default_factory=dict)
 
     @property
     def healthy(self) -> bool:
@@ -80,6 +82,7 @@ class LabStatus:
         names = {daemon.name for daemon in self.daemons}
         lost_mount = FUSE in names and not self.mounted
         lost_mount |= PROCESS in names and "subvolume" not in self.targets
+        lost_mount |= not all(self.client_mounts.values())
         clean = self.cluster is not None and self.cluster.clean
         return running and clean and self.state == "up" and not lost_mount
 
@@ -123,16 +126,20 @@ def inspect(lab: LabRecord, variables: Mapping[str, str]) -> LabStatus:
         targets=_targets(lab, mounted),
         gateways=tuple(_gateway(lab, item) for item in lab.gateways),
         bridge=lab.bridge,
-        disk_bytes=disk_bytes(lab.directory, skip=(paths.mount, paths.subvolume_mount)),
+        disk_bytes=disk_bytes(lab.directory, skip=paths.mount_points(lab.spec)),
         free_bytes=space.f_bavail * space.f_frsize,
         injections=lab.injections,
+        client_mounts={name: mounts.is_mounted(paths.client_mount(name)) for name in lab.client_mounts},
     )
 
 
 def _ask_cluster(lab: LabRecord, variables: Mapping[str, str]) -> tuple[LabClusterState | None, str]:
-    monitor = next((item for item in lab.processes if item.name.startswith("mon.")), None)
-    if monitor is None or not process.is_running(monitor):
-        return None, "the monitor does not run"
+    monitors = [item for item in lab.processes if item.name.startswith("mon.")]
+    running = sum(map(process.is_running, monitors))
+    if not running:
+        return None, "the monitor does not run" if len(monitors) < 2 else "no monitor runs"
+    if 2 * running <= len(monitors):
+        return None, f"{running} of {len(monitors)} monitors run, which is no majority"
     try:
         return parse_state(CephCommand(lab.paths.conf, variables).json("status", deadline_s=8.0)), ""
     except LabError as error:

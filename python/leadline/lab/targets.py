@@ -12,6 +12,7 @@ from leadline.lab.gateways import rgw as gateway_rgw
 from leadline.lab.gateways import smb as gateway_smb
 from leadline.lab.gateways.gateway import url_host
 from leadline.lab.record import GatewayRecord, LabRecord
+from leadline.lab.spec import GATEWAYS
 
 FORMAT = "leadline.lab-targets/1"
 CEPHFS, SUBVOLUME, STRIPED, RADOS, S3 = "cephfs", "subvolume", "rados-striped", "rados", "s3"
@@ -38,9 +39,18 @@ class LabTarget:
         return asdict(self)
 
 
-def targets_of(lab: LabRecord) -> list[LabTarget]:
-    """Every way to this lab, there or not."""
+def targets_of(lab: LabRecord, client: str = "") -> list[LabTarget]:
+    """Every way to this lab, there or not: from the machine itself, or from a client of a lab with hosts."""
+    if client:
+        return [_mounted_by(lab, client), *_libraries(lab, client), *_gateways(lab)]
     return [_mounted(lab), *_subvolume(lab), *_libraries(lab), *_gateways(lab), *_kernel()]
+
+
+def _mounted_by(lab: LabRecord, client: str) -> LabTarget:
+    point, root = lab.paths.client_mount(client), lab.client_mounts.get(client, "/")
+    reason = "" if mounts.is_mounted(point) else f"not mounted; mount it with: leadline lab mount {client}"
+    where = str(point / REPLICATED_DIRECTORY if root == "/" and lab.spec.mount else point)
+    return LabTarget("ceph-fuse", "ceph-fuse", where, CEPHFS, reason=reason)
 
 
 def _mounted(lab: LabRecord) -> LabTarget:
@@ -57,10 +67,11 @@ def _subvolume(lab: LabRecord) -> list[LabTarget]:
     return [LabTarget("ceph-fuse", "subvolume", str(point), SUBVOLUME, reason=reason)]
 
 
-def _libraries(lab: LabRecord) -> list[LabTarget]:
+def _libraries(lab: LabRecord, client: str = "") -> list[LabTarget]:
     conf, variables = f"conf={lab.paths.conf}", cluster_variables(lab)
-    # The directory is made through the mount.
-    directory = REPLICATED_DIRECTORY if lab.spec.mount else ""
+    if client:
+        conf, variables = f"conf={lab.paths.client_conf(client)}&user={client}", member_variables(lab, client)
+    directory = _directory(lab)
     return [
         LabTarget("libcephfs", "libcephfs", f"cephfs:///{directory}?{conf}", CEPHFS, variables),
         LabTarget(
@@ -75,46 +86,75 @@ def cluster_variables(lab: LabRecord) -> dict[str, str]:
     return {"CEPH_CONF": str(lab.paths.conf), "CEPH_KEYRING": str(lab.paths.keyring)}
 
 
+def member_variables(lab: LabRecord, name: str) -> dict[str, str]:
+    """What points programs on a host or client at this lab: a client has a user of its own there."""
+    paths = lab.paths
+    is_client = lab.network is not None and name in (item.name for item in lab.network.topology.clients)
+    conf, user = (paths.client_conf(name), name) if is_client else (paths.conf, "admin")
+    return {"CEPH_CONF": str(conf), "CEPH_ARGS": f"--id {user}", **gateway_variables(lab)}
+
+
 def gateway_variables(lab: LabRecord) -> dict[str, str]:
     """What the users of the gateways that run need."""
-    file = gateway_rgw.credentials(lab.paths.gateway("rgw"))
-    running = any(item.name == "rgw" and not item.reason for item in lab.gateways)
-    return {"AWS_SHARED_CREDENTIALS_FILE": str(file)} if running else {}
+    running = [item.name for item in lab.gateways if _kind(item.name) == "rgw" and not item.reason]
+    if not running:
+        return {}
+    return {"AWS_SHARED_CREDENTIALS_FILE": str(gateway_rgw.credentials(lab.paths.gateway(running[0])))}
+
+
+def _kind(gateway: str) -> str:
+    return gateway.partition("-")[0]
 
 
 def _gateways(lab: LabRecord) -> list[LabTarget]:
+    """Every gateway that there is, and of those that there are not one of each kind with the reason."""
     found = {item.name: item for item in lab.gateways}
-    directory = REPLICATED_DIRECTORY if lab.spec.mount else ""
-
-    def target(way: str, gateway: str, url: str, same_bytes: str, variables: dict[str, str]) -> LabTarget:
-        item = found.get(gateway, GatewayRecord(gateway, reason=f"started without --gateways {gateway}"))
-        where = (
-            ""
-            if item.reason
-            else url.format(endpoint=f"{url_host(lab.address_of(gateway))}:{item.port}", directory=directory)
-        )
-        return LabTarget(way, way, where, same_bytes, variables, item.reason)
-
-    return [
-        target("nfs", "nfs", f"nfs://{{endpoint}}{gateway_nfs.EXPORT}/{{directory}}", CEPHFS, {}),
-        _nfs3(lab, found.get("nfs"), directory),
-        target("smb", "smb", f"smb://{{endpoint}}/{gateway_smb.SHARE}/{{directory}}", CEPHFS, {}),
-        target("xrootd", "xrootd", "root://{endpoint}//", STRIPED, {}),
-        target(
-            "s3", "rgw", f"s3://{gateway_rgw.BUCKET}?endpoint=http://{{endpoint}}", S3, gateway_variables(lab)
-        ),
-    ]
+    missing = [kind for kind in GATEWAYS if kind not in found]
+    words = "started without --gateways {}" if lab.network is None else "no host of the topology runs {}"
+    found |= {kind: GatewayRecord(kind, reason=words.format(kind)) for kind in missing}
+    items = sorted(found.values(), key=lambda item: GATEWAYS.index(_kind(item.name)))
+    return [target for item in items for target in _GATEWAY_WAYS[_kind(item.name)](lab, item)]
 
 
-def _nfs3(lab: LabRecord, nfs: GatewayRecord | None, directory: str) -> LabTarget:
-    if nfs is None or nfs.reason:
-        reason = "started without --gateways nfs" if nfs is None else nfs.reason
-        return LabTarget("nfs", "nfs3", "", CEPHFS, reason=reason)
-    if not nfs.mount_port:
-        return LabTarget("nfs", "nfs3", "", CEPHFS, reason="; ".join(nfs.notes))
-    endpoint = f"{url_host(lab.address_of(nfs.name))}:{nfs.port}"
-    url = f"nfs://{endpoint}{gateway_nfs.EXPORT}/{directory}?version=3&mountport={nfs.mount_port}"
-    return LabTarget("nfs", "nfs3", url, CEPHFS)
+def _endpoint(lab: LabRecord, item: GatewayRecord) -> str:
+    return f"{url_host(lab.address_of(item.name))}:{item.port}"
+
+
+def _directory(lab: LabRecord) -> str:
+    """The directory is made through the mount."""
+    return REPLICATED_DIRECTORY if lab.spec.mount else ""
+
+
+def _way(way: str, item: GatewayRecord, url: str, same_bytes: str, **variables: str) -> LabTarget:
+    name = f"{way}{item.name.removeprefix(_kind(item.name))}"
+    return LabTarget(way, name, "" if item.reason else url, same_bytes, variables, item.reason)
+
+
+def _nfs(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
+    url = f"nfs://{_endpoint(lab, item)}{gateway_nfs.EXPORT}/{_directory(lab)}"
+    return [_way("nfs", item, url, CEPHFS), _nfs3(item, url)]
+
+
+def _nfs3(item: GatewayRecord, url: str) -> LabTarget:
+    reason = item.reason or ("" if item.mount_port else "; ".join(item.notes))
+    where = "" if reason else f"{url}?version=3&mountport={item.mount_port}"
+    return LabTarget("nfs", item.name.replace("nfs", "nfs3"), where, CEPHFS, reason=reason)
+
+
+def _smb(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
+    return [_way("smb", item, f"smb://{_endpoint(lab, item)}/{gateway_smb.SHARE}/{_directory(lab)}", CEPHFS)]
+
+
+def _xrootd(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
+    return [_way("xrootd", item, f"root://{_endpoint(lab, item)}//", STRIPED)]
+
+
+def _rgw(lab: LabRecord, item: GatewayRecord) -> list[LabTarget]:
+    url = f"s3://{gateway_rgw.BUCKET}?endpoint=http://{_endpoint(lab, item)}"
+    return [_way("s3", item, url, S3, **gateway_variables(lab))]
+
+
+_GATEWAY_WAYS = {"nfs": _nfs, "smb": _smb, "xrootd": _xrootd, "rgw": _rgw}
 
 
 def _kernel() -> list[LabTarget]:

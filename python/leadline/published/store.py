@@ -13,7 +13,7 @@ from leadline.published.document import Published, read_published
 from leadline.store.files import storing, write_whole
 from leadline.store.reader import KIND_PUBLISHED, Result
 from leadline.store.writer import create_result
-from leadline.study.yaml_source import SOURCE_MAX_BYTES
+from leadline.written.yaml_source import SOURCE_MAX_BYTES
 
 DOCUMENT = "published.yaml"
 

@@ -11,7 +11,8 @@ from leadline.study.levels import with_cpus
 from leadline.study.overrides import apply_application, apply_overrides
 from leadline.study.problems import suggest
 from leadline.study.study import Study, parse_study
-from leadline.study.yaml_source import SOURCE_MAX_BYTES, read_yaml, shorten
+from leadline.study.yaml_source import read_study
+from leadline.written.yaml_source import SOURCE_MAX_BYTES, shorten
 
 
 def builtin_names() -> tuple[str, ...]:
@@ -48,7 +49,7 @@ def load_study(
         text, source, name = *_read_file(name_or_path), _name_of(Path(name_or_path))
     else:
         raise SpecError(f"{name_or_path!r} is no built-in study", suggest(name_or_path, builtin_names()))
-    document = apply_overrides(read_yaml(text, source, environment), sets, environment)
+    document = apply_overrides(read_study(text, source, environment), sets, environment)
     document = apply_application(document, command, input_path)
     return parse_study(with_cpus(document, cpus), name)
 

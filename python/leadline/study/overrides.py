@@ -10,8 +10,9 @@ from leadline.errors import SpecError
 from leadline.study.problems import suggest
 from leadline.study.schemes import storageless
 from leadline.study.study import KNOWN_KEYS
-from leadline.study.yaml_source import Document, Path, WrittenAt, read_yaml
+from leadline.study.yaml_source import read_study
 from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, is_list
+from leadline.written.yaml_source import Document, Path, WrittenAt
 
 TOP_LEVEL = ("title", "about", "label", "blocks", "seed")
 _TEXTS = ("title", "about", "label")  # `{work}` would be a mapping in YAML
@@ -87,7 +88,7 @@ def _parse(key: str, written: str, source: str, environment: Mapping[str, str]) 
         raise SpecError("has no value", _EXAMPLES, source=source, key=key)
     if key in _TEXTS:
         return written
-    value = read_yaml(written, source, environment).value
+    value = read_study(written, source, environment).value
     return storageless().name if value is None and key.rpartition(".")[2] == "engine" else value
 
 

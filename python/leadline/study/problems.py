@@ -1,14 +1,12 @@
-"""From pydantic's errors to one SpecError with file, line, key and remedy; near misses of a word."""
+"""What may be written in a study, for the errors that `written.problems` makes of pydantic's."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping
 
-from pydantic import ValidationError
-
-from leadline.study.yaml_source import Document, Path, shorten
+from leadline.written import problems
+from leadline.written.problems import Vocabulary
+from leadline.written.yaml_source import Path
 
 # What people write who know other tools, and what it is called here (fio's words where fio has one).
 SYNONYMS = {
@@ -42,101 +40,22 @@ SYNONYMS = {
     "stonewall": "order",
 }
 
-_TYPES = {
-    "dict_type": ("a mapping is needed here", "write `key: value` pairs, one on each line"),
-    "model_type": ("a mapping is needed here", "write `key: value` pairs, one on each line"),
-    "model_attributes_type": ("a mapping is needed here", "write `key: value` pairs, one on each line"),
-    "list_type": ("a list is needed here", "write [a, b, c]"),
-    "tuple_type": ("a list is needed here", "write [a, b, c]"),
-    "string_type": ("a text is needed here", "put it in quotes if it is meant as a text"),
-}
-
-
 _INNER = ("jobs", "steady_state", "search", "pipeline", "do")  # sections within a work
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """A remedy for an unknown word: the nearest known one, and what there is."""
-    names = list(known)
-    near = SYNONYMS.get(word)
-    if near not in names:
-        near = next(
-            iter(difflib.get_close_matches(word, names, n=1, cutoff=0.6 if len(word) > 3 else 0.5)), None
-        )
-    listed = f"known are {', '.join(names)}" if names else ""
-    return f"did you mean {near}? {listed}".strip() if near else listed
+    """A remedy for an unknown word of a study: the nearest known one, and what there is."""
+    return problems.suggest(word, known, SYNONYMS)
 
 
-def translate(error: ValidationError, document: Document, known: dict[str, tuple[str, ...]]) -> NoReturn:
-    """Raise the SpecError of the first problem in the file's order.
-
-    `known` gives the keys that may stand below a section (`""` is the top, `works` any work).
-    """
-    document.fail(*describe(error, document, known))
-
-
-def describe(
-    error: ValidationError, document: Document, known: dict[str, tuple[str, ...]]
-) -> tuple[Path, str, str]:
-    """Path, message and remedy of the first problem in the file's order."""
-    problems = error.errors(include_url=False)
-    first = min(problems, key=lambda problem: _order(problem, document))
-    path = written_path(first["loc"], document.value)
-    return path, *_words(first, path, known)
-
-
-def _order(problem: Any, document: Document) -> tuple[bool, int]:
-    """A wrong key before what is missing because of it, then by line."""
-    line = document.place(written_path(problem["loc"], document.value)).line
-    return problem["type"] == "missing", line or 0
-
-
-def written_path(location: tuple[str | int, ...], value: Any) -> Path:
-    """pydantic's location without the parts that name types rather than keys."""
-    path: list[str | int] = []
-    for part in location:
-        inside = isinstance(value, dict) and part in value
-        if inside or (isinstance(value, list) and isinstance(part, int) and part < len(value)):
-            value = value[part]
-            path.append(part)
-        elif isinstance(value, dict):
-            path.append(part)
-            break
-    return tuple(path)
-
-
-def _words(problem: Any, path: Path, known: dict[str, tuple[str, ...]]) -> tuple[str, str]:
-    kind, context, given = problem["type"], problem.get("ctx") or {}, problem["input"]
-    if kind == "leadline":
-        return context["message"], context["remedy"]
-    if kind == "extra_forbidden":
-        return "unknown key", suggest(str(path[-1]), known.get(_section(path), ()))
-    if kind == "missing":
-        return "the key is missing", f"add `{path[-1]}: …`"
-    if kind == "literal_error":
-        choices = [
-            choice.strip().strip("'") for choice in context["expected"].replace(" or ", ", ").split(",")
-        ]
-        return f"{shorten(repr(given))} is not one of them", suggest(str(given), choices)
-    if kind in _TYPES:
-        words, remedy = _TYPES[kind]
-        return f"{words}, not {_kind_of(given)}", remedy
-    return str(problem["msg"]), "see docs/study.md"
+def vocabulary(keys: Mapping[str, tuple[str, ...]]) -> Vocabulary:
+    """The words of a study. `keys` may stand below a section (`""` is the top, `works` any work)."""
+    return Vocabulary(lambda path: keys.get(_section(path), ()), "see docs/study.md", SYNONYMS)
 
 
 def _section(path: Path) -> str:
-    """The name by which `known` has the keys of the mapping that the last key of `path` stands in."""
+    """The name by which `keys` has the keys of the mapping that the last key of `path` stands in."""
     if len(path) == 1:
         return ""
     inside = path[2:-1] if path[0] == "works" else path[1:-1]
     return next((str(part) for part in reversed(inside) if part in _INNER), str(path[0]))
-
-
-def _kind_of(value: object) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list | tuple):
-        return "a list"
-    return shorten(repr(value))

@@ -19,9 +19,8 @@ from pydantic import (
 
 from leadline import units
 from leadline.errors import ResultError, SpecError
-from leadline.study.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
 from leadline.study.levels import WORK_NAME, label_of, level_words
-from leadline.study.problems import describe, suggest, translate
+from leadline.study.problems import suggest, vocabulary
 from leadline.study.targets import check_name, check_url
 from leadline.study.work import (
     Order,
@@ -33,8 +32,10 @@ from leadline.study.work import (
     plain_options,
 )
 from leadline.study.work_rules import problem_of_works
-from leadline.study.yaml_source import Document, Path, WrittenAt
 from leadline.workloads.planned import JOB_OPTIONS, JobOptions
+from leadline.written.fields import SIZE_PATTERN, Duration, Rate, Share, Whole, guarded
+from leadline.written.problems import describe, translate
+from leadline.written.yaml_source import Document, Path, WrittenAt
 
 STUDY_FORMAT = "leadline.study/1"
 CELLS_MAX = 2_000
@@ -201,7 +202,7 @@ def parse_study(document: Document, name: str = "study") -> Study:
     try:
         study = Study.model_validate({"name": name, **value})
     except ValidationError as error:
-        translate(error, document, KNOWN_KEYS)
+        translate(error, document, vocabulary(KNOWN_KEYS))
     _refuse_factors(document, study)
     if study.compare.base is not None and study.targets and study.compare.base not in study.targets:
         remedy = suggest(study.compare.base, study.targets)
@@ -360,7 +361,7 @@ def _refuse_factors(document: Document, study: Study) -> None:
             try:
                 value = getattr(JobOptions.model_validate({option: level}), option)
             except ValidationError as error:
-                _, message, remedy = describe(error, document, KNOWN_KEYS)
+                _, message, remedy = describe(error, document, vocabulary(KNOWN_KEYS))
                 document.fail(path, message, remedy)
             if value in seen:
                 document.fail(path, f"the level {level!r} is given twice", "keep one of them")

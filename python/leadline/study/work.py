@@ -11,8 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from leadline import units
 from leadline.errors import SpecError
-from leadline.study.fields import AUTO, Duration, Iops, Share, Whole, guarded
 from leadline.workloads.planned import PLANNED, JobOptions
+from leadline.written.fields import AUTO, Duration, Iops, Share, Whole, guarded
 
 JOBS_MAX = 16  # of one composition: each is a process of its own
 Order = Literal["together", "sequence"]

@@ -10,13 +10,13 @@ from typing import Any
 from leadline.analysis.cells import CellTable, compare_cells
 from leadline.study.left_out import LeftOut
 from leadline.study.schemes import access
-from leadline.study.yaml_source import read_yaml
 from leadline.units import format_number, format_quantity
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn
 from leadline.workloads.judged import metric_kind
+from leadline.written.yaml_source import read_yaml
 
 _MANY = 6  # reasons below one sentence
 

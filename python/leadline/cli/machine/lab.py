@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from leadline.cli.console import echo, echo_text
-from leadline.cli.machine import lab_guest, lab_inject
+from leadline.cli.machine import lab_client, lab_guest, lab_inject, lab_up
 from leadline.cli.machine.lab_targets import check_lab_places
-from leadline.cli.options import name_argument, one_name
+from leadline.cli.machine.lab_words import print_json, say, target_options
+from leadline.cli.options import name_argument
 from leadline.cli.paths import AskedPath
 from leadline.errors import LabError, LeadlineError, UsageError
 from leadline.units import printable
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
 
 _DIRECTORY = click.option("--dir", "directory", type=AskedPath(file_okay=False), help="The lab's directory.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_INCOMPLETE = 3  # what was asked for is there in part
 _NAME = name_argument()
 
 
@@ -38,84 +33,6 @@ def command() -> None:
     check_lab_places()
 
 
-@command.command("up")
-@name_argument(former="--name")
-@click.option("--osds", type=click.IntRange(min=1), help="How many OSDs.  [default: 4, or K+M if more]")
-@click.option("--ec", "erasure", metavar="K+M", default="2+1", show_default=True, help="Erasure coding.")
-@click.option(
-    "--dir",
-    "directory",
-    type=AskedPath(file_okay=False),
-    help="An empty or new directory.  [default: below ~/.local/state/leadline/labs]",
-)
-@click.option("--auth", type=click.Choice(["none", "cephx"]), default="cephx", show_default=True)
-@click.option("--osd-size", metavar="SIZE", default="10G", show_default=True, help="Of each OSD; sparse.")
-@click.option("--no-mount", is_flag=True, help="Do not mount the file system.")
-@click.option("--gateways", metavar="LIST", default="", help="Of nfs, smb, xrootd, rgw; or all.")
-@click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True, help="A gateway's setting; repeatable."
-)
-@click.option("--address", default="127.0.0.1", show_default=True, help="Where every server listens.")
-@click.option("--bridge", is_flag=True, help="Listen on a network bridge of the lab's own, for guests.")
-@click.option(
-    "--subvolume",
-    metavar="[GROUP/]NAME",
-    is_flag=False,
-    flag_value="subvolume",
-    default="",
-    help="Add one with a namespace, mounted by a client restricted to it; NAME may be left out.",
-)
-@_JSON
-def up(
-    osds: int | None,
-    erasure: str,
-    name: str,
-    directory: Path | None,
-    auth: str,
-    osd_size: str,
-    no_mount: bool,
-    gateways: str,
-    settings: tuple[str, ...],
-    address: str,
-    bridge: bool,
-    subvolume: str,
-    as_json: bool,
-    former_name: str,
-) -> None:
-    """Start a lab, called NAME or lab: a cluster with CephFS mounted by ceph-fuse, and gateways.
-
-    The exit code is 3 where the lab is up but a gateway that was asked for is not there.
-    """
-    from leadline import lab
-    from leadline.lab.spec import parse_erasure, parse_gateways, parse_settings, parse_size_bytes
-
-    k, m = parse_erasure(erasure)
-    spec = lab.LabSpec(
-        name=one_name(name, former_name),
-        directory=directory,
-        osds=osds or 0,
-        erasure_k=k,
-        erasure_m=m,
-        auth="none" if auth == "none" else "cephx",
-        osd_size_bytes=parse_size_bytes(osd_size),
-        mount=not no_mount,
-        gateways=parse_gateways(gateways),
-        settings=parse_settings(settings),
-        address=address,
-        bridge=bridge,
-        subvolume=subvolume,
-    )
-    with _terminable():
-        started = lab.start(spec, _say)
-    status = started.status()
-    if as_json:
-        _print_json(status.as_json())
-    else:
-        _print_started(status)
-    if not all(gateway.running for gateway in status.gateways):
-        sys.exit(_INCOMPLETE)
-
-
 @command.command("status")
 @_NAME
 @_DIRECTORY
@@ -124,7 +41,7 @@ def status(name: str, directory: Path | None, as_json: bool) -> None:
     """Show a lab's daemons, health, placement groups, mount, targets and space."""
     found = _open(name, directory).status()
     if as_json:
-        _print_json(found.as_json())
+        print_json(found.as_json())
     else:
         _print_status(found)
 
@@ -137,27 +54,6 @@ def env(name: str, directory: Path | None) -> None:
     echo_text(_open(name, directory).shell_lines(), nl=False)
 
 
-@command.command("targets")
-@_NAME
-@_DIRECTORY
-@_JSON
-def targets(name: str, directory: Path | None, as_json: bool) -> None:
-    """Print every way to reach a lab's storage as --target options; what is not there, with its reason."""
-    import shlex
-
-    from leadline.lab.targets import FORMAT
-
-    found = _open(name, directory).targets()
-    if as_json:
-        _print_json({"format": FORMAT, "targets": [target.as_json() for target in found]})
-        return
-    for target in found:
-        if target.reason:
-            echo(f"{target.name}: {target.reason}", err=True)
-        else:
-            echo(f"--target {target.name}={shlex.quote(target.where)}")
-
-
 @command.command("list")
 @_JSON
 def list_labs(as_json: bool) -> None:
@@ -168,7 +64,7 @@ def list_labs(as_json: bool) -> None:
 
     labs = registry.directories(os.environ)
     if as_json:
-        _print_json({"format": "leadline.labs/1", "labs": {name: str(path) for name, path in labs.items()}})
+        print_json({"format": "leadline.labs/1", "labs": {name: str(path) for name, path in labs.items()}})
         return
     for name, path in labs.items():
         echo_text(f"{printable(name)}\t{printable(path)}")
@@ -232,7 +128,7 @@ def _remove(path: Path) -> LeadlineError | None:
     from leadline.lab.cluster import stop
 
     try:
-        removed = stop.remove(path, os.environ, _say)
+        removed = stop.remove(path, os.environ, say)
     except LeadlineError as error:
         return error
     stays = " (the directory stays)" if os.path.lexists(path) else ""
@@ -252,28 +148,6 @@ def _require_one(name: str, directory: Path | None) -> None:
         raise UsageError("a name and --dir were given", "Give one of the two.")
 
 
-def _say(words: str) -> None:
-    echo(f"lab: {words}", err=True)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    echo_text(json.dumps(value, indent=1))
-
-
-def _print_started(found: LabStatus) -> None:
-    echo(f"lab {found.name} is up in {found.directory}")
-    if found.targets:
-        echo(_target_options(found))
-    echo(f"remove it with: leadline lab down {found.name}")
-
-
-def _target_options(found: LabStatus) -> str:
-    import shlex
-
-    options = (f"--target {name}={shlex.quote(str(path))}" for name, path in found.targets.items())
-    return " ".join(options)
-
-
 def _print_status(found: LabStatus) -> None:
     rows = [
         ("lab", f"{found.name} ({found.state})"),
@@ -281,7 +155,7 @@ def _print_status(found: LabStatus) -> None:
         ("monitor", f"{found.mon_address}, authentication {found.auth}"),
         *_cluster_rows(found),
         ("mount", f"{found.mount}{'' if found.mounted else ' (not mounted)'}"),
-        ("targets", _target_options(found) or "none: not mounted"),
+        ("targets", target_options(found) or "none: not mounted"),
         ("on disk", f"{_gibibytes(found.disk_bytes)} used, {_gibibytes(found.free_bytes)} free"),
     ]
     for label, value in rows:
@@ -314,19 +188,10 @@ def _gibibytes(value_bytes: int) -> str:
     return f"{value_bytes / 2**30:.2f} GiB"
 
 
+command.add_command(lab_up.command)
+command.add_command(lab_client.exec_command)
+command.add_command(lab_client.mount_command)
+command.add_command(lab_client.unmount_command)
+command.add_command(lab_client.targets_command)
 command.add_command(lab_guest.command)
 command.add_command(lab_inject.command)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM unwinds as Ctrl-C does, so that a lab that is being started is stopped in good order."""
-
-    def unwind(number: int, _: object) -> None:
-        sys.exit(128 + number)
-
-    before: Callable[[int, Any], Any] | int | None = signal.signal(signal.SIGTERM, unwind)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

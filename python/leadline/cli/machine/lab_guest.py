@@ -12,7 +12,7 @@ import click
 
 from leadline.cli.console import complain, echo
 from leadline.cli.paths import AskedPath
-from leadline.cli.wrapping import EXIT_OWN_FAILURE, WrappingCommand
+from leadline.cli.wrapping import EXIT_OWN_FAILURE, WORDS, SeparatedCommand
 from leadline.errors import LeadlineError, UsageError
 
 if TYPE_CHECKING:
@@ -24,24 +24,7 @@ _ALL = "ceph,nfs,smb"
 _MIB = 1 << 20
 
 
-class GuestCommand(WrappingCommand):
-    """Keeps what follows `--` for the guest, and gives wrong options an exit code of our own."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's, of the words before `--`."""
-        own, found, rest = _split(args)
-        ctx.meta["leadline.guest.command"] = tuple(rest) if found else ()
-        return super().parse_args(ctx, own)
-
-
-def _split(args: list[str]) -> tuple[list[str], bool, list[str]]:
-    if "--" not in args:
-        return args, False, []
-    index = args.index("--")
-    return args[:index], True, args[index + 1 :]
-
-
-@click.command("guest", cls=GuestCommand, options_metavar="[NAME] [OPTIONS] -- COMMAND...")
+@click.command("guest", cls=SeparatedCommand, options_metavar="[NAME] [OPTIONS] -- COMMAND...")
 @click.argument("name", required=False, default="", metavar="")
 @click.option(
     "--kernel-mounts",
@@ -91,7 +74,7 @@ def command(
     leadline lab guest -- leadline run quick --target kernel=/mnt/leadline/ceph
     """
     try:
-        found, request = _asked(context.meta["leadline.guest.command"], name, kernel_mounts, results)
+        found, request = _asked(context.meta[WORDS], name, kernel_mounts, results)
         request = _sized(request, memory, cpus, accel, timeout, boot_timeout)
         outcome = _run(found, request, (lambda _: None) if quiet else _say)
     except LeadlineError as error:

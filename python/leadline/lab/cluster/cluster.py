@@ -14,6 +14,7 @@ from pathlib import Path
 
 from leadline.errors import LabError
 from leadline.lab import bridge, mounts, subvolume
+from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import config, keys, logs, process
 from leadline.lab.cluster.command import CephCommand, LabClusterState, parse_state
 from leadline.lab.cluster.ports import choose_port
@@ -23,14 +24,16 @@ from leadline.lab.gateways import xrootd as gateway_xrootd
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make as network
 from leadline.lab.network.placement import LabNetwork, failure_domain, place
-from leadline.lab.network.topology import Topology
-from leadline.lab.spec import REPLICAS, LabSpec
+from leadline.lab.network.topology import REPLICAS, Topology
+from leadline.lab.record import LabRecord
+from leadline.lab.spec import LabSpec
 from leadline.removal import remove_tree
 
 MON, MGR, MDS, FUSE = "mon.a", "mgr.x", "mds.a", "client.admin"
 FILE_SYSTEM, META_POOL, DATA_POOL, ERASURE_POOL = "fs", "meta", "data", "ecdata"
 OBJECT_POOL, STRIPED_POOL = "objects", gateway_xrootd.POOL
 REPLICATED_DIRECTORY, ERASURE_DIRECTORY = "replicated", "erasure"
+META_CLASS, DATA_CLASS = "metadata", "data"  # of devices, and the names of their rules
 META_PGS, DATA_PGS, ERASURE_PGS, OBJECT_PGS = 8, 32, 16, 8
 
 _PORT_ATTEMPTS = 4
@@ -88,6 +91,8 @@ def build(builder: Builder) -> None:
             builder.daemon(name, f"ceph-{kind}")
     _start_osds(builder)
     _wait(builder, "all OSDs to be up", "osd.0", lambda state: state.osds_up == builder.spec.osd_count)
+    if builder.spec.topology is not None and builder.spec.topology.metadata:
+        _set_metadata_apart(builder, builder.spec.topology)
     _make_pools(builder)
     _wait(builder, "the metadata server to be active", MDS, lambda state: state.mds_active)
     _wait(builder, "all placement groups to be active+clean", "osd.0", _is_clean)
@@ -113,7 +118,18 @@ def _make_network(builder: Builder, topology: Topology) -> None:
     found = LabNetwork(topology, str(base), network.console_for(journal.record.fsid), place(topology))
     journal.update(network=found, spec=replace(builder.spec, address=found.address(found.host_of(MON))))
     network.make(found, journal.record.paths, journal.variables)
+    _limit_members(journal.record, topology)
     builder.say(f"{len(topology.hosts)} hosts, {len(topology.clients)} clients and their links are in {base}")
+
+
+def _limit_members(record: LabRecord, topology: Topology) -> None:
+    """A control group for each host and client that may use no more than a part of this machine."""
+    groups = ControlGroups(record.fsid)
+    for member in topology.members:
+        limits = member.limits
+        if limits.any:
+            rated = limits.disk_read_bytes_s or limits.disk_write_bytes_s
+            groups.limit(member.name, limits, groups.device_of(record.directory) if rated else "")
 
 
 def _start_gateways(builder: Builder) -> None:
@@ -206,13 +222,34 @@ def _make_osd(builder: Builder) -> int:
     return number
 
 
+def _set_metadata_apart(builder: Builder, topology: Topology) -> None:
+    """Two classes of devices, and a rule for each: Ceph's own way to a metadata pool on faster ones."""
+    ceph, placement = builder.ceph, place(topology)
+    osds = builder.journal.record.daemons("osd")
+    apart = [name for name in osds if placement[name] in topology.metadata]
+    rest = [name for name in osds if name not in apart]
+    ceph.run("osd", "crush", "rm-device-class", *osds)  # those that Ceph found by itself
+    homes = sum(host.osds > 0 for host in topology.hosts if host.name in topology.metadata)
+    domains = {
+        META_CLASS: "host" if homes >= topology.metadata_replicas else "osd",
+        DATA_CLASS: failure_domain(topology, REPLICAS),
+    }
+    for name, members in ((META_CLASS, apart), (DATA_CLASS, rest)):
+        ceph.run("osd", "crush", "set-device-class", name, *members)
+        ceph.run("osd", "crush", "rule", "create-replicated", name, "default", domains[name], name)
+    builder.say(f"metadata lies on {', '.join(apart)}, and nothing else of the lab's")
+
+
 def _make_pools(builder: Builder) -> None:
     """Side by side: each answer of the monitor waits for the next round of its maps."""
+    topology = builder.spec.topology
+    coded = topology is not None and topology.striped_erasure
+    striped = () if coded else (partial(_make_library_pool, name=STRIPED_POOL),)
     chains: tuple[Callable[[Builder], None], ...] = (
         _make_file_system,
-        _make_erasure_pool,
+        partial(_make_erasure_pools, striped=coded),
         partial(_make_library_pool, name=OBJECT_POOL),
-        partial(_make_library_pool, name=STRIPED_POOL),
+        *striped,
     )
     with ThreadPoolExecutor(max_workers=len(chains)) as pool:
         for made in [pool.submit(chain, builder) for chain in chains]:
@@ -222,27 +259,39 @@ def _make_pools(builder: Builder) -> None:
     builder.say(f"pools made: {REPLICAS} replicas, erasure-coded {spec.erasure_k}+{spec.erasure_m}")
 
 
+def _make_replicated_pool(builder: Builder, name: str, groups: int, device_class: str = DATA_CLASS) -> None:
+    topology = builder.spec.topology
+    apart = topology is not None and bool(topology.metadata)
+    replicas = topology.metadata_replicas if topology and device_class == META_CLASS else REPLICAS
+    rule = (str(groups), "replicated", device_class) if apart else ()
+    builder.ceph.run("osd", "pool", "create", name, str(groups), *rule, "--size", str(replicas))
+
+
 def _make_file_system(builder: Builder) -> None:
-    ceph = builder.ceph
-    ceph.run("osd", "pool", "create", META_POOL, str(META_PGS), "--size", str(REPLICAS))
-    ceph.run("osd", "pool", "create", DATA_POOL, str(DATA_PGS), "--size", str(REPLICAS))
-    ceph.run("fs", "new", FILE_SYSTEM, META_POOL, DATA_POOL)
+    _make_replicated_pool(builder, META_POOL, META_PGS, META_CLASS)
+    _make_replicated_pool(builder, DATA_POOL, DATA_PGS)
+    builder.ceph.run("fs", "new", FILE_SYSTEM, META_POOL, DATA_POOL)
 
 
-def _make_erasure_pool(builder: Builder) -> None:
+def _make_erasure_pools(builder: Builder, striped: bool) -> None:
     ceph, spec = builder.ceph, builder.spec
     profile = f"k{spec.erasure_k}m{spec.erasure_m}"
     domain = failure_domain(spec.topology, spec.erasure_k + spec.erasure_m)
+    apart = spec.topology is not None and bool(spec.topology.metadata)
     ceph.run(
         "osd", "erasure-code-profile", "set", profile,
         f"k={spec.erasure_k}", f"m={spec.erasure_m}", f"crush-failure-domain={domain}",
+        *([f"crush-device-class={DATA_CLASS}"] if apart else []),
     )  # fmt: skip
-    ceph.run("osd", "pool", "create", ERASURE_POOL, str(ERASURE_PGS), str(ERASURE_PGS), "erasure", profile)
-    ceph.run("osd", "pool", "set", ERASURE_POOL, "allow_ec_overwrites", "true")
+    for name, groups in ((ERASURE_POOL, ERASURE_PGS), *([(STRIPED_POOL, OBJECT_PGS)] if striped else [])):
+        ceph.run("osd", "pool", "create", name, str(groups), str(groups), "erasure", profile)
+        ceph.run("osd", "pool", "set", name, "allow_ec_overwrites", "true")
+    if striped:
+        ceph.run("osd", "pool", "application", "enable", STRIPED_POOL, "leadline")
 
 
 def _make_library_pool(builder: Builder, name: str) -> None:
-    builder.ceph.run("osd", "pool", "create", name, str(OBJECT_PGS), "--size", str(REPLICAS))
+    _make_replicated_pool(builder, name, OBJECT_PGS)
     builder.ceph.run("osd", "pool", "application", "enable", name, "leadline")
 
 

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 from leadline.lab.network.placement import LabNetwork, failure_domain
+from leadline.lab.network.topology import REPLICAS
 from leadline.lab.paths import LabPaths
 from leadline.lab.record import LabRecord
-from leadline.lab.spec import REPLICAS, LabSpec
+from leadline.lab.spec import LabSpec
 from leadline.lab.subvolume import CLIENT
 
 # Errors are always logged; at level 0 little else is, so that logs stay small.
@@ -175,10 +176,10 @@ def _subvolume(spec: LabSpec, paths: LabPaths) -> list[tuple[str, dict[str, str]
     return [(f"client.{CLIENT}", {"keyring": str(paths.client_keyring(CLIENT))})]
 
 
-def fuse_command(paths: LabPaths, client: str, root: str, point: Path) -> list[str]:
+def fuse_command(paths: LabPaths, client: str, root: str, point: Path, conf: Path | None = None) -> list[str]:
     """Mounts the directory `root` of the lab's file system as `client`, and stays in the foreground."""
     return [
-        "ceph-fuse", "-f", "-c", os.fspath(paths.conf), "-n", client,
+        "ceph-fuse", "-f", "-c", os.fspath(conf or paths.conf), "-n", client,
         f"--admin-socket={paths.socket(client)}", "--log-to-stderr=true",
         f"--client_mountpoint={root}", os.fspath(point),
     ]  # fmt: skip

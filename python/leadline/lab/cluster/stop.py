@@ -124,7 +124,8 @@ def own_processes(lab: LabRecord) -> list[ProcessIdentity]:
 
 def _unmount_all(lab: LabRecord, variables: Mapping[str, str], clock: Clock) -> None:
     """Undoes the lab's own mounts. Raises LabError, before any is, where something else is mounted there."""
-    own_points = lab.paths.mount_points(lab.spec) if lab.spec.mount else ()
+    paths, spec = lab.paths, lab.spec
+    own_points = paths.mount_points(spec) if spec.mount else paths.client_mounts(spec)
     below = mounts.mounts_below(lab.directory)
     # What holds a namespace goes with the network, after the processes in it.
     held = (lab.paths.namespaces, network.NAMESPACE_KIND)

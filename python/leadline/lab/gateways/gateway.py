@@ -20,6 +20,7 @@ from leadline.lab.spec import LabSpec
 _SYSTEM_PROGRAMS = "/usr/sbin:/sbin"
 _CONNECT_DEADLINE_S = 2.0
 _MDS_DEADLINE_S = 10.0
+_ACTIVE = "mds.fs:0"  # whichever daemon has the only rank of the file system: after a failover, another
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,9 @@ def has_session(ceph: CephCommand, user: str) -> bool:
 def evict(ceph: CephCommand, user: str) -> None:
     """Takes from `client.USER` what it holds of the file system; its next process may come again."""
     for number in _sessions(ceph, user):
-        ceph.run("tell", "mds.a", "session", "evict", f"id={number}", deadline_s=_MDS_DEADLINE_S)
+        ceph.run("tell", _ACTIVE, "session", "evict", f"id={number}", deadline_s=_MDS_DEADLINE_S)
 
 
 def _sessions(ceph: CephCommand, user: str) -> list[int]:
-    found = ceph.json("tell", "mds.a", "session", "ls", deadline_s=_MDS_DEADLINE_S)
+    found = ceph.json("tell", _ACTIVE, "session", "ls", deadline_s=_MDS_DEADLINE_S)
     return [int(item["id"]) for item in found if item.get("client_metadata", {}).get("entity_id") == user]

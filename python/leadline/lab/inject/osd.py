@@ -12,7 +12,7 @@ from leadline.lab.inject.deeds import FILL_OBJECT_BYTES
 from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, processes, setting
 from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
 from leadline.lab.network.placement import failure_domain
-from leadline.lab.spec import REPLICAS
+from leadline.lab.network.topology import REPLICAS
 from leadline.units import format_size, parse_duration, parse_size
 
 _ON, _OSDS = "an OSD, such as osd.1", processes("osd.")

@@ -9,7 +9,7 @@ from leadline.lab.network.topology import LabHost, Topology
 from leadline.lab.spec import GATEWAYS
 
 # Names of daemons in the order of the hosts that carry them; more monitors than five serve no lab.
-_LETTERS = {"mon": "abcde", "mgr": "xyz", "mds": "abcdefgh"}
+LETTERS = {"mon": "abcde", "mgr": "xyz", "mds": "abcdefgh"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class LabNetwork:
 def place(topology: Topology) -> dict[str, str]:
     """Daemon to host: OSDs numbered host by host, the others named in the order of their hosts."""
     found: dict[str, str] = {}
-    for kind, letters in _LETTERS.items():
+    for kind, letters in LETTERS.items():
         carriers = [host.name for host in topology.hosts if kind in host.runs]
         found |= {f"{kind}.{letter}": name for letter, name in zip(letters, carriers, strict=False)}
     homes = [host.name for host in topology.hosts for _ in range(host.osds)]
@@ -82,4 +82,5 @@ def failure_domain(topology: Topology | None, chunks: int) -> str:
     """`host` where so many have OSDs that each of `chunks` has one of its own, else `osd`."""
     if topology is None:
         return "osd"
-    return "host" if sum(host.osds > 0 for host in topology.hosts) >= chunks else "osd"
+    homes = sum(host.osds > 0 and host.name not in topology.metadata for host in topology.hosts)
+    return "host" if homes >= chunks else "osd"

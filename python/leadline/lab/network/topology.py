@@ -6,10 +6,12 @@ switch by its link, and where its cluster network is apart, on another by a seco
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+REPLICAS = 3
+CEPH_ROLES = ("mon", "mgr", "mds")
 MTU_DEFAULT = 1500
 MEMBERS_MAX = 200  # hosts and clients: each has an address of a network of 254
 
@@ -80,7 +82,10 @@ class LabClient:
 class Topology:
     """One data centre. Names are unique among hosts, clients and switches together.
 
-    `reference` is the document's cluster that it stands for, `scaled` what was made smaller or left out.
+    `reference` is the document's cluster that it stands for and `source` that document; `scaled` is what was
+    made smaller or left out. `metadata` names the hosts whose OSDs hold the file system's metadata pool and
+    nothing else (none of them: it lies where all else does). `striped_erasure` codes the pool of XRootD and
+    libradosstriper as the erasure-coded directory is.
     """
 
     switches: tuple[Switch, ...]
@@ -88,11 +93,31 @@ class Topology:
     clients: tuple[LabClient, ...] = ()
     reference: str = ""
     scaled: tuple[str, ...] = field(default=())
+    source: str = ""
+    metadata: tuple[str, ...] = ()
+    striped_erasure: bool = False
 
     @property
     def osd_count(self) -> int:
         """OSDs of all hosts together."""
         return sum(host.osds for host in self.hosts)
+
+    @property
+    def data_osd_count(self) -> int:
+        """OSDs for everything but a metadata pool with OSDs of its own."""
+        return sum(host.osds for host in self.hosts if host.name not in self.metadata)
+
+    @property
+    def metadata_replicas(self) -> int:
+        """Copies of the metadata pool: three, or as many as OSDs of its own."""
+        apart = self.osd_count - self.data_osd_count
+        return min(REPLICAS, apart) if self.metadata else REPLICAS
+
+    @property
+    def gateways(self) -> tuple[str, ...]:
+        """What hosts run besides monitors, managers and metadata servers, each kind once."""
+        found = (role for host in self.hosts for role in host.runs if role not in CEPH_ROLES)
+        return tuple(dict.fromkeys(found))
 
     @property
     def members(self) -> Iterator[LabHost | LabClient]:
@@ -118,6 +143,9 @@ class Topology:
             clients=tuple(LabClient(**(item | _parts(item))) for item in value["clients"]),
             reference=value.get("reference", ""),
             scaled=tuple(value.get("scaled", ())),
+            source=value.get("source", ""),
+            metadata=tuple(value.get("metadata", ())),
+            striped_erasure=value.get("striped_erasure", False),
         )
 
 
@@ -143,7 +171,7 @@ def simple(hosts: int, clients: int, switches: int, osds: int, link: Link, uplin
             homes[number * len(homes) // hosts],
             link,
             osds=osds // hosts + (number < osds % hosts),
-            runs=_roles(number, hosts),
+            runs=roles_of(number, hosts),
         )
         for number in range(hosts)
     )
@@ -151,7 +179,17 @@ def simple(hosts: int, clients: int, switches: int, osds: int, link: Link, uplin
     return Topology((core, *racks), made, users)
 
 
-def _roles(number: int, hosts: int) -> tuple[str, ...]:
+def roles_of(number: int, hosts: int) -> tuple[str, ...]:
+    """What host `number` (from 0) of so many carries where nobody said."""
     monitors, managers = (3 if hosts >= 3 else 1), min(hosts, 2)
     roles = (("mon", monitors), ("mgr", managers), ("mds", managers))
     return tuple(role for role, count in roles if number < count)
+
+
+def with_gateways(topology: Topology, gateways: Sequence[str]) -> Topology:
+    """Each of `gateways` on a host of its own, from the last one up: the first carries monitors already."""
+    hosts = list(topology.hosts)
+    for number, gateway in enumerate(gateways):
+        index = len(hosts) - 1 - number % len(hosts)
+        hosts[index] = replace(hosts[index], runs=(*hosts[index].runs, gateway))
+    return replace(topology, hosts=tuple(hosts))

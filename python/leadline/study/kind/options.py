@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leadline.study.fields import Duration, Truth, TruthOrAuto, Whole
 from leadline.study.kind.sizes import BlockSize
+from leadline.written.fields import Duration, Truth, TruthOrAuto, Whole
 
 
 class Options(BaseModel):

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from leadline.study.fields import Command, Whole
 from leadline.study.kind.options import Options, RuntimeOption
 from leadline.study.kind.rule import Problem
 from leadline.workloads.application.job import INPUT
+from leadline.written.fields import Command, Whole
 
 AskedTracer = Literal["auto", "preload", "bpf", "off"]
 InputOption = Annotated[

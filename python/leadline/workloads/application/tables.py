@@ -18,7 +18,6 @@ from leadline.analysis.models import copies_time_s, fit_copies
 from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
-from leadline.study.yaml_source import read_yaml
 from leadline.verdict.model import Cell, FigureRow, FigureTable, Quantity, State, worst
 from leadline.verdict.sections.charts import GrowthLines, GrowthModel, GrowthPoint, ShareBar, ShareBars
 from leadline.verdict.sections.section import Panels, Section
@@ -31,6 +30,7 @@ from leadline.workloads.application.figures import (
     copies_of,
 )
 from leadline.workloads.application.job import ApplicationJob
+from leadline.written.yaml_source import read_yaml
 
 SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share")
 _MEAN = "mean"

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from leadline.study.fields import Duration, Whole
 from leadline.study.kind.options import Options
 from leadline.workloads.coherence.job import Question
+from leadline.written.fields import Duration, Whole
 
 
 class CoherenceOptions(Options):

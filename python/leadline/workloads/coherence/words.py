@@ -13,7 +13,6 @@ from leadline.analysis.statistics.means import geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
-from leadline.study.yaml_source import read_yaml
 from leadline.units import format_latency
 from leadline.verdict.model import (
     UNUSABLE,
@@ -26,6 +25,7 @@ from leadline.verdict.model import (
 )
 from leadline.workloads.coherence.figures import Lag, answers_of, lag_of
 from leadline.workloads.coherence.job import LAGS, LOCKS, SHARED, WORDS, CoherenceJob
+from leadline.written.yaml_source import read_yaml
 
 _EVIDENCE_MAX = 4
 _MATRIX = (

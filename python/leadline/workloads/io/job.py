@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.study import schemes
-from leadline.study.fields import AUTO
 from leadline.study.kind.sizes import SizeSplit
 from leadline.workloads.io.distribution import MAP
+from leadline.written.fields import AUTO
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Arrival = Literal["constant", "poisson"]

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from leadline.study.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrOther, Whole
 from leadline.study.kind.options import (
     BlockSizeOption,
     DirectOption,
@@ -18,6 +17,7 @@ from leadline.study.kind.options import (
 from leadline.study.kind.sizes import Split
 from leadline.workloads.io.distribution import Distribution
 from leadline.workloads.io.job import Arrival, ChosenEngine, Pattern, Shared
+from leadline.written.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrOther, Whole
 
 
 class IoOptions(Options):

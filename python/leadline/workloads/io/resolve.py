@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from leadline import _core, units
 from leadline.study import schemes
-from leadline.study.fields import AUTO, OTHER
 from leadline.study.kind.face import Resolved, Surroundings
 from leadline.study.kind.resolving import choose_direct, fail, server_may_answer
 from leadline.study.kind.sizes import as_split, common_step
@@ -16,6 +15,7 @@ from leadline.workloads.io.distribution import MAP
 from leadline.workloads.io.job import MIXED, READ_ONLY, Engine, Job
 from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import sizes_of
+from leadline.written.fields import AUTO, OTHER
 
 RWMIXREAD_DEFAULT = 50  # fio's default
 

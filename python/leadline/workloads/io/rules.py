@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 from leadline import units
 from leadline.study import schemes
-from leadline.study.fields import AUTO
 from leadline.study.kind.rule import Problem
 from leadline.study.kind.sizes import common_step
 from leadline.workloads.io.job import MIXED, READ_ONLY
@@ -23,6 +22,7 @@ from leadline.workloads.io.rules_data import (
     sizes_of,
     sync_rules,
 )
+from leadline.written.fields import AUTO
 
 
 def io_problems(options: IoOptions, foreign: Iterator[Problem]) -> Iterator[Problem]:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from leadline.study.fields import Size, Truth, Whole
 from leadline.study.kind.options import (
     BlockSizeOption,
     DirectOption,
@@ -16,6 +15,7 @@ from leadline.study.kind.options import (
     TimeBasedOption,
 )
 from leadline.workloads.metadata.job import MetadataOperation
+from leadline.written.fields import Size, Truth, Whole
 
 
 class MetadataOptions(Options):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import resources
 
 from leadline.store.tables import TrialRow
-from leadline.study.yaml_source import read_yaml
+from leadline.written.yaml_source import read_yaml
 
 STAGE_TIME = "stage_time_"
 

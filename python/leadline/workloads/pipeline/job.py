@@ -13,8 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from leadline import units
-from leadline.study.fields import Command, Duration, Size
 from leadline.workloads.application.job import ApplicationJob
+from leadline.written.fields import Command, Duration, Size
 
 Step = Literal["download", "ingest", "copy", "link_or_copy", "checksum", "publish"]
 Digest = Literal["md5", "sha1", "sha256"]

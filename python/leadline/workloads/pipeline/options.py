@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from leadline.study.fields import Duration, Resolution, Size, Whole
 from leadline.study.kind.options import Options, RuntimeOption
 from leadline.workloads.application.options import CacheOption, InputOption, TraceOption
 from leadline.workloads.pipeline.job import STAGES_MAX, StageOptions
+from leadline.written.fields import Duration, Resolution, Size, Whole
 
 
 class PipelineOptions(Options):

@@ -1,4 +1,4 @@
-"""Types of the values that a study may hold: each reads fio's notation and refuses with a remedy.
+"""Types of values that people write: each reads fio's notation and refuses with a remedy.
 
 A validator turns the SpecError of `units` into pydantic's own error, so that the place is not lost.
 """

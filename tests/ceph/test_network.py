@@ -1,0 +1,149 @@
+"""A lab with hosts as its clients use it: commands behind their links, mounts, ways, what status shows."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from leadline import lab as leadline_lab
+from leadline.lab import mounts
+from leadline.lab.cluster.wait import poll
+from leadline.lab.gateways.gateway import has_session
+from leadline.lab.record import read_record
+from support import Command
+
+pytestmark = pytest.mark.ceph
+
+
+def inside(leadline: Command, lab: leadline_lab.Lab, member: str, *words: str) -> str:
+    """What a command on a host or client printed."""
+    done = leadline("lab", "exec", member, "--dir", str(lab.directory), "--", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_command_runs_in_its_clients_network_as_its_own_user(
+    network_lab: leadline_lab.Lab, leadline: Command
+) -> None:
+    network = network_lab.record.network
+    assert network is not None
+    addresses = inside(leadline, network_lab, "client2", "ip", "-brief", "address", "show", "up0")
+    assert f"{network.address('client2')}/24" in addresses
+    assert inside(leadline, network_lab, "client2", "ceph", "fsid").strip() == network_lab.record.fsid
+    told = inside(leadline, network_lab, "client2", "env").splitlines()
+    assert f"CEPH_CONF={network_lab.record.paths.client_conf('client2')}" in told
+    assert "CEPH_ARGS=--id client2" in told
+    assert "LEADLINE_LAB_HOST=client2" in told
+
+
+def test_exit_codes_and_pipes_are_the_commands_own(network_lab: leadline_lab.Lab, leadline: Command) -> None:
+    asked = ("lab", "exec", "client1", "--dir", str(network_lab.directory), "--")
+    assert leadline(*asked, "sh", "-c", "exit 9").returncode == 9
+    assert leadline(*asked, "sh", "-c", "kill -TERM $$").returncode == -15
+    assert leadline(*asked, "no-such-program").returncode == 127
+    # What reads no further ends what writes, as in any pipe.
+    assert leadline(*asked, "sh", "-c", "yes | head -n 1").stdout == "y\n"
+
+
+def test_a_mount_is_the_clients_own_and_seen_from_the_machine(
+    network_lab: leadline_lab.Lab, leadline: Command
+) -> None:
+    point = network_lab.record.paths.client_mount("client2")
+    asked = ("lab", "mount", "client2", "--dir", str(network_lab.directory))
+    try:
+        for words in ("has it mounted on", "had it mounted already on"):
+            done = leadline(*asked)
+            assert (done.returncode, done.stdout) == (0, f"client2 {words} {point}\n"), done.stderr
+        assert (point / "replicated").is_dir()
+        (daemon,) = (
+            item for item in read_record(network_lab.directory).processes if item.name == "client.client2"
+        )
+        network = Path(f"/proc/{daemon.pid}/ns/net").stat()
+        assert os.path.samestat(network, network_lab.record.paths.namespace("client2").stat())
+        assert network_lab.status().client_mounts == {"client2": True}
+        (way,) = (item for item in network_lab.targets_from("client2") if item.way == "ceph-fuse")
+        assert (way.where, way.reason) == (str(point / "replicated"), "")
+    finally:
+        done = leadline("lab", "unmount", "client2", "--dir", str(network_lab.directory))
+    assert done.returncode == 0, done.stderr
+    assert not point.exists()
+    assert network_lab.status().healthy
+
+
+def test_a_mount_whose_daemon_died_is_replaced(network_lab: leadline_lab.Lab, leadline: Command) -> None:
+    point = network_lab.record.paths.client_mount("client1")
+    asked = ("lab", "mount", "client1", "/replicated", "--dir", str(network_lab.directory))
+    try:
+        assert leadline(*asked).returncode == 0
+        (daemon,) = (
+            item for item in read_record(network_lab.directory).processes if item.name == "client.client1"
+        )
+        os.kill(daemon.pid, 9)
+        assert not network_lab.status().healthy
+        again = leadline(*asked)
+        assert again.stdout == f"client1 has it mounted on {point}\n", again.stderr
+        assert list(point.iterdir()) == []
+    finally:
+        assert leadline("lab", "unmount", "client1", "--dir", str(network_lab.directory)).returncode == 0
+    assert not mounts.is_mounted(point)
+
+
+def test_a_directory_that_is_not_there_is_not_mounted_and_leaves_nothing(
+    network_lab: leadline_lab.Lab, leadline: Command
+) -> None:
+    done = leadline("lab", "mount", "client1", "/none", "--dir", str(network_lab.directory))
+    assert done.returncode != 0
+    assert "client1 could not mount /none" in done.stderr
+    assert "No such file or directory" in done.stderr
+    assert not network_lab.record.paths.client_mount("client1").exists()
+    assert network_lab.status().healthy
+
+
+def test_the_ways_of_a_client_lead_to_hosts_of_the_lab(
+    network_lab: leadline_lab.Lab, leadline: Command
+) -> None:
+    where = ("--dir", str(network_lab.directory), "--json")
+    ways = {
+        item["name"]: item
+        for item in json.loads(leadline("lab", "targets", *where, "--host", "client1").stdout)["targets"]
+    }
+    network = network_lab.record.network
+    assert network is not None
+    assert ways["rados"]["where"].endswith("clients/client1.conf&user=client1")
+    assert "lab mount client1" in ways["ceph-fuse"]["reason"]
+    assert ways["nfs"]["reason"] == "no host of the topology runs nfs"
+    if not ways["xrootd"]["reason"]:
+        assert ways["xrootd"]["where"].startswith(f"root://{network.address('proxy1')}:")
+    every = json.loads(leadline("lab", "targets", *where).stdout)
+    assert set(every["clients"]) == {"client1", "client2"}
+
+
+def test_the_file_systems_users_are_found_after_a_failover(network_lab: leadline_lab.Lab) -> None:
+    def active() -> str:
+        ranks = network_lab.ceph.json("status")["fsmap"]["by_rank"]
+        return next((rank["name"] for rank in ranks if rank["status"] == "up:active"), "")
+
+    before = active()
+    assert has_session(network_lab.ceph, "admin")
+    network_lab.ceph.run("mds", "fail", before)
+    assert poll(lambda: active() not in ("", before), 60.0)
+    assert has_session(network_lab.ceph, "admin")
+
+
+def test_traffic_of_a_client_passes_its_own_link(
+    network_lab: leadline_lab.Lab, leadline: Command, tmp_path: Path
+) -> None:
+    size = 4 << 20
+    (tmp_path / "data").write_bytes(os.urandom(size))
+
+    def sent() -> int:
+        text = inside(leadline, network_lab, "client1", "cat", "/proc/net/dev")
+        return int(text.partition("up0:")[2].split()[8])
+
+    before = sent()
+    inside(leadline, network_lab, "client1", "rados", "-p", "objects", "put", "sent", str(tmp_path / "data"))
+    assert sent() - before > size
+    inside(leadline, network_lab, "client1", "rados", "-p", "objects", "rm", "sent")
