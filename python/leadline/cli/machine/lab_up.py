@@ -39,7 +39,7 @@ _OPTIONS = (
     click.option("--uplink", metavar="RATE", default="", help="Of each switch to the core above them."),
     click.option("--topology", type=AskedPath(dir_okay=False), help="A file that says all of this (YAML)."),
     click.option(
-        "--reference", metavar="NAME", default="", help="A document's cluster in small; see lab.md."
+        "--reference", metavar="NAME", default="", help="castor, fermilab, opencast or suse in small."
     ),
     click.option("--dry-run", is_flag=True, help="Print what would stand where, and start nothing."),
 )

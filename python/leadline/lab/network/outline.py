@@ -50,7 +50,7 @@ def _has(topology: Topology, member: LabHost | LabClient) -> str:
 
 def _limits(limits: MachineLimits) -> Iterator[str]:
     if limits.cpu:
-        yield f"{limits.cpu:g} cores"
+        yield f"cpu {limits.cpu:g}"
     if limits.memory_bytes:
         yield format_size(limits.memory_bytes)
     if limits.disk_read_bytes_s:
