@@ -16,7 +16,6 @@ import pytest
 
 from leadline import _core
 from leadline import lab as leadline_lab
-from leadline.lab import faults
 from leadline.lab.cluster import process
 from leadline.lab.cluster.wait import poll
 from leadline.lab.gateways import rgw as gateway_rgw
@@ -193,7 +192,8 @@ def test_a_gateway_that_was_killed_is_missed_and_started_again_on_its_port(
     lab: leadline_lab.Lab, target: Target, name: str
 ) -> None:
     where = target(name).where
-    faults.kill(lab, name)
+    (server,) = (item for item in read_record(lab.directory).processes if item.name == name)
+    process.end([server], grace_s=0.0)
     found = lab.status()
     assert not found.healthy
     assert {item.name for item in found.gateways if not item.running} == {name}

@@ -18,7 +18,7 @@ import pytest
 
 from leadline import lab as leadline_lab
 from leadline.errors import UsageError
-from leadline.lab import faults, mounts
+from leadline.lab import mounts
 from leadline.lab.cluster import process
 from leadline.lab.cluster.wait import poll
 from leadline.lab.record import LabRecord, read_record
@@ -215,7 +215,7 @@ def test_a_study_runs_on_erasure_6_3_and_the_lab_goes_although_its_mount_is_busy
         written = next(trial for trial in trials if trial.work == "write_1m")
         assert written.store_written_bytes is not None
         assert written.store_written_bytes >= 1.45 * written.total_write_bytes  # (6 + 3) / 6
-        faults.kill_osd(found, 8)
+        found.inject("osd-down", "osd.8")
         assert not found.status().healthy
         busy = os.open(deep / "mnt/erasure/file", os.O_RDONLY)
     finally:

@@ -12,7 +12,6 @@ import pytest
 from healthy import wait_until_healthy
 
 from leadline import lab as leadline_lab
-from leadline.lab import faults
 from measured import MOVING, Expected
 from provoking import Codes, codes_of, running, wait_until, write_study
 from support import Start
@@ -120,12 +119,12 @@ def data_pool(lab: leadline_lab.Lab) -> str:
 @pytest.mark.provokes("cluster_not_clean")
 def test_an_osd_that_is_down(lab: leadline_lab.Lab, run: Callable[..., Codes]) -> None:
     try:
-        faults.set_flag(lab, "noup")
+        lab.ceph.run("osd", "set", "noup")
         lab.ceph.run("osd", "down", "3")
         wait_until(lambda: not is_clean(lab), 60)
         found = run(READ, MOVING)
     finally:
-        faults.unset_flag(lab, "noup")
+        lab.ceph.run("osd", "unset", "noup")
         wait_until_healthy(lab)
     assert found["cluster_not_clean"][0] == "INVALID"
 

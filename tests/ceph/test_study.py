@@ -13,7 +13,6 @@ import pytest
 from healthy import wait_until_healthy
 
 from leadline import lab as leadline_lab
-from leadline.lab import faults
 from leadline.store.reader import Result, open_result
 from measured import BRIEF, CACHED, MOVING, assert_measured
 from support import Command, command_line
@@ -142,7 +141,7 @@ def test_a_cluster_that_loses_an_osd_makes_its_cells_invalid(
     lab: leadline_lab.Lab, leadline: Command, study: Path, tmp_path: Path
 ) -> None:
     """An OSD that is out makes PGs move; the lab is whole again afterwards."""
-    faults.mark_out(lab, 3)
+    lab.ceph.run("osd", "out", "3")
     try:
         done = leadline(
             *("run", str(study), *targets_of(lab)[:2], "--blocks", "1", "--out", str(tmp_path / "r")),
@@ -151,7 +150,7 @@ def test_a_cluster_that_loses_an_osd_makes_its_cells_invalid(
         assert_measured(done, tmp_path / "r", CACHED, MOVING)
         assert _codes(leadline, tmp_path / "r") & {"cluster_not_clean", "scrub_or_recovery"}
     finally:
-        faults.mark_in(lab, 3)
+        lab.ceph.run("osd", "in", "3")
         wait_until_healthy(lab)
 
 

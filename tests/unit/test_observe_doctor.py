@@ -70,3 +70,12 @@ def test_an_emulated_machine_is_told_before_anything_is_measured(monkeypatch: py
     assert check.state == "limited"
     assert "a guest without KVM" in check.why
     assert "emulated_host" in check.remedy
+
+
+def test_what_the_kernel_cannot_do_for_a_lab_comes_with_what_would_allow_it() -> None:
+    checks = [*doctor._network_checks(), *doctor._limit_checks()]
+    assert {check.group for check in checks} == {"lab"}
+    assert {check.name for check in checks} >= {"delay and loss (netem)", "cpu limits", "disk limits"}
+    for check in checks:
+        assert check.why
+        assert bool(check.remedy) == (check.state != "works")

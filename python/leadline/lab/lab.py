@@ -7,7 +7,7 @@ import random
 import shlex
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,8 @@ from leadline.lab.cluster import logs, process, stop
 from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.gateways import gateways
+from leadline.lab.inject import engine
+from leadline.lab.inject.injection import Injection
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make as network
 from leadline.lab.network import members, mounting
@@ -110,6 +112,16 @@ class Lab:
                 raise UsageError(f"lab {lab.name} was started without --gateways {name}", "Start it with.")
             chance = random.Random()  # noqa: S311 - ports, not secrets
             gateways.restart(gateways.Starter(LabJournal(lab, self.variables), say, chance), name)
+
+    def inject(
+        self, kind: str, on: str = "", options: Mapping[str, str] | None = None, for_s: float | None = None
+    ) -> Injection:
+        """Does a fault to the lab, which stays until `clear` or the lab's end, as `engine.inject` has it."""
+        return engine.inject(self.directory, os.environ, kind, on, options, for_s)
+
+    def clear(self, identifiers: Sequence[str] = ()) -> list[LabError]:
+        """Undoes these faults, or all; returns why any could not be. Raises UsageError for an unknown one."""
+        return engine.clear(self.directory, os.environ, identifiers)[1]
 
     def down(self, say: Callable[[str], None] = _silent) -> None:
         """Removes the lab: mounts, processes, files. Repeatable; raises LabError for what would not go."""

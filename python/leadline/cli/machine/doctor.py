@@ -116,7 +116,37 @@ def _lab_checks() -> list[Capability]:
         why = f"not installed: {', '.join(lacking)}"
         return [Capability("Ceph", "lab", "missing", why, used_for, f"{_INSTALL} {' '.join(lacking)}")]
     lab = Capability("Ceph", "lab", "works", "every program that a lab needs is installed", used_for)
-    return [lab, *_gateway_checks()]
+    return [lab, *_gateway_checks(), *_network_checks(), *_limit_checks()]
+
+
+def _network_checks() -> list[Capability]:
+    from leadline.lab.network.kernel import FEATURES, lacking
+    from leadline.observe.capabilities import Capability, State
+
+    checks = []
+    for feature in FEATURES:
+        why = lacking(feature, os.environ)
+        state: State = "works" if not why else "limited" if feature.optional else "missing"
+        remedy = feature.remedy if why else ""
+        checks.append(Capability("lab", feature.name, state, why or "it was tried", feature.used_for, remedy))
+    return checks
+
+
+def _limit_checks() -> list[Capability]:
+    from leadline.lab.cgroups import CONTROLLERS, ControlGroups
+    from leadline.observe.capabilities import Capability
+
+    checks, groups = [], ControlGroups("doctor")
+    for controller in CONTROLLERS:
+        why, found = groups.lacking(controller), groups.hierarchy(controller)
+        used_for = f"{controller} limits of a lab's hosts, and faults that are slow"
+        if why or found is None:
+            remedy = "As root, with that controller: others of a lab's faults work without."
+            checks.append(Capability("lab", f"{controller} limits", "missing", why, used_for, remedy))
+        else:
+            words = f"control groups of version {found.version} in {found.root}"
+            checks.append(Capability("lab", f"{controller} limits", "works", words, used_for))
+    return checks
 
 
 def _gateway_checks() -> list[Capability]:

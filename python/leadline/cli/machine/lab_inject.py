@@ -261,14 +261,14 @@ def _print_json(value: dict[str, Any]) -> None:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP unwind as Ctrl-C does, so that what was injected is undone on the way."""
+    """Ctrl-C and what ends a command unwind it, so that what was injected is undone on the way."""
 
     def unwind(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_IGN)  # undoing is not interrupted
         sys.exit(128 + number)
 
     before: dict[int, Callable[[int, Any], Any] | int | None] = {
-        number: signal.signal(number, unwind) for number in (signal.SIGTERM, signal.SIGHUP)
+        number: signal.signal(number, unwind) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield

@@ -19,7 +19,7 @@ from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
-from leadline.lab.inject import engine
+from leadline.lab.inject import deeds
 from leadline.lab.network import make as network
 from leadline.lab.paths import labs_home, run_name
 from leadline.lab.record import LabRecord, LostRecordError
@@ -73,7 +73,7 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
 
     Its bridge goes last: what hangs on it belongs to processes.
     """
-    engine.release(lab, variables)
+    deeds.release(lab, variables)
     _unmount_all(lab, variables, SYSTEM_CLOCK)
     _end_all(f"lab {lab.name}", lab.directory, lambda: own_processes(lab), say)
     ControlGroups(lab.fsid).remove_all()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from leadline import faults
-from leadline.errors import LabError, LeadlineError, UsageError
+from leadline.errors import LabError, UsageError
 from leadline.lab.cluster import process
 from leadline.lab.inject import deeds
 from leadline.lab.inject.deeds import DeedPlace
@@ -88,16 +88,6 @@ def clear(
 def in_force(directory: Path) -> tuple[Injection, ...]:
     """What is recorded as injected, the oldest first."""
     return read_record(directory).injections
-
-
-def release(record: LabRecord, variables: Mapping[str, str]) -> None:
-    """What must be undone before a lab's processes are ended; what fails is left to their end."""
-    place = DeedPlace(LabJournal(record, variables))
-    for item in reversed(record.injections):
-        for deed in item.undo:
-            if deed.kind in deeds.BEFORE_DOWN:
-                with suppress(LeadlineError):
-                    deeds.do(place, deed)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from leadline.errors import LabError
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.cluster.process import ProcessIdentity
-from leadline.lab.inject.injection import FaultPlan
+from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
 from leadline.lab.record import LabRecord
 
 
@@ -45,6 +46,12 @@ class FaultScene:
         """The process that `on` names. Raises LabError where it is not of this lab."""
         return process_of(self.record, self.on)
 
+    @cached_property
+    def settings(self) -> list[dict[str, Any]]:
+        """What the monitors tell daemons beside their ceph.conf."""
+        found: list[dict[str, Any]] = self.ask("config", "dump")
+        return found
+
     def ask(self, *words: str) -> Any:
         """What the cluster answers to `ceph WORDS --format=json`. Raises LabError."""
         return CephCommand(self.record.paths.conf, self.variables).json(*words, deadline_s=20.0)
@@ -69,6 +76,16 @@ class FaultKind:
     lacking: Callable[[LabRecord], str] = field(default=lambda _: "")
     limit_s: float = 0.0
     lasting: bool = True
+
+
+def setting(scene: FaultScene, who: str, name: str, value: str) -> FaultStep:
+    """A step that gives daemons a setting; undone to what they were given before, if anything."""
+    there = [row for row in scene.settings if row["section"] == who and row["name"] == name]
+    undo = ("set", who, name, str(there[0]["value"])) if there else ("rm", who, name)
+    return FaultStep(
+        Deed("ceph", ("config", "set", who, name, value)),
+        Deed("ceph", ("config", *undo)),
+    )
 
 
 def nothing(_: LabRecord) -> list[str]:
