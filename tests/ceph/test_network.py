@@ -210,3 +210,53 @@ def test_a_study_on_a_client_takes_its_ways_and_elsewhere_is_told_so(
     ways = {item.name: item for item in network_lab.targets_from("client2")}
     # Asked for space, its server says where to go: to its host's address, not to where its name leads.
     assert ways["xrootd"].reason or f"root://{network.address('proxy1')}:" in planned
+
+
+def test_what_a_client_writes_is_held_to_the_rate_of_its_link(
+    network_lab: leadline_lab.Lab, leadline: Command, tmp_path: Path
+) -> None:
+    network, size_bytes = network_lab.record.network, 24 << 20
+    assert network is not None
+    client = network.topology.member("client1")
+    assert client is not None
+    file = tmp_path / "data"
+    file.write_bytes(os.urandom(size_bytes))
+
+    def shaped() -> tuple[int, int]:
+        """Bytes that the client's end of its link has sent, and how often it had to hold one back."""
+        words = ("tc", "-json", "-statistics", "qdisc", "show", "dev", "up0")
+        (found,) = json.loads(inside(leadline, network_lab, "client1", *words))
+        return found["bytes"], found["overlimits"]
+
+    sent, held = shaped()
+    began = time.monotonic()
+    inside(leadline, network_lab, "client1", "rados", "--pool", "objects", "put", "held", str(file))
+    took_s = time.monotonic() - began
+    inside(leadline, network_lab, "client1", "rados", "--pool", "objects", "rm", "held")
+    sent, held = shaped()[0] - sent, shaped()[1] - held
+    assert sent > size_bytes
+    assert held > 0
+    burst_bytes = 1 << 20
+    assert took_s > (sent - burst_bytes) * 8 / client.link.rate_bit_s
+
+
+def test_no_two_parts_of_anything_are_on_one_host_and_crush_knows_the_switches(
+    network_lab: leadline_lab.Lab,
+) -> None:
+    network = network_lab.record.network
+    assert network is not None
+    groups = network_lab.ceph.json("pg", "dump", "pgs_brief")["pg_stats"]
+    assert groups
+    for group in groups:
+        hosts = [network.host_of(f"osd.{number}") for number in group["acting"]]
+        assert len(set(hosts)) == len(hosts) == 3, group
+    nodes = {node["id"]: node for node in network_lab.ceph.json("osd", "tree")["nodes"]}
+    below = {
+        (node["type"], node["name"]): {nodes[child]["name"] for child in node.get("children", ())}
+        for node in nodes.values()
+    }
+    for host in network.topology.hosts:
+        osds = {name for name in network.daemons("osd") if network.host_of(name) == host.name}
+        if osds:
+            assert below["host", host.name] == osds
+            assert host.name in below["rack", host.switch]

@@ -111,7 +111,7 @@ def _say_lost() -> None:
 
     for place in registry.lost():
         echo(
-            f"processes of a lab that was started in {place} run, and no lab is there:"
+            f"parts of a lab that was started in {place} are there, and no lab is:"
             f" leadline lab down --dir {shlex.quote(str(place))}",
             err=True,
         )

@@ -51,7 +51,7 @@ def _has(topology: Topology, member: LabHost | LabClient) -> str:
 def limit_words(limits: MachineLimits) -> Iterator[str]:
     """What a host or client may use of this machine, a part at a time."""
     if limits.cpu:
-        yield f"{limits.cpu:g} cores"
+        yield f"cpu {limits.cpu:g}"
     if limits.memory_bytes:
         yield format_size(limits.memory_bytes)
     if limits.disk_read_bytes_s:
