@@ -21,6 +21,7 @@ from leadline.verdict.model import (
     Code,
     Comparison,
     Curve,
+    FaultSpan,
     Findings,
     Line,
     Origin,
@@ -499,7 +500,31 @@ def empty() -> Findings:
     )
 
 
-EXAMPLES = {"small": small, "typical": typical, "large": large, "hostile": hostile, "empty": empty}
+def faulted() -> Findings:
+    """The typical one on a lab, each trial under one fault and in part under another."""
+    findings = typical()
+    cells = [
+        replace(
+            cell,
+            lines=tuple(
+                replace(line, faults=(FaultSpan("link of host1 at 100 Mbit/s", 0.0, 31.5), short))
+                for line in cell.lines
+            ),
+        )
+        for cell in findings.cells
+        for short in [FaultSpan("osd.0 stopped (SIGSTOP)", 12.5, 17.0)]
+    ]
+    return replace(findings, cells=tuple(cells))
+
+
+EXAMPLES = {
+    "small": small,
+    "faulted": faulted,
+    "typical": typical,
+    "large": large,
+    "hostile": hostile,
+    "empty": empty,
+}
 
 if __name__ == "__main__":
     from leadline.report import render

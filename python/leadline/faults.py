@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
+
+from leadline.foreign import parse_json, read_plain
 
 FILE = "faults.jsonl"
 FORMAT = "leadline.faults/1"
+BEGAN, ENDED, UNKNOWN = "fault_began", "fault_ended", "faults_unknown"  # in the journal of a study
 _BYTES_MAX = 16 << 20
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,58 @@ class Fault:
     began_unix_s: float
     ended_unix_s: float | None = None
 
+    @property
+    def key(self) -> tuple[str, float]:
+        """Which one it is: a lab that is made anew begins anew to number its faults."""
+        return self.id, self.began_unix_s
+
+    @property
+    def what(self) -> tuple[str, str, str]:
+        """What was done to what: the same for a fault that is done once more."""
+        return self.kind, self.on, self.words
+
     def overlaps(self, begin_unix_s: float, end_unix_s: float) -> bool:
         """True where it was in force at any time between the two."""
         return self.began_unix_s <= end_unix_s and (
             self.ended_unix_s is None or self.ended_unix_s >= begin_unix_s
         )
+
+    def covers(self, begin_unix_s: float, end_unix_s: float) -> bool:
+        """True where it was in force all the time between the two."""
+        return self.began_unix_s <= begin_unix_s and (
+            self.ended_unix_s is None or self.ended_unix_s >= end_unix_s
+        )
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Fault:
+        """The inverse of `asdict`; keys of a newer minor version are dropped. Raises KeyError, TypeError
+        or ValueError for what is no fault."""
+        names = ("id", "kind", "on", "words")
+        if not all(isinstance(value[name], str) for name in names):
+            raise TypeError("a fault is named and described by text")
+        ended = value.get("ended_unix_s")
+        return cls(
+            **{name: value[name] for name in names},
+            began_unix_s=float(value["began_unix_s"]),
+            ended_unix_s=None if ended is None else float(ended),
+        )
+
+
+@dataclass(frozen=True)
+class TrialFault:
+    """A fault that a trial ran under; `whole`: from its beginning to its end."""
+
+    fault: Fault
+    whole: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self.fault) | {"whole": self.whole}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> TrialFault:
+        """The inverse of `as_json`. Raises as `Fault.from_json` does."""
+        return cls(Fault.from_json(value), bool(value["whole"]))
 
 
 def begin(directory: Path, identifier: str, kind: str, on: str, words: str) -> Fault:
@@ -55,16 +106,15 @@ def end(directory: Path, identifier: str) -> None:
 def read(directory: Path) -> tuple[Fault, ...]:
     """Every fault of the lab in `directory`, by their beginnings; none where there is no such file.
 
-    A line that is damaged or of a newer format is passed over. Raises OSError where the file cannot be read.
+    A line that is damaged or of a newer format is passed over. Raises OSError where the file cannot be read:
+    a link or a FIFO in its place is not followed or waited for, and one of more than 16 MiB is no lab's.
     """
     try:
-        descriptor = os.open(directory / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        data = read_plain(directory / FILE, _BYTES_MAX, follow=False)
     except FileNotFoundError:
         return ()
-    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor
-        text = stream.read(_BYTES_MAX).decode(errors="replace")
     found: dict[str, Fault] = {}
-    for line in text.splitlines():
+    for line in data.split(b"\n"):
         _take(line, found)
     return tuple(sorted(found.values(), key=lambda fault: fault.began_unix_s))
 
@@ -74,24 +124,29 @@ def in_force(faults: Sequence[Fault]) -> tuple[Fault, ...]:
     return tuple(fault for fault in faults if fault.ended_unix_s is None)
 
 
-def _append(directory: Path, line: dict[str, object]) -> None:
+def _append(directory: Path, line: Mapping[str, object]) -> None:
     descriptor = os.open(directory / FILE, _APPEND, 0o600)
     try:
-        os.write(descriptor, (json.dumps(line) + "\n").encode())
+        data = (json.dumps(line) + "\n").encode()
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            data = b"\n" + data  # a line that a crash tore takes none of the next with it
+        while data:
+            data = data[os.write(descriptor, data) :]
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _take(line: str, found: dict[str, Fault]) -> None:
+def _take(line: bytes, found: dict[str, Fault]) -> None:
     try:
-        value = json.loads(line)
-        if value.pop("format") != FORMAT:
+        value = parse_json(line)
+        if value["format"] != FORMAT:
             return
-        identifier = str(value["id"])
         if "began_unix_s" in value:
-            found[identifier] = Fault(**value)
-        elif identifier in found:
-            found[identifier] = replace(found[identifier], ended_unix_s=float(value["ended_unix_s"]))
-    except (ValueError, KeyError, TypeError, AttributeError):
+            found[value["id"]] = Fault.from_json(value)
+        elif value["id"] in found:
+            ended = float(value["ended_unix_s"])
+            found[value["id"]] = replace(found[value["id"]], ended_unix_s=ended)
+    except (ValueError, KeyError, TypeError):
         return

@@ -56,18 +56,22 @@ def reason_of(problem: Exception) -> str:
     return plain if len(plain) <= 200 else f"{plain[:197]}..."
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """A plain file, opened for reading. Raises OSError, also for what would be waited for, such as a FIFO."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+def open_plain(path: Path, *, follow: bool = True) -> BinaryIO:
+    """A plain file, opened for reading. Raises OSError, also for what would be waited for, such as a FIFO.
+
+    Without `follow` a link is no plain file.
+    """
+    link = 0 if follow else os.O_NOFOLLOW
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | link)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no plain file", str(path))
     return os.fdopen(descriptor, "rb")
 
 
-def read_plain(path: Path, bytes_max: int) -> bytes:
+def read_plain(path: Path, bytes_max: int, *, follow: bool = True) -> bytes:
     """The bytes of a plain file. Raises OSError, also where there are more than `bytes_max`."""
-    with open_plain(path) as file:
+    with open_plain(path, follow=follow) as file:
         if os.fstat(file.fileno()).st_size <= bytes_max:
             data = file.read(bytes_max + 1)
             if len(data) <= bytes_max:  # it may grow meanwhile, and files of the kernel have no size

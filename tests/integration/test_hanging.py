@@ -79,6 +79,7 @@ CASES = {
         Case("run quick --target a=GOOD --out HUNG/out"),
         Case("run quick --target a=GOOD --conf HUNG/ceph.conf"),
         Case("run quick --target a=GOOD", directory="HUNG"),
+        Case("run quick --target a=GOOD", variables="LEADLINE_LAB_DIR=HUNG"),
         Case("run --resume HUNG/result"),
         Case("run --resume OTHER"),
         Case("run media --target a=GOOD --source HUNG/film.mp4"),

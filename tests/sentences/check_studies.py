@@ -251,6 +251,26 @@ def on_a_lab(said: Said) -> None:
     said.match(rf"{re.escape(' and '.join(names))} (?:is|are) on a lab: .*")
 
 
+@checks("trials_under_fault")
+def trials_under_fault(said: Said) -> None:
+    found = said.match(
+        r"(?P<under>\d+) of (?P<all>\d+) trials? ran while a fault was in force(?P<asked>, as asked for)?:"
+        r" (?P<named>.*?)(?: and (?P<more>\d+) more)?\."
+        r"(?P<differ> Trials differ in that: what is between them may be the fault's\.)?"
+    )
+    faults = {row.trial: json.loads(row.faults or "[]") for row in said.trials}
+    under = [row for row in said.trials if faults[row.trial]]
+    assert (int(found["under"]), int(found["all"])) == (len(under), len(said.trials))
+    assert ("asked" in found) == all(row.under_fault for row in under)
+    words = Counter(name for each in faults.values() for name in {fault["words"] for fault in each})
+    named = re.findall(r"(osd\.\d stopped)(?: \((\d+) trials?\))?", found["named"])
+    assert len(named) + int(found.get("more", 0)) == len(words)
+    for name, count in named:
+        assert words[name] == int(count or len(under))
+    kinds = {frozenset((one["on"], one["words"]) for one in each) for each in faults.values()}
+    assert ("differ" in found) == (len(kinds) > 1)
+
+
 @checks("estimate_off")
 def estimate_off(said: Said) -> None:
     found = said.match(r".* the study took (?P<taken>.*), planned (?P<planned>.*)\.")

@@ -19,6 +19,7 @@ from pipeline_examples import action, pipeline, stage_row
 from trace_tables import file_row, files_table, process
 
 from leadline import _core
+from leadline.faults import Fault, TrialFault
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan, PlannedCell, Trial
 from leadline.store.reader import GUEST
@@ -195,7 +196,26 @@ def random_io(chance: random.Random, *, guest: bool = True) -> Made:
         made.details["replay"] = _replayed(chance)
     if guest and len(facts) > 1 and chance.random() < 0.3:
         made.guest = random_io(chance, guest=False)
-    return _spans(chance, made)
+    return _under_faults(_spans(chance, made))
+
+
+def _under_faults(made: Made) -> Made:
+    """Some trials, or all of them, under up to six faults of a lab; in a row as they run."""
+    chance = random.Random(f"faults {made.plan.seed}")  # noqa: S311 - of its own: it moves no other draw
+    asked, last = chance.random() < 0.5, len(made.rows) - 1
+    found: dict[str, list[Any]] = {row.trial: [] for row in made.rows}
+    for number in range(chance.choice([0, 0, 1, 2, 6])):
+        first = chance.choice([0, chance.randint(0, last)])
+        fault = Fault(str(number), "osd-stopped", f"osd.{number % 5}", f"osd.{number % 5} stopped", 1.0)
+        for row in made.rows[first : chance.choice([last, chance.randint(first, last)]) + 1]:
+            found[row.trial].append(TrialFault(fault, chance.random() < 0.8).as_json())
+    made.rows = [
+        replace(row, faults=json.dumps(found[row.trial]), under_fault=asked or row.block > 1)
+        if any(found.values())
+        else row
+        for row in made.rows
+    ]
+    return made
 
 
 def _replayed(chance: random.Random) -> dict[str, Any]:

@@ -22,6 +22,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "target_alone",
             "targets_compared",
             "trace_replayed",
+            "trials_under_fault",
             "way_not_measured",
             "way_to_take",
             "way_without_figure",

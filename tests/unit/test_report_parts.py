@@ -17,7 +17,7 @@ from leadline.report.charts import draw as charts
 from leadline.report.charts.lines import log_ticks, nines, points_per_line, series, thin
 from leadline.report.charts.parts import linear_ticks
 from leadline.report.renderers.page import embedded_json, to_html, vega_runtime
-from leadline.verdict.model import CellShown, Comparison, Line, Quantity
+from leadline.verdict.model import CellShown, Comparison, FaultSpan, Line, Quantity
 
 MIB = 2**20
 
@@ -195,6 +195,38 @@ def test_a_shift_of_level_is_marked_at_the_first_point_after_it() -> None:
     assert [row["t"] for row in _rows(chart.spec) if row.get("shift")] == [6.0]
     [plain] = series(0, cell.work, (replace(cell, lines=(replace(line, shift_s=None),)),), ["a"], 100, False)
     assert "diamond" not in json.dumps(plain.spec)
+
+
+def _faulted(*spans: tuple[FaultSpan, ...]) -> Any:
+    [cell] = typical().cells[:1]
+    points = tuple((second + 1.0, 1e9) for second in range(9))
+    lines = tuple(
+        Line(f"t{place}", place, "bandwidth", "B/s", points, faults=each) for place, each in enumerate(spans)
+    )
+    [chart] = series(0, cell.work, (replace(cell, lines=lines),), [cell.target], 100, False)
+    return chart
+
+
+def test_each_fault_has_a_band_from_its_beginning_to_its_end_and_its_words_once() -> None:
+    slow, down = FaultSpan("link of host1 at 100 Mbit/s", 0.0, 9.0), FaultSpan("osd.0 is down", 2.5, 9.0)
+    chart = _faulted((slow, down), (replace(slow, to_s=4.0),))
+    bands = [row for row in _rows(chart.spec) if "begins" in row]
+    drawn = [(row["number"], row["from"], row["to"], row["begins"], row["ends"]) for row in bands]
+    assert drawn == [(1, 0.0, 9.0, False, False), (2, 2.5, 9.0, True, False), (1, 0.0, 4.0, False, True)]
+    labels = [row["label"] for row in _rows(chart.spec) if "label" in row]
+    assert labels == ["1: link of host1 at 100 Mbit/s", "2: osd.0 is down (1 of 2 trials)"]
+    assert "red: a fault in force" in chart.title
+    assert "osd.0 is down (1 of 2 trials)" in chart.words
+    assert "fault" not in json.dumps(_faulted(()).spec)
+
+
+def test_of_many_faults_some_are_named_and_long_words_are_cut() -> None:
+    spans = tuple(FaultSpan(f"{number} {'x' * 200}", 1.0, 2.0) for number in range(9))
+    chart = _faulted(spans)
+    labels = [row["label"] for row in _rows(chart.spec) if "label" in row]
+    assert len(labels) == 4
+    assert all(len(label) < 80 for label in labels)
+    assert labels[-1].endswith("and 5 more")
 
 
 def _rows(spec: Any) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from leadline.plan.order import with_block
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S, Assignment, Preparing, ReadingBack, Scene
 from leadline.run.failures import CELL_ENDED, Failures
+from leadline.run.faulted import FaultWatch
 from leadline.run.group import Halt, Member, join_rows, run_jobs
 from leadline.run.health import Watch, cluster_peaks
 from leadline.run.model import Display, Growth, Outcome, Pilot, RunRequest, Stopping, no_growth, no_progress
@@ -82,6 +83,7 @@ class Executor:
         self._places = Places(request, writer)
         self._failures = Failures(request.plan.cells, writer.events())
         self._clock = ClockWatch()
+        self._faults = FaultWatch(request.options.labs, writer, under_fault=request.options.under_fault)
         self._lost: dict[str, str] = {}  # target -> why nothing more is tried on it
         self._failed: list[str] = []
         self._not_run: dict[str, str] = {}
@@ -92,6 +94,7 @@ class Executor:
         slots = self._request.plan.slots(without=self._writer.finished())
         remaining = sum(map(len, slots))
         self._writer.journal("run_started", remaining=remaining)
+        self._faults.look()
         self._display.begin(self._request.plan, remaining)
         stopped: str | None = None
         left: tuple[str, ...] = ()
@@ -105,6 +108,7 @@ class Executor:
             self._writer.journal("stopped", reason=stopped)
         finally:
             left = self._places.clean_up(self._lost)
+        self._faults.look()
         interrupted = self._stopping()
         if stopped is None and not interrupted:
             self._writer.journal("study_finished", failed=self._failed, not_run=self._not_run)
@@ -263,6 +267,7 @@ class Executor:
         first = members[0]
         dropped = self._drop_caches(first.worker)
         self._note_clock()
+        in_force = self._faults.look()
         self._watch.begin()
         trial, pid = first.trial, first.worker.pid
         before = self._observer.mark(f"{trial.id}:start", trial.target, pid, patient_s(_MARK_DEADLINE_S))
@@ -305,7 +310,7 @@ class Executor:
                     row.trial, record, samples, self._clock.steady(row.started_unix_ns, before.t_ns)
                 ),
             )
-            for row, record in zip(join_rows(rows), records, strict=True)
+            for row, record in zip(self._faults.marked(join_rows(rows), in_force), records, strict=True)
         ]
 
     def _read_back(self, member: Member, answer: Answer) -> Answer:

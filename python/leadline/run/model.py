@@ -19,6 +19,8 @@ class RunOptions:
     `grace_s` is how long a trial may last beyond its planned time; `reserve_bytes` is the free
     space to keep on each target; `layout_rate_bytes_per_s` caps laying out files. With `until` (0.03:
     within 3 %) or `budget_s` blocks are added to the plan until intervals are narrow or time is over.
+    `labs` are the directories of labs that the targets are on, whose faults are watched for; `under_fault`
+    says that it is meant to be measured under those.
     """
 
     drop_caches: bool = False
@@ -30,6 +32,8 @@ class RunOptions:
     ceph: bool = True
     until: float | None = None
     budget_s: float | None = None
+    labs: tuple[str, ...] = ()
+    under_fault: bool = False
 
 
 @dataclass(frozen=True)

@@ -87,12 +87,19 @@ def resume_run(
     stopping: Stopping,
     pilot: Pilot,
     growth: Growth = no_growth,
+    *,
+    labs: tuple[str, ...] = (),
+    under_fault: bool = False,
 ) -> Outcome:
-    """Go on with an interrupted run: what a crash left below the targets is removed first."""
+    """Go on with an interrupted run: what a crash left below the targets is removed first.
+
+    `labs` and `under_fault` as in `RunOptions`: they are asked anew.
+    """
     with closing(reopen_result(path, time.time_ns)) as writer:
         seen.require_same(writer.manifest)
         request = request_of(writer.manifest)
-        request = replace(request, plan=grown_plan(request.plan, writer.events()))
+        options = replace(request.options, labs=labs, under_fault=under_fault)
+        request = replace(request, plan=grown_plan(request.plan, writer.events()), options=options)
         if _is_finished(writer, request.plan):
             raise ResultError(
                 f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"

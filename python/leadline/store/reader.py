@@ -20,7 +20,8 @@ KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
 KIND_WORKFLOWS = "workflows"
 _TRACED = ("processes", "files")  # the tables that a trial of a trace cannot do without
 MANIFEST_BYTES_MAX = 256 << 20
-_JSON_COLUMNS = ("job", "factors", "threads", "summary", "reasons", "sources", "start_state", "end_state")
+_JSON_STATES = ("start_state", "end_state")
+_JSON_COLUMNS = ("job", "factors", "threads", "summary", "reasons", "sources", *_JSON_STATES, "faults")
 
 GUEST = "guest"  # directory of a result: the same study, run in a guest of the same lab
 
@@ -222,5 +223,6 @@ def _check_rows(rows: Sequence[Any], finished: frozenset[str]) -> None:
                 raise ValueError(f"{name} of {row.trial} is no number")
         if isinstance(row, TrialRow):
             for name in _JSON_COLUMNS:
-                if not isinstance(parse_json(getattr(row, name)), dict | list | None):
+                text = getattr(row, name)
+                if text is not None and not isinstance(parse_json(text), dict | list | None):
                     raise ValueError(f"{name} of {row.trial} is no object of JSON")

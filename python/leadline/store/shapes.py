@@ -26,6 +26,7 @@ Text = InstanceOf[str]
 
 _TRIAL = TypeAdapter(TrialName)
 _LOOSE = ConfigDict(extra="ignore", strict=True)
+_FAULT = {"lab", "id", "kind", "on", "words", "began_unix_s"}
 # What an event cannot do without, and what else is read of it.
 _REQUIRED = {
     "trial_finished": {"trial"},
@@ -35,6 +36,8 @@ _REQUIRED = {
     "cell_ended": {"cell", "words"},
     "workspace_intended": {"target", "directory"},
     "workspace_removed": {"target"},
+    "fault_began": _FAULT,
+    "fault_ended": _FAULT | {"ended_unix_s"},
 }
 
 
@@ -85,6 +88,13 @@ class _Details(BaseModel):
     directory: Text = ""
     location: Text | None = None
     null_ns_per_operation: FiniteFloat | None = None
+    lab: Text = ""
+    id: Text = ""
+    kind: Text = ""
+    on: Text = ""
+    words: Text = ""
+    began_unix_s: FiniteFloat = 0.0
+    ended_unix_s: FiniteFloat = 0.0
 
 
 def is_trial_name(name: object) -> bool:

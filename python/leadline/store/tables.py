@@ -34,6 +34,10 @@ class TrialRow(ObservedFigures):
     `group` names the composition that the trial is a job of. Jobs that ran together share what observers
     saw: `group_read_bytes` and `group_written_bytes` are what all of them moved, `start_skew_ns` is the
     time from the first start to the last.
+
+    `faults` is JSON: what `leadline lab inject` had in force from the start to the end of the trial, or in a
+    part of that (`leadline.faults.TrialFault`); None where no lab was looked at. `under_fault` is true where
+    that was asked for.
     """
 
     trial: str
@@ -80,6 +84,8 @@ class TrialRow(ObservedFigures):
     steady: bool | None = None
     steady_range: float | None = None
     steady_slope: float | None = None
+    faults: str | None = None
+    under_fault: bool | None = None
 
 
 @dataclass(frozen=True)

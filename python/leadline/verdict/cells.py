@@ -17,6 +17,7 @@ from leadline.verdict.codes.implausible import outrunning, overtaking
 from leadline.verdict.codes.judge import judge
 from leadline.verdict.codes.load import unattributed
 from leadline.verdict.codes.steadiness import is_shift
+from leadline.verdict.faulted import fault_spans
 from leadline.verdict.material import Material
 from leadline.verdict.model import Cell, Curve, Line, Origin, Quantity, TrialView, Validity
 from leadline.workloads.judged import judged, metric_kind
@@ -148,7 +149,8 @@ def _line(cell: PlannedCell, trial: TrialRow, series: Sequence[SeriesRow], shift
     points = summed_series(series, "engine", name)
     from_s, steady = trial.ramp_ns / 1e9, trial.steady is not None
     to_s = from_s + trial.measured_ns / 1e9 if steady else None
-    return Line(trial.trial, trial.block, name, unit, points, from_s, to_s, shift_s)
+    spans = fault_spans(trial, max((second for second, _ in points), default=0.0))
+    return Line(trial.trial, trial.block, name, unit, points, from_s, to_s, shift_s, spans)
 
 
 def origin_of(trials: Sequence[TrialRow], others: Mapping[str, str]) -> Origin | None:

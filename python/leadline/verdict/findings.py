@@ -27,6 +27,7 @@ from leadline.verdict.compared.comparisons import compare_beside, compare_target
 from leadline.verdict.compared.more_blocks import more_statements
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
+from leadline.verdict.faulted import fault_statements, faults_section
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import Cell, Comparison, FigureTable, Findings, Statement, TargetView, worst
 from leadline.verdict.private import PRINTED, private_texts
@@ -115,6 +116,7 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
             left_out=found.left_out,
             own=tuple(kind.answer(found.own[kind.kind]) for kind in KINDS),
             complete=result.complete,
+            said=tuple(one.text for one in fault_statements(read.trials)),
         )
     )
 
@@ -220,6 +222,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *more_statements((*found.comparisons, *found.beside), read.block_s),
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
+        *fault_statements(read.trials),
         *words.time_off(read.taken),
         *changes_over_time(read.plan.cells, read.tables, states, found.anchor, read.study.compare.metrics),
     ]
@@ -277,7 +280,7 @@ def _itself(result: Result, read: Material) -> dict[str, str]:
             found["engine without storage (null, 4 KiB, 32 in flight)"] = (
                 f"{cost:.0f} ns per operation" if cost else f"not measured: {event.details.get('reason')}"
             )
-    trials = [trial for table in read.tables.values() for trial in table.trials]
+    trials = read.trials
     cpu = [trial.observer_cpu_ns for trial in trials if trial.observer_cpu_ns is not None]
     seconds = sum(trial.ramp_ns + trial.measured_ns for trial in trials) / 1e9
     if cpu and seconds > 0:
@@ -333,4 +336,6 @@ def _tables_of_guest(guest: Findings | None) -> Iterator[FigureTable]:
 def _sections(found: _Judgement) -> tuple[Section, ...]:
     """What the report has besides cells, in its order: a verdict that makes a section is listed here."""
     own = (kind.section(found.own[kind.kind]) for kind in KINDS)
-    return tuple(section for section in (*own, ways_section(_way_tables(found))) if section is not None)
+    faults = faults_section(found.read.trials, found.read.faults)
+    sections = (*own, ways_section(_way_tables(found)), faults)
+    return tuple(section for section in sections if section is not None)

@@ -10,12 +10,14 @@ from leadline.analysis.cells import CellTable, tabulate
 from leadline.analysis.duration import TimeTaken, block_seconds, finished_trials, time_taken
 from leadline.analysis.statistics.level_shift import TrialShift, shift_of_trial
 from leadline.analysis.statistics.multiplicity import ALPHA, ALPHA_AFTER_LOOKS
+from leadline.faults import Fault
 from leadline.plan.model import Plan
 from leadline.store.reader import Result
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.study.study import Study
 from leadline.study.target import TargetFacts
 from leadline.study.work import Search
+from leadline.verdict.faulted import faults_meanwhile
 from leadline.workloads.judged import judged, measure_of
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
@@ -38,6 +40,13 @@ class Material:
     taken: TimeTaken | None = None
     block_s: float | None = None
     done: int = 0  # trials that came to their end
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def trials(self) -> tuple[TrialRow, ...]:
+        """Every trial that is stored, in order of execution."""
+        rows = (trial for table in self.tables.values() for trial in table.trials)
+        return tuple(sorted(rows, key=lambda trial: trial.order))
 
     @property
     def alpha(self) -> float:
@@ -70,6 +79,7 @@ def read_material(result: Result, *, with_charts: bool) -> Material:
         taken=time_taken(result.events, plan),
         block_s=block_seconds(result.events, plan),
         done=finished_trials(result.events),
+        faults=faults_meanwhile(result.events),
     )
 
 

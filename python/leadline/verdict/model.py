@@ -108,11 +108,21 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class FaultSpan:
+    """When a fault was in force during a trial, in seconds since the trial's start."""
+
+    words: str
+    from_s: float
+    to_s: float
+
+
+@dataclass(frozen=True)
 class Line:
     """A time series of one trial: `points` are (seconds since the trial's start, value).
 
     A point stands at the end of its interval. `measured_to_s` is given where the figures of the trial come
-    from a part of it only (steady state), `shift_s` where its level shifts.
+    from a part of it only (steady state), `shift_s` where its level shifts. `faults` are those that it ran
+    under.
     """
 
     trial: str
@@ -123,6 +133,7 @@ class Line:
     measured_from_s: float = 0.0
     measured_to_s: float | None = None
     shift_s: float | None = None
+    faults: tuple[FaultSpan, ...] = ()
 
 
 @dataclass(frozen=True)

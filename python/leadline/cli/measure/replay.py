@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import make_console
+from leadline.cli.machine.lab_faults import labs_of, refuse_faulted, under_fault_option
 from leadline.cli.main import EXIT_GOOD
 from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.run import make_options, run_and_conclude
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     "--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be at its end."
 )
 @click.option("--ignore-health", is_flag=True, help="Go on when the cluster is in trouble.")
+@under_fault_option
 @click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
@@ -72,6 +74,7 @@ def command(
     drop_caches: bool,
     grace: str,
     ignore_health: bool,
+    under_fault: bool,
     no_ceph: bool,
     quiet: bool,
 ) -> int:
@@ -97,6 +100,7 @@ def command(
     flags = {
         "drop_caches": drop_caches,
         "ignore_health": ignore_health,
+        "under_fault": under_fault,
         "ceph": not no_ceph,
         "grace": grace,
         "until": None,
@@ -198,7 +202,10 @@ def _start(
         raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
     named = parse_targets(targets)
     _refuse_urls(named)
+    if not flags["under_fault"]:
+        refuse_faulted(named.values())
     facts = {name: inspect(target.url) for name, target in named.items()}
+    labs = labs_of(named.values(), facts, under_fault=flags["under_fault"])
     study = replay_study(f"Replay of {title}", "", *repeats)
     plan = replay_plan(study, job, named, facts)
     try:
@@ -218,7 +225,7 @@ def _start(
             "coverage": asdict(script.coverage),
         },
     }
-    request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, flags))
+    request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, flags, labs))
     with make_display(quiet) as display:
         return new_run(
             request,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import make_console
+from leadline.cli.machine.lab_faults import labs_of, labs_of_result, refuse_faulted, under_fault_option
 from leadline.cli.main import EXIT_FAILED
 from leadline.cli.measure.films import make_films
 from leadline.cli.measure.gate_options import AskedGates, fail_if_option
@@ -64,6 +65,7 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
 @click.option(
     "--ignore-health", is_flag=True, help="Go on when the cluster is in HEALTH_ERR or has slow operations."
 )
+@under_fault_option
 @click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
 @click.option(
     "--until",
@@ -98,6 +100,7 @@ def command(
     max_rate: str | None,
     grace: str,
     ignore_health: bool,
+    under_fault: bool,
     no_ceph: bool,
     until: str | None,
     budget: str | None,
@@ -120,7 +123,7 @@ def command(
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
         _refuse_beside_resume(resume, (*others, input_path, clients, servers))
         seen = require_trust(resume, "go on with it", trusted=trusted)
-        return run_and_conclude(resume, gates, lambda stop: _resume(resume, seen, stop, quiet))
+        return run_and_conclude(resume, gates, lambda stop: _resume(resume, seen, under_fault, stop, quiet))
     if trusted:
         raise UsageError("--trust-result is for --resume: a new run acts by no result", "leave it out")
     if not study:
@@ -132,15 +135,14 @@ def command(
     flags = {
         "drop_caches": drop_caches,
         "ignore_health": ignore_health,
+        "under_fault": under_fault,
         "ceph": not no_ceph,
         "grace": grace,
         "until": _until(until),
         "budget_s": _budget_s(budget),
     }
     check_guest(lab, wanted=guest)
-    in_guest = [f"--seed={seed}"] if seed is not None else []
-    in_guest += [f"--blocks={blocks}"] if blocks is not None else []
-    in_guest += [word for text in sets for word in ("--set", text)]
+    in_guest = _in_guest(seed, blocks, sets)
     asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers)
 
     def execute(stop: StopRequest) -> Outcome:
@@ -148,6 +150,13 @@ def command(
         return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
 
     return run_and_conclude(path, gates, execute)
+
+
+def _in_guest(seed: int | None, blocks: int | None, sets: Iterable[str]) -> list[str]:
+    """The options of the study's run in a guest."""
+    options = [f"--seed={seed}"] if seed is not None else []
+    options += [f"--blocks={blocks}"] if blocks is not None else []
+    return [*options, *(word for text in sets for word in ("--set", text))]
 
 
 def _refuse_beside_resume(resume: Path, others: Iterable[object]) -> None:
@@ -203,7 +212,9 @@ def _start(
 
     if out.exists():
         raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
-    study, plan, facts = load_plan(*asked)
+    refuse = (lambda _: None) if flags["under_fault"] else refuse_faulted
+    study, plan, facts = load_plan(*asked, before_looking=refuse)
+    labs = labs_of(plan.targets, facts, under_fault=flags["under_fault"])
     if make_films(plan, stop, quiet):
         study, plan, facts = load_plan(*asked)  # sizes are known now
     check_space(plan, study, facts)
@@ -213,7 +224,7 @@ def _start(
 
         searched = {cell.search.metric for cell in plan.cells if cell.search}
         check_gates(flags["gates"], [cell.id for cell in plan.cells], searched)
-    options = make_options(study, facts, flags)
+    options = make_options(study, facts, flags, labs)
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "study": study.as_json(),
@@ -237,16 +248,21 @@ def _check_budget(plan: Plan, budget_s: float | None) -> None:
         )
 
 
-def _resume(path: Path, seen: SeenManifest, stop: StopRequest, quiet: bool) -> Outcome:
+def _resume(path: Path, seen: SeenManifest, under_fault: bool, stop: StopRequest, quiet: bool) -> Outcome:
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
     from leadline.run.session import resume_run
 
+    labs = labs_of_result(seen.manifest, under_fault=under_fault)
+    growth = make_growth(path)
     with make_display(quiet) as display:
-        return resume_run(path, seen, display, stop, next_rate, make_growth(path))
+        return resume_run(path, seen, display, stop, next_rate, growth, labs=labs, under_fault=under_fault)
 
 
-def make_options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any]) -> RunOptions:
+def make_options(
+    study: Study, facts: dict[str, TargetFacts], flags: dict[str, Any], labs: tuple[str, ...]
+) -> RunOptions:
+    """How the study is executed; `labs` are those that its targets are on."""
     from leadline import units
     from leadline.plan.space import reserve_bytes
     from leadline.run.model import RunOptions
@@ -265,6 +281,8 @@ def make_options(study: Study, facts: dict[str, TargetFacts], flags: dict[str, A
         layout_rate_bytes_per_s=study.limits.max_rate,
         until=flags["until"],
         budget_s=flags["budget_s"],
+        labs=labs,
+        under_fault=flags["under_fault"],
     )
 
 

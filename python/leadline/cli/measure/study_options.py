@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -106,10 +106,13 @@ def load_plan(
     input_path: str | None = None,
     lab: str | None = None,
     servers: KnownServers = KnownServers(),
+    *,
+    before_looking: Callable[[Collection[Target]], None] = lambda _: None,
 ) -> tuple[Study, Plan, dict[str, TargetFacts]]:
     """The study with its overrides, the plan, and the facts of each target by name.
 
-    Looks at every target, writes nothing that stays. Raises SpecError or TargetError.
+    Looks at every target, writes nothing that stays; `before_looking` is told the targets before that. Raises
+    SpecError or TargetError.
     """
     from leadline.observe.answering import check_answers
     from leadline.observe.host.host import cpu_list, memory_bytes
@@ -142,6 +145,7 @@ def load_plan(
         chosen = {**ways, **named}
         # The ways to a lab come with where its configuration is.
         confs = dict.fromkeys(ways.keys() - named.keys(), Path(os.environ["CEPH_CONF"]))
+    before_looking(tuple(chosen.values()))
     facts, lost = _inspected(chosen, study.where_possible, servers, confs)
     _check_metrics(study)
     plan = make_plan(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from leadline.report import format as fmt
+from leadline.report.charts.faults import fault_labels, fault_layers, fault_rows
 from leadline.report.charts.parts import (
     DASHES,
     SHAPES,
@@ -227,7 +228,13 @@ def _series_panel(name: str, title: str, pairs: list[tuple[Cell, Line]], names: 
             f"{fmt.printable(cell.target)} {flagged(cell.validity.state)}".strip() for cell, _ in pairs
         )
     )
-    return Chart(name, title, scale.label, words, panel(rows, _line_layers(names, rows, ramp), 150))
+    drawn_lines = [line for _, line in pairs]
+    faults = fault_labels(drawn_lines)
+    if faults:
+        title += "; red: a fault in force"
+        words += f"; faults in force: {'; '.join(faults)}"
+    layers = [*_ramp(ramp), *fault_layers(fault_rows(drawn_lines), faults), *_line_layers(names, rows)]
+    return Chart(name, title, scale.label, words, panel(rows, layers, 150))
 
 
 def thin(points: tuple[tuple[float, float], ...], most: int) -> tuple[tuple[float, float], ...]:
@@ -270,7 +277,7 @@ def _shifted_place(line: Line) -> int | None:
     return next(later, None)
 
 
-def _line_layers(names: list[str], rows: list[dict[str, Any]], ramp_s: float) -> list[dict[str, Any]]:
+def _line_layers(names: list[str], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     x = {
         "field": "t",
         "type": "quantitative",
@@ -306,7 +313,7 @@ def _line_layers(names: list[str], rows: list[dict[str, Any]], ramp_s: float) ->
         mark = {**diamond, "stroke": "var(--paper)", "strokeWidth": 1.2}
         encoding = {"x": x, "y": y, "color": colour(names), "tooltip": {"field": "trial"}}
         shifts = [{"mark": mark, "transform": [{"filter": "datum.shift"}], "encoding": encoding}]
-    return [*_ramp(ramp_s), lines, *counted, *shifts, *_word_marks(rows, x, y)]
+    return [lines, *counted, *shifts, *_word_marks(rows, x, y)]
 
 
 def _ramp(ramp_s: float) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ class JudgedStudy:
     """What an answer is made from: `block_s` is the time of a block, `done` counts trials that ended.
 
     `beside` are jobs with others against the same jobs alone, `within` cells against others of their target,
-    `within_what` says which these are.
+    `within_what` says which these are. `said` are sentences that stand below the answer.
     """
 
     study: Study
@@ -47,6 +47,7 @@ class JudgedStudy:
     left_out: Sequence[LeftOut]
     own: Sequence[KindAnswer]
     complete: bool
+    said: tuple[str, ...] = ()
 
 
 def answer_of(found: JudgedStudy) -> StudyAnswer:
@@ -66,6 +67,7 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
         matrix,
         tuple(_steps(found, undecided)),
         None if found.block_s is None else found.block_s * _blocks(found),
+        found.said,
     )
 
 

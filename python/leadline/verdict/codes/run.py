@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.faulted import conditions, faults_of
 from leadline.verdict.model import Code
 
 
@@ -33,4 +35,27 @@ def _replay_differs(case: Case) -> Iterator[Code]:
         yield kind.fire(evidence)
 
 
-RULES: tuple[Rule, ...] = (_events_lost, _emulated_host, _replay_differs)
+def _fault_in_force(case: Case) -> Iterator[Code]:
+    """Faults of a lab that were not asked for, or under which not all of the cell was measured alike."""
+    kind = catalogue()["fault_in_force"]
+    under = {trial.trial: faults_of(trial) for trial in case.good}
+    surprised = [trial.trial for trial in case.good if under[trial.trial] and not trial.under_fault]
+    unknown = {trial.trial: why for trial in case.good if (why := json.loads(trial.reasons).get("faults"))}
+    partly = [name for name, found in under.items() if not all(one.whole for one in found)]
+    if surprised:
+        words = dict.fromkeys(one.fault.words for name in surprised for one in under[name])
+        which = f"{len(surprised)} of {len(under)} trials, the first {surprised[0]}"
+        yield kind.fire(f"injected while it was measured ({which}): {', '.join(words)}")
+    elif partly:
+        words = dict.fromkeys(one.fault.words for one in under[partly[0]] if not one.whole)
+        yield kind.fire(f"in a part of {partly[0]} only: {', '.join(words)}")
+    elif len({conditions(found) for found in under.values()}) > 1:
+        some = [name for name, found in under.items() if found]
+        words = dict.fromkeys(one.fault.words for name in some for one in under[name])
+        yield kind.fire(f"trials are not under the same faults ({', '.join(words)})")
+    elif unknown:
+        name, why = next(iter(unknown.items()))
+        yield kind.fire(f"what was in force during {name} is not known: {why}")
+
+
+RULES: tuple[Rule, ...] = (_events_lost, _emulated_host, _replay_differs, _fault_in_force)
