@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills mutants sentences sanitize check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills lab-bench lab-kills mutants sentences sanitize check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -60,6 +60,9 @@ fuzz: .venv/.built ## Readers of stored and foreign bytes against anything (FUZZ
 kills: setup ## Kills at random moments with resume, over every way a lab has: 1,000 take half an hour (KILLS=, SEED=)
 	cd tests && ../$(BIN)/python kills.py --kills $(or $(KILLS),1000) $(if $(SEED),--seed $(SEED))
 
+lab-kills: setup ## Labs with hosts, killed at random moments and taken down: what stays? root, half an hour (ROUNDS=50, SEED=)
+	cd tests && ../$(BIN)/python lab_kills.py --rounds $(or $(ROUNDS),50) $(if $(SEED),--seed $(SEED))
+
 journeys: setup ## The steps of a physicist and of a media operator on a lab, held against strace, wc, ffprobe and /proc: minutes
 	$(BIN)/pytest tests/journeys -q
 
@@ -92,6 +95,9 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 	gcc -O2 -Wall -Wextra -fPIC -shared -o target/bench/trace_shim_programs.so bench/floors/trace_shim_programs.c
 	gcc -O2 -Wall -Wextra -o target/bench/call_loop bench/floors/call_loop.c
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick --output target/bench/quick.md)
+
+lab-bench: setup ## A lab's links, judged by iperf3, and what an idle lab costs: writes bench/lab.md; root, some minutes
+	PYTHONPATH=tests $(BIN)/python bench/lab_network.py
 
 format: .venv/.built ## Format Rust and Python
 	cargo fmt --all

@@ -16,6 +16,7 @@ wanted=(
   fio                                                                 # tests of fio's formats, a subject of the tracers'
   libaio-dev liburing-dev                                             # subjects of the tracers' tests
   strace ffmpeg sqlite3 git                                           # the truth of the tracers' tests, and programs to trace
+  iproute2 iperf3                                                     # a lab's hosts and switches, and what judges their links
   tmux                                                                # tests of the live display
 )
 python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +18,10 @@ from leadline.lab import mounts
 from leadline.lab.cluster.wait import poll
 from leadline.lab.gateways.gateway import has_session
 from leadline.lab.record import read_record
-from support import Command
+from support import Command, command_line
 
 pytestmark = pytest.mark.ceph
+SLOW_BIT_S = 200e6  # client1's link
 
 
 def inside(leadline: Command, lab: leadline_lab.Lab, member: str, *words: str) -> str:
@@ -23,6 +29,12 @@ def inside(leadline: Command, lab: leadline_lab.Lab, member: str, *words: str) -
     done = leadline("lab", "exec", member, "--dir", str(lab.directory), "--", *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def sent_bytes(leadline: Command, lab: leadline_lab.Lab, client: str) -> int:
+    """What a client's device has sent, by the kernel (proc(5), /proc/net/dev)."""
+    text = inside(leadline, lab, client, "cat", "/proc/net/dev")
+    return int(text.partition("up0:")[2].split()[8])
 
 
 def test_a_command_runs_in_its_clients_network_as_its_own_user(
@@ -139,11 +151,109 @@ def test_traffic_of_a_client_passes_its_own_link(
     size = 4 << 20
     (tmp_path / "data").write_bytes(os.urandom(size))
 
-    def sent() -> int:
-        text = inside(leadline, network_lab, "client1", "cat", "/proc/net/dev")
-        return int(text.partition("up0:")[2].split()[8])
-
-    before = sent()
+    before = sent_bytes(leadline, network_lab, "client1")
     inside(leadline, network_lab, "client1", "rados", "-p", "objects", "put", "sent", str(tmp_path / "data"))
-    assert sent() - before > size
+    assert sent_bytes(leadline, network_lab, "client1") - before > size
     inside(leadline, network_lab, "client1", "rados", "-p", "objects", "rm", "sent")
+
+
+@contextmanager
+def writing(lab: leadline_lab.Lab, leadline: Command, client: str) -> Iterator[None]:
+    """A client writes objects as fast as it can."""
+    asked = ("lab", "exec", client, "--dir", str(lab.directory), "--", "rados", "-p", "objects")
+    with subprocess.Popen(
+        command_line(*asked, "bench", "60", "write", "-b", "1M"), stdout=subprocess.DEVNULL
+    ) as bench:
+        try:
+            yield
+        finally:
+            bench.terminate()
+    assert leadline(*asked, "cleanup").returncode == 0
+
+
+def test_status_shows_the_limit_of_a_link_reached(network_lab: leadline_lab.Lab, leadline: Command) -> None:
+    """The share is held against the device's own counter, read in the client's namespace."""
+    where = ("--dir", str(network_lab.directory))
+
+    def link() -> Any:
+        value = json.loads(leadline("lab", "status", *where, "--json").stdout)
+        return next(item for item in value["network"]["links"] if item["name"] == "client1")
+
+    def is_full() -> bool:
+        return float(link()["sends"]["rate_bit_s"]) > 0.8 * SLOW_BIT_S
+
+    with writing(network_lab, leadline, "client1"):
+        assert poll(is_full, 40.0)
+        begin, before = time.monotonic(), sent_bytes(leadline, network_lab, "client1")
+        drawn = leadline("lab", "status", *where).stdout.splitlines()
+        after, end = sent_bytes(leadline, network_lab, "client1"), time.monotonic()
+    assert 0.5 * SLOW_BIT_S < (after - before) * 8 / (end - begin) < 1.1 * SLOW_BIT_S
+    (line,) = (line for line in drawn if "─ client1 " in line)
+    assert "200 Mbit/s" in line
+    assert max(map(len, drawn[drawn.index("core") :])) <= 80
+    assert poll(lambda: link()["sends"]["rate_bit_s"] < 0.1 * SLOW_BIT_S, 20.0)
+
+
+def test_a_study_on_a_client_takes_its_ways_and_elsewhere_is_told_so(
+    network_lab: leadline_lab.Lab, leadline: Command
+) -> None:
+    elsewhere = leadline("plan", "quick", "--lab", "network")
+    assert elsewhere.returncode == 2
+    assert "leadline lab exec client1 --lab network -- leadline run STUDY --lab" in elsewhere.stderr
+    planned = inside(leadline, network_lab, "client2", *command_line("plan", "quick", "--lab", "--json"))
+    assert "clients/client2.conf&user=client2" in planned
+    network = network_lab.record.network
+    assert network is not None
+    ways = {item.name: item for item in network_lab.targets_from("client2")}
+    # Asked for space, its server says where to go: to its host's address, not to where its name leads.
+    assert ways["xrootd"].reason or f"root://{network.address('proxy1')}:" in planned
+
+
+def test_what_a_client_writes_is_held_to_the_rate_of_its_link(
+    network_lab: leadline_lab.Lab, leadline: Command, tmp_path: Path
+) -> None:
+    network, size_bytes = network_lab.record.network, 24 << 20
+    assert network is not None
+    client = network.topology.member("client1")
+    assert client is not None
+    file = tmp_path / "data"
+    file.write_bytes(os.urandom(size_bytes))
+
+    def shaped() -> tuple[int, int]:
+        """Bytes that the client's end of its link has sent, and how often it had to hold one back."""
+        words = ("tc", "-json", "-statistics", "qdisc", "show", "dev", "up0")
+        (found,) = json.loads(inside(leadline, network_lab, "client1", *words))
+        return found["bytes"], found["overlimits"]
+
+    sent, held = shaped()
+    began = time.monotonic()
+    inside(leadline, network_lab, "client1", "rados", "--pool", "objects", "put", "held", str(file))
+    took_s = time.monotonic() - began
+    inside(leadline, network_lab, "client1", "rados", "--pool", "objects", "rm", "held")
+    sent, held = shaped()[0] - sent, shaped()[1] - held
+    assert sent > size_bytes
+    assert held > 0
+    burst_bytes = 1 << 20
+    assert took_s > (sent - burst_bytes) * 8 / client.link.rate_bit_s
+
+
+def test_no_two_parts_of_anything_are_on_one_host_and_crush_knows_the_switches(
+    network_lab: leadline_lab.Lab,
+) -> None:
+    network = network_lab.record.network
+    assert network is not None
+    groups = network_lab.ceph.json("pg", "dump", "pgs_brief")["pg_stats"]
+    assert groups
+    for group in groups:
+        hosts = [network.host_of(f"osd.{number}") for number in group["acting"]]
+        assert len(set(hosts)) == len(hosts) == 3, group
+    nodes = {node["id"]: node for node in network_lab.ceph.json("osd", "tree")["nodes"]}
+    below = {
+        (node["type"], node["name"]): {nodes[child]["name"] for child in node.get("children", ())}
+        for node in nodes.values()
+    }
+    for host in network.topology.hosts:
+        osds = {name for name in network.daemons("osd") if network.host_of(name) == host.name}
+        if osds:
+            assert below["host", host.name] == osds
+            assert host.name in below["rack", host.switch]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from leadline import lab
 from leadline.cli.main import leadline
-from leadline.errors import LabError, LeadlineError
+from leadline.errors import LabError, LeadlineError, UsageError
 from leadline.lab.network.checks import notes
 from leadline.lab.network.references import reference_lab, reference_names
+from leadline.lab.network.topology import Link, simple
 from leadline.lab.spec import LabSpec, check_spec
 
 TWO_RACKS = "--hosts 3 --clients 1 --switches 2 --link 1Gbit --uplink 2Gbit"
@@ -162,3 +165,17 @@ def test_the_references_have_the_shape_of_their_documents() -> None:
     assert all(host.osds and not host.limits.any for host in fast)
     assert reference_lab("opencast").subvolume
     assert any(client.limits.cpu for client in reference_lab("fermilab").topology.clients)
+
+
+def test_a_program_that_starts_a_lab_meets_the_same_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_far(**_: object) -> None:
+        raise AssertionError("it would have been started")
+
+    monkeypatch.setattr("leadline.lab.packages.require", too_far)
+    topology = simple(3, 0, 1, 4, Link(), Link())
+    lost = replace(topology, hosts=(*topology.hosts[:2], replace(topology.hosts[2], switch="nowhere")))
+    with pytest.raises(UsageError, match=r"hosts\.host3\.switch: there is no switch 'nowhere'"):
+        lab.start(LabSpec(directory=tmp_path / "lab", topology=lost))
+    assert not (tmp_path / "lab").exists()

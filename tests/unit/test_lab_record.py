@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -229,6 +230,28 @@ def test_edited_lab_file_cannot_have_another_directory_removed(tmp_path: Path) -
     made = make_record(tmp_path / "a", run_directory=precious)
     assert remove(made.directory)
     assert precious.is_dir()
+
+
+def test_a_lab_is_not_changed_by_a_command_that_runs_under_one_of_its_processes(tmp_path: Path) -> None:
+    made = make_record(tmp_path / "a", state="up")
+    # A shell of the lab's, and in it another whose environment says nothing of it.
+    down = f"env -u {process.MARK} {sys.executable} -m leadline lab down --dir {made.directory}; exit $?"
+    variables = process.environment(made.fsid, made.directory, os.environ)
+    done = subprocess.run(
+        ["sh", "-c", down], env=variables, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "this command runs under it" in done.stderr
+    assert record.read_record(made.directory) == made
+
+
+@pytest.mark.parametrize("fsid", ["", "../x", "a/b", "a b"])
+def test_edited_identity_names_no_device_or_directory_elsewhere(tmp_path: Path, fsid: str) -> None:
+    made = make_record(tmp_path / "a")
+    file = made.directory / record.FILE
+    file.write_text(file.read_text().replace(made.fsid, fsid))
+    with pytest.raises(UsageError, match="is damaged"):
+        record.read_record(made.directory)
 
 
 def test_symbolic_link_in_a_lab_is_removed_and_not_followed(tmp_path: Path) -> None:

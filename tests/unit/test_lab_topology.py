@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +89,14 @@ def test_roles_are_dealt_out_where_nobody_said() -> None:
     assert [host.runs for host in found.hosts] == [
         host.runs for host in simple(4, 0, 1, 4, Link(), Link()).hosts
     ]
+
+
+def test_the_documentation_s_example_is_read() -> None:
+    page = Path(__file__).parents[2] / "docs" / "lab-topology.md"
+    (example,) = re.findall("```yaml\n(.*?)```", page.read_text(), re.DOTALL)
+    asked = read(example)
+    assert (asked.erasure, asked.topology.osd_count, asked.subvolume) == ((4, 2), 8, "team/projects")
+    assert asked.topology.striped_erasure
 
 
 def test_an_mtu_at_the_top_is_that_of_every_link() -> None:

@@ -22,9 +22,10 @@ from leadline.lab.gateways import gateways
 from leadline.lab.inject import engine
 from leadline.lab.inject.injection import Injection
 from leadline.lab.journal import LabJournal
+from leadline.lab.network import links, members, mounting
 from leadline.lab.network import make as network
-from leadline.lab.network import members, mounting
 from leadline.lab.network.checks import check_topology
+from leadline.lab.network.links import NetworkStatus
 from leadline.lab.paths import choose_run_directory
 from leadline.lab.record import LabRecord
 from leadline.lab.spec import DEFAULT_NAME, LabSpec, check_directory, check_name, check_spec
@@ -65,6 +66,14 @@ class Lab:
         with suppress(OSError):
             logs.trim(self.record.paths.logs)
         return inspect(record.read_record(self.directory), self.variables)
+
+    def network_status(self) -> NetworkStatus | None:
+        """What passes each link of a lab with hosts, over half a second; None where there are none.
+
+        Raises LabError where its network cannot be asked.
+        """
+        lab = record.read_record(self.directory)
+        return None if lab.network is None else links.measure(lab.network, lab.paths, self.variables)
 
     def targets(self) -> list[LabTarget]:
         """Every way to reach this lab's storage, there or with the reason why not."""

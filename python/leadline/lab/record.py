@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -29,6 +30,7 @@ FILE = "lab.json"
 LOCK = "leadline-lab.lock"
 GUEST = "guest"  # the process of a guest, which comes and goes while the lab is up
 _ONLY = {"mon": "mon.a", "mgr": "mgr.x", "mds": "mds.a"}  # of a lab without hosts
+_FSID = re.compile(r"[A-Za-z0-9._-]{1,80}")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNBORN = frozenset({LOCK, f"{FILE}.new"})
 # In this order: until the last is gone, the directory is still a lab, or one that is unborn.
@@ -129,6 +131,8 @@ class LabRecord:
         known["spec"] = LabSpec.from_json(value["spec"])
         known["directory"], known["run_directory"] = Path(value["directory"]), Path(value["run_directory"])
         fsid = str(value["fsid"])
+        if not _FSID.fullmatch(fsid):  # names of devices, directories and groups are made of it
+            raise ValueError(f"{fsid!r} is no identity")
         known["processes"] = tuple(
             ProcessIdentity(
                 str(item["name"]), int(item["pid"]), int(item["start_ticks"]), str(item["boot_id"]), fsid

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from leadline.errors import UsageError
 from leadline.lab.cluster import process
+from leadline.lab.network import make as network
 from leadline.lab.paths import labs_home
 from leadline.lab.record import FILE, is_unborn
 from leadline.lab.spec import DEFAULT_NAME, check_name
@@ -36,8 +37,9 @@ def directories(variables: Mapping[str, str]) -> dict[str, Path]:
 
 
 def lost() -> list[Path]:
-    """Directories in which no lab is found though processes of one run that this account started, sorted."""
-    return sorted(place for place in process.directories() if not _is_lab(place))
+    """Directories in which no lab is found though processes of one run that this account started, or its
+    network is there; sorted."""
+    return sorted(place for place in process.directories() | network.directories() if not _is_lab(place))
 
 
 def default_directory(variables: Mapping[str, str]) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from leadline.units import printable
 
 if TYPE_CHECKING:
     from leadline.lab import Lab, LabStatus
+    from leadline.lab.network.links import NetworkStatus
 
 _DIRECTORY = click.option("--dir", "directory", type=AskedPath(file_okay=False), help="The lab's directory.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -38,12 +40,39 @@ def command() -> None:
 @_DIRECTORY
 @_JSON
 def status(name: str, directory: Path | None, as_json: bool) -> None:
-    """Show a lab's daemons, health, placement groups, mount, targets and space."""
-    found = _open(name, directory).status()
+    """Show a lab's daemons, health, placement groups, mount, targets and space.
+
+    Of a lab with hosts also its network, with what passes each link now.
+    """
+    lab = _open(name, directory)
+    found = lab.status()
+    network, reason = _network_of(lab)
     if as_json:
-        print_json(found.as_json())
-    else:
-        _print_status(found)
+        own = {} if lab.record.network is None else {"network": network and asdict(network)}
+        print_json(found.as_json() | own | ({"network_reason": reason} if reason else {}))
+        return
+    _print_status(found)
+    if network is not None:
+        _print_network(found, network)
+    elif reason:
+        echo(f"{'network':<10} not observable: {reason}")
+
+
+def _network_of(lab: Lab) -> tuple[NetworkStatus | None, str]:
+    """A lab's network, or why it cannot be shown: without it, the rest is worth showing."""
+    try:
+        return lab.network_status(), ""
+    except LabError as error:
+        return None, error.message
+
+
+def _print_network(found: LabStatus, network: NetworkStatus) -> None:
+    from leadline.lab.network.drawing import drawing
+
+    ended = [daemon.name for daemon in found.daemons if not daemon.running]
+    echo()
+    for line in drawing(network, ended):
+        echo(line)
 
 
 @command.command("env")
@@ -81,7 +110,7 @@ def _say_lost() -> None:
 
     for place in registry.lost():
         echo(
-            f"processes of a lab that was started in {place} run, and no lab is there:"
+            f"parts of a lab that was started in {place} are there, and no lab is:"
             f" leadline lab down --dir {shlex.quote(str(place))}",
             err=True,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,6 +13,7 @@ from leadline.cli.measure.guest_rows import KERNEL_WAYS, NOT_DONE
 from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
+    from leadline.lab import Lab
     from leadline.lab.targets import LabTarget
     from leadline.study.left_out import LeftOut
     from leadline.study.target import Target
@@ -37,13 +39,15 @@ def check_lab_places() -> None:
 def targets_of_lab(name: str) -> tuple[LabTarget, ...]:
     """Every way to a lab that is up, with what its targets need put into this process's environment.
 
-    Raises UsageError where there is no such lab, or it is not up.
+    On a client of a lab with hosts (`leadline lab exec`), its ways. Raises UsageError where there is no such
+    lab, it is not up, or has clients and this is none of them.
     """
     from leadline import lab
 
     check_lab_places()
-    found = lab.open(name)
-    targets = tuple(found.targets())
+    client, place = os.environ.get(lab.HOST, ""), os.environ.get(lab.DIRECTORY, "")
+    found = lab.open(name or (Path(place) if client and place else ""))
+    targets = tuple(_ways_of_client(found, client, place) if found.record.network else found.targets())
     if not targets:
         raise UsageError(
             f"lab {found.record.name} is not up", "start one with: leadline lab up --gateways all"
@@ -51,6 +55,20 @@ def targets_of_lab(name: str) -> tuple[LabTarget, ...]:
     for target in targets:
         os.environ.update(target.variables)
     return targets
+
+
+def _ways_of_client(found: Lab, client: str, place: str) -> list[LabTarget]:
+    """What a client of a lab with hosts reaches; the machine itself is behind none of its links."""
+    record = found.record
+    if client and Path(place) == record.directory:
+        return found.targets_from(client)
+    clients = [item.name for item in record.network.topology.clients] if record.network else []
+    if not clients:
+        raise UsageError(f"lab {record.name} has no clients to use it", "start one with: --clients 1")
+    raise UsageError(
+        f"lab {record.name} has hosts: its storage is reached from its clients, each behind its own link",
+        f"run it on one: leadline lab exec {clients[0]} --lab {record.name} -- leadline run STUDY --lab",
+    )
 
 
 def ways_to_lab(name: str) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:

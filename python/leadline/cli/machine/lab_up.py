@@ -32,14 +32,14 @@ _OPTIONS = (
         "--hosts", type=click.IntRange(min=1), help="Storage hosts, each a network namespace: root."
     ),
     click.option(
-        "--clients", type=click.IntRange(min=0), help="Machines that use the storage.  [default: 0]"
+        "--clients", type=click.IntRange(min=0), help="Machines that use the storage.  [default: 1]"
     ),
     click.option("--switches", type=click.IntRange(min=1), help="To deal the hosts over.  [default: 1]"),
     click.option("--link", metavar="RATE", default="", help="Of each host and client, such as 1Gbit."),
     click.option("--uplink", metavar="RATE", default="", help="Of each switch to the core above them."),
     click.option("--topology", type=AskedPath(dir_okay=False), help="A file that says all of this (YAML)."),
     click.option(
-        "--reference", metavar="NAME", default="", help="A document's cluster in small; see lab.md."
+        "--reference", metavar="NAME", default="", help="castor, fermilab, opencast or suse in small."
     ),
     click.option("--dry-run", is_flag=True, help="Print what would stand where, and start nothing."),
 )
@@ -112,7 +112,7 @@ class AskedCentre:
         k, m = parse_erasure(erasure) if erasure else ERASURE_DEFAULT
         count = osds or max(DEFAULT_OSDS_MIN, k + m, hosts)
         links = _link("--link", self.link), _link("--uplink", self.uplink)
-        made = simple(hosts, self.clients or 0, switches, count, *links)
+        made = simple(hosts, 1 if self.clients is None else self.clients, switches, count, *links)
         return AskedLab(with_gateways(made, gateways), (k, m))
 
     def _written(self, erasure: str) -> AskedLab:

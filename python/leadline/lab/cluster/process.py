@@ -89,7 +89,7 @@ def find_marked(fsid: str, proc: Path = _PROC) -> list[ProcessIdentity]:
     found = []
     for entry in sorted(int(item) for item in os.listdir(proc) if item.isdigit()):  # noqa: PTH208
         if entry != os.getpid() and _carries(entry, fsid, proc):
-            identity = identify(_command(entry, proc), entry, proc)
+            identity = identify(command(entry, proc), entry, proc)
             found += [replace(identity, mark=fsid)] if identity else []
     return found
 
@@ -114,7 +114,7 @@ def _placed(proc: Path) -> Iterator[tuple[ProcessIdentity, Path]]:
         mark, directory = variables.get(MARK), variables.get(DIRECTORY)
         if pid == os.getpid() or not mark or not directory or not _is_ours(proc / str(pid), proc):
             continue
-        identity = identify(_command(pid, proc), pid, proc)
+        identity = identify(command(pid, proc), pid, proc)
         if identity is not None:
             yield replace(identity, mark=mark), Path(directory)
 
@@ -144,7 +144,8 @@ def is_own(process: ProcessIdentity) -> bool:
     return is_running(process) and _carries(process.pid, process.mark)
 
 
-def _command(pid: int, proc: Path) -> str:
+def command(pid: int, proc: Path = _PROC) -> str:
+    """The name of the program that a process runs, as far as it tells."""
     try:
         return (proc / str(pid) / "comm").read_text(errors="replace").strip()
     except OSError:
@@ -223,6 +224,17 @@ def send(process: ProcessIdentity, number: signal.Signals) -> None:
         os.close(handle)
 
 
+def require_outside(processes: Sequence[ProcessIdentity]) -> None:
+    """Raises LabError where this command or one that it runs under is among them."""
+    above = ancestors()
+    for process in processes:
+        if process.pid in above:
+            raise LabError(
+                f"{process.name} (pid {process.pid}) is no process of the lab's: this command runs under it",
+                f"nothing was ended; do this again where the environment has no {MARK}",
+            )
+
+
 def end(
     processes: Sequence[ProcessIdentity],
     *,
@@ -234,13 +246,7 @@ def end(
 
     Raises LabError, and ends nothing, where this command or one that it runs under is among them.
     """
-    above = ancestors()
-    for process in processes:
-        if process.pid in above:
-            raise LabError(
-                f"{process.name} (pid {process.pid}) is no process of the lab's: this command runs under it",
-                f"nothing was ended; do this again where the environment has no {MARK}",
-            )
+    require_outside(processes)
     for number, deadline_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 10.0)):
         remaining = [process for process in processes if running(process)]
         for process in remaining:

@@ -21,7 +21,7 @@ from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 from leadline.lab.inject import deeds
 from leadline.lab.network import make as network
-from leadline.lab.paths import labs_home, run_name
+from leadline.lab.paths import LabPaths, labs_home, run_name
 from leadline.lab.record import LabRecord, LostRecordError
 
 _UNMOUNT_DEADLINE_S = 5.0
@@ -37,12 +37,12 @@ def remove(directory: Path, variables: Mapping[str, str], say: Callable[[str], N
     """
     if not os.path.lexists(directory):
         registry.release(directory, variables)
-        return _end_lost(directory, say)
+        return _end_lost(directory, variables, say)
     with own.opened(directory) as descriptor:
         if record.is_unborn(directory):
             with record.locked(directory):
                 if record.is_unborn(directory):
-                    _end_lost(directory, say)
+                    _end_lost(directory, variables, say)
                     _remove_last(descriptor, directory)
                     # Elsewhere, nobody knows whether it was made for the lab or was there.
                     if directory.parent == labs_home(variables).resolve():
@@ -52,14 +52,16 @@ def remove(directory: Path, variables: Mapping[str, str], say: Callable[[str], N
         try:
             record.read_at(descriptor, directory)
         except LostRecordError as error:
-            if not _end_lost(directory, say):
+            if not _end_lost(directory, variables, say):
                 raise
             raise LabError(
-                f"{error.message}: processes of a lab ran there and were ended, its files were left alone",
+                f"{error.message}: parts of a lab were there and were ended, its files were left alone",
                 f"Look into {directory}, then remove it by hand.",
             ) from error
         with record.locked(directory):
             lab = record.read_at(descriptor, directory)
+            process.require_outside(own_processes(lab))
+            network.require_outside(lab.paths)
             with suppress(OSError):  # the disk may be full, which is a reason to go on
                 record.write_record(replace(lab, state="stopping"))
             stop_processes(lab, variables, say)
@@ -77,19 +79,35 @@ def stop_processes(lab: LabRecord, variables: Mapping[str, str], say: Callable[[
     _unmount_all(lab, variables, SYSTEM_CLOCK)
     _end_all(f"lab {lab.name}", lab.directory, lambda: own_processes(lab), say)
     ControlGroups(lab.fsid).remove_all()
+    _say_who_stays(lab.paths, say)
     network.remove(lab.fsid, lab.paths, variables)
     # The lab's file could have been edited: a device under another name is not this lab's.
     if lab.bridge == bridge.name_for(lab.fsid):
         bridge.remove(lab.bridge, variables)
 
 
-def _end_lost(directory: Path, say: Callable[[str], None]) -> bool:
-    """Ends what runs of a lab whose file in `directory` is lost, by its own marks; False for nothing."""
-    found = process.find_in(directory)
-    if not found:
+def _say_who_stays(paths: LabPaths, say: Callable[[str], None]) -> None:
+    """Whoever went into a host by other ways is not the lab's to end; that host's network ends with it."""
+    for words in network.inhabitants(paths):
+        say(f"not of the lab's, and not ended: {words}, which is there until that ends")
+
+
+def _end_lost(directory: Path, variables: Mapping[str, str], say: Callable[[str], None]) -> bool:
+    """Ends what runs of a lab whose file in `directory` is lost, by its own marks, and its network.
+
+    False where there is nothing of either.
+    """
+    paths = LabPaths(directory, directory)
+    found, there = process.find_in(directory), network.is_held(paths)
+    if not found and not there:
         return False
-    say(f"there is no lab in {directory}, but processes of one that was started there run")
+    process.require_outside(found)
+    network.require_outside(paths)
+    say(f"there is no lab in {directory}, but parts of one that was started there are")
     _end_all(f"the lab of {directory}", directory, lambda: process.find_in(directory), say)
+    if there:
+        _say_who_stays(paths, say)
+        network.release(paths, variables)
     for mark in {item.mark for item in found}:
         ControlGroups(mark).remove_all()
     return True

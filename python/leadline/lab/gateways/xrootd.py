@@ -52,7 +52,9 @@ def _prepare(place: GatewayPlace) -> Launch:
     # Without the two, it leaves a directory where it stands and a file in /tmp.
     command += ["-w", str(place.sockets), "-s", str(place.sockets / "xrootd.pid")]
     notes = (_BUFFER_NOTE,) if larger else ()
-    return Launch([*_as_nobody(), *command], {"CEPH_CONF": str(place.paths.conf)}, notes)
+    return Launch(
+        [*_named(place.spec.address), *_as_nobody(), *command], {"CEPH_CONF": str(place.paths.conf)}, notes
+    )
 
 
 _BUFFER_NOTE = "xrootd 5.5.3 of Debian 12 aborts at the first read above 2 MiB where maxbsz is above 2m"
@@ -64,6 +66,13 @@ def _allowed(address: str) -> list[str]:
         return ["localhost", "127.0.0.1", "[::1]"]
     network = address.rpartition(".")[0]
     return ["localhost", address, f"{network}.*"] if network else ["*"]
+
+
+def _named(address: str) -> list[str]:
+    """It sends clients to what its host's name stands for, the loopback as a rule: its address names it."""
+    if os.geteuid() != 0 or ipaddress.ip_address(address).is_loopback:
+        return []
+    return ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', address]
 
 
 def _as_nobody() -> list[str]:

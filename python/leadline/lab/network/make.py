@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from leadline.errors import LabError, UsageError
 from leadline.lab import mounts
+from leadline.lab.cluster import process
 from leadline.lab.cluster.process import run_tool
 from leadline.lab.network.cables import BACK, SWITCHES, UPLINK, Cable, bridge_of, cables, shaping
 from leadline.lab.network.placement import LabNetwork
@@ -21,7 +24,10 @@ CONSOLE_PREFIX = "llnd"  # and eight digits: a device's name has at most fifteen
 NAMESPACE_KIND = "nsfs"
 _DEADLINE_S = 20.0
 _PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
-_DEVICES = Path("/sys/class/net")
+_PROC = Path("/proc")
+# A packet goes on at the core that took it up, and cores pass each other: TCP takes that for loss. By this a
+# flow keeps to one core. Before Linux 6.3 there is no such setting: some segments are sent twice then.
+_FLOWS_KEEP_ORDER = ("sh", "-c", 'echo "$1" 2>/dev/null >/proc/sys/net/core/rps_default_mask || :', "sh")
 
 
 def require() -> None:
@@ -55,7 +61,9 @@ def make(network: LabNetwork, paths: LabPaths, variables: Mapping[str, str]) -> 
     for name in (SWITCHES, *(member.name for member in network.topology.members)):
         file = paths.namespace(name)
         file.touch(mode=0o600)
-        run_tool(["unshare", f"--net={file}", "true"], variables, deadline_s=_DEADLINE_S)
+        run_tool(
+            ["unshare", f"--net={file}", *_FLOWS_KEEP_ORDER, _all_cores()], variables, deadline_s=_DEADLINE_S
+        )
     found = list(cables(network.topology, network.console))
     # The machine's own end last: until then nothing of the lab is outside its namespaces.
     _batch("ip", SWITCHES, "".join(_switch_lines(network, found, paths)), paths, variables)
@@ -69,6 +77,15 @@ def make(network: LabNetwork, paths: LabPaths, variables: Mapping[str, str]) -> 
             if end.namespace == namespace
         )
         _batch("tc", namespace, shaped, paths, variables)
+
+
+def _all_cores() -> str:
+    """A mask of all cores as the kernel reads it: 32 of them a word."""
+    words, bits = [], (1 << (os.cpu_count() or 1)) - 1
+    while bits:
+        words.append(f"{bits & 0xFFFFFFFF:x}")
+        bits >>= 32
+    return ",".join(reversed(words))
 
 
 def _switch_lines(network: LabNetwork, found: list[Cable], paths: LabPaths) -> Iterator[str]:
@@ -122,8 +139,69 @@ def remove(fsid: str, paths: LabPaths, variables: Mapping[str, str]) -> None:
     A namespace lives on as long as a process in it: those of the lab have ended by now.
     """
     console = console_for(fsid)
-    if (_DEVICES / console).exists():
-        run_tool(["ip", "link", "delete", console], variables, deadline_s=_DEADLINE_S)
-    for point, kind in mounts.mounts_below(paths.namespaces):
-        if kind == NAMESPACE_KIND:
-            mounts.unmount(point, variables, lazy=True)
+    if _is_here(console):
+        try:
+            run_tool(["ip", "link", "delete", console], variables, deadline_s=_DEADLINE_S)
+        except LabError:
+            # The kernel takes it away by itself, some time after the namespace of its other end.
+            if _is_here(console):
+                raise
+    release(paths, variables)
+
+
+def release(paths: LabPaths, variables: Mapping[str, str]) -> None:
+    """Lets go of every namespace that is held: each ends, with all in it, when no process is in it."""
+    for point in held(paths):
+        mounts.unmount(point, variables, lazy=True)
+
+
+def held(paths: LabPaths) -> list[Path]:
+    """What holds namespaces there."""
+    below = mounts.mounts_below(paths.namespaces)
+    return [point for point, kind in below if kind == NAMESPACE_KIND and point.parent == paths.namespaces]
+
+
+def is_held(paths: LabPaths) -> bool:
+    """True where a lab's network is, whatever became of the lab's files."""
+    return paths.namespace(SWITCHES) in held(paths)
+
+
+def directories() -> set[Path]:
+    """Where labs have networks, by what is mounted."""
+    below = mounts.mounts_below(Path("/"))
+    found = {LabPaths(point.parent.parent, point) for point, kind in below if kind == NAMESPACE_KIND}
+    return {paths.directory for paths in found if is_held(paths)}
+
+
+def require_outside(paths: LabPaths) -> None:
+    """Raises UsageError where this program itself is in a network that is about to be taken away."""
+    for name, _ in _inside(paths, ["self"]):
+        raise UsageError(
+            f"this command runs in the network of {name}, which is a part of that lab: nothing was changed",
+            "Do this outside of it.",
+        )
+
+
+def inhabitants(paths: LabPaths) -> list[str]:
+    """In words, every process in a namespace that is held there."""
+    found = _inside(paths, sorted((name for name in os.listdir(_PROC) if name.isdecimal()), key=int))  # noqa: PTH208
+    return [f"{process.command(int(pid))} (pid {pid}) in the network of {name}" for name, pid in found]
+
+
+def _inside(paths: LabPaths, pids: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Namespace and pid, of these processes that are in one."""
+    names = {_identity(point): point.name for point in held(paths)}
+    for pid in pids:
+        with suppress(OSError):  # it has ended, or tells only its own account
+            name = names.get(_identity(_PROC / pid / "ns/net"))
+            if name:
+                yield name, pid
+
+
+def _identity(namespace: Path) -> tuple[int, int]:
+    found = namespace.stat()
+    return found.st_dev, found.st_ino
+
+
+def _is_here(device: str) -> bool:
+    return any(name == device for _, name in socket.if_nameindex())

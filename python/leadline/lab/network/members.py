@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from leadline.errors import CommandError, UsageError
 from leadline.lab import mounts, targets
+from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import process
 from leadline.lab.network.make import entered
 from leadline.lab.network.placement import LabNetwork
@@ -80,13 +81,15 @@ def variables(lab: LabRecord, name: str, inherited: Mapping[str, str]) -> dict[s
 def enter(lab: LabRecord, name: str, words: Sequence[str], inherited: Mapping[str, str]) -> None:
     """Becomes the command `words` on a host or client. Signals and the exit code are the command's then.
 
-    Raises UsageError where there is no such member, CommandError where the command cannot be started.
+    It is held to what the member may use of the machine. Raises UsageError where there is no such member,
+    CommandError where the command cannot be started, LabError where the kernel refuses.
     """
     member(lab, name)
     there = variables(lab, name, inherited)
     program = _program(words[0], there.get("PATH", os.defpath))
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
+    ControlGroups(lab.fsid).enter(name, os.getpid())
     command = [*entered(lab.paths, name), "--", program, *words[1:]]
     os.execvpe(command[0], command, there)  # noqa: S606 - the user's own command
 

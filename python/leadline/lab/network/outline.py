@@ -45,12 +45,13 @@ def _has(topology: Topology, member: LabHost | LabClient) -> str:
         if member.name in topology.metadata:
             words.append("for metadata")
         words += member.runs
-    return "".join(f"; {part}" for part in (" ".join(words), *_limits(member.limits)) if part)
+    return "".join(f"; {part}" for part in (" ".join(words), *limit_words(member.limits)) if part)
 
 
-def _limits(limits: MachineLimits) -> Iterator[str]:
+def limit_words(limits: MachineLimits) -> Iterator[str]:
+    """What a host or client may use of this machine, a part at a time."""
     if limits.cpu:
-        yield f"{limits.cpu:g} cores"
+        yield f"cpu {limits.cpu:g}"
     if limits.memory_bytes:
         yield format_size(limits.memory_bytes)
     if limits.disk_read_bytes_s:

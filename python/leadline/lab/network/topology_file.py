@@ -31,8 +31,8 @@ from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKin
 
 FORMAT = "leadline.topology/1"
 ERASURE_DEFAULT = (2, 1)
-_MANUAL = "see docs/lab.md"
-_KIND = DocumentKind(noun="topology", manual=_MANUAL, example="see docs/lab.md for an example")
+_MANUAL = "see docs/lab-topology.md"
+_KIND = DocumentKind(noun="topology", manual=_MANUAL, example="see docs/lab-topology.md for an example")
 _CPU_MAX = 1024.0
 
 
