@@ -159,8 +159,8 @@ def active_mds(lab: leadline_lab.Lab) -> str:
 
 
 def scrubbed(lab: leadline_lab.Lab) -> dict[str, str]:
-    """When each group that osd.2 leads was scrubbed deeply."""
-    rows = lab.ceph.json("pg", "ls-by-primary", "osd.2")["pg_stats"]
+    """When each group that osd.2 leads was scrubbed deeply; none while a new manager has not heard of any."""
+    rows = lab.ceph.json("pg", "ls-by-primary", "osd.2").get("pg_stats", ())
     return {row["pgid"]: row["last_deep_scrub_stamp"] for row in rows}
 
 
