@@ -21,7 +21,7 @@ from leadline.errors import SpecError, UsageError
 from leadline.units import exact_size, parse_bit_rate, printable
 
 if TYPE_CHECKING:
-    from leadline.lab import LabSpec, LabStatus
+    from leadline.lab import Lab, LabSpec, LabStatus
     from leadline.lab.network.topology import Link
     from leadline.lab.network.topology_file import AskedLab
 
@@ -218,7 +218,7 @@ def command(
     if as_json:
         print_json(status.as_json())
     else:
-        _print_started(status)
+        _print_started(started, status)
     if not all(gateway.running for gateway in status.gateways):
         sys.exit(_INCOMPLETE)
 
@@ -279,9 +279,15 @@ def _print_plan(spec: LabSpec, as_json: bool) -> None:
     echo(f"EC {spec.erasure_k}+{spec.erasure_m}, {spec.osd_count} OSDs")
 
 
-def _print_started(found: LabStatus) -> None:
+def _print_started(started: Lab, found: LabStatus) -> None:
     echo(f"lab {found.name} is up in {found.directory}")
-    if found.targets:
+    network = started.record.network
+    if network is not None and network.topology.clients:
+        client = network.topology.clients[0].name
+        echo(
+            f"use it from a client: leadline lab exec {client} --lab {found.name} -- leadline run quick --lab"
+        )
+    elif found.targets:
         echo(target_options(found))
     echo(f"remove it with: leadline lab down {found.name}")
 
