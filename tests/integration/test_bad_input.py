@@ -119,6 +119,7 @@ def test_a_bad_option_is_refused(
         ("list", "nowhere"),
         ("studies", "nosuch"),
         ("lab", "down", "--dir", "/etc"),
+        ("lab", "inject", "--dir", "/etc", "osd-paused", "osd.0"),
         ("nosuchverb",),
         ("show", ".", "--nosuchoption"),
     ],

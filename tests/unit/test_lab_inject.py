@@ -216,6 +216,15 @@ def test_what_cannot_be_is_refused_before_anything_is_recorded(
     assert engine.in_force(lab.directory) == ()
 
 
+def test_an_answer_of_the_cluster_that_lacks_what_is_needed_is_an_error(lab: LabRecord) -> None:
+    def plan(_: FaultScene) -> FaultPlan:
+        raise KeyError("pg_stats")
+
+    with pytest.raises(LabError, match="does not say what toy needs to know"):
+        inject(lab, FaultKind("toy", "", "", nothing, plan))
+    assert engine.in_force(lab.directory) == ()
+
+
 def test_a_lab_that_is_not_up_is_left_alone(lab: LabRecord, notes: list[str]) -> None:
     record.write_record(replace(lab, state="starting"))
     with pytest.raises(UsageError, match="not up"):

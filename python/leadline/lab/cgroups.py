@@ -117,10 +117,10 @@ class ControlGroups:
                 _write(group / "cgroup.procs", str(pid))
 
     def place_of(self, controller: Controller, pid: int) -> str:
-        """The path of a process's group below the tree's root, such as `/`, for `leave`."""
+        """The path of a process's group below the tree's root, for `leave`; `/` for one that has ended."""
         hierarchy = self._require(controller)
         first = _KERNEL_NAMES[controller][0]
-        for line in (self.proc / str(pid) / "cgroup").read_text().splitlines():
+        for line in _lines(self.proc / str(pid) / "cgroup"):
             _, controllers, path = line.split(":", 2)
             if (first in controllers.split(",")) if hierarchy.version == 1 else not controllers:
                 return path
@@ -200,6 +200,13 @@ def _mounts(proc: Path) -> Iterator[tuple[Path, str, str]]:
 def _words(file: Path) -> list[str]:
     try:
         return file.read_text().split()
+    except OSError:
+        return []
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text().splitlines()
     except OSError:
         return []
 

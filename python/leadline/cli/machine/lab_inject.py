@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,10 +141,14 @@ def _is_in_force(lab: Lab, made: Injection) -> bool:
 
 
 def _wait(lab: Lab, made: Injection, end_s: float) -> bool:
-    """Until the time is over; True as soon as another undid it."""
+    """Until the time is over; True as soon as another undid it. Logs of daemons in trouble stay bounded."""
+    from leadline.lab.cluster import logs
+
     while (left_s := end_s - time.monotonic()) > 0:
         if not _is_in_force(lab, made):
             return True
+        with suppress(OSError):
+            logs.trim(lab.record.paths.logs)
         time.sleep(min(_POLL_S, left_s))
     return False
 

@@ -110,17 +110,22 @@ def _untell(place: DeedPlace, daemon: str, *words: str) -> None:
 
 
 def _limit(place: DeedPlace, name: str, cpu: str, read: str, write: str, device: str) -> None:
-    """A process into a group of its own name. Which processes are in it is not for its members to say."""
+    """A process into a group of its own, beside that of its host."""
     limits = MachineLimits(float(cpu), disk_read_bytes_s=int(read), disk_write_bytes_s=int(write))
     found = place.require_process(name)
-    place.groups.limit(name, limits, device)
-    place.groups.enter(name, found.pid)
+    place.groups.limit(_group_of(name), limits, device)
+    place.groups.enter(_group_of(name), found.pid)
     if not process.is_own(found):  # its pid may be another's by now
         raise LabError(f"{name} ended meanwhile", "See its log.")
 
 
 def _unlimit(place: DeedPlace, name: str, controller: str, back: str) -> None:
-    place.groups.leave(name, _CONTROLLERS[controller], back)
+    place.groups.leave(_group_of(name), _CONTROLLERS[controller], back)
+
+
+def _group_of(name: str) -> str:
+    """No host or client is called so."""
+    return f"fault:{name}"
 
 
 def _fill(place: DeedPlace, pool: str, prefix: str, count: str, size_bytes: str) -> None:

@@ -40,7 +40,7 @@ def inject(
     with _changing(directory, variables) as journal:
         scene = _scene(journal, kind, on, options or {})
         _check_time(kind, for_s)
-        plan = kind.plan(scene)
+        plan = _planned(kind, scene)
         check_free(plan.holds, journal.record.injections)
         made = _recorded(journal, kind, scene, plan, for_s)
         place = DeedPlace(journal)
@@ -105,6 +105,16 @@ def _scene(journal: LabJournal, kind: FaultKind, on: str, options: Mapping[str, 
     if reason:
         raise UsageError(f"{kind.name} cannot be done here: {reason}", "`--kinds` lists what can.")
     return FaultScene(record, _thing(record, kind, on), _options(kind, options), journal.variables)
+
+
+def _planned(kind: FaultKind, scene: FaultScene) -> FaultPlan:
+    try:
+        return kind.plan(scene)
+    except (KeyError, IndexError) as error:
+        raise LabError(
+            f"the cluster does not say what {kind.name} needs to know ({error})",
+            "A new manager needs some seconds: repeat it when `leadline lab status` shows placement groups.",
+        ) from error
 
 
 def _thing(record: LabRecord, kind: FaultKind, on: str) -> str:
