@@ -64,6 +64,7 @@ def test_a_mount_is_the_clients_own_and_seen_from_the_machine(
     network_lab: leadline_lab.Lab, leadline: Command
 ) -> None:
     point = network_lab.record.paths.client_mount("client2")
+    assert network_lab.record.network is not None
     asked = ("lab", "mount", "client2", "--dir", str(network_lab.directory))
     try:
         for words in ("has it mounted on", "had it mounted already on"):
@@ -76,6 +77,8 @@ def test_a_mount_is_the_clients_own_and_seen_from_the_machine(
         network = Path(f"/proc/{daemon.pid}/ns/net").stat()
         assert os.path.samestat(network, network_lab.record.paths.namespace("client2").stat())
         assert network_lab.status().client_mounts == {"client2": True}
+        drawn = leadline("lab", "status", "--dir", str(network_lab.directory)).stdout
+        assert f"{network_lab.record.network.address('client2')}; mounted\n" in drawn
         (way,) = (item for item in network_lab.targets_from("client2") if item.way == "ceph-fuse")
         assert (way.where, way.reason) == (str(point / "replicated"), "")
     finally:

@@ -57,7 +57,7 @@ def status(shape: Topology, **changed: LinkRates) -> NetworkStatus:
 def test_a_drawing_has_each_switch_with_its_links_and_daemons_in_eighty_columns() -> None:
     sends, receives = LinkFlow(190 * MBIT, GBIT, 0), LinkFlow(940 * MBIT, GBIT, 7)
     busy = LinkRates("host1", "switch1", sends, receives, is_up=True)
-    lines = list(drawing(status(topology(), host1=busy), ended=["osd.1"]))
+    lines = list(drawing(status(topology(), host1=busy), ["osd.1"], {"client2": "mounted"}))
     assert max(map(len, lines)) <= WIDTH
     assert lines[1] == "core"
     place = next(number for number, line in enumerate(lines) if "host1" in line)
@@ -66,8 +66,9 @@ def test_a_drawing_has_each_switch_with_its_links_and_daemons_in_eighty_columns(
     assert words == ["1.00", "Gbit/s", "190", "Mbit/s", "19%", "940", "Mbit/s", "94%", "████████"]
     below = " ".join(lines[place + 1 : place + 3])
     assert "10.1.2.1; mon.a mgr.x mds.a osd.0 osd.1 (ended); 7 packets dropped" in below
-    assert any("10.1.2.4; xrootd; 0.5 cores" in line for line in lines)
+    assert any("10.1.2.4; xrootd; cpu 0.5" in line for line in lines)
     assert any("10.1.2.5; xrootd-2" in line for line in lines)
+    assert any(line.endswith("10.1.2.7; mounted") for line in lines)
     assert lines[-1].split()[:4] == ["└─", "this", "machine", "none"]
 
 

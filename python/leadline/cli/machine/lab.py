@@ -70,8 +70,9 @@ def _print_network(found: LabStatus, network: NetworkStatus) -> None:
     from leadline.lab.network.drawing import drawing
 
     ended = [daemon.name for daemon in found.daemons if not daemon.running]
+    notes = {name: "mounted" if there else "its mount is gone" for name, there in found.client_mounts.items()}
     echo()
-    for line in drawing(network, ended):
+    for line in drawing(network, ended, notes):
         echo(line)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from leadline.lab.network.cables import CONSOLE, top_of
@@ -28,15 +28,21 @@ class _Node:
     below: tuple[_Node, ...] = ()
 
 
-def drawing(status: NetworkStatus, ended: Collection[str] = ()) -> Iterator[str]:
-    """Each switch with what hangs on it; `ended` names the daemons that run no more.
+def drawing(
+    status: NetworkStatus, ended: Collection[str] = (), notes: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Each switch with what hangs on it; `ended` names the daemons that run no more, `notes` are of members.
 
     `sends` is from below into the switch above, `receives` the other way.
     """
     topology = status.topology
+    said = {
+        member.name: (*_daemons(status, member.name, ended), *filter(None, [(notes or {}).get(member.name)]))
+        for member in topology.members
+    }
     console_at = top_of(topology, topology.hosts[0].switch)
     roots = [
-        _Node(item.name, None, None, (), tuple(_below(status, item.name, console_at, ended)))
+        _Node(item.name, None, None, (), tuple(_below(status, item.name, console_at, said)))
         for item in topology.switches
         if not item.above
     ]
@@ -47,15 +53,17 @@ def drawing(status: NetworkStatus, ended: Collection[str] = ()) -> Iterator[str]
         yield from _lines(root.below, "", width)
 
 
-def _below(status: NetworkStatus, switch: str, console_at: str, ended: Collection[str]) -> Iterator[_Node]:
+def _below(
+    status: NetworkStatus, switch: str, console_at: str, said: Mapping[str, tuple[str, ...]]
+) -> Iterator[_Node]:
     topology = status.topology
     for lower in topology.switches:
         if lower.above == switch:
-            nodes = tuple(_below(status, lower.name, console_at, ended))
+            nodes = tuple(_below(status, lower.name, console_at, said))
             yield _Node(lower.name, lower.uplink, status.link(lower.name), (), nodes)
     for member in topology.members:
         if member.switch == switch:
-            words = (status.addresses[member.name], *_daemons(status, member.name, ended))
+            words = (status.addresses[member.name], *said[member.name])
             words += tuple(limit_words(member.limits))
             yield _Node(member.name, member.link, status.link(member.name), words)
         if isinstance(member, LabHost) and member.cluster_switch == switch:
