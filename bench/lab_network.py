@@ -27,7 +27,7 @@ RATES = (100, 1000, 2000)
 MTUS = (1500, 9000)
 # What of a full frame is no payload: TBF counts Ethernet's header too; TCP's has time stamps.
 HEADERS, ETHERNET = 52, 14
-ROUNDS, STREAM_S, STREAMS = 3, 5, 8
+ROUNDS, STREAM_S, STREAMS = 3, 3, 8
 SETTLE_S, IDLE_S = 10.0, 60.0
 HEAD = """# The lab's network: what its links carry, and what it costs
 
@@ -35,7 +35,7 @@ Written by `make lab-bench`. iperf3 is the judge: a TCP stream from a client to 
 second (slow start) left out. A figure is the median of {rounds} rounds of {seconds} s, the range behind it.
 CPU is of both ends together, in hundredths of a core, by iperf3 (getrusage). TBF holds links at both ends.
 
-Machine: {machine}. Load average when it began: {load}.
+Machine: {machine}. Load average when it began: {load}, of other work too.
 
 """
 
