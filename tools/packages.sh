@@ -18,6 +18,7 @@ wanted=(
   strace ffmpeg sqlite3 git                                           # the truth of the tracers' tests, and programs to trace
   iproute2 iperf3                                                     # a lab's hosts and switches, and what judges their links
   tmux                                                                # tests of the live display
+  faketime                                                   # clocks of a lab's clients
 )
 python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)
 

@@ -56,10 +56,10 @@ class LabJournal:
         return entered(self.record.paths, host or self.record.network.host_of(name))
 
     def _limited(self, identity: process.ProcessIdentity, host: str) -> None:
-        """Puts a process into its host's control group, where the host is limited."""
+        """Puts a process into its host's control group, where the host is limited, or held by a fault."""
         found = self.record.network
         member = found.topology.member(host or found.host_of(identity.name)) if found else None
-        if member is not None and member.limits.any:
+        if member is not None:
             ControlGroups(self.record.fsid).enter(member.name, identity.pid)
 
     def forget(self, names: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from leadline.trusted import accounts_of
 MARK = "LEADLINE_LAB"  # environment variable of every process of a lab; its value is the cluster's fsid
 DIRECTORY = "LEADLINE_LAB_DIR"  # another: the lab's directory, which may be lost while they run
 _PROC = Path("/proc")
+_KILLED_S = 1.0
 _CHECK_PACKAGES = "Check the installed Ceph packages with `leadline doctor`."
 _FOREIGN = ("CEPH_ARGS", "CEPH_CONF", "CEPH_KEYRING", "CEPH_LIB", "NOTIFY_SOCKET")
 
@@ -137,6 +138,14 @@ def _variables(pid: int, proc: Path) -> dict[str, str]:
 
 def _carries(pid: int, mark: str, proc: Path = _PROC) -> bool:
     return bool(mark) and _variables(pid, proc).get(MARK) == mark
+
+
+def words_of(process: ProcessIdentity, proc: Path = _PROC) -> list[str]:
+    """Its command line; nothing where it has ended."""
+    try:
+        return [os.fsdecode(word) for word in (proc / str(process.pid) / "cmdline").read_bytes().split(b"\0")]
+    except OSError:
+        return []
 
 
 def is_own(process: ProcessIdentity) -> bool:
@@ -265,17 +274,33 @@ def run_tool(
     """
     words = " ".join([part for part in command if not part.startswith("-")][:6])
     try:
-        done = subprocess.run(
-            list(command), env=dict(variables), input=text, text=True, errors="replace",
-            capture_output=True, timeout=deadline_s, check=False,
+        child = subprocess.Popen(
+            list(command), env=dict(variables), text=True, errors="replace",
+            stdin=None if text is None else subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise LabError(f"no answer within {deadline_s:.0f} s from: {words}", "See the lab's logs.") from error
     except OSError as error:
         raise LabError(
             f"{command[0]} could not be run: {error.strerror}", "Run `leadline doctor`."
         ) from error
-    if done.returncode != 0:
-        last = " | ".join(line.strip() for line in done.stderr.strip().splitlines()[-4:])
-        raise LabError(f"failed with exit code {done.returncode}: {words}: {last}", "See the lab's logs.")
-    return done.stdout
+    try:
+        printed, complained = child.communicate(text, timeout=deadline_s)
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"no answer within {deadline_s:.0f} s from: {words}", "See the lab's logs.") from error
+    finally:
+        _let_go(child)
+    if child.returncode != 0:
+        last = " | ".join(line.strip() for line in complained.strip().splitlines()[-4:])
+        raise LabError(f"failed with exit code {child.returncode}: {words}: {last}", "See the lab's logs.")
+    return printed
+
+
+def _let_go(child: subprocess.Popen[str]) -> None:
+    """Kills it where it runs still. One that waits in the kernel for I/O ends when that does: it is left."""
+    if child.poll() is None:
+        child.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_KILLED_S)
+    for stream in (child.stdin, child.stdout, child.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()

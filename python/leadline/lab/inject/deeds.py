@@ -7,12 +7,15 @@ is nothing to undo.
 
 from __future__ import annotations
 
+import _multiprocessing  # type: ignore[import-not-found]  # no other names a semaphore
+import random
 import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from leadline.errors import LabError, LeadlineError
 from leadline.lab.cgroups import ControlGroups, Controller
@@ -20,15 +23,24 @@ from leadline.lab.cluster import process
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.cluster.process import ProcessIdentity
 from leadline.lab.cluster.wait import poll
+from leadline.lab.gateways import gateways
+from leadline.lab.inject import wires
+from leadline.lab.inject.clients import clock_name
 from leadline.lab.inject.injection import Deed
 from leadline.lab.journal import LabJournal
-from leadline.lab.network.topology import MachineLimits
+from leadline.lab.network.topology import LabClient, LabHost, MachineLimits
 from leadline.lab.record import LabRecord
 
 _CEPH_DEADLINE_S = 20.0
 _FAILOVER_DEADLINE_S = 60.0
+_ANSWER_DEADLINE_S, _END_GRACE_S = 5.0, 3.0
 _SIGNALS = {"SIGSTOP": signal.SIGSTOP, "SIGCONT": signal.SIGCONT}
 _CONTROLLERS: dict[str, Controller] = {"cpu": "cpu", "memory": "memory", "disk": "disk"}
+_SEMAPHORE, _SHARED_MEMORY = 1, Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is
+_CLOCK_BYTES = 4096  # more than libfaketime uses
+_HOG = Path(__file__).with_name("hog.py")
+# The last one, once an OSD has it, says that all are in force.
+_MESSAGE_DELAY = ("ms_inject_delay_type", "ms_inject_delay_max", "ms_inject_delay_probability")
 FILL_OBJECT_BYTES = 4 << 20
 # A process of its own can be given up where the file system does not answer.
 _SET_QUOTA = "import os, sys; os.setxattr(sys.argv[1], 'ceph.quota.max_bytes', sys.argv[2].encode())"
@@ -157,6 +169,121 @@ def _quota(place: DeedPlace, directory: str, size_bytes: str) -> None:
     process.run_tool(command, place.journal.variables, deadline_s=_CEPH_DEADLINE_S)
 
 
+def _on_wires(deed: Callable[..., None]) -> Callable[..., None]:
+    return lambda place, *words: deed(place.journal, *words)
+
+
+def _delay_messages(place: DeedPlace, thing: str, max_s: str) -> None:
+    """OSDs hold each message of OSDs, clients and metadata servers: on connections made afterwards.
+
+    So all are made anew, once the OSDs have heard of it.
+    """
+    who, host, osds = _osds(place, thing)
+    for option, text in zip(_MESSAGE_DELAY, ("osd client mds", max_s, "1"), strict=True):
+        _ceph(place, "config", "set", who, option, text)
+    last = _MESSAGE_DELAY[-1]
+    if not poll(lambda: all(_setting_of(place, osd, last) == 1 for osd in osds), _CEPH_DEADLINE_S):
+        raise LabError(f"{', '.join(osds)} do not take a delay of messages", "See the lab's logs.")
+    wires.lose_connections(place.journal, host)
+
+
+def _delay_messages_no_more(place: DeedPlace, thing: str) -> None:
+    """An OSD that does not answer forgets it when it starts again."""
+    who, host, osds = _osds(place, thing)
+    for option in _MESSAGE_DELAY:
+        _ceph(place, "config", "rm", who, option)
+    last = _MESSAGE_DELAY[-1]
+    there = [osd for osd in osds if place.own_process(osd)]
+    poll(lambda: not any(_setting_of(place, osd, last) for osd in there), _ANSWER_DEADLINE_S)
+    wires.lose_connections(place.journal, host, undoing=True)
+
+
+def _osds(place: DeedPlace, thing: str) -> tuple[str, str, list[str]]:
+    """Whom Ceph's configuration names, on which host they are, and which OSDs that are."""
+    record = place.journal.record
+    homes = {osd: record.network.host_of(osd) for osd in record.daemons("osd")} if record.network else {}
+    if thing in homes:
+        return thing, homes[thing], [thing]
+    osds = [osd for osd, host in homes.items() if host == thing]
+    if not osds:
+        raise LabError(f"lab {record.name} has no OSD on {thing}", "Nothing was changed.")
+    return f"osd/host:{thing}", thing, osds
+
+
+def _setting_of(place: DeedPlace, osd: str, name: str) -> float | None:
+    """A number of an OSD's configuration in force; None where it does not answer."""
+    with suppress(LabError):
+        return float(place.ceph.json("tell", osd, "config", "get", name, deadline_s=_ANSWER_DEADLINE_S)[name])
+    return None
+
+
+def _restart_gateway(place: DeedPlace, name: str) -> None:
+    if place.own_process(name) is None:
+        chance = random.Random()  # noqa: S311 - ports, not secrets
+        gateways.restart(gateways.Starter(place.journal, lambda _: None, chance), name)
+
+
+def _limit_member(place: DeedPlace, name: str, cpu: str, memory_bytes: str) -> None:
+    """All that runs on a host or client now; what is started there later joins by itself."""
+    _member(place, name)
+    place.groups.limit(name, MachineLimits(float(cpu), int(memory_bytes)))
+    for found in wires.processes_on(place.journal.record, name):
+        place.groups.enter(name, found.pid)
+
+
+def _unlimit_member(place: DeedPlace, name: str, controller: str) -> None:
+    """Back to what the topology says of it."""
+    made = _member(place, name).limits
+    if controller == "cpu" and made.cpu:
+        place.groups.limit(name, MachineLimits(made.cpu))
+    elif controller == "memory" and made.memory_bytes:
+        place.groups.limit(name, MachineLimits(memory_bytes=made.memory_bytes))
+    else:
+        place.groups.leave(name, _CONTROLLERS[controller], "/")
+
+
+def _member(place: DeedPlace, name: str) -> LabHost | LabClient:
+    record = place.journal.record
+    found = record.network.topology.member(name) if record.network else None
+    if found is None:
+        raise LabError(f"lab {record.name} has no host or client {name}", "Nothing was changed.")
+    return found
+
+
+def _clock(place: DeedPlace, member: str) -> None:
+    """What `lab exec` starts finds its offset in its environment; here is made what libfaketime shares."""
+    _member(place, member)
+    _clock_no_more(place, member)
+    name = clock_name(place.journal.record.fsid, member)
+    _multiprocessing.SemLock(_SEMAPHORE, 1, 1, name, False)
+    with (_SHARED_MEMORY / name[1:]).open("xb") as memory:
+        memory.truncate(_CLOCK_BYTES)
+
+
+def _clock_no_more(place: DeedPlace, member: str) -> None:
+    name = clock_name(place.journal.record.fsid, member)
+    with suppress(FileNotFoundError):
+        _multiprocessing.sem_unlink(name)
+    (_SHARED_MEMORY / name[1:]).unlink(missing_ok=True)
+
+
+def _hog(place: DeedPlace, name: str, member: str, *words: str) -> None:
+    """Starts a process that does nothing but use up something, as a neighbour would."""
+    _member(place, member)
+    if place.own_process(name) is None:
+        place.journal.start(name, [sys.executable, "-I", str(_HOG), name, *words], host=member)
+
+
+def _hog_no_more(place: DeedPlace, name: str) -> None:
+    """By its command line too: whoever started it may have been killed before it was recorded."""
+    marked = process.find_marked(place.journal.record.fsid)
+    found = [item for item in marked if [str(_HOG), name] == process.words_of(item)[2:4]]
+    left = process.end(found, grace_s=_END_GRACE_S, running=process.is_own)
+    if left:
+        raise LabError(f"{name} (pid {left[0].pid}) does not end", "Repeat it later.")
+    place.journal.forget([name])
+
+
 DEEDS: dict[str, Callable[..., None]] = {
     "signal": _signal,
     "kill": _kill,
@@ -170,9 +297,25 @@ DEEDS: dict[str, Callable[..., None]] = {
     "empty": _empty,
     "fail-over": _fail_over,
     "quota": _quota,
+    "link-rate": _on_wires(wires.rate),
+    "link-delay": _on_wires(wires.delay),
+    "carrier": _on_wires(wires.carrier),
+    "drop": _on_wires(wires.drop),
+    "drop-end": _on_wires(wires.drop_no_more),
+    "message-delay": _delay_messages,
+    "message-delay-end": _delay_messages_no_more,
+    "gateway": _restart_gateway,
+    "member-limit": _limit_member,
+    "member-unlimit": _unlimit_member,
+    "clock": _clock,
+    "clock-end": _clock_no_more,
+    "hog": _hog,
+    "hog-end": _hog_no_more,
 }
 # What `lab down` undoes first: without it processes would not end. The rest goes with the lab.
-_BEFORE_DOWN = frozenset({"signal", "unlimit"})
+_BEFORE_DOWN = frozenset(
+    {"signal", "unlimit", "member-unlimit", "clock-end", "carrier", "drop-end", "link-rate"}
+)
 
 
 def do(place: DeedPlace, deed: Deed) -> None:

@@ -78,6 +78,13 @@ class FaultKind:
     lasting: bool = True
 
 
+def no_hosts(record: LabRecord) -> str:
+    """Why nothing that needs hosts can be done in this lab; "" where it has some."""
+    if record.network is not None:
+        return ""
+    return "it has no hosts; start one with: leadline lab up --hosts 3 --clients 2"
+
+
 def setting(scene: FaultScene, who: str, name: str, value: str) -> FaultStep:
     """A step that gives daemons a setting; undone to what they were given before, if anything."""
     there = [row for row in scene.settings if row["section"] == who and row["name"] == name]

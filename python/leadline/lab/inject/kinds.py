@@ -5,10 +5,18 @@ from __future__ import annotations
 import difflib
 
 from leadline.errors import UsageError
-from leadline.lab.inject import cluster, mds, monitors, osd
+from leadline.lab.inject import clients, cluster, gateways, links, mds, monitors, osd
 from leadline.lab.inject.fault import FaultKind
 
-KINDS: tuple[FaultKind, ...] = (*osd.KINDS, *mds.KINDS, *monitors.KINDS, *cluster.KINDS)
+KINDS: tuple[FaultKind, ...] = (
+    *links.KINDS,
+    *osd.KINDS,
+    *mds.KINDS,
+    *monitors.KINDS,
+    *gateways.KINDS,
+    *clients.KINDS,
+    *cluster.KINDS,
+)
 
 
 def find(name: str, kinds: tuple[FaultKind, ...] = KINDS) -> FaultKind:

@@ -16,6 +16,7 @@ from leadline.errors import CommandError, UsageError
 from leadline.lab import mounts, targets
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import process
+from leadline.lab.inject import clients
 from leadline.lab.network.make import entered
 from leadline.lab.network.placement import LabNetwork
 from leadline.lab.network.topology import LabClient, LabHost
@@ -70,12 +71,13 @@ def client(lab: LabRecord, name: str) -> LabClient:
 
 
 def variables(lab: LabRecord, name: str, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a command there: `inherited`, the lab's marks, and whose user of Ceph it is.
+    """The environment of a command there: `inherited`, the lab's marks, whose user of Ceph it is, and what a
+    fault in force puts in.
 
     By the marks `lab down` ends what still runs there.
     """
     own = process.environment(lab.fsid, lab.directory, inherited) | {HOST: name}
-    return own | targets.member_variables(lab, name)
+    return own | targets.member_variables(lab, name) | clients.environment(lab, name, inherited)
 
 
 def enter(lab: LabRecord, name: str, words: Sequence[str], inherited: Mapping[str, str]) -> None:

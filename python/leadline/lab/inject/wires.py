@@ -1,0 +1,205 @@
+"""What faults do to a lab's cables, and how it is undone.
+
+Only ends in the lab's own namespaces are touched. What a cable was made with is in the topology, so that
+undoing needs no memory. Where a namespace is gone, all that was done to it is undone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from leadline.errors import LabError
+from leadline.lab import mounts
+from leadline.lab.cluster.process import ProcessIdentity, find_marked, run_tool
+from leadline.lab.journal import LabJournal
+from leadline.lab.network import packets
+from leadline.lab.network.cables import Cable, End, cables, shaping
+from leadline.lab.network.make import entered
+from leadline.lab.record import LabRecord
+
+TO, FROM = "to", "from"  # towards the member or lower switch, and away from it
+DIRECTIONS = (TO, FROM)
+_DEADLINE_S = 20.0
+_SEGMENTS_MAX = 65_535  # the kernel's GSO_MAX_SEGS, which every new device has
+_NETEM_PACKETS = 100_000  # what may be on its way: a second of 1 Gbit/s
+# In which order the filters of one device are asked; each kind has one of its own.
+_PLACES = {"share": 10, "larger": 11, "parted": 12}
+
+
+def links(record: LabRecord) -> list[Cable]:
+    """The cables of a lab that has hosts: all but the one to the machine itself."""
+    if record.network is None:
+        return []
+    found = cables(record.network.topology, record.network.console)
+    return [cable for cable in found if all(end.namespace for end in cable.ends)]
+
+
+def addresses(record: LabRecord, members: list[str]) -> list[str]:
+    """All addresses of these hosts and clients, each once."""
+    if record.network is None:
+        return []
+    found = ((record.network.address(name), record.network.cluster_address(name)) for name in members)
+    return list(dict.fromkeys(address for pair in found for address in pair))
+
+
+def processes_on(record: LabRecord, member: str) -> list[ProcessIdentity]:
+    """The lab's processes that run in the network of a host or client."""
+    held = record.paths.namespace(member)
+    if not mounts.is_mounted(held):
+        return []
+    there = held.stat()
+    return [item for item in find_marked(record.fsid) if _is_in(item, there)]
+
+
+def _is_in(found: ProcessIdentity, there: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(f"/proc/{found.pid}/ns/net"), there)  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def rate(journal: LabJournal, name: str, direction: str, rate_bit_s: str = "") -> None:
+    """Holds one direction to a rate; without one, to what the topology says."""
+    cable = _cable(journal, name)
+    end = _sending(cable, direction)
+    link = replace(cable.link, rate_bit_s=int(rate_bit_s)) if rate_bit_s else cable.link
+    line = shaping(end.device, link)
+    if line:
+        _run(journal, end, "tc", *line.split(), undoing=not rate_bit_s)
+    elif _root_queue(journal, end) not in ("", "noqueue"):
+        _run(journal, end, "tc", "qdisc", "del", "dev", end.device, "root", undoing=True)
+
+
+def delay(journal: LabJournal, name: str, direction: str, delay_us: str) -> None:
+    """Delays one direction by netem, at the rate of the topology; `rate` ends it."""
+    cable = _cable(journal, name)
+    end, rate_bit_s = _sending(cable, direction), cable.link.rate_bit_s
+    words = ["delay", f"{int(delay_us)}us", "limit", str(_NETEM_PACKETS)]
+    words += ["rate", f"{rate_bit_s}bit"] if rate_bit_s else []
+    _run(journal, end, "tc", "qdisc", "replace", "dev", end.device, "root", "netem", *words)
+
+
+def carrier(journal: LabJournal, name: str, state: str) -> None:
+    """Takes the cable out at the switch above (`down`), or puts it in again (`up`)."""
+    end = _cable(journal, name).upper
+    words = ("link", "set", "dev", end.device, "up" if state == "up" else "down")
+    _run(journal, end, "ip", *words, undoing=state == "up")
+
+
+def drop(journal: LabJournal, name: str, direction: str, kind: str, *words: str) -> None:
+    """Drops packets of one direction where they come in: a `share` of them, those `larger` than an MTU,
+    or all between this end and the hosts and clients `words` (`parted`).
+    """
+    cable = _cable(journal, name)
+    program = _program(journal.record, direction, kind, list(words))
+    if kind != "parted":  # else the kernel would lose up to 64 KiB at once, and see no packet's size
+        _segment(journal, _sending(cable, direction), 1)
+    end = _receiving(cable, direction)
+    _run(journal, end, "tc", "qdisc", "replace", "dev", end.device, "clsact")
+    place = ("pref", str(_PLACES[kind]), "handle", "1", "protocol", "all")
+    filtered = ("filter", "replace", "dev", end.device, "ingress", *place)
+    _run(journal, end, "tc", *filtered, "bpf", "bytecode", program, "direct-action")
+
+
+def drop_no_more(journal: LabJournal, name: str, direction: str, kind: str) -> None:
+    """The inverse of `drop`."""
+    cable = _cable(journal, name)
+    end = _receiving(cable, direction)
+    there = set(_filters(journal, end))
+    if _PLACES[kind] in there:
+        which = ("dev", end.device, "ingress", "pref", str(_PLACES[kind]))
+        _run(journal, end, "tc", "filter", "del", *which, undoing=True)
+    if not there - {_PLACES[kind]} and "clsact" in _queues(journal, end):
+        _run(journal, end, "tc", "qdisc", "del", "dev", end.device, "clsact", undoing=True)
+    if kind != "parted":
+        _segment(journal, _sending(cable, direction), _SEGMENTS_MAX)
+
+
+def lose_connections(journal: LabJournal, member: str, *, undoing: bool = False) -> None:
+    """Ends the TCP connections of a host or client, so that they are made anew.
+
+    Raises LabError where this kernel cannot, unless `undoing`.
+    """
+    network = journal.record.network
+    if network is None or network.topology.member(member) is None:
+        raise LabError(f"lab {journal.record.name} has no {member}", "Nothing was changed.")
+    end = End(member, "")
+    before = set(_connections(journal, end))
+    _run(journal, end, "ss", "--kill", "--tcp", "dst", network.base, undoing=True)
+    if before & set(_connections(journal, end)) and not undoing:
+        raise LabError(
+            "this kernel ends no connection of others (ss --kill)",
+            "Use one with CONFIG_INET_DIAG_DESTROY.",
+        )
+
+
+def _program(record: LabRecord, direction: str, kind: str, words: list[str]) -> str:
+    if kind == "share":
+        return packets.share(float(words[0]))
+    if kind == "larger":
+        return packets.larger_than(int(words[0]))
+    program: Callable[[list[str]], str] = packets.coming_from if direction == TO else packets.going_to
+    return program(addresses(record, words))
+
+
+def _cable(journal: LabJournal, name: str) -> Cable:
+    for cable in links(journal.record):
+        if cable.name == name:
+            return cable
+    raise LabError(f"lab {journal.record.name} has no link {name}", "Nothing was changed.")
+
+
+def _sending(cable: Cable, direction: str) -> End:
+    return cable.upper if direction == TO else cable.lower
+
+
+def _receiving(cable: Cable, direction: str) -> End:
+    return cable.lower if direction == TO else cable.upper
+
+
+def _segment(journal: LabJournal, end: End, count: int) -> None:
+    """How many segments of TCP may leave a device as one packet."""
+    words = ("link", "set", "dev", end.device, "gso_max_segs", str(count))
+    _run(journal, end, "ip", *words, undoing=count == _SEGMENTS_MAX)
+
+
+def _root_queue(journal: LabJournal, end: End) -> str:
+    found = (item["kind"] for item in _shown(journal, end, "qdisc") if item.get("root"))
+    return next(found, "")
+
+
+def _queues(journal: LabJournal, end: End) -> list[str]:
+    return [item["kind"] for item in _shown(journal, end, "qdisc")]
+
+
+def _filters(journal: LabJournal, end: End) -> Iterator[int]:
+    if "clsact" in _queues(journal, end):  # else `tc` calls the question an error
+        yield from (int(item["pref"]) for item in _shown(journal, end, "filter", "ingress"))
+
+
+def _shown(journal: LabJournal, end: End, what: str, *where: str) -> list[dict[str, str]]:
+    text = _run(journal, end, "tc", "-json", what, "show", "dev", end.device, *where, undoing=True)
+    found: list[dict[str, str]] = json.loads(text or "[]")
+    return found
+
+
+def _connections(journal: LabJournal, end: End) -> Iterator[tuple[str, ...]]:
+    text = _run(journal, end, "ss", "--no-header", "--numeric", "--tcp", "state", "established", undoing=True)
+    yield from (tuple(line.split()[2:4]) for line in text.splitlines())
+
+
+def _run(journal: LabJournal, end: End, *words: str, undoing: bool = False) -> str:
+    """Runs a program in the namespace of an end. `undoing`: where that is gone, nothing is to be done."""
+    paths = journal.record.paths
+    if not mounts.is_mounted(paths.namespace(end.namespace)):
+        if undoing:
+            return ""
+        raise LabError(
+            f"lab {journal.record.name}: the network of {end.namespace} is gone",
+            f"Take the lab down: leadline lab down {journal.record.directory}",
+        )
+    command = [*entered(paths, end.namespace), *words]
+    return run_tool(command, journal.variables, deadline_s=_DEADLINE_S)
