@@ -11,7 +11,7 @@ from leadline.errors import LeadlineError, SpecError
 from leadline.lab.inject import clients
 from leadline.lab.inject.fault import FaultScene
 from leadline.lab.inject.injection import Injection
-from leadline.lab.inject.kinds import find
+from leadline.lab.inject.kinds import KINDS, find
 from leadline.lab.network import packets
 from leadline.lab.network.placement import LabNetwork, place
 from leadline.lab.network.topology import Link, Switch, Topology, simple
@@ -125,3 +125,8 @@ def test_addresses_are_compared_in_ipv4_and_arp() -> None:
 def test_a_rate_is_no_time() -> None:
     with pytest.raises(SpecError):
         planned("link-delay", "host1", delay="1Mbit")
+
+
+def test_every_fault_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs/lab-faults.md").read_text()
+    assert [kind.name for kind in KINDS if f"`{kind.name}`" not in page] == []
