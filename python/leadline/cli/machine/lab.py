@@ -51,7 +51,7 @@ def status(name: str, directory: Path | None, as_json: bool) -> None:
         own = {} if lab.record.network is None else {"network": network and asdict(network)}
         print_json(found.as_json() | own | ({"network_reason": reason} if reason else {}))
         return
-    _print_status(found)
+    _print_status(lab, found)
     if network is not None:
         _print_network(found, network)
     elif reason:
@@ -178,14 +178,14 @@ def _require_one(name: str, directory: Path | None) -> None:
         raise UsageError("a name and --dir were given", "Give one of the two.")
 
 
-def _print_status(found: LabStatus) -> None:
+def _print_status(lab: Lab, found: LabStatus) -> None:
     rows = [
         ("lab", f"{found.name} ({found.state})"),
         ("directory", found.directory),
         ("monitor", f"{found.mon_address}, authentication {found.auth}"),
         *_cluster_rows(found),
         ("mount", f"{found.mount}{'' if found.mounted else ' (not mounted)'}"),
-        ("targets", target_options(found) or "none: not mounted"),
+        ("targets", _where_targets_are(lab, found)),
         ("on disk", f"{_gibibytes(found.disk_bytes)} used, {_gibibytes(found.free_bytes)} free"),
     ]
     for label, value in rows:
@@ -199,6 +199,17 @@ def _print_status(found: LabStatus) -> None:
         memory = "" if daemon.memory_bytes is None else f"{daemon.memory_bytes / 2**20:.0f} MiB"
         state = "runs" if daemon.running else f"has ended; log: {daemon.log}"
         echo(f"  {daemon.name:<13} pid {daemon.pid:<8} {memory:>9}  {state}")
+
+
+def _where_targets_are(lab: Lab, found: LabStatus) -> str:
+    """The lab's directories; of a lab with hosts, whom to ask: from here no link would hold anything back."""
+    network = lab.record.network
+    if network is None:
+        return target_options(found) or "none: not mounted"
+    clients = [client.name for client in network.topology.clients]
+    if not clients:
+        return "none: it was started without clients"
+    return f"reached from its clients: leadline lab targets {found.name} --host {clients[0]}"
 
 
 def _cluster_rows(found: LabStatus) -> list[tuple[str, str]]:
