@@ -142,6 +142,6 @@ def test_a_gateway_with_little_cpu_is_in_a_group_of_its_own_meanwhile(lab: leadl
 
     before = groups()
     identifier = inject(lab, "gateway-slow-cpu", GATEWAY, cpu="20%")
-    assert f"/leadline-{lab.record.fsid[:8]}/{GATEWAY}" in groups()
+    assert f"/leadline-{lab.record.fsid[:8]}/fault:{GATEWAY}\n" in groups()
     clear(lab, identifier)
     assert groups() == before

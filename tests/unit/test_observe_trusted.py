@@ -75,6 +75,14 @@ def impostor(place: Path, *words: str, user: int, does: str = IMPOSTOR) -> Itera
         process.kill()
 
 
+def command_line(pid: int) -> list[str]:
+    """A process's command line; nothing of one that has ended, as another test's on this machine may."""
+    try:
+        return psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return []
+
+
 @contextmanager
 def mounted(place: Path, program: str) -> Iterator[tuple[Mount, int]]:
     """A real FUSE mount, and the process that serves it, called `program`."""
@@ -83,7 +91,7 @@ def mounted(place: Path, program: str) -> Iterator[tuple[Mount, int]]:
     shutil.copy(slow_fuse.build(), copy)
     with slow_fuse.mounted(copy, place) as found:
         mount = next(mount for mount in read_mounts() if mount.mount_point == str(found.path))
-        pids = [pid for pid in processes_named(program) if str(found.path) in psutil.Process(pid).cmdline()]
+        pids = [pid for pid in processes_named(program) if str(found.path) in command_line(pid)]
         assert len(pids) == 1
         yield mount, pids[0]
 
