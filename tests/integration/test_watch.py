@@ -153,7 +153,8 @@ def test_the_screen_has_the_files_below_the_path_and_not_those_beside_it(folder:
     assert re.search(rf"^deep/a +{one.pid} .* 640 KiB$", files, re.MULTILINE)
     assert not re.search(rf"^{two.pid} ", who, re.MULTILINE)
     assert "leadline" not in who.partition("\n")[2]
-    assert f"({two.pid})" in files.partition("rest of")[2]
+    # Whom it names there are the busiest of the whole file system, which others of this machine may be.
+    assert re.search(r"written [\d.]+ .iB/s, .* most by \S+ \(\d+\) ", files.partition("rest of")[2])
 
 
 @pytest.mark.skipif(
