@@ -65,6 +65,8 @@ class Ran:
 
 # What the first lane of the real Ceph leaves to the second, which has a lab of its own for them.
 SECOND = ("test_locations.py", "test_study.py", "test_watch.py")
+# What needs the lab with hosts, which is started once for them.
+NETWORK = ("test_network.py", "test_inject.py", "test_inject_links.py")
 # Starts 80 commands at once: beside others it would hold them up, and each worker would start them anew.
 HANGING = "tests/integration/test_hanging.py"
 # A lane's phases follow each other; lanes run at the same time.
@@ -81,12 +83,19 @@ LANES: tuple[tuple[Phase, ...], ...] = (
     # What shares the session's lab, and beside it what starts labs of its own.
     (
         Phase(
-            "ceph", ("tests/ceph", "-m", "not own_lab", *(f"--ignore=tests/ceph/{file}" for file in SECOND))
+            "ceph",
+            (
+                "tests/ceph",
+                "-m",
+                "not own_lab",
+                *(f"--ignore=tests/ceph/{file}" for file in SECOND + NETWORK),
+            ),
         ),
     ),
     (
-        Phase("labs", ("tests/ceph", "-m", "own_lab")),
+        Phase("labs", ("tests/ceph", "-m", "own_lab", *(f"--ignore=tests/ceph/{file}" for file in NETWORK))),
         Phase("ceph-2", (*(f"tests/ceph/{file}" for file in SECOND), "-m", "not own_lab")),
+        Phase("network", tuple(f"tests/ceph/{file}" for file in NETWORK)),
     ),
 )
 
