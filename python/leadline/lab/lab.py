@@ -115,12 +115,12 @@ class Lab:
 
         Raises UsageError where it was not asked for, LabError where it does not start.
         """
-        with record.locked(self.directory):
-            lab = record.read_record(self.directory)
+        with self._changed() as journal:
+            lab = journal.record
             if name not in lab.gateway_names:
                 raise UsageError(f"lab {lab.name} was started without --gateways {name}", "Start it with.")
             chance = random.Random()  # noqa: S311 - ports, not secrets
-            gateways.restart(gateways.Starter(LabJournal(lab, self.variables), say, chance), name)
+            gateways.restart(gateways.Starter(journal, say, chance), name)
 
     def inject(
         self, kind: str, on: str = "", options: Mapping[str, str] | None = None, for_s: float | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from leadline.errors import LabError
 from leadline.lab.cluster.process import run_tool
+from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
 
 _MOUNT_TABLE = Path("/proc/self/mountinfo")
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -59,6 +60,24 @@ def require_fuse() -> None:
             f"/dev/fuse may not be opened by this account (its mode is {mode:04o})",
             "As root: chmod 0666 /dev/fuse (Debian's usual mode), or start the lab as root, or --no-mount.",
         )
+
+
+def unmount_within(
+    point: Path,
+    variables: Mapping[str, str],
+    deadline_s: float,
+    *,
+    lazy: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
+) -> str:
+    """Unmounts until nothing is mounted on `point`; returns "" or why it is still in use at the deadline."""
+    reasons: list[str] = []
+
+    def gone() -> bool:
+        reasons[:] = [unmount(point, variables, lazy=lazy)]
+        return not is_mounted(point)
+
+    return "" if poll(gone, deadline_s, interval_s=0.5, clock=clock) else reasons[0] or "mounted again"
 
 
 def unmount(point: Path, variables: Mapping[str, str], *, lazy: bool) -> str:

@@ -74,8 +74,8 @@ class LabSpec:
     @property
     def gateway_kinds(self) -> tuple[str, ...]:
         """The kinds of servers that there are: asked for, or on a host of the topology."""
-        hosts = () if self.topology is None else self.topology.hosts
-        return tuple(kind for kind in GATEWAYS if kind in self.gateways or any(kind in h.runs for h in hosts))
+        on_hosts = () if self.topology is None else self.topology.gateways
+        return tuple(kind for kind in GATEWAYS if kind in self.gateways or kind in on_hosts)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the lab's file."""

@@ -11,7 +11,7 @@ import click
 from leadline.cli.console import echo, echo_text
 from leadline.cli.machine import lab_client, lab_guest, lab_inject, lab_up
 from leadline.cli.machine.lab_targets import check_lab_places
-from leadline.cli.machine.lab_words import print_json, say, target_options
+from leadline.cli.machine.lab_words import open_lab, print_json, require_one, say, target_options
 from leadline.cli.options import name_argument
 from leadline.cli.paths import AskedPath
 from leadline.errors import LabError, LeadlineError, UsageError
@@ -44,7 +44,7 @@ def status(name: str, directory: Path | None, as_json: bool) -> None:
 
     Of a lab with hosts also its network, with what passes each link now.
     """
-    lab = _open(name, directory)
+    lab = open_lab(name, directory)
     found = lab.status()
     network, reason = _network_of(lab)
     if as_json:
@@ -81,7 +81,7 @@ def _print_network(found: LabStatus, network: NetworkStatus) -> None:
 @_DIRECTORY
 def env(name: str, directory: Path | None) -> None:
     """Print shell lines that point Ceph's own programs at a lab: eval "$(leadline lab env)"."""
-    echo_text(_open(name, directory).shell_lines(), nl=False)
+    echo_text(open_lab(name, directory).shell_lines(), nl=False)
 
 
 @command.command("list")
@@ -139,7 +139,7 @@ def _to_remove(name: str, directory: Path | None, every: bool) -> list[Path]:
 
     if every:
         return list(registry.directories(os.environ).values())
-    _require_one(name, directory)
+    require_one(name, directory)
     if directory is not None:
         return [registry.place_of(directory)]
     if name:
@@ -164,18 +164,6 @@ def _remove(path: Path) -> LeadlineError | None:
     stays = " (the directory stays)" if os.path.lexists(path) else ""
     echo(f"removed {path}{stays}" if removed else f"there is no lab in {path}", err=True)
     return None
-
-
-def _open(name: str, directory: Path | None) -> Lab:
-    from leadline import lab
-
-    _require_one(name, directory)
-    return lab.open(directory if directory is not None else name)
-
-
-def _require_one(name: str, directory: Path | None) -> None:
-    if name and directory is not None:
-        raise UsageError("a name and --dir were given", "Give one of the two.")
 
 
 def _print_status(lab: Lab, found: LabStatus) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from leadline.cli.console import complain, echo, echo_text
+from leadline.cli.console import complain, echo
+from leadline.cli.machine.lab_words import open_lab, print_json
 from leadline.cli.options import name_argument
 from leadline.cli.paths import AskedPath
 from leadline.cli.wrapping import EXIT_OWN_FAILURE, WORDS, SeparatedCommand
@@ -35,15 +35,6 @@ def _directory_option(command: _Command) -> _Command:
     return click.option("--dir", "directory", type=AskedPath(file_okay=False), help="The lab's directory.")(
         command
     )
-
-
-def open_lab(name: str, directory: Path | None) -> Lab:
-    """The lab of this name, or in this directory. Raises UsageError where both are given."""
-    from leadline import lab
-
-    if name and directory is not None:
-        raise UsageError("a name and --dir were given", "Give one of the two.")
-    return lab.open(directory if directory is not None else name)
 
 
 @click.command("exec", cls=SeparatedCommand, options_metavar="CLIENT [OPTIONS] -- COMMAND...")
@@ -142,14 +133,14 @@ def targets_command(name: str, directory: Path | None, client: str, as_json: boo
     if client or network is None:
         ways = found.targets_from(client) if client else found.targets()
         if as_json:
-            _print_json({"format": FORMAT, "host": client, "targets": [item.as_json() for item in ways]})
+            print_json({"format": FORMAT, "host": client, "targets": [item.as_json() for item in ways]})
         else:
             _print_targets(ways)
         return
     clients = [item.name for item in network.topology.clients]
     if as_json:
         every = {item: [way.as_json() for way in found.targets_from(item)] for item in clients}
-        _print_json({"format": FORMAT, "targets": [], "clients": every})
+        print_json({"format": FORMAT, "targets": [], "clients": every})
         return
     echo(f"the storage of lab {found.record.name} is reached from its clients:", err=True)
     for item in clients:
@@ -164,7 +155,3 @@ def _print_targets(ways: list[LabTarget]) -> None:
             echo(f"{target.name}: {target.reason}", err=True)
         else:
             echo(f"--target {target.name}={shlex.quote(target.where)}")
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    echo_text(json.dumps(value, indent=1))

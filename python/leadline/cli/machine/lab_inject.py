@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import echo, echo_text
+from leadline.cli.machine.lab_words import open_lab, print_json
 from leadline.cli.paths import AskedPath
 from leadline.errors import LabError, UsageError
 from leadline.units import format_duration, parse_duration, printable
@@ -66,7 +66,7 @@ def command(
     if kinds:
         _print_kinds(_record_of(name, directory), as_json)
         return
-    lab = _open(name, directory)
+    lab = open_lab(name, directory)
     if clear:
         _clear(lab, words, as_json)
     elif words:
@@ -93,14 +93,6 @@ def _span(seconds: float) -> str:
     return format_duration(max(0, round(seconds)))
 
 
-def _open(name: str, directory: Path | None) -> Lab:
-    from leadline import lab
-
-    if name and directory is not None:
-        raise UsageError("--lab and --dir were given", "Give one of the two.")
-    return lab.open(directory if directory is not None else name)
-
-
 def _inject(lab: Lab, words: tuple[str, ...], time_words: str, as_json: bool) -> None:
     from leadline.lab.inject import engine
 
@@ -108,7 +100,7 @@ def _inject(lab: Lab, words: tuple[str, ...], time_words: str, as_json: bool) ->
     with _ended_by_signals():
         made = engine.inject(lab.directory, os.environ, kind, on, options, for_s)
         if as_json:
-            _print_json({"format": "leadline.injection/1", "injection": asdict(made)})
+            print_json({"format": "leadline.injection/1", "injection": asdict(made)})
         else:
             echo(f"injected {made.id}: {made.title}: {made.words}")
         if for_s is None:
@@ -193,7 +185,7 @@ def _clear(lab: Lab, identifiers: tuple[str, ...], as_json: bool) -> None:
 
     undone, failures = engine.clear(lab.directory, os.environ, identifiers)
     if as_json:
-        _print_json({"format": "leadline.injections/1", "undone": [asdict(item) for item in undone]})
+        print_json({"format": "leadline.injections/1", "undone": [asdict(item) for item in undone]})
     else:
         for item in undone:
             echo(f"undone: {item.title}")
@@ -212,7 +204,7 @@ def _print_list(lab: Lab, as_json: bool) -> None:
 
     found = engine.in_force(lab.directory)
     if as_json:
-        _print_json({"format": "leadline.injections/1", "injections": [asdict(item) for item in found]})
+        print_json({"format": "leadline.injections/1", "injections": [asdict(item) for item in found]})
         return
     for item in found:
         echo_text(printable(in_words(item)))
@@ -226,7 +218,7 @@ def _record_of(name: str, directory: Path | None) -> LabRecord | None:
 
     if not name and directory is None and registry.default_directory(os.environ) is None:
         return None
-    return _open(name, directory).record
+    return open_lab(name, directory).record
 
 
 def _print_kinds(record: LabRecord | None, as_json: bool) -> None:
@@ -234,7 +226,7 @@ def _print_kinds(record: LabRecord | None, as_json: bool) -> None:
 
     rows = [_kind_row(kind, record) for kind in KINDS]
     if as_json:
-        _print_json({"format": "leadline.fault-kinds/1", "kinds": rows})
+        print_json({"format": "leadline.fault-kinds/1", "kinds": rows})
         return
     for row in rows:
         echo_text(f"{row['name']:<22} {row['words']}")
@@ -257,10 +249,6 @@ def _kind_row(kind: FaultKind, record: LabRecord | None) -> dict[str, Any]:
         ],
         "reason": "" if record is None else kind.lacking(record),
     }
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    echo_text(json.dumps(value, indent=1))
 
 
 @contextmanager

@@ -1,14 +1,30 @@
-"""What the verbs of `leadline lab` have in common when they speak."""
+"""What the verbs of `leadline lab` have in common: which lab is meant, and how they speak."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.cli.console import echo, echo_text
+from leadline.errors import UsageError
 
 if TYPE_CHECKING:
-    from leadline.lab import LabStatus
+    from leadline.lab import Lab, LabStatus
+
+
+def open_lab(name: str, directory: Path | None) -> Lab:
+    """The lab of this name, or in this directory. Raises UsageError where both are given."""
+    from leadline import lab
+
+    require_one(name, directory)
+    return lab.open(directory if directory is not None else name)
+
+
+def require_one(name: str, directory: Path | None) -> None:
+    """Raises UsageError where a lab is named in both ways."""
+    if name and directory is not None:
+        raise UsageError("a name and --dir were given", "Give one of the two.")
 
 
 def say(words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from leadline.lab.network.placement import LabNetwork, failure_domain
@@ -43,10 +44,7 @@ def conf_text(record: LabRecord, *, uid: int, gid: int) -> str:
         *((f"client.{name}", _gateway(paths, name)) for name in record.gateway_names),
         *_subvolume(spec, paths),
     ]
-    return "".join(
-        f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()) + "\n"
-        for name, options in sections
-    )
+    return _text(sections)
 
 
 def client_conf_text(record: LabRecord, client: str) -> str:
@@ -54,6 +52,10 @@ def client_conf_text(record: LabRecord, client: str) -> str:
     paths = record.paths
     own = {"keyring": str(paths.client_keyring(client)), "admin_socket": str(paths.socket("$name.$pid"))}
     sections = [("global", _global(record)), ("client", _client(0)), (f"client.{client}", own)]
+    return _text(sections)
+
+
+def _text(sections: Iterable[tuple[str, dict[str, str]]]) -> str:
     return "".join(
         f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in options.items()) + "\n"
         for name, options in sections

@@ -18,7 +18,7 @@ from leadline.lab import bridge, mounts, own, record, registry
 from leadline.lab.cgroups import ControlGroups
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import ProcessIdentity
-from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock, poll
+from leadline.lab.cluster.wait import SYSTEM_CLOCK, Clock
 from leadline.lab.inject import deeds
 from leadline.lab.network import make as network
 from leadline.lab.paths import LabPaths, labs_home, run_name
@@ -159,17 +159,12 @@ def _unmount_all(lab: LabRecord, variables: Mapping[str, str], clock: Clock) -> 
 
 
 def _unmount(lab: LabRecord, point: Path, variables: Mapping[str, str], clock: Clock) -> None:
-    reasons: list[str] = []
-
-    def gone() -> bool:
-        reasons[:] = [mounts.unmount(point, variables, lazy=False)]
-        return not mounts.is_mounted(point)
-
-    if not poll(gone, _UNMOUNT_DEADLINE_S, interval_s=0.5, clock=clock):
+    reason = mounts.unmount_within(point, variables, _UNMOUNT_DEADLINE_S, clock=clock)
+    if reason:
         mounts.unmount(point, variables, lazy=True)
     if mounts.is_mounted(point):
         raise LabError(
-            f"lab {lab.name}: {point} cannot be unmounted: {reasons[0]}",
+            f"lab {lab.name}: {point} cannot be unmounted: {reason}",
             "See `fuser -m` for who uses it.",
         )
 

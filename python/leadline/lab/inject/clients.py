@@ -46,7 +46,7 @@ def environment(record: LabRecord, member: str, inherited: Mapping[str, str]) ->
 
 def clock_name(fsid: str, member: str) -> str:
     """The POSIX semaphore and shared memory that libfaketime wants for the processes of one client."""
-    return f"/leadline-{fsid[:8]}-{member}".replace("/", "_").replace("_", "/", 1)
+    return f"/leadline-{fsid[:8]}-{member}"
 
 
 def _clients(record: LabRecord) -> list[str]:

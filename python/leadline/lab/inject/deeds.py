@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from leadline.errors import LabError, LeadlineError
-from leadline.lab.cgroups import ControlGroups, Controller
+from leadline.lab.cgroups import CONTROLLERS, ControlGroups, Controller
 from leadline.lab.cluster import process
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.cluster.process import ProcessIdentity
@@ -35,7 +35,7 @@ _CEPH_DEADLINE_S = 20.0
 _FAILOVER_DEADLINE_S = 60.0
 _ANSWER_DEADLINE_S, _END_GRACE_S = 5.0, 3.0
 _SIGNALS = {"SIGSTOP": signal.SIGSTOP, "SIGCONT": signal.SIGCONT}
-_CONTROLLERS: dict[str, Controller] = {"cpu": "cpu", "memory": "memory", "disk": "disk"}
+_CONTROLLERS: dict[str, Controller] = {name: name for name in CONTROLLERS}
 _SEMAPHORE, _SHARED_MEMORY = 1, Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is
 _CLOCK_BYTES = 4096  # more than libfaketime uses
 _HOG = Path(__file__).with_name("hog.py")
@@ -178,7 +178,7 @@ def _delay_messages(place: DeedPlace, thing: str, max_s: str) -> None:
 
     So all are made anew, once the OSDs have heard of it.
     """
-    who, host, osds = _osds(place, thing)
+    who, host, osds = wires.osds_of(place.journal.record, thing)
     for option, text in zip(_MESSAGE_DELAY, ("osd client mds", max_s, "1"), strict=True):
         _ceph(place, "config", "set", who, option, text)
     last = _MESSAGE_DELAY[-1]
@@ -189,25 +189,13 @@ def _delay_messages(place: DeedPlace, thing: str, max_s: str) -> None:
 
 def _delay_messages_no_more(place: DeedPlace, thing: str) -> None:
     """An OSD that does not answer forgets it when it starts again."""
-    who, host, osds = _osds(place, thing)
+    who, host, osds = wires.osds_of(place.journal.record, thing)
     for option in _MESSAGE_DELAY:
         _ceph(place, "config", "rm", who, option)
     last = _MESSAGE_DELAY[-1]
     there = [osd for osd in osds if place.own_process(osd)]
     poll(lambda: not any(_setting_of(place, osd, last) for osd in there), _ANSWER_DEADLINE_S)
     wires.lose_connections(place.journal, host, undoing=True)
-
-
-def _osds(place: DeedPlace, thing: str) -> tuple[str, str, list[str]]:
-    """Whom Ceph's configuration names, on which host they are, and which OSDs that are."""
-    record = place.journal.record
-    homes = {osd: record.network.host_of(osd) for osd in record.daemons("osd")} if record.network else {}
-    if thing in homes:
-        return thing, homes[thing], [thing]
-    osds = [osd for osd, host in homes.items() if host == thing]
-    if not osds:
-        raise LabError(f"lab {record.name} has no OSD on {thing}", "Nothing was changed.")
-    return f"osd/host:{thing}", thing, osds
 
 
 def _setting_of(place: DeedPlace, osd: str, name: str) -> float | None:

@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterator
 
 from leadline.errors import LabError, SpecError, UsageError
-from leadline.lab.cluster.process import run_tool
 from leadline.lab.inject.fault import FaultKind, FaultOption, FaultScene, no_hosts, setting
 from leadline.lab.inject.injection import Deed, FaultPlan, FaultStep
-from leadline.lab.inject.wires import DIRECTIONS, FROM, TO, links
+from leadline.lab.inject.wires import DIRECTIONS, FROM, TO, links, osds_of
 from leadline.lab.network.cables import Cable
+from leadline.lab.network.kernel import refusal
 from leadline.lab.network.packets import share
-from leadline.lab.network.topology import LabHost, Topology
+from leadline.lab.network.topology import Topology
 from leadline.lab.record import LabRecord
 from leadline.units import format_bit_rate, format_duration, parse_bit_rate, parse_duration, parse_percent
 
@@ -20,7 +20,6 @@ _LINK = "a link, such as host1, host1-back, client2 or switch1 (its uplink)"
 _OTHERS = "others"
 _MTU_MIN, _SMALL_MTU = 576, 1000  # RFC 791: what everybody must take; below what all of Ceph's packets fit in
 _ONE_IN_MIN, _ONE_IN_MAX = 50, 1_000_000  # below it no OSD finishes anything
-_TRIAL_DEADLINE_S = 10.0
 
 
 def _directions(text: str) -> tuple[str, ...]:
@@ -152,14 +151,12 @@ def _parted(scene: FaultScene) -> FaultPlan:
             "Name two groups: partition host1 with=host2 from=host3,client1",
         )
     steps, holds = [], []
-    for name in ours:
-        member = topology.member(name)
-        cables = [name, f"{name}-back"] if isinstance(member, LabHost) and member.cluster_switch else [name]
-        holds += [f"{cable}/partition" for cable in cables]
-        for cable in cables:
-            for direction in DIRECTIONS:
-                undo = Deed("drop-end", (cable, direction, "parted"))
-                steps.append(FaultStep(Deed("drop", (cable, direction, "parted", *theirs)), undo))
+    cables = {cable.name: cable.lower.namespace for cable in links(scene.record)}
+    for cable in (cable for name in ours for cable, member in cables.items() if member == name):
+        holds.append(f"{cable}/partition")
+        for direction in DIRECTIONS:
+            undo = Deed("drop-end", (cable, direction, "parted"))
+            steps.append(FaultStep(Deed("drop", (cable, direction, "parted", *theirs)), undo))
     words = f"nothing passes between {', '.join(ours)} and {', '.join(theirs)}"
     return FaultPlan(words, tuple(steps), tuple(holds))
 
@@ -171,15 +168,6 @@ def _with_osds(record: LabRecord) -> list[str]:
     return hosts + record.daemons("osd")
 
 
-def _osds_of(scene: FaultScene) -> tuple[str, list[str]]:
-    """Whom Ceph's configuration names for an OSD or for all of a host, and which OSDs that are."""
-    network, record = scene.record.network, scene.record
-    if network is None or network.host_of(scene.on):
-        return scene.on, [scene.on]
-    osds = [osd for osd in record.daemons("osd") if network.host_of(osd) == scene.on]
-    return f"osd/host:{scene.on}", osds
-
-
 def _held(scene: FaultScene) -> FaultPlan:
     max_s = parse_duration(scene.options["max"]) / 1e9
     words = (
@@ -187,7 +175,7 @@ def _held(scene: FaultScene) -> FaultPlan:
         f"{format_duration(max_s / 2)} on average: Ceph's own messenger holds it, not the link"
     )
     step = FaultStep(Deed("message-delay", (scene.on, str(max_s))), Deed("message-delay-end", (scene.on,)))
-    return FaultPlan(words, (step,), tuple(f"{osd}/delay" for osd in _osds_of(scene)[1]))
+    return FaultPlan(words, (step,), tuple(f"{osd}/delay" for osd in osds_of(scene.record, scene.on)[2]))
 
 
 def _one_in(text: str) -> int:
@@ -197,7 +185,7 @@ def _one_in(text: str) -> int:
 
 
 def _reset(scene: FaultScene) -> FaultPlan:
-    count, (who, osds) = _one_in(scene.options["one-in"]), _osds_of(scene)
+    count, (who, _, osds) = _one_in(scene.options["one-in"]), osds_of(scene.record, scene.on)
     step = setting(scene, who, "ms_inject_socket_failures", str(count))
     words = (
         f"{scene.on} breaks a connection at one in {count} operations on it: Ceph's own messenger does it, "
@@ -207,15 +195,9 @@ def _reset(scene: FaultScene) -> FaultPlan:
 
 
 def _tried(lines: str, otherwise: str) -> str:
-    """Tries lines of `tc` in a network of their own that is gone afterwards; "" or `otherwise`."""
-    try:
-        run_tool(
-            ["unshare", "--net", "tc", "-batch", "-"], os.environ, deadline_s=_TRIAL_DEADLINE_S, text=lines
-        )
-    except LabError as error:
-        said = error.message.partition(" | Command failed")[0].rpartition(": ")[2]
-        return f"{otherwise} (tried: {said})"
-    return ""
+    """Tries lines of `tc`; "" or `otherwise`, with what the kernel says against them."""
+    said = refusal("tc", lines, os.environ)
+    return f"{otherwise} (tried: {said})" if said else ""
 
 
 def _no_filter(record: LabRecord) -> str:

@@ -45,6 +45,20 @@ def addresses(record: LabRecord, members: list[str]) -> list[str]:
     return list(dict.fromkeys(address for pair in found for address in pair))
 
 
+def osds_of(record: LabRecord, thing: str) -> tuple[str, str, list[str]]:
+    """Whom Ceph's configuration names for an OSD or for all of a host, that host, and which OSDs those are.
+
+    Raises LabError where there is none.
+    """
+    homes = {osd: record.network.host_of(osd) for osd in record.daemons("osd")} if record.network else {}
+    if thing in homes:
+        return thing, homes[thing], [thing]
+    osds = [osd for osd, host in homes.items() if host == thing]
+    if not osds:
+        raise LabError(f"lab {record.name} has no OSD on {thing}", "Nothing was changed.")
+    return f"osd/host:{thing}", thing, osds
+
+
 def processes_on(record: LabRecord, member: str) -> list[ProcessIdentity]:
     """The lab's processes that run in the network of a host or client."""
     held = record.paths.namespace(member)

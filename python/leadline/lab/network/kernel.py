@@ -48,9 +48,15 @@ def lacking(feature: KernelFeature, variables: Mapping[str, str]) -> str:
     """Why this account or kernel cannot do it; "" where it can. Nothing of the machine's own is changed."""
     if os.geteuid() != 0:
         return "only root can make network namespaces"
-    command = ["unshare", "--net", feature.program, "-batch", "-"]
+    reason = refusal(feature.program, feature.lines, variables)
+    return f"it was tried: {reason}" if reason else ""
+
+
+def refusal(program: str, lines: str, variables: Mapping[str, str]) -> str:
+    """What the kernel says against lines of `ip` or `tc`, tried in a namespace that goes at once; or ""."""
+    command = ["unshare", "--net", program, "-batch", "-"]
     try:
-        run_tool(command, variables, deadline_s=_DEADLINE_S, text=feature.lines)
+        run_tool(command, variables, deadline_s=_DEADLINE_S, text=lines)
     except LabError as error:
-        return f"it was tried: {error.message.rpartition(': ')[2].partition(' | ')[0]}"
+        return error.message.partition(" | Command failed")[0].rpartition(": ")[2]
     return ""

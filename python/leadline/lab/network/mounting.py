@@ -78,14 +78,9 @@ def unmount(journal: LabJournal, client: str) -> bool:
 
 
 def _unmount(journal: LabJournal, point: Path, *, lazy: bool) -> None:
-    reasons: list[str] = []
-
-    def gone() -> bool:
-        reasons[:] = [mounts.unmount(point, journal.variables, lazy=lazy)]
-        return not mounts.is_mounted(point)
-
-    if not poll(gone, _UNMOUNT_DEADLINE_S, interval_s=0.5):
-        raise LabError(f"{point} cannot be unmounted: {reasons[0]}", f"See who uses it: fuser -vm {point}")
+    reason = mounts.unmount_within(point, journal.variables, _UNMOUNT_DEADLINE_S, lazy=lazy)
+    if reason:
+        raise LabError(f"{point} cannot be unmounted: {reason}", f"See who uses it: fuser -vm {point}")
 
 
 def why_not_through(way: str) -> str:
