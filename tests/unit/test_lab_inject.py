@@ -115,6 +115,13 @@ def test_a_step_that_fails_undoes_those_before_it(lab: LabRecord, notes: list[st
     assert engine.in_force(lab.directory) == ()
 
 
+def test_a_file_of_faults_that_cannot_be_is_no_defect_of_ours(lab: LabRecord, notes: list[str]) -> None:
+    (lab.directory / faults.FILE).mkdir()
+    with pytest.raises(LabError, match=faults.FILE):
+        inject(lab, made_kind(("one", "two")))
+    assert (notes, record.read_record(lab.directory).injections) == ([], ())
+
+
 def test_an_undo_that_fails_keeps_the_fault_and_the_others_go_on(lab: LabRecord, notes: list[str]) -> None:
     first = inject(lab, made_kind(("do 1", "undo 1")))
     stuck = made_kind(("do 2", "fail once"), ("do 3", "undo 3"), name="stuck")

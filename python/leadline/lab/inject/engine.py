@@ -51,7 +51,7 @@ def inject(
             made = replace(made, done=True)
             _replace(journal, made)
         except BaseException:
-            with suppress(LabError):  # then it stays recorded; the first error is the one to report
+            with suppress(LabError, OSError):  # then it stays recorded; the first error is the one to report
                 _undo(place, made)
             raise
         if not kind.lasting:
@@ -96,7 +96,13 @@ def _changing(directory: Path, variables: Mapping[str, str]) -> Iterator[LabJour
         record = read_record(directory)
         if record.state != "up":
             raise UsageError(f"lab {record.name} is not up ({record.state})", "Start it, or take it down.")
-        yield LabJournal(record, process.environment(record.fsid, directory, variables))
+        try:
+            yield LabJournal(record, process.environment(record.fsid, directory, variables))
+        except OSError as error:  # a full disk, or what stands in the place of the lab's own files
+            raise LabError(
+                f"lab {record.name}: {error.filename or directory}: {error.strerror or error}",
+                "Look what stands there, and for space; `leadline lab inject --list` shows what is in force.",
+            ) from error
 
 
 def _scene(journal: LabJournal, kind: FaultKind, on: str, options: Mapping[str, str]) -> FaultScene:
