@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills lab-bench lab-kills mutants sentences sanitize check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills lab-bench many-hosts-bench lab-kills mutants sentences sanitize check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -60,6 +60,9 @@ fuzz: .venv/.built ## Readers of stored and foreign bytes against anything (FUZZ
 kills: setup ## Kills at random moments with resume, over every way a lab has: 1,000 take half an hour (KILLS=, SEED=)
 	cd tests && ../$(BIN)/python kills.py --kills $(or $(KILLS),1000) $(if $(SEED),--seed $(SEED))
 
+hosts-kills: setup ## Studies on many hosts, of which something is killed or cut off: what is lost, done twice or left? root, an hour (ROUNDS=100, SEED=)
+	cd tests && ../$(BIN)/python hosts_kills.py --rounds $(or $(ROUNDS),100) $(if $(SEED),--seed $(SEED))
+
 lab-kills: setup ## Labs with hosts, killed at random moments and taken down: what stays? root, half an hour (ROUNDS=50, SEED=)
 	cd tests && ../$(BIN)/python lab_kills.py --rounds $(or $(ROUNDS),50) $(if $(SEED),--seed $(SEED))
 
@@ -98,6 +101,9 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 
 lab-bench: setup ## A lab's links, judged by iperf3, and what an idle lab costs: writes bench/lab.md; root, some minutes
 	PYTHONPATH=tests $(BIN)/python bench/lab_network.py
+
+many-hosts-bench: setup ## What a thousand simulated hosts and 64 Dask workers cost: bench/results.md; some minutes
+	$(BIN)/python bench/many_hosts.py
 
 format: .venv/.built ## Format Rust and Python
 	cargo fmt --all

@@ -25,6 +25,8 @@ import known_slowdown
 import real_studies
 import simulated
 import simulated_runs
+import stragglers
+import sweep
 from document import Document
 
 INTRODUCTION = """# Do the intervals and verdicts hold?
@@ -65,6 +67,10 @@ SIMULATED: Mapping[str, Section] = {
     "sequential": simulated_runs.sequential,
     "budget": simulated_runs.budget,
     "level_shift": simulated_runs.level_shift,
+    "stragglers_equal": stragglers.equal_hosts,
+    "stragglers_power": stragglers.power,
+    "sweep_knees": sweep.knees,
+    "sweep_grids": sweep.grids,
 }
 MEASURED = ("real", "real_few", "lab", "slowdown")
 

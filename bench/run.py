@@ -20,6 +20,7 @@ import bpf
 import cost
 import engine_cpu
 import figures
+import many_hosts
 import metadata
 import tracing
 import verified
@@ -46,6 +47,7 @@ interval (by order statistics; all values where there are fewer than six). CPU t
 of the whole process, start and end included, over its I/Os. leadline's side is a trial without Python
 (`crates/engine/examples/trial.rs`). `bare` is a loop in `bench/floors` that does the I/O and nothing else.
 leadline and fio record the total latency of every I/O; fio runs with its own defaults otherwise.
+Many hosts, at the end, are by `make many-hosts-bench`.
 """
 
 
@@ -65,7 +67,8 @@ def main() -> None:
             lines += section(places)
         lines.append(f"It took {time.monotonic() - begun:.0f} s.")
         text = "\n".join(lines).replace(str(disk), "DISK").replace(str(memory), "MEMORY")
-        options.output.write_text(text + "\n")
+        others = many_hosts.kept(options.output)
+        options.output.write_text(f"{text}\n\n{others}" if others else f"{text}\n")
     finally:
         shutil.rmtree(disk)
         shutil.rmtree(memory)

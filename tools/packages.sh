@@ -21,6 +21,8 @@ wanted=(
   faketime                                                   # clocks of a lab's clients
 )
 python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)
+# Studies over SSH are tried with a server of the tests' own; a developer's machine is not made one for that.
+[ -n "${CI:-}" ] && wanted+=(openssh-server)
 
 command -v dpkg-query >/dev/null || { echo "not Debian: install by hand what 'leadline doctor' names"; exit 0; }
 

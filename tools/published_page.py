@@ -7,7 +7,7 @@ from pathlib import Path
 
 from leadline.published.document import read_published
 from leadline.published.findings import published_findings
-from leadline.published.store import write_published
+from leadline.published.store import document_text, write_published
 from leadline.report import render
 from leadline.store.reader import open_result
 
@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "published-examples.md"
 DOCUMENTS = ("opencast", "castor", "fermilab", "suse")
 _HEAD = """# Four documents, recomputed
 
-Made from `tests/data/published/*.yaml` by `tools/published_page.py`. Each part is what
+Made from `python/leadline/published/documents/*.yaml` by `tools/published_page.py`. Each part is what
 `leadline report DIR --format md` prints after `leadline import published FILE`. How it is found out:
 [published.md](published.md).
 """
@@ -27,7 +27,7 @@ def page() -> str:
     parts = [_HEAD]
     with tempfile.TemporaryDirectory() as directory:
         for name in DOCUMENTS:
-            text = (ROOT / "tests" / "data" / "published" / f"{name}.yaml").read_text(encoding="utf-8")
+            text = document_text(name)
             out = Path(directory) / name
             write_published(out, text, read_published(text, name), {}, lambda: 1)
             markdown = render(published_findings(open_result(out)), "md")

@@ -66,7 +66,7 @@ class Ran:
 # What the first lane of the real Ceph leaves to the second, which has a lab of its own for them.
 SECOND = ("test_locations.py", "test_study.py", "test_watch.py")
 # What needs the lab with hosts, which is started once for them.
-NETWORK = ("test_network.py", "test_inject.py", "test_inject_links.py")
+NETWORK = ("test_network.py", "test_inject.py", "test_inject_links.py", "test_lab_hosts.py")
 # Starts 80 commands at once: beside others it would hold them up, and each worker would start them anew.
 HANGING = "tests/integration/test_hanging.py"
 # A lane's phases follow each other; lanes run at the same time.

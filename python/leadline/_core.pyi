@@ -11,6 +11,7 @@ from typing import Any, final
 
 __all__ = [
     "BpfSession",
+    "Meeting",
     "Volume",
     "bpf_calls",
     "bpf_unavailable",
@@ -34,6 +35,7 @@ __all__ = [
     "schemes",
     "traced_calls",
     "traced_counters",
+    "transfer_memory",
     "version",
     "why_not_ours",
     "without_password",
@@ -49,9 +51,12 @@ def schemes() -> list[dict[str, Any]]:
     """The table of schemes, the same on every host.
 
     name, example, words, package, storage (none, mount, server or cluster), keeps, syncs, whole_objects,
-    reaches, url (whether a library reaches what its URLs name). `choices` are its options: name, kind,
-    default, words; `operations` are those of metadata that it has; `engines` serve it: name, words, blocking,
-    moves_data, direct, submission_thread.
+    reaches, third_party (None, or copy, size, package, needs), url (whether a library reaches what its URLs
+    name); ack_means and ack_means_direct (where a write
+    is once it is acknowledged; of direct I/O, or None where that makes no difference). `choices` are its
+    options: name, kind, default, words; `operations` are those of metadata that it has; `engines` serve it:
+    name, words, blocking, moves_data, direct, submission_thread, memory (what
+    `transfer_memory` goes by).
     """
 
 def without_password(text: str) -> str:
@@ -63,6 +68,23 @@ def parse_location(url: str) -> dict[str, Any]:
     `words` say what it leads to: texts, sizes in bytes, and None where the pool belongs. ValueError says what
     is wrong.
     """
+
+@final
+class Meeting:
+    """Where one trial waits, all that it needs open, for the instant of its start: shared by two threads."""
+
+    def __new__(cls) -> Meeting: ...
+    def come(self) -> None:
+        """Of a trial in Python: says that all is open, and sleeps until the start.
+
+        KeyboardInterrupt on SIGINT, and where it is called off.
+        """
+    def wait_until_open(self) -> bool:
+        """False where the trial ended before."""
+    def tell(self, start_ns: int | None) -> None:
+        """When it starts (CLOCK_MONOTONIC), once; None calls it off."""
+    def end(self) -> None:
+        """The trial is over: nobody waits for it any more."""
 
 @final
 class Volume:
@@ -109,16 +131,28 @@ def layout(job_json: str) -> dict[str, Any]:
     Returns bytes_written, files, elapsed_ns. KeyboardInterrupt on SIGINT.
     """
 
-def run_trial(job_json: str, record_path: str | PathLike[str]) -> dict[str, Any]:
+def run_trial(
+    job_json: str, record_path: str | PathLike[str], meeting: Meeting | None = None
+) -> dict[str, Any]:
     """Runs one trial, writing its record as it goes; returns the summary.
+
+    It starts when `meeting` tells, with all files open by then (of metadata and replays: with none).
 
     Failures of the trial's I/O are in the summary (`state` error), and so is a signal (`state` interrupted).
     A job that verifies goes by its ledger, a file that `layout` makes and each trial takes further;
     wrong_blocks are what its own reads found. ValueError where nothing would be checked.
+    A transfer writes its log of acknowledgements beside: crates/engine/src/transfer/acks.rs has its layout.
     """
 
 def job_formats() -> list[str]:
-    """The formats of jobs that the engine takes: data, metadata, replay."""
+    """The formats of jobs that the engine takes: data, metadata, replay, transfer."""
+
+def transfer_memory(engine: str, writers: int, readers: int, buffer: int, in_flight: int) -> int:
+    """Bytes of memory that a transfer takes at most: buffers, what the engine's library copies, the process.
+
+    `writers` and `readers` are streams, each with `in_flight` requests of `buffer` bytes. ValueError for an
+    engine that there is not.
+    """
 
 def check_script(path: str | PathLike[str]) -> tuple[int, int, int]:
     """Reads a replay's script: its threads, files and calls. ValueError where it is damaged; OSError."""

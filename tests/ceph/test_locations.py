@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -159,6 +160,26 @@ def test_a_byte_flipped_through_the_mount_is_found_through_the_library(lab: lead
     finally:
         volume.remove_files("/flip", "", 30.0)
         volume.remove_directory("/flip", ".leadline")
+
+
+def test_several_threads_use_the_library_at_once(lab: leadline_lab.Lab, tmp_path: Path) -> None:
+    """It hands descriptors from one thread to another, so that they must share them."""
+    url = urls(lab)["library"]
+    volume = _core.Volume(url)
+    volume.make_directory("/threads")
+    try:
+        words = job("/threads", url, rw="write", numjobs=4, verify=False)
+        command = [
+            sys.executable,
+            "-c",
+            "import sys; from leadline import _core; _core.run_trial(*sys.argv[1:])",
+        ]
+        subprocess.run([*command, words, str(tmp_path / "record")], check=True, timeout=60)
+        summary = _core.read_record(tmp_path / "record")["summary"]
+        assert summary["state"] == "complete", summary["error"]
+    finally:
+        volume.remove_files("/threads", "", 30.0)
+        volume.remove_directory("/threads", ".leadline")
 
 
 def test_a_run_that_is_killed_leaves_what_undo_removes(

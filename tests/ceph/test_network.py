@@ -197,12 +197,13 @@ def test_status_shows_the_limit_of_a_link_reached(network_lab: leadline_lab.Lab,
     assert poll(lambda: link()["sends"]["rate_bit_s"] < 0.1 * SLOW_BIT_S, 20.0)
 
 
-def test_a_study_on_a_client_takes_its_ways_and_elsewhere_is_told_so(
+def test_a_study_on_a_client_takes_its_ways_and_elsewhere_those_of_all_clients(
     network_lab: leadline_lab.Lab, leadline: Command
 ) -> None:
-    elsewhere = leadline("plan", "quick", "--lab", "network")
-    assert elsewhere.returncode == 2
-    assert "leadline lab exec client1 --lab network -- leadline run STUDY --lab" in elsewhere.stderr
+    elsewhere = leadline("plan", "quick", "--lab", "network", "--json")
+    assert elsewhere.returncode == 0, elsewhere.stderr
+    assert "on all clients of the lab, as with --hosts lab: client1, client2" in elsewhere.stderr
+    assert "clients/client1.conf&user=client1" in elsewhere.stdout
     planned = inside(leadline, network_lab, "client2", *command_line("plan", "quick", "--lab", "--json"))
     assert "clients/client2.conf&user=client2" in planned
     network = network_lab.record.network

@@ -175,6 +175,14 @@ def _given(*names: str) -> Callable[[Path, Path], None]:
     return seed
 
 
+def _documents(corpus: Path, work: Path) -> None:
+    from leadline.published.store import document_names, document_text
+
+    _given("fuzz/published-*")(corpus, work)
+    for name in document_names():
+        (corpus / f"{name}.yaml").write_text(document_text(name))
+
+
 def _study(path: Path) -> object:
     from leadline.study.library import load_study
 
@@ -292,9 +300,7 @@ READERS = {
     "opencast": Reader(
         "leadline.workflows.reading", 1 << 13, _opencast, _given("opencast/*", "fuzz/opencast-*")
     ),
-    "published": Reader(
-        "leadline.published.document", 1 << 14, _published, _given("published/*", "fuzz/published-*")
-    ),
+    "published": Reader("leadline.published.document", 1 << 14, _published, _documents),
     "script": Reader("leadline._core", 1 << 12, _script, _scripts, ENGINE_ERRORS),
     "s3": Reader("leadline._core", 1 << 12, read_s3, seed_s3, ENGINE_ERRORS),
     "nfs": Reader("leadline._core", 1 << 12, read_nfs, seed_nfs, ENGINE_ERRORS),

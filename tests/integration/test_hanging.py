@@ -67,6 +67,7 @@ CASES = {
         Case("plan quick --target a=HUNG/deep"),
         Case("plan HUNG/study.yaml --target a=GOOD"),
         Case("plan quick --target a=GOOD --like HUNG/result"),
+        Case("plan quick --target a=GOOD --hosts HUNG/hosts.yaml"),
         Case("plan quick --target a=GOOD --conf HUNG/ceph.conf"),
         Case("plan analysis --target a=GOOD --input GOOD -- HUNG/prog"),
         Case("plan analysis --target a=GOOD --input HUNG/input -- true"),
@@ -77,6 +78,7 @@ CASES = {
     "run": (
         Case("run quick --target a=HUNG"),
         Case("run quick --target a=GOOD --out HUNG/out"),
+        Case("run quick --target a=GOOD --hosts HUNG/hosts.yaml"),
         Case("run quick --target a=GOOD --conf HUNG/ceph.conf"),
         Case("run quick --target a=GOOD", directory="HUNG"),
         Case("run quick --target a=GOOD", variables="LEADLINE_LAB_DIR=HUNG"),
@@ -120,7 +122,11 @@ CASES = {
     ),
     "mount plan": (Case("mount plan HUNG"),),
     "mount check": (Case("mount check HUNG"),),
-    "undo": (Case("undo HUNG/result"), Case("undo CRASHED")),
+    "undo": (
+        Case("undo HUNG/result"),
+        Case("undo CRASHED"),
+        Case("undo GOOD --hosts HUNG/hosts.yaml"),
+    ),
     "lab up": (
         Case("lab up --dir HUNG/lab"),
         Case("lab up", variables="HOME=HUNG"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ from leadline.lab.inject import deeds, engine, kinds, wires
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import make
 from leadline.lab.record import LabRecord, read_record
+from leadline.observe.host.lab_ports import LabPortReader
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: namespaces need root")
 
@@ -70,6 +72,38 @@ def stream(lab: LabRecord) -> Iterator[None]:
     giver = started(lab, "client1", SOURCE, "tcp", lab.network.address("host1"), str(PORT), "0", "1048576")
     yield
     ended(giver, taker)
+
+
+def sampled(lab: LabRecord, reader: LabPortReader) -> dict[str, dict[str, float]]:
+    """What the observers say of each port: subject -> metric -> value, between this call and the last one."""
+    found: dict[str, dict[str, float]] = {}
+    for source, subject, metric, value, unit in reader.sample(time.monotonic_ns()):
+        assert (source, unit) == ("wire", "B/s")
+        found.setdefault(subject, {})[metric] = value
+    return found
+
+
+@pytest.mark.usefixtures("stream")
+def test_the_ports_of_a_stream_are_sampled_with_the_rate_in_force(lab: LabRecord) -> None:
+    own = Path("/proc/thread-self/ns/net").stat()
+    reader = LabPortReader([str(lab.directory)])
+    assert sampled(lab, reader) == {}
+    assert poll(lambda: sampled(lab, reader)["client1"]["tx_bytes_per_s"] > 80e6, 10.0)
+    identifier = inject(lab, "link-rate", "host1", rate="100Mbit", direction="to")
+    found: dict[str, dict[str, float]] = {}
+
+    def is_slow() -> bool:
+        found.update(sampled(lab, reader))
+        return 11e6 < found["host1"]["rx_bytes_per_s"] < 12.5e6 and found["client1"]["tx_bytes_per_s"] > 10e6
+
+    assert poll(is_slow, 10.0, interval_s=0.3)
+    assert found["host1"]["rate_bytes_per_s"] == 12.5e6
+    assert found["client1"]["rate_bytes_per_s"] == 125e6
+    assert found["host1"]["tx_bytes_per_s"] < 2e6
+    assert found["host2"]["rx_bytes_per_s"] < 1e6
+    clear(lab, identifier)
+    assert sampled(lab, reader)["host1"]["rate_bytes_per_s"] == 125e6
+    assert os.path.samestat(own, Path("/proc/thread-self/ns/net").stat())
 
 
 @pytest.mark.usefixtures("stream")

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+from leadline.store.own.stages import StageRow, read_stages
 from leadline.store.reader import open_result
-from leadline.store.stages import StageRow, read_stages
 from measured import assert_measured
 from support import Command, Start, show
 

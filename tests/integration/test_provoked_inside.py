@@ -18,7 +18,7 @@ from leadline.observe.model import Mark, delta
 from leadline.observe.reading import Request
 from leadline.plan.model import Trial
 from leadline.run.child import Answer, Worker
-from leadline.run.group import Halt, Member, join_rows, run_jobs
+from leadline.run.group import CommonStart, Halt, Member, join_rows, run_jobs
 from leadline.run.rows import build_trial_row, read_engine_record
 from leadline.store.tables import TrialRow
 from leadline.verdict.codes.case import Case
@@ -54,19 +54,25 @@ def test_steal_in_a_recorded_proc_stat(tmp_path: Path) -> None:
 
 @pytest.mark.provokes("clock_skew")
 def test_a_job_that_begins_later_than_the_one_beside_it(tmp_path: Path) -> None:
-    """One worker is stopped when both should begin, and goes on when the other has done some of its work."""
+    """One worker is stopped once both are told when to begin, and goes on after the other began."""
     halt = Halt(lambda: False)
     with Worker() as punctual, Worker() as late:
         members = [
             _member(tmp_path, f"t000{i}", worker) for i, worker in enumerate((punctual, late), start=1)
         ]
 
-        def call(member: Member, start_ns: int | None) -> Answer:
-            if member.worker is late:
-                os.kill(late.pid, signal.SIGSTOP)
-                threading.Timer(0.5, os.kill, (late.pid, signal.SIGCONT)).start()
-            record = tmp_path / f"{member.trial.id}.llrec"
-            return member.worker.call("trial", 60, job=member.job, record=str(record), start_at_ns=start_ns)
+        def call(member: Member, start: CommonStart | None) -> Answer:
+            assert start is not None
+
+            def come() -> int | None:
+                start_ns = start.come()
+                if member.worker is late:
+                    os.kill(late.pid, signal.SIGSTOP)
+                    threading.Timer(0.5, os.kill, (late.pid, signal.SIGCONT)).start()
+                return start_ns
+
+            record = str(tmp_path / f"{member.trial.id}.llrec")
+            return member.worker.call("trial", 60, come=come, job=member.job, record=record, meets=True)
 
         answers = run_jobs(members, call, halt, 30)
     nothing = delta(Mark("s", 0, {}), Mark("e", 1, {}))

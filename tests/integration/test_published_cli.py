@@ -8,7 +8,7 @@ from pathlib import Path
 from measured import CACHED, assert_measured
 from support import Command, assert_one_screen, show
 
-DATA = Path(__file__).parents[1] / "data" / "published"
+DATA = Path(__file__).parents[2] / "python" / "leadline" / "published" / "documents"
 
 
 def test_a_document_is_imported_shown_and_reported(leadline: Command, tmp_path: Path) -> None:
@@ -54,3 +54,20 @@ def test_figures_are_shown_beside_what_was_measured_here(
     refused = leadline(*arguments)
     assert refused.returncode == 2
     assert "--map SYSTEM=TARGET" in refused.stderr
+
+
+def test_a_document_that_comes_along_is_named_and_scaled(leadline: Command) -> None:
+    done = leadline("reproduce", "castor", "--scale", "1/50", "--json")
+    assert done.returncode == 0, done.stderr
+    tables = {table["name"]: table["lines"] for table in json.loads(done.stdout)["tables"]}
+    small = [line["models"][0]["value"] for line in tables["buffers"]]
+    assert small == ["1.300 MB/s", "6.000 MB/s", ">10.00 MB/s"]
+    assert tables["ceiling"][0]["models"][0] == {
+        "label": "as published, at 1/50",
+        "value": "44.00 MB/s",
+    }
+    assert tables["acks"][0]["models"] == []
+    for wrong in ("0", "half", "1/0", "-1/2"):
+        refused = leadline("reproduce", "castor", "--scale", wrong)
+        assert refused.returncode == 2
+        assert "--scale 1/50" in refused.stderr

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 
 from check_studies import values
-from kit import Said, geometric, number, size
+from kit import Said, close, geometric, number, seconds, size
 
+from leadline.store.own.acks import read_acks
 from leadline.store.reader import Result
 from leadline.verdict.model import Findings, Regression, Statement
 
@@ -29,6 +30,8 @@ def hold_answer(findings: Findings, result: Result) -> None:
     _against_base(said)
     _first(said)
     _alone(said)
+    _highest(said)
+    _last_acks(said)
     assert "nan" not in re.findall(r"[a-z]+", text), text
     assert not re.search(r"\d{10,}", text.replace(",", "")), text
 
@@ -115,6 +118,41 @@ def _alone(said: Said) -> None:
                 mean = geometric(values(said, f"{target}.{work}", metric).values())
                 told = size(printed) if "B/s" in printed else number(printed.split()[0])
                 assert abs(told - mean) <= 0.006 * mean, said.statement.text
+
+
+def _highest(said: Said) -> None:
+    """`Highest plateau: x 12 MiB/s (grid, ...), y ...`: of each target about the most of its sweeps' cells."""
+    part = re.search(r"Highest plateau: (.*?)\.(?: [A-Z]|$| \w+ is bound)", said.statement.text)
+    if part is None:
+        return
+    claims = re.findall(r"(\w+) ([\d,.]+ \wiB/s) \((\w+), ", part[1])
+    assert claims, said.statement.text
+    rates = [size(rate) for _, rate, _ in claims]
+    assert rates == sorted(rates, reverse=True), said.statement.text
+    states = {cell.id: cell.validity.state for cell in said.findings.cells}
+    for target, rate, sweep in claims:
+        most: dict[str, float] = {}
+        for cell in said.plan["cells"]:
+            usable = states.get(cell["id"], "NOT_RUN") not in ("INVALID", "NOT_RUN")
+            if cell["swept"] and cell["target"] == target and usable:
+                found = list(values(said, cell["id"], "bandwidth").values())
+                name = cell["swept"]["name"]
+                most[name] = max([most.get(name, 0.0), *([geometric(found)] if found else [])])
+        assert abs(math.log(size(rate) / most[sweep])) < 0.25, said.statement.text
+        assert max(most.values()) < 1.25 * most[sweep], said.statement.text
+
+
+def _last_acks(said: Said) -> None:
+    """`Last ack after the last request of files: 6.18 s on x, 1.26 s on y.`: the means of their trials."""
+    part = re.search(r"Last ack after the last request of (\S+): (.*?)\.(?: [A-Z(]|$)", said.statement.text)
+    for printed, target in re.findall(r"([\d,.]+ \S+) on (\w+)", part[2]) if part else ():
+        cell = f"{target}.{part[1]}" if part else ""
+        late = []
+        for row in said.complete(cell):
+            acks = read_acks(said.result, row.trial)
+            assert acks is not None
+            late.append(float(acks.acked_ns.max() - acks.submitted_ns.max()) / 1e9)
+        close(seconds(printed), geometric(late))
 
 
 def hold_regression(found: Regression, baseline: Said, new: Said) -> None:

@@ -136,9 +136,9 @@ def target_alone(said: Said) -> None:
     rates: dict[str, dict[str, float]] = {}
     for metric in ("bandwidth", "iops"):
         for cell in said.findings.cells:
-            if cell.target == target and cell.validity.state not in ("INVALID", "NOT_RUN"):
+            if cell.target == target and not cell.swept and cell.validity.state not in ("INVALID", "NOT_RUN"):
                 found = list(values(said, cell.id, metric).values())
-                if found and cell.kind == "io" and metric in cell.metrics:
+                if found and cell.kind in ("io", "transfer") and metric in cell.metrics:
                     rates.setdefault(metric, {})[cell.work] = geometric(found)
     for words, metric, read in (("largest bandwidth", "bandwidth", size), ("most operations", "iops", _iops)):
         part = re.search(rf"{words} ([\d,.]+ \S+) \(.*?\) in ([\w.]*\w)", said.text)

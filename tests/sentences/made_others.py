@@ -21,7 +21,7 @@ from leadline.workflows.reading import Operation, Workflow
 from leadline.workflows.store import write_workflows
 
 START_NS = 1_767_225_600 * SECOND
-DATA = Path(__file__).parents[1] / "data" / "published"
+DATA = Path(__file__).parents[2] / "python" / "leadline" / "published" / "documents"
 MIB = 1 << 20
 
 

@@ -22,8 +22,9 @@ from leadline import _core
 from leadline.faults import Fault, TrialFault
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan, PlannedCell, Trial
+from leadline.store.own.acks import Acks, write_acks
+from leadline.store.own.stages import StageRow, write_stages
 from leadline.store.reader import GUEST
-from leadline.store.stages import StageRow, write_stages
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.store.writer import create_result
 from leadline.study.left_out import LeftOut
@@ -59,10 +60,12 @@ class Made:
     latency: dict[str, list[LatencyRow]] = field(default_factory=dict)
     stages: dict[str, list[StageRow]] = field(default_factory=dict)
     traces: dict[str, TraceTables] = field(default_factory=dict)
+    acks: dict[str, Acks] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     trial_s: float = 2.0  # from its start until it is stored
     ended: bool = True
     guest: Made | None = None
+    added: list[list[str]] = field(default_factory=list)  # blocks, by their cells
 
 
 def store(made: Made, path: Path) -> Path:
@@ -83,11 +86,17 @@ def store(made: Made, path: Path) -> Path:
     }
     writer = create_result(path, manifest, lambda: now[0])
     writer.journal("run_started")
+    begun: list[int] = []
     for row in made.rows:
+        if made.added and row.block > made.plan.blocks + len(begun):
+            begun.append(row.block)
+            writer.journal("block_added", cells=made.added[len(begun) - 1])
         writer.journal("trial_started", trial=row.trial)
         now[0] += round(made.trial_s * S)
         if row.trial in made.stages:
             write_stages(path, row.trial, made.stages[row.trial])
+        if row.trial in made.acks:
+            write_acks(path, row.trial, made.acks[row.trial])
         if row.trial in made.traces:
             write_tables(path, row.trial, made.traces[row.trial])
         writer.write_trial(row, made.latency.get(row.trial, []), [])
@@ -99,22 +108,22 @@ def store(made: Made, path: Path) -> Path:
     return path
 
 
-def _study(text: str) -> Study:
+def study_of(text: str) -> Study:
     return parse_study(read_study(f"format: leadline.study/1\n{text}", "made", {}))
 
 
-def _targets(chance: random.Random, least: int = 1) -> dict[str, TargetFacts]:
+def targets_of(chance: random.Random, least: int = 1) -> dict[str, TargetFacts]:
     every = {"local": LOCAL, "mount": CEPH, "library": LIBRARY}
     names = chance.sample(list(every), chance.randint(least, 3))
     return {name: every[name] for name in names}
 
 
-def _planned(study: Study, facts: Mapping[str, TargetFacts], chance: random.Random) -> Plan:
+def planned_of(study: Study, facts: Mapping[str, TargetFacts], chance: random.Random) -> Plan:
     targets = {name: Target(name, f"cephfs:///{name}" if name == "library" else f"/{name}") for name in facts}
     return make_plan(study, targets, facts, Host(16 << 30), chance.randint(1, 99))
 
 
-def _row(plan: Plan, trial: Trial, chance: random.Random, **changes: Any) -> TrialRow:
+def row_of(plan: Plan, trial: Trial, chance: random.Random, **changes: Any) -> TrialRow:
     own = plan.cell(trial.cell)
     return trial_row(
         trial=trial.id,
@@ -132,14 +141,14 @@ def _row(plan: Plan, trial: Trial, chance: random.Random, **changes: Any) -> Tri
     )
 
 
-def _scatter(chance: random.Random) -> Callable[[], float]:
+def scatter(chance: random.Random) -> Callable[[], float]:
     """Factors around 1, as much apart as this result is noisy; some of them drift or lie far off."""
     sigma = chance.choice([0.005, 0.02, 0.1, 0.5])
     far = chance.random() < 0.2
     return lambda: chance.lognormvariate(0, sigma) * (3.0 if far and chance.random() < 0.1 else 1.0)
 
 
-def _spans(chance: random.Random, made: Made) -> Made:
+def spans(chance: random.Random, made: Made) -> Made:
     made.trial_s = chance.choice([2.0, 2.0, 9.0, 60.0])
     made.ended = chance.random() < 0.85
     if not made.ended:
@@ -171,17 +180,17 @@ blocks: BLOCKS
 
 def random_io(chance: random.Random, *, guest: bool = True) -> Made:
     """Reads, writes, two jobs at once and names of files, on one to three targets."""
-    facts = _targets(chance)
+    facts = targets_of(chance)
     text = IO.replace("BLOCKS", str(chance.choice([1, 2, 3, 6])))
     text = text.replace("TABLE", chance.choice(["true", "false"]))
     if chance.random() < 0.5:  # then the question is another
         text = "\n".join(line for line in text.splitlines() if "together" not in line)
-    study = _study(text)
-    plan = _planned(study, facts, chance)
+    study = study_of(text)
+    plan = planned_of(study, facts, chance)
     if chance.random() < 0.3:
         left = LeftOut("gone", None, "nothing is mounted there"), LeftOut("local", "tree", "it cannot")
         plan = replace(plan, left_out=left[: chance.randint(1, 2)])
-    noise, made = _scatter(chance), Made(study, plan, facts)
+    noise, made = scatter(chance), Made(study, plan, facts)
     trends = {one.id: chance.choice([0.0, 0.0, 0.0, 0.05]) for one in plan.cells}
     base = {one.id: 10 ** chance.uniform(6, 9) for one in plan.cells}
     cached = {one.id: chance.choice([0.0, 0.0, 0.5, 1.0]) for one in plan.cells}
@@ -196,7 +205,7 @@ def random_io(chance: random.Random, *, guest: bool = True) -> Made:
         made.details["replay"] = _replayed(chance)
     if guest and len(facts) > 1 and chance.random() < 0.3:
         made.guest = random_io(chance, guest=False)
-    return _under_faults(_spans(chance, made))
+    return _under_faults(spans(chance, made))
 
 
 def _under_faults(made: Made) -> Made:
@@ -234,7 +243,7 @@ def _io_row(plan: Plan, trial: Trial, chance: random.Random, rate: float, cached
             for name in job.operations
         }
         none = {"read_bytes": 0, "read_operations": 0, "total_read_bytes": 0, "device_read_bytes": 0}
-        return _row(plan, trial, chance, summary=json.dumps({"directions": phases}), **none)
+        return row_of(plan, trial, chance, summary=json.dumps({"directions": phases}), **none)
     count = round(2 * rate)
     behind = round(count * (1 - cached) * chance.choice([1.0, 1.0, 30.0]))
     ceph = plan.cell(trial.cell).target != "local"
@@ -256,7 +265,7 @@ def _io_row(plan: Plan, trial: Trial, chance: random.Random, rate: float, cached
         values |= {"wire_sent_bytes": behind, "wire_received_bytes": behind}
     else:
         values[f"device_{place}"] = behind
-    return _row(plan, trial, chance, **values)
+    return row_of(plan, trial, chance, **values)
 
 
 def _probe(row: TrialRow, trial: Trial, chance: random.Random) -> TrialRow:
@@ -288,17 +297,17 @@ def _latencies(own: PlannedCell, row: TrialRow, rate: float) -> list[LatencyRow]
 def random_coherence(chance: random.Random) -> Made:
     """What one way sees of another's changes."""
     options = f"questions: [{', '.join(QUESTIONS)}], repetitions: 3, give_up: 10s"
-    study = _study(f"name: made\nworks:\n  look: {{{options}}}\nblocks: {chance.choice([1, 3, 5])}\n")
-    facts = _targets(chance, least=2)
-    plan = _planned(study, facts, chance)
+    study = study_of(f"name: made\nworks:\n  look: {{{options}}}\nblocks: {chance.choice([1, 3, 5])}\n")
+    facts = targets_of(chance, least=2)
+    plan = planned_of(study, facts, chance)
     if chance.random() < 0.3:
         plan = replace(plan, left_out=(LeftOut("disk", None, "no other target leads to the same files"),))
     made = Made(study, plan, facts)
     kinds = {one.id: chance.choice(["prompt", "late", "never", "mixed"]) for one in plan.cells}
     for trial in plan.trials:
         answers = {name: _answer(name, kinds[trial.cell], chance) for name in QUESTIONS}
-        made.rows.append(_row(plan, trial, chance, summary=json.dumps({"coherence": answers})))
-    return _spans(chance, made)
+        made.rows.append(row_of(plan, trial, chance, summary=json.dumps({"coherence": answers})))
+    return spans(chance, made)
 
 
 def _answer(question: str, kind: str, chance: random.Random) -> dict[str, Any]:
@@ -332,8 +341,8 @@ def _by_hand(
 
 def random_copies(chance: random.Random) -> Made:
     """A program, one to eight copies of it at once, traced or not."""
-    facts = _targets(chance)
-    study = _study(f"name: made\nworks:\n  run: {{rw: read}}\nblocks: {chance.choice([1, 2, 3, 6])}\n")
+    facts = targets_of(chance)
+    study = study_of(f"name: made\nworks:\n  run: {{rw: read}}\nblocks: {chance.choice([1, 2, 3, 6])}\n")
     counts = chance.choice([(1,), (1, 2), (1, 2, 4, 8)])
     trace = chance.choice(["preload", "off"])
     cells = []
@@ -342,7 +351,7 @@ def random_copies(chance: random.Random) -> Made:
             own = replace(cell(f"{target}.run_{count}"), factors={"copies": count}, layout=None)
             cells.append(replace(own, job=application(copies=count, trace=trace)))
     made = Made(study, _by_hand(study, cells, facts, chance), facts)
-    noise, cpus = _scatter(chance), chance.choice([2, 4])
+    noise, cpus = scatter(chance), chance.choice([2, 4])
     compute, shared = chance.uniform(1, 50), chance.choice([0.01, 1.0, 5.0])
     slower = {target: chance.choice([1.0, 1.0, 2.0]) for target in facts}
     apart = {target: chance.choice([1, 1, 2]) for target in facts}
@@ -365,7 +374,7 @@ def random_copies(chance: random.Random) -> Made:
         if lot > 0.95:
             summary["left_running"] = 2
         made.rows.append(
-            _row(
+            row_of(
                 made.plan,
                 trial,
                 chance,
@@ -375,7 +384,7 @@ def random_copies(chance: random.Random) -> Made:
                 summary=json.dumps(summary),
             )
         )
-    return _spans(chance, made)
+    return spans(chance, made)
 
 
 def _copies_traced(times: Sequence[float], chance: random.Random) -> TraceTables:
@@ -418,8 +427,8 @@ STAGES = ("download", "ingest", "encode", "publish")
 
 def random_pipeline(chance: random.Random) -> Made:
     """A film on its way through the steps of a media platform, on one to three targets."""
-    facts = _targets(chance)
-    study = _study(f"name: made\nworks:\n  media: {{rw: read}}\nblocks: {chance.choice([1, 3, 6])}\n")
+    facts = targets_of(chance)
+    study = study_of(f"name: made\nworks:\n  media: {{rw: read}}\nblocks: {chance.choice([1, 3, 6])}\n")
     names = STAGES[: chance.randint(2, 4)]
     steps = tuple(
         Stage(stage=name, actions=(action(),), inputs=("source",), output=None, width=None) for name in names
@@ -427,7 +436,7 @@ def random_pipeline(chance: random.Random) -> Made:
     job = pipeline(*names, pipeline=steps)
     cells = [replace(cell(f"{target}.media"), job=job, layout=None) for target in facts]
     made = Made(study, _by_hand(study, cells, facts, chance), facts)
-    noise = _scatter(chance)
+    noise = scatter(chance)
     base = {
         (t, n): chance.choice([0.02, 1.0, 30.0, 200.0]) * (3 if t == "mount" else 1)
         for t in facts
@@ -449,11 +458,11 @@ def random_pipeline(chance: random.Random) -> Made:
             "copies": [account(1, begin_s)],
             "stages": [{"client": 1, "stage": row.stage, "seconds": row.seconds} for row in rows],
         }
-        row = _row(made.plan, trial, chance, summary=json.dumps(summary))
+        row = row_of(made.plan, trial, chance, summary=json.dumps(summary))
         made.rows.append(
             replace(row, state="error" if failed else "complete", error="it broke" if failed else None)
         )
-    return _spans(chance, made)
+    return spans(chance, made)
 
 
 def _stage(

@@ -31,6 +31,8 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "writes_kept_back",
         )
     ),
+    "hosts": frozenset(("host_slower",)),
+    "many_slow_hosts": frozenset(("hosts_slower_more",)),
     "coherence": frozenset(
         (
             "pair_not_asked",
@@ -93,6 +95,30 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "trace_times",
             "trace_unseen",
             "trace_warning",
+        )
+    ),
+    "transfers": frozenset(
+        (
+            "transfer_acks_late",
+            "transfer_acks_lost",
+            "transfer_bursts",
+            "transfer_ended_together",
+            "transfer_stalls",
+        )
+    ),
+    "sweep": frozenset(
+        (
+            "sweep_knee",
+            "sweep_made_of",
+            "sweep_no_plateau",
+            "sweep_tried",
+        )
+    ),
+    "sweeps": frozenset(
+        (
+            "sweep_knee",
+            "sweep_made_of",
+            "sweep_tried",
         )
     ),
     "gaps": frozenset(

@@ -15,18 +15,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import check_lives  # noqa: F401 - binds its checkers
+import check_hosts  # noqa: F401 - binds its checkers
+import check_lives  # noqa: F401
 import check_notes  # noqa: F401
 import check_pairs  # noqa: F401
 import check_programs  # noqa: F401
 import check_studies  # noqa: F401
+import check_sweeps  # noqa: F401
 import check_traces  # noqa: F401
+import check_transfers  # noqa: F401
 import everywhere
 import pytest
 from check_answers import hold_answer, hold_regression
 from kit import CHECKERS, Said
+from made_hosts import random_hosts, random_many_slow
 from made_others import OTHERS
 from made_studies import STUDIES, Made, store
+from made_sweeps import random_sweep, random_sweeps
+from made_transfers import TRANSFERS
 from said_by import SAID_BY
 
 from leadline.store.reader import Result, open_result
@@ -44,15 +50,24 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "coherence": (0, 1, 2, 3),
     "copies": (0, 1, 2, 3, 4, 5, 9, 18),
     "pipeline": (0, 1, 2, 3, 4, 5, 10, 66),
+    "transfers": (0, 1, 6),
+    "sweep": (0, 1, 2),
+    "sweeps": (0, 1),
     "gaps": tuple(range(6)),
     "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
     "workflows": tuple(range(6)),
     "document": tuple(range(4)),
+    "hosts": tuple(range(8)),
+    "many_slow_hosts": (0,),
 }
 MORE = int(os.environ.get("LEADLINE_SENTENCE_SEEDS", "0"))  # of each kind, besides
 MAKERS: Mapping[str, Callable[[random.Random, Path], Path]] = {
-    **{kind: partial(_stored, make) for kind, make in STUDIES.items()},
+    **{kind: partial(_stored, make) for kind, make in {**STUDIES, **TRANSFERS}.items()},
+    "sweep": partial(_stored, random_sweep),
+    "sweeps": partial(_stored, random_sweeps),
     **OTHERS,
+    "hosts": random_hosts,
+    "many_slow_hosts": random_many_slow,
 }
 
 

@@ -61,6 +61,17 @@ def job(directory: Path, **changes: Any) -> str:
     return json.dumps(value)
 
 
+def metadata_job(directory: Path) -> str:
+    """The same of metadata: 500 empty files in each of two threads, made, looked at and removed."""
+    value = {
+        "format": "leadline.metadata/1", "trial": "t1", "directory": str(directory), "prefix": "m",
+        "operations": ["create", "stat", "unlink"], "files": 500, "branch": 2, "depth": 2, "private": True,
+        "file_size": 0, "bs": 4096, "numjobs": 2, "time_based": False, "runtime_ns": 0, "seed": 1,
+        "generation": 1, "interval_ns": SECOND_NS, "deadline_ns": 60 * SECOND_NS, "parent_pid": None,
+    }  # fmt: skip
+    return json.dumps(value)
+
+
 def run(directory: Path, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Runs one trial; returns its summary and its record."""
     record = directory / "trial.llrec"

@@ -20,7 +20,7 @@ from leadline.verdict.answers.compose import question_of
 from leadline.verdict.answers.cost import wider
 from leadline.verdict.answers.leading import find_leaders
 from leadline.verdict.answers.words import against_base, figures_alone, leaders_of
-from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Quantity, State
+from leadline.verdict.model import UNUSABLE, Comparison, MoreBlocks, Outcome, Quantity, State
 from leadline.verdict.sections.answer import AskedFigure
 from leadline.workloads.application.judged import JudgedApplication
 from leadline.workloads.io.judged import JudgedIo
@@ -153,3 +153,17 @@ def test_a_question_is_the_studys_own_or_the_first_that_it_asks_or_its_title() -
     assert question_of(study.model_copy(update={"question": ""})) == "What does this path deliver?"
     silent = study.model_copy(update={"question": "", "about": "Nothing is asked."})
     assert question_of(silent) == "Quick look"
+
+
+def _against(target: str, verdict: Outcome, state: State) -> AskedFigure:
+    found = Comparison("files", "bandwidth", "base", target, 1.0, 0.8, 1.2, 3, verdict, validity=state)
+    return AskedFigure("files", target, f"{target}.files", "bandwidth", Quantity(1.0, "B/s"), state, found)
+
+
+def test_targets_of_which_nothing_is_known_share_a_sentence() -> None:
+    own = [_against(name, "undecided", "INVALID") for name in "abcd"]
+    own += [_against(name, "undecided", "VALID") for name in "ef"]
+    assert against_base(own, "base") == (
+        "a, b, c and d are not comparable in files: INVALID or not run."
+        " Whether e or f is faster or slower than base is undecided in files."
+    )

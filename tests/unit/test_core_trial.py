@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from core_jobs import MIB, SECOND_NS, job, merged, run
+from core_jobs import MIB, SECOND_NS, job, merged, metadata_job, run
 
 from leadline import _core
 
@@ -191,3 +193,31 @@ def test_the_kernels_submission_thread_moves_the_same_bytes(tmp_path: Path) -> N
 def test_a_submission_thread_without_io_uring_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="sqthread_poll"):
         run(tmp_path, sqthread_poll=True)
+
+
+@pytest.mark.parametrize("of", ["data", "metadata"])
+def test_a_trial_starts_not_before_the_instant_that_it_is_told_once_it_is_open(
+    tmp_path: Path, of: str
+) -> None:
+    asked = job(tmp_path, rw="write") if of == "data" else metadata_job(tmp_path)
+    meeting, told = _core.Meeting(), []
+
+    def tell() -> None:
+        assert meeting.wait_until_open()
+        told.append(time.time_ns() + SECOND_NS // 4)
+        # The two clocks are read one after the other: what lies between only makes the start later.
+        meeting.tell(time.monotonic_ns() + SECOND_NS // 4)
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    summary = _core.run_trial(asked, str(tmp_path / "record"), meeting)
+    teller.join()
+    assert summary["state"] == "complete"
+    assert summary["started_unix_ns"] >= told[0]
+
+
+def test_a_trial_that_is_called_off_does_nothing(tmp_path: Path) -> None:
+    meeting = _core.Meeting()
+    meeting.tell(None)
+    summary = _core.run_trial(job(tmp_path, rw="write"), str(tmp_path / "record"), meeting)
+    assert (summary["state"], summary["total"]["write"]["operations"]) == ("interrupted", 0)

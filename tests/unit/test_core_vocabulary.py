@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from core_jobs import MIB, SECOND_NS, job, run
+from core_jobs import MIB, SECOND_NS, job, metadata_job, run
 
 from leadline import _core
 
@@ -137,14 +136,8 @@ def test_a_skewed_distribution_meets_few_blocks_often(tmp_path: Path) -> None:
 
 
 def test_a_metadata_job_runs_and_its_record_has_its_operations(tmp_path: Path) -> None:
-    value = {
-        "format": "leadline.metadata/1", "trial": "t1", "directory": str(tmp_path), "prefix": "m",
-        "operations": ["create", "stat", "unlink"], "files": 500, "branch": 2, "depth": 2, "private": True,
-        "file_size": 0, "bs": 4096, "numjobs": 2, "time_based": False, "runtime_ns": 0, "seed": 1,
-        "generation": 1, "interval_ns": SECOND_NS, "deadline_ns": 60 * SECOND_NS, "parent_pid": None,
-    }  # fmt: skip
     record = tmp_path / "record"
-    summary = _core.run_trial(json.dumps(value), record)
+    summary = _core.run_trial(metadata_job(tmp_path), record)
     assert summary["state"] == "complete", summary["error"]
     intervals = _core.read_record(record)["intervals"]
     for operation in ("create", "stat", "unlink"):

@@ -17,9 +17,9 @@ from builders import clock, latency_row, manifest, trial_row
 from leadline.errors import ResultError
 from leadline.store import parquet
 from leadline.store.index import INDEX, IndexRow, journal_size, read_indexes, write_index
+from leadline.store.own.stages import STAGES, read_stages
 from leadline.store.parquet import check_claims, connected
 from leadline.store.reader import check_manifest, find_results, open_result
-from leadline.store.stages import STAGES, read_stages
 from leadline.store.tables import SeriesRow
 from leadline.store.writer import create_result
 

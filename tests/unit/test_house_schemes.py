@@ -17,7 +17,7 @@ from leadline.study.target import TargetFacts
 ROOT = Path(__file__).parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "house" / "schemes.py"))
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-NOT_OF_TARGETS = {"http", "https", "file"}  # addresses of pages and services
+NOT_OF_TARGETS = {"http", "https", "file", "tcp", "tls"}  # addresses of pages and services
 
 
 def breaches_of(package: Path) -> list[str]:

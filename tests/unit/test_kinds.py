@@ -10,6 +10,7 @@ import pytest
 from application_examples import application
 from builders import cell, job
 from pipeline_examples import pipeline
+from transfer_traces import transfer_job
 
 from leadline import workloads
 from leadline.errors import ResultError
@@ -63,6 +64,7 @@ JOBS: tuple[AnyJob, ...] = (
         cold_bytes=1,
         runtime_ns=1,
     ),
+    transfer_job(),
 )
 KINDS = pytest.mark.parametrize("one", JOBS, ids=lambda one: one.kind)
 

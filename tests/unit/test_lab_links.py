@@ -10,7 +10,7 @@ import pytest
 
 from leadline.errors import UsageError
 from leadline.lab.network import members
-from leadline.lab.network.cables import cables
+from leadline.lab.network.cables import cables, wires_of
 from leadline.lab.network.drawing import WIDTH, drawing
 from leadline.lab.network.links import EndCounters, LinkFlow, LinkRates, NetworkStatus, flow, parse
 from leadline.lab.network.placement import LabNetwork, place
@@ -18,6 +18,7 @@ from leadline.lab.network.topology import LabHost, Link, MachineLimits, Topology
 from leadline.lab.record import GatewayRecord, LabRecord
 from leadline.lab.spec import LabSpec
 from leadline.lab.targets import targets_of
+from leadline.wires import Wire
 
 MBIT, GBIT = 10**6, 10**9
 
@@ -163,3 +164,16 @@ def test_who_is_no_member_is_told_who_is(tmp_path: Path) -> None:
 def test_a_record_with_a_clients_mount_survives_its_file(tmp_path: Path) -> None:
     lab = replace(with_hosts(tmp_path), client_mounts={"client1": "/replicated"})
     assert LabRecord.from_json(lab.as_json()) == lab
+
+
+def test_every_cable_between_parts_of_the_lab_is_a_wire_of_the_switches_namespace() -> None:
+    found = {wire.name: wire for wire in wires_of(topology(apart=True), "/lab/net/switches")}
+    assert {wire.namespace for wire in found.values()} == {"/lab/net/switches"}
+    assert found["switch1"] == Wire("switch1", "uplink", "u-switch1", "/lab/net/switches", 2 * GBIT)
+    assert (found["host1"].kind, found["host1"].device) == ("host", "p-host1")
+    assert (found["host1-back"].device, found["host1-back"].rate_bits_per_s) == ("c-host1", 100 * MBIT)
+    assert (found["client2"].kind, found["client2"].device) == ("client", "p-client2")
+    assert "console" not in found
+    unlimited = replace(topology().switches[1], uplink=Link(0))
+    one = replace(topology(), switches=(topology().switches[0], unlimited, *topology().switches[2:]))
+    assert next(wires_of(one, "")).rate_bits_per_s is None

@@ -110,7 +110,10 @@ def test_samples_name_the_kernels_client() -> None:
     assert {row[1] for row in rows} == {f"kernel.{CLIENT}"}
 
 
-def test_a_target_of_the_kernels_client_is_asked_through_debugfs() -> None:
+@pytest.mark.parametrize("clusters", [True, False])
+def test_a_kernels_client_is_asked_through_debugfs_where_another_host_asks_its_cluster_too(
+    clusters: bool,
+) -> None:
     class Mute:
         def say(self, value: object) -> None:
             raise AssertionError(value)
@@ -119,8 +122,10 @@ def test_a_target_of_the_kernels_client_is_asked_through_debugfs() -> None:
             raise AssertionError(now_ns, rows)
 
     facts = TargetFacts("ceph-kernel", "ceph", "", ceph=CephAccess(kernel_client="fsid.client1"))
-    agent = Agent({"targets": {"a": facts.as_json()}}, Mute())  # type: ignore[arg-type]
-    assert "the kernel's CephFS client" in [thread.name for thread in agent._of_target["a"]]
+    config = {"targets": {"a": facts.as_json()}, "clusters": clusters}
+    asked = [thread.name for thread in Agent(config, Mute())._of_target["a"]]  # type: ignore[arg-type]
+    assert "the kernel's CephFS client" in asked
+    assert ("the cluster" in asked) == clusters
 
 
 def test_a_kernel_mount_is_known_by_its_clients_name_as_debugfs_has_it(

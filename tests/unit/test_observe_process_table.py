@@ -164,6 +164,32 @@ def test_a_container_that_does_not_see_the_kernels_threads_accuses_nobody(tmp_pa
     assert (found.values["own_read_bytes"], found.values["own_written_bytes"]) == (7, 8)
 
 
+def test_sessions_of_one_study_on_one_machine_are_no_load_of_others(tmp_path: Path) -> None:
+    session = b"python\0-m\0leadline.hosts.session\0"
+    lines = {
+        2: (stat("kthread", 0, 0, flags=KTHREAD), b""),
+        10: (stat("python", 1, 100), session + b"s1\0"),
+        20: (stat("python", 1, 300), session + b"s1\0"),
+        21: (stat("worker", 20, 50), b"worker\0"),
+        30: (stat("python", 1, 7000), session + b"s2\0"),
+    }
+    for pid, (line, command) in lines.items():
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(line)
+        (tmp_path / str(pid) / "cmdline").write_bytes(command)
+        (tmp_path / str(pid) / "io").write_text("read_bytes: 7\nwrite_bytes: 8\n")
+    source = ProcessTable({"a": facts()}, 10, tmp_path)
+    first = source.counters(Request("a", None))
+    for pid, ticks in ((10, 110), (20, 320), (21, 53), (30, 7900)):
+        name, parent = ("worker", 20) if pid == 21 else ("python", 1)
+        (tmp_path / str(pid) / "stat").write_text(stat(name, parent, ticks))
+    second = source.counters(Request("a", None))
+    explained = [found.values["explained_cpu_ns"] or 0 for found in (first, second)]
+    assert explained[1] - explained[0] == (10 + 20 + 3) * TICK_NS
+    assert second.sources["busiest_other"] == "python (process 30)"
+    assert second.values["own_written_bytes"] == 8  # each host has its own
+
+
 def test_others_share_of_cpu_is_what_nobody_explains() -> None:
     names = ("cpu_total_ns", "cpu_busy_ns", "cpu_steal_ns", "interrupt_cpu_ns", "explained_cpu_ns")
     start = Mark("s", 0, dict.fromkeys(names, 0), sources=dict.fromkeys(names, "x"))

@@ -9,8 +9,15 @@ import threading
 
 import pytest
 
+from leadline.observe.host import socket_reader
 from leadline.observe.host.socket_reader import SocketReader
-from leadline.observe.host.socket_table import parse_messages, parse_socket, sockets_of, tcp_sockets
+from leadline.observe.host.socket_table import (
+    SocketBytes,
+    parse_messages,
+    parse_socket,
+    sockets_of,
+    tcp_sockets,
+)
 from leadline.observe.host.wire import WIRE
 from leadline.observe.reading import Request
 
@@ -96,6 +103,27 @@ def test_another_process_has_none_of_these_sockets() -> None:
     with client, server:
         found = reader.counters(Request("a", 1 << 22))
         assert found.values[WIRE[0]] in (0, None)
+
+
+def test_tables_of_open_files_are_read_for_new_sockets_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    living = [SocketBytes(1, 11, 5, 6), SocketBytes(2, 22, 700, 800)]
+    read: list[int] = []
+
+    def own(pid: int) -> set[int]:
+        read.append(pid)
+        return {11, 33}
+
+    monkeypatch.setattr(socket_reader, "tcp_sockets", lambda: list(living))
+    monkeypatch.setattr(socket_reader, "sockets_of", own)
+    reader, request = SocketReader(), Request("a", 7)
+    assert tuple(reader.counters(request).values.values()) == (5, 6)
+    for _ in range(6):
+        reader.sample(0)
+    assert read == [7]
+    living[0] = SocketBytes(1, 11, 50, 60)
+    living.append(SocketBytes(3, 33, 1, 1))
+    assert tuple(reader.counters(request).values.values()) == (51, 61)
+    assert read == [7, 7]
 
 
 def test_what_is_no_message_of_the_kernel_is_passed_over() -> None:

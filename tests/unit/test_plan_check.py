@@ -73,7 +73,8 @@ def test_the_largest_block_that_runs_is_planned() -> None:
 
 
 def test_the_engine_is_not_asked_about_what_it_does_not_run() -> None:
-    assert _core.job_formats() == ["leadline.job/1", "leadline.metadata/1", "leadline.replay/1"]
+    kinds = ("job", "metadata", "replay", "transfer")
+    assert _core.job_formats() == [f"leadline.{kind}/1" for kind in kinds]
     with pytest.raises(ValueError, match="the job is not valid"):
         _core.check_job('{"format": "leadline.application/1"}')
 

@@ -19,7 +19,7 @@ from leadline.store.reader import open_result
 from leadline.verdict.model import Findings
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "tests" / "data" / "published"
+DATA = ROOT / "python" / "leadline" / "published" / "documents"
 
 SMALL = """
 format: leadline.published/1

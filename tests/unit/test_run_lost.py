@@ -11,10 +11,12 @@ from builders import facts
 
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
-from leadline.run import executor, places
+from leadline.run import places
 from leadline.run.child import Answer
 from leadline.run.executor import Executor
+from leadline.run.faulted import FaultWatch
 from leadline.run.model import RunOptions, RunRequest
+from leadline.run.slot import local
 from leadline.store.writer import create_result
 from leadline.study.library import load_study
 from leadline.study.target import Target
@@ -65,12 +67,14 @@ def _plan() -> Plan:
 def test_a_reader_that_hangs_before_a_trial_loses_its_own_target_and_not_the_writers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(executor, "Worker", FakeWorker)
+    monkeypatch.setattr(local, "Worker", FakeWorker)
     monkeypatch.setattr(places, "Worker", FakeWorker)
     plan, silent = _plan(), Silent()
     request = RunRequest("0badcafe", plan, {}, RunOptions())
     writer = create_result(tmp_path / "result", {"plan": plan.as_json()}, lambda: 1)
-    outcome = Executor(request, writer, silent, silent, lambda: False, silent).run()
+    faults = FaultWatch((), writer, under_fault=False)
+    site = local.LocalSite(request, writer, silent, silent, lambda: False, faults)
+    outcome = Executor(request, writer, site, faults, silent, lambda: False, silent).run()
     lost = [event.details["target"] for event in writer.events() if event.event == "target_lost"]
     writer.close()
     assert lost == ["reader"]

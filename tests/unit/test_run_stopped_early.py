@@ -17,8 +17,10 @@ from leadline.plan.model import Plan
 from leadline.run import child
 from leadline.run.child import Answer, Worker
 from leadline.run.executor import Executor
+from leadline.run.faulted import FaultWatch
 from leadline.run.model import Outcome, RunOptions, RunRequest
 from leadline.run.places import Places
+from leadline.run.slot.local import LocalSite
 from leadline.run.storage.workspace import Workspace, make_workspace
 from leadline.store.journal import read_journal
 from leadline.store.writer import create_result
@@ -125,14 +127,11 @@ def run(tmp_path: Path, begun: Path, *, stop: bool, slow_ops: int = 0) -> tuple[
     plan = plan_of(tmp_path)
     request = RunRequest("0badcafe", plan, {"a": facts()}, RunOptions())
     writer = create_result(tmp_path / "r", manifest(plan=plan.as_json()), clock())
-    executor = Executor(
-        request,
-        writer,
-        Cluster(begun, slow_ops),  # type: ignore[arg-type]
-        Display(),
-        Stop(begun) if stop else lambda: False,
-        lambda *_: None,
-    )
+    stopping = Stop(begun) if stop else lambda: False
+    faults = FaultWatch((), writer, under_fault=False)
+    cluster: Any = Cluster(begun, slow_ops)
+    site = LocalSite(request, writer, cluster, Display(), stopping, faults)
+    executor = Executor(request, writer, site, faults, Display(), stopping, lambda *_: None)
     try:
         outcome = executor.run()
     finally:

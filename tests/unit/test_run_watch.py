@@ -7,7 +7,7 @@ import json
 from builders import cluster_state
 
 from leadline.observe.model import ClusterState, Sample
-from leadline.run.health import Watch
+from leadline.run.slot.health import Watch
 
 
 class Samples:

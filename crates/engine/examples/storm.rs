@@ -90,7 +90,7 @@ fn trials(directory: &Path, own: &Value, depth: u32) -> Result<(), String> {
         }
         let job = AnyJob::parse(&job.to_string()).map_err(words)?;
         let record = directory.join("record");
-        let summary = trial::run(job, &record, &|| None).map_err(words)?;
+        let summary = trial::run(job, &record, None, &|| None).map_err(words)?;
         std::fs::remove_file(record).map_err(|error| error.to_string())?;
         let (state, error) = (&summary["state"], &summary["error"]);
         let line = format!("{} {rw}: {state} {error}", own["engine"]);

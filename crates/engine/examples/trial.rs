@@ -30,7 +30,7 @@ fn run() -> Result<(), String> {
     let answer = match what.as_str() {
         "layout" => trial::lay_out(&job, &never)
             .map(|laid_out| serde_json::json!({ "files": laid_out.files })),
-        _ => trial::run(job, Path::new(record), &never),
+        _ => trial::run(job, Path::new(record), None, &never),
     };
     let answer = answer.map_err(|error| error.to_string())?;
     writeln!(std::io::stdout(), "{answer}").map_err(|error| error.to_string())

@@ -71,14 +71,33 @@ fn job(directory: &Path, changes: &Value) -> AnyJob {
     AnyJob::parse(&value.to_string()).expect("the job is valid")
 }
 
+/// A transfer, both ways at once, with a checksum.
+fn transfer(directory: &Path, changes: &Value) -> AnyJob {
+    let mut value = json!({
+        "format": "leadline.transfer/1", "trial": "t0001", "directory": directory, "prefix": "data",
+        "transfer": "duplex", "streams": 2, "readers": 1, "buffer": 65536, "in_flight": 4, "size": 1 << 20,
+        "engine": "io_uring", "direct": false, "checksum": "md5", "sources": [], "time_based": true,
+        "runtime_ns": 500_000_000_u64, "ramp_time_ns": 100_000_000, "end_sync": false,
+        "rate_bytes_per_s": 200_000_000, "incompressible": true, "seed": 1, "generation": 1,
+        "interval_ns": 100_000_000, "deadline_ns": 30_000_000_000_u64, "parent_pid": null,
+        "acks": directory.join("acks"), "acks_max": 1 << 20
+    });
+    for (key, change) in changes.as_object().expect("changes are an object") {
+        value[key] = change.clone();
+    }
+    AnyJob::parse(&value.to_string()).expect("the transfer is valid")
+}
+
+type MakeJob = fn(&Path, &Value) -> AnyJob;
+
 /// Operations done, and allocations by threads that do I/O from the start to the first thread's last operation.
-fn allocations(changes: &Value) -> (u64, usize) {
+fn allocations(make: MakeJob, changes: &Value) -> (u64, usize) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let job = job(directory.path(), changes);
+    let job = make(directory.path(), changes);
     trial::lay_out(&job, &|| None).expect("the layout succeeds");
     NOTED.store(0, Ordering::Relaxed);
     let record = directory.path().join("record");
-    let summary = trial::run(job, &record, &|| None).expect("the trial runs");
+    let summary = trial::run(job, &record, None, &|| None).expect("the trial runs");
     assert_eq!(summary["state"], "complete", "{}", summary["error"]);
     let noted = NOTED.load(Ordering::Relaxed);
     assert!((1..NOTED_MAX).contains(&noted), "set-up allocates: {noted}");
@@ -98,8 +117,13 @@ fn threads_that_do_io_allocate_nothing_while_they_are_measured() {
     let ring = json!({"engine": "io_uring", "iodepth": 16});
     let paced = json!({"engine": "io_uring", "iodepth": 16, "rate_iops": 2000.0});
     let null = json!({"engine": "null", "iodepth": 32, "verify": false});
-    for changes in [json!({}), json!({"engine": "mmap"}), ring, paced, null] {
-        let (operations, within) = allocations(&changes);
+    let data = [json!({}), json!({"engine": "mmap"}), ring, paced, null];
+    let one =
+        json!({"engine": "psync", "in_flight": 1, "checksum": "adler32", "rate_bytes_per_s": null});
+    let transfers = [json!({}), one];
+    let cases = data.map(|changes| (job as MakeJob, changes)).into_iter();
+    for (make, changes) in cases.chain(transfers.map(|changes| (transfer as MakeJob, changes))) {
+        let (operations, within) = allocations(make, &changes);
         assert!(operations > 0);
         assert_eq!(within, 0, "{within} allocations with {changes}");
     }

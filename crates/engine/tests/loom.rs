@@ -156,3 +156,27 @@ fn a_close_lets_everybody_go_and_drops_what_nobody_took() {
         assert_eq!(Arc::strong_count(&task), 1);
     });
 }
+
+#[test]
+fn who_waits_until_all_have_left_finds_nothing_held_any_more() {
+    every_order(|| {
+        let held = Arc::new(());
+        let exchange: Arc<Exchange<(), ()>> = Arc::new(Exchange::default());
+        let start = |own: Arc<Exchange<(), ()>>, held: Arc<()>| {
+            thread::spawn(move || {
+                while own.take().is_some() {
+                    own.give(());
+                }
+                drop(held);
+                own.leave();
+            })
+        };
+        let callers = [0, 1].map(|_| start(Arc::clone(&exchange), Arc::clone(&held)));
+        exchange.close();
+        assert!(exchange.wait_left(callers.len(), PATIENCE));
+        assert_eq!(Arc::strong_count(&held), 1);
+        for caller in callers {
+            caller.join().unwrap();
+        }
+    });
+}

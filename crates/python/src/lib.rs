@@ -5,10 +5,12 @@ mod convert;
 mod detach;
 mod directory;
 mod errors;
+mod meeting;
 mod trace;
 mod volume;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use leadline_engine::job::AnyJob;
 use leadline_engine::replay::Script;
@@ -25,6 +27,8 @@ mod _core {
     #[pymodule_export]
     use super::directory::{open_beneath, why_not_ours};
     #[pymodule_export]
+    use super::meeting::Meeting;
+    #[pymodule_export]
     use super::trace::{counter_ticks_per_second, read_trace_logs, traced_calls, traced_counters};
     #[pymodule_export]
     use super::volume::{Volume, parse_location, schemes, without_password};
@@ -32,7 +36,7 @@ mod _core {
     use super::{
         check_files, check_job, check_script, engines, histogram_buckets, histogram_merge,
         histogram_of, histogram_percentiles, histogram_summary, job_formats, lay_out, read_record,
-        run_trial, version,
+        run_trial, transfer_memory, version,
     };
 }
 
@@ -61,15 +65,20 @@ fn lay_out<'py>(py: Python<'py>, job_json: &str) -> PyResult<Bound<'py, PyAny>> 
     convert::json(py, &plain(&laid_out))
 }
 
-/// Runs one trial of a data or metadata job, or of a replay, writing its record as it goes; returns the summary.
+/// Runs one trial of a job of any format, writing its record as it goes; returns the summary.
 #[pyfunction]
+#[pyo3(signature = (job_json, record_path, meeting = None))]
 fn run_trial<'py>(
     py: Python<'py>,
     job_json: &str,
     record_path: PathBuf,
+    meeting: Option<PyRef<'py, meeting::Meeting>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let job = AnyJob::parse(job_json).map_err(errors::engine)?;
-    let summary = detach::detached(py, |signal| trial::run(job, &record_path, signal))?;
+    let place = meeting.map(|meeting| Arc::clone(&meeting.place));
+    let summary = detach::detached(py, |signal| {
+        trial::run(job, &record_path, place.as_deref(), signal)
+    })?;
     convert::json(py, &summary)
 }
 
@@ -83,6 +92,19 @@ fn job_formats() -> Vec<&'static str> {
 #[pyfunction]
 fn check_job(job_json: &str) -> PyResult<()> {
     AnyJob::parse(job_json).map(drop).map_err(errors::engine)
+}
+
+/// Bytes of memory that a transfer takes at most: of so many streams that write and that read.
+#[pyfunction]
+fn transfer_memory(
+    engine: &str,
+    writers: u32,
+    readers: u32,
+    buffer: u64,
+    in_flight: u32,
+) -> PyResult<u64> {
+    let memory = schemes::memory_of(engine).map_err(errors::engine)?;
+    Ok(memory.bytes((writers, readers), buffer, in_flight))
 }
 
 /// Reads and verifies every block of a job's files.

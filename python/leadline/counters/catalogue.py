@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any, Literal
 
 How = Literal["difference", "larger", "at_start", "share", "cost", "largest_sample"]
+OfHosts = Literal["sum", "machines", "largest", "once"]
 Kind = Literal["gauge", "rate", "mean"]
 
 # Names of one counter by age of release; a figure is the sum over several such.
@@ -36,6 +37,7 @@ class TrialFigure:
     each_job: bool = False
     client_part: str = ""
     replicated_only: str = ""
+    hosts: OfHosts = "sum"
 
     @property
     def type(self) -> str:
@@ -127,6 +129,7 @@ def _figure(name: str, entry: Mapping[str, Any], row: Mapping[str, Any]) -> Tria
         each_job=row.get("each_job", False),
         client_part=row.get("client_part", "counters"),
         replicated_only=row.get("replicated_only", ""),
+        hosts=row.get("hosts", "sum"),
     )
 
 

@@ -90,6 +90,10 @@ class Lab:
         lab = record.read_record(self.directory)
         return targets.targets_of(lab, members.client(lab, client).name)
 
+    def targets_from_all(self) -> dict[str, list[LabTarget]]:
+        """The same for every client, when all work at once: gateways of a kind are dealt out over them."""
+        return targets.targets_of_all(record.read_record(self.directory))
+
     def mount(self, client: str, root: str = "/") -> tuple[Path, bool]:
         """Mounts `root` of the file system as a client; its mount point, and False where it was there.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline import wires
 from leadline.faults import FILE as FAULTS
 from leadline.lab.spec import LabSpec
 
@@ -16,6 +17,7 @@ _LONGEST_SOCKET = "client.thirteen-long.4194304.asok"  # a device is named after
 _RUN_PREFIX = "leadline-lab-"
 # What else may lie in the directory is not the lab's: a name that is made there is a property below, or here.
 GUEST_PREFIX = "leadline-guest-"
+CREW_PREFIX = "crew-"  # what the workers of a study on the lab's clients need
 _CLIENTS, _DATA, _GATEWAYS, _NAMESPACES, _RUN = "clients", "data", "gateways", "net", "run"
 
 
@@ -121,8 +123,8 @@ class LabPaths:
         if spec.gateway_kinds:
             made.add(_GATEWAYS)
         if spec.topology:
-            made.add(_NAMESPACES)
-        return name in made or name.startswith(GUEST_PREFIX)
+            made |= {_NAMESPACES, wires.FILE, wires.NEW}
+        return name in made or name.startswith((GUEST_PREFIX, CREW_PREFIX))
 
 
 def labs_home(variables: Mapping[str, str]) -> Path:

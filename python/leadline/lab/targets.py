@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import re
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from leadline.lab import mounts
@@ -17,6 +18,8 @@ from leadline.lab.spec import GATEWAYS
 FORMAT = "leadline.lab-targets/1"
 CEPHFS, SUBVOLUME, STRIPED, RADOS, S3 = "cephfs", "subvolume", "rados-striped", "rados", "s3"
 _KERNEL_WAYS = {"kernel-ceph": "ceph", "kernel-nfs": "nfs", "kernel-smb": "smb"}
+
+_ANOTHER = re.compile(r"-[0-9]+$")  # of a gateway's name: not the first of its kind
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,22 @@ def targets_of(lab: LabRecord, client: str = "") -> list[LabTarget]:
     if client:
         return [_mounted_by(lab, client), *_libraries(lab, client), *_gateways(lab)]
     return [_mounted(lab), *_subvolume(lab), *_libraries(lab), *_gateways(lab), *_kernel()]
+
+
+def targets_of_all(lab: LabRecord) -> dict[str, list[LabTarget]]:
+    """By client of a lab with hosts, what each has when all work at once.
+
+    Of several gateways of a kind, whose targets have one name then, they take turns.
+    """
+    clients = [] if lab.network is None else [client.name for client in lab.network.topology.clients]
+    return {client: _dealt(targets_of(lab, client), place) for place, client in enumerate(clients)}
+
+
+def _dealt(ways: list[LabTarget], place: int) -> list[LabTarget]:
+    found: dict[str, list[LabTarget]] = {}
+    for way in ways:
+        found.setdefault(_ANOTHER.sub("", way.name), []).append(way)
+    return [replace(same[place % len(same)], name=name) for name, same in found.items()]
 
 
 def _mounted_by(lab: LabRecord, client: str) -> LabTarget:

@@ -27,6 +27,7 @@ from leadline.observe.ceph.cluster import (
 )
 from leadline.observe.clock import steady_unix_ns
 from leadline.observe.host.addresses import host_interfaces
+from leadline.observe.host.lab_ports import LabPortReader
 from leadline.observe.host.process_reader import ProcessReader
 from leadline.observe.host.process_table import ProcessTable
 from leadline.observe.host.reader import HostReader
@@ -119,19 +120,23 @@ class Agent:
         always = [self._thread(reader) for reader in readers]
         self._of_target = {name: [*always, self._thread(WireReader(targets))] for name in targets}
         self._threads = [*always, *(threads[-1] for threads in self._of_target.values())]
+        ceph = {name: facts for name, facts in targets.items() if facts.ceph is not None}
+        if config.get("ceph", True) and config.get("clusters", True):
+            self._add_clusters(ceph)
         if config.get("ceph", True):
-            self._add_clusters(targets)
+            self._add_clients(ceph)
         self._add_sockets(targets)
+        if config.get("labs"):
+            self._threads.append(self._thread(LabPortReader(config["labs"])))
 
     def _thread(self, reader: Reader, period_s: float | None = None) -> SourceThread:
         return SourceThread(reader, period_s or self._interval_s, self._speaker.sample)
 
     def _add_clusters(self, targets: Mapping[str, TargetFacts]) -> None:
         clusters: dict[Any, list[SourceThread]] = {}
-        clients: dict[str, SourceThread] = {}
         for name, facts in targets.items():
             key = key_of(facts)
-            if key is None or facts.ceph is None:
+            if key is None:
                 continue
             if key not in clusters:
                 coded = frozenset(
@@ -145,6 +150,13 @@ class Agent:
                 self._threads += clusters[key]
             # Metadata servers are asked at marks only where a trial takes a figure from them.
             self._of_target[name] += clusters[key] if read_at("mds") else clusters[key][:1]
+
+    def _add_clients(self, targets: Mapping[str, TargetFacts]) -> None:
+        """The clients of this host, whoever asks the cluster: they know most of what is on its way there."""
+        clients: dict[str, SourceThread] = {}
+        for name, facts in targets.items():
+            if facts.ceph is None or key_of(facts) is None:
+                continue
             identity = facts.ceph.kernel_client
             if identity is not None and identity not in clients:
                 clients[identity] = self._thread(KernelClientReader(identity))

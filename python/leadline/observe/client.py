@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from leadline.errors import ObserverError
@@ -43,12 +43,21 @@ class Observer:
     """
 
     def __init__(
-        self, targets: Mapping[str, TargetFacts], *, interval_s: float = 1.0, ceph: bool = True
+        self,
+        targets: Mapping[str, TargetFacts],
+        *,
+        interval_s: float = 1.0,
+        ceph: bool = True,
+        labs: Sequence[str] = (),
+        clusters: bool = True,
     ) -> None:
+        """Without `ceph` nothing of Ceph is asked, without `clusters` this host's own clients alone."""
         self._config = {
             "interval_s": interval_s,
             "targets": {name: facts.as_json() for name, facts in targets.items()},
             "ceph": ceph,
+            "labs": list(labs),
+            "clusters": clusters,
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._marks: queue.Queue[dict[str, Any]] = queue.Queue()

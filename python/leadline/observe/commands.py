@@ -10,14 +10,18 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.errors import TargetError
 from leadline.observe.answering import Doing, check_answers, in_fork
 from leadline.observe.children import ask_child, finish
 from leadline.workloads.application.job import Input
 from leadline.workloads.pipeline.job import ProgramVersion
+
+if TYPE_CHECKING:
+    from leadline.workloads.transfer.sources import SourceFile
 
 FILES_MAX = 1_000_000
 _DEADLINE_S = 120.0
@@ -83,6 +87,26 @@ def look_at_input(path: str, deadline_s: float = _DEADLINE_S) -> Input:
     if "problem" in found:
         raise TargetError(f"--input {shown}: {found['problem']}", "name a directory of files, or a file")
     return Input(shown, int(found["files"]), int(found["bytes"]), tuple(found["names"]))
+
+
+def find_sources(path: str) -> Sequence[SourceFile]:
+    """The files that a transfer sends, by name. Raises TargetError where there are none."""
+    from leadline.workloads.transfer.sources import FILES_MAX, SourceFile
+
+    shown = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 - Path.absolute keeps ".."
+    found = look_at_input(shown)
+    if found.files > FILES_MAX:
+        raise TargetError(f"--input {shown}: more than {FILES_MAX:,} files", "name a smaller directory")
+
+    def walk(_: object) -> list[tuple[str, int]]:
+        place = Path(shown)
+        files = [place] if place.is_file() else sorted(one for one in place.rglob("*") if one.is_file())
+        return [(str(file), file.stat().st_size) for file in files]
+
+    sent = [SourceFile(name, size) for name, size in in_fork(walk, shown) if size]
+    if not sent:
+        raise TargetError(f"--input {shown}: its files hold no byte", "name a directory of files, or a file")
+    return sent
 
 
 def _measure(path: str) -> dict[str, Any]:

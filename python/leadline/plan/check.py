@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from leadline import _core, units
@@ -46,19 +47,19 @@ class EngineJob(Protocol):
     def ramp_time_ns(self) -> int:
         """Before that."""
 
-    def as_json(self) -> dict[str, Any]:
-        """Its fields."""
 
+def check_runs(work: str, target: Target, job: EngineJob, told: Mapping[str, Any] | None) -> None:
+    """Raise SpecError where the engine would refuse the job; what the engine does not run is not asked.
 
-def check_runs(work: str, target: Target, job: EngineJob) -> None:
-    """Raise SpecError where the engine would refuse the job; what the engine does not run is not asked."""
-    if job.engine_format not in _core.job_formats():
+    `told` is what the engine is told of it; None: it has no part in it.
+    """
+    if told is None or job.engine_format not in _core.job_formats():
         return
     asked = {
         "format": job.engine_format,
         **_STAND_INS,
         "deadline_ns": job.ramp_time_ns + job.runtime_ns + _GRACE_NS,
-        **job.as_json(),
+        **told,
     }
     if target.location is not None:
         asked["location"] = target.location

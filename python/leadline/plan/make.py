@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from leadline import units
@@ -99,19 +99,39 @@ def _cells(
     cells: list[PlannedCell] = []
     left_out = list(host.absent)
     for target in targets.values():
-        own = []
+        own, refused = [], []
         for work in works:
             try:
                 own.append(_planned_cell(work, target, facts[target.name], around))
             except SpecError as error:
-                if not study.where_possible:
+                if work.swept is not None:
+                    refused.append((work, error))
+                elif not study.where_possible:
                     raise
-                left_out.append(LeftOut(target.name, work.group or work.name, error.plain, target.url))
+                else:
+                    left_out.append(LeftOut(target.name, work.group or work.name, error.plain, target.url))
+        left_out += _parts_of_grids(study, target, own, refused)
         lost = {f"{one.target}.{one.work}" for one in left_out}
         cells += _with_files_of_their_own([cell for cell in own if cell.group not in lost])
     if not cells:
         raise SpecError("no target can do any of the works", f"the first reason: {left_out[0].reason}")
     return _spread(cells, targets, left_out), left_out
+
+
+def _parts_of_grids(
+    study: Study, target: Target, own: Sequence[PlannedCell], refused: Sequence[tuple[Work, SpecError]]
+) -> Iterator[LeftOut]:
+    """What of the grids of sweeps a target cannot do: a part, as what does not fit memory, is told; a whole
+    grid is as any other work. Raises SpecError."""
+    by_sweep: dict[str, list[tuple[Work, SpecError]]] = {}
+    for work, error in refused:
+        by_sweep.setdefault(work.swept.name if work.swept else work.name, []).append((work, error))
+    for name, lost in by_sweep.items():
+        left = sum(cell.swept is not None and cell.swept.name == name for cell in own)
+        if not left and not study.where_possible:
+            raise lost[0][1]
+        words = f"{len(lost)} of {len(lost) + left} cells of its grid: {lost[0][1].plain}"
+        yield LeftOut(target.name, name, words if left else lost[0][1].plain, target.url)
 
 
 def _spread(
@@ -139,8 +159,8 @@ def _spread(
 
 def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surroundings) -> PlannedCell:
     found = resolve(work.name, work.options, target, facts, around)
-    check_runs(work.name, target, found.job)
     face = planned(found.job)
+    check_runs(work.name, target, found.job, face.told_engine(found.job))
     if work.search is not None:
         source = f"work {work.name} on target {target.name}"
         face.check_search(found.job, _highest(work.search), source, around)
@@ -158,6 +178,7 @@ def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surrou
         work.order,
         work.steady,
         work.search,
+        work.swept,
     )
 
 

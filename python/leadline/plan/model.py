@@ -14,6 +14,7 @@ from leadline.errors import ResultError
 from leadline.study.kind.face import Layout
 from leadline.study.kind.job import AnyJob
 from leadline.study.left_out import LeftOut
+from leadline.study.sweep import Swept
 from leadline.study.target import Target
 from leadline.study.work import Order, Search, SteadyState, part_as_json
 from leadline.workloads.planned import planned, stored_job
@@ -31,6 +32,7 @@ class PlannedCell:
     expected time of one trial without its layout. `group` names the composition that the cell is a job of
     (`target.work`), and `order` says how its jobs follow each other. `steady`: when the trial may end early.
     `search`: the job's rate is not planned but found, in the search's number of trials each block.
+    `swept`: it is a cell of a sweep's grid, and has trials where the sweep starts, or chooses it.
     """
 
     id: str
@@ -46,6 +48,7 @@ class PlannedCell:
     order: Order | None = None
     steady: SteadyState | None = None
     search: Search | None = None
+    swept: Swept | None = None
 
     @property
     def kind(self) -> str:
@@ -127,6 +130,7 @@ class Plan:
                     "notes": list(cell.notes),
                     "steady": part_as_json(cell.steady),
                     "search": part_as_json(cell.search),
+                    "swept": part_as_json(cell.swept),
                 }
                 for cell in self.cells
             ],
@@ -164,6 +168,7 @@ class Plan:
 
 def _cell_from_json(value: dict[str, Any]) -> PlannedCell:
     layout, steady, search = value["layout"], value.get("steady"), value.get("search")
+    swept = value.get("swept")
     return PlannedCell(
         **{
             **{name: part for name, part in value.items() if name != "kind"},
@@ -172,6 +177,7 @@ def _cell_from_json(value: dict[str, Any]) -> PlannedCell:
             "notes": tuple(value["notes"]),
             "steady": None if steady is None else SteadyState.model_validate(steady),
             "search": None if search is None else Search.model_validate(search),
+            "swept": None if swept is None else Swept.model_validate(swept),
         }
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from leadline import units
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
+from leadline.plan.sweeps import starting, sweep_trials, sweeps_of
 from leadline.study.kind.face import NOMINAL_BYTES_PER_S, NOMINAL_REMOTE_BYTES_PER_S
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study
@@ -24,16 +25,21 @@ def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) ->
     notes += dict.fromkeys(_assumptions(plan.cells))
     if study.limits.max_rate is not None:
         notes.append(f"no trial and no layout goes above {units.format_rate(study.limits.max_rate)}")
-    cached = [cell.id for cell in plan.cells if cell.measures_caches]
+    cached = dict.fromkeys(
+        f"{cell.target}.{cell.swept.name}" if cell.swept else cell.id
+        for cell in plan.cells
+        if cell.measures_caches
+    )
     if cached:
         notes.append(f"measures caches: {', '.join(cached)}")
-    for work in dict.fromkeys(cell.work for cell in plan.cells):
+    for work in dict.fromkeys(cell.work for cell in plan.cells if cell.swept is None):
         note = unlike(work, [c for c in plan.cells if c.work == work and facts[c.target].has_storage])
         if note:
             notes.append(note)
     notes += notes_on_works(plan.cells)
+    notes += notes_on_sweeps(plan.cells)
     notes += notes_on_left_out(plan.left_out)
-    if plan.blocks < 2:
+    if plan.blocks < 2 and any(cell.swept is None for cell in plan.cells):
         notes.append("one block gives no interval: nothing can be compared")
     if any(cell.job.reads_only and cell.job.verify for cell in plan.cells):
         notes.append("verify: the processor's time for checking each block is part of what is measured")
@@ -71,6 +77,24 @@ def notes_on_works(cells: Sequence[PlannedCell]) -> Iterator[str]:
                 f"{cell.id}: {cell.search.trials} probes in each block for the highest rate with"
                 f" {cell.search.latency} under {bound}; a probe's rate follows from those before it"
             )
+
+
+def notes_on_sweeps(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """What is said of each sweep: its grid, its start, and how far it may go."""
+    start = starting(cells)
+    for (target, name), own in sweeps_of(cells).items():
+        asked = own[0].swept.sweep if own[0].swept else None
+        if asked is None:
+            continue
+        first = sum(cell.id in start for cell in own)
+        most = sweep_trials(own)
+        seconds = most * (sum(cell.seconds for cell in own) / len(own) + TRIAL_OVERHEAD_S)
+        yield (
+            f"sweep {target}.{name}: a grid of {len(own)} cells of {' x '.join(asked.over)}, of which it"
+            f" starts with {first}; block by block it chooses which to try until the least that give"
+            f" {100 * asked.share:.4g} % of the plateau are known, at most {most} trials"
+            f" (about {units.format_duration(seconds)})"
+        )
 
 
 def unlike(work: str, cells: list[PlannedCell]) -> str | None:

@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from leadline.plan.model import Plan, PlannedCell, Trial
+from leadline.plan.sweeps import starting
 
 
 def order_trials(cells: list[PlannedCell], blocks: int, seed: int) -> tuple[Trial, ...]:
-    """Each block is one pass over all cells, in a random order of its own; a group's jobs stay together."""
+    """Each block is one pass over all cells, in a random order of its own; a group's jobs stay together.
+
+    Of a sweep the first block has the cells that it starts with; which follow, trials decide.
+    """
     trials: list[Trial] = []
+    start = starting(cells)
     for block in range(1, blocks + 1):
-        trials += _block(cells, block, len(trials) + 1, seed)
+        own = [cell for cell in cells if cell.swept is None or (block == 1 and cell.id in start)]
+        trials += _block(own, block, len(trials) + 1, seed)
     return tuple(trials)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from leadline.published.document import COUNTS, DocumentColumn, DocumentRow, DocumentTable, Published
-from leadline.published.figures import words
+from leadline.published.figures import plain, words
 from leadline.published.formula import Range
 from leadline.published.models import Modelled, model_rows
 from leadline.verdict.model import Cell, Findings
@@ -36,15 +37,22 @@ class Reproduction:
 
 
 def reproduce(
-    document: Published, measured: Findings | None, names: Mapping[str, str]
+    document: Published, measured: Findings | None, names: Mapping[str, str], scale: Fraction | None = None
 ) -> tuple[Reproduction, ...]:
-    """Every table. `names` maps the document's systems to the measured targets where they differ."""
+    """Every table. `names` maps the document's systems to the measured targets where they differ.
+
+    At `scale` each published rate is given too: what it would be where every link has that share of its rate.
+    """
     cells = {cell.id: cell for cell in measured.cells} if measured else {}
-    return tuple(_table(document, table, cells, names) for table in document.tables)
+    return tuple(_table(document, table, cells, names, scale) for table in document.tables)
 
 
 def _table(
-    document: Published, table: DocumentTable, cells: Mapping[str, Cell], names: Mapping[str, str]
+    document: Published,
+    table: DocumentTable,
+    cells: Mapping[str, Cell],
+    names: Mapping[str, str],
+    scale: Fraction | None,
 ) -> Reproduction:
     modelled = list(model_rows(document, table))
     lines = []
@@ -53,7 +61,7 @@ def _table(
         own = [item for item in modelled if item.row is row]
         for column in table.columns:
             if column.name in row.figures and column.unit != "clock" and column.kind not in COUNTS:
-                lines.append(_line(row, column, cell, own))
+                lines.append(_line(row, column, cell, own, scale))
         for item in own:
             if item.column is None:
                 lines.append(ReproducedLine(_levels(row), item.label, "-", None, ((item.label, item.value),)))
@@ -74,8 +82,15 @@ def _cell_id(table: DocumentTable, row: DocumentRow, names: Mapping[str, str]) -
     return found
 
 
-def _line(row: DocumentRow, column: DocumentColumn, cell: Cell | None, own: list[Modelled]) -> ReproducedLine:
+def _line(
+    row: DocumentRow, column: DocumentColumn, cell: Cell | None, own: list[Modelled], scale: Fraction | None
+) -> ReproducedLine:
     models = tuple((item.label, item.value) for item in own if item.column == column.name)
+    figure = row.figures[column.name]
+    if scale is not None and figure.dimension == "B/s":
+        small = plain(Range(figure.value * float(scale), 0, 0, 1, -1))
+        bound = figure.text[:1] if figure.text[:1] in (">", "<") else ""
+        models = ((f"as published, at {scale}", f"{bound}{small}"), *models)
     return ReproducedLine(
         _levels(row), column.name, row.figures[column.name].words, _measured(column, cell), models
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,20 @@ def read_document(result: Result) -> Published:
         raise ResultError(f"{file} was changed after the import", "import the changed document again")
     with reading(file, "import the document again"):
         return read_published(data.decode("utf-8", "replace"), str(file))
+
+
+def document_names() -> tuple[str, ...]:
+    """The documents whose figures leadline brings along, sorted."""
+    return tuple(sorted(entry.name[:-5] for entry in _folder().iterdir() if entry.name.endswith(".yaml")))
+
+
+def document_text(name: str) -> str:
+    """The YAML of one. Raises FileNotFoundError."""
+    return (_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _folder() -> Traversable:
+    return resources.files("leadline") / "published" / "documents"
 
 
 def read_source(path: Path) -> str:

@@ -107,22 +107,27 @@ class Worker:
         deadline_s: float,
         progress: Callable[[dict[str, Any]], None] = lambda _: None,
         enough: Callable[[], bool] = lambda: False,
+        come: Callable[[], int | None] | None = None,
         **arguments: Any,
     ) -> Answer:
         """Send one command and wait for its end, at most until the deadline.
 
-        `enough` is asked often: once it is true the worker is interrupted, as by a stop request.
+        `enough` is asked often: once it is true the worker is interrupted, as by a stop request. A trial that
+        `meets` others is told what `come` says once it is open: when it starts (CLOCK_MONOTONIC, ns), or None
+        where it does not; that wait is none of its time.
         """
         if not self._begun:
             return self._stopped(untold=True)
-        line = json.dumps({"command": command, **arguments}) + "\n"
         try:
-            assert self._process.stdin is not None  # noqa: S101 - PIPE was asked for
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
+            self._send(command=command, **arguments)
         except OSError:
             return self._death()
-        return self._next(time.monotonic() + deadline_s, progress, enough)
+        return self._next(time.monotonic() + deadline_s, progress, enough, come)
+
+    def _send(self, **message: Any) -> None:
+        assert self._process.stdin is not None  # noqa: S101 - PIPE was asked for
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
 
     def close(self) -> None:
         """End the process; one that is stuck is left alone."""
@@ -141,12 +146,16 @@ class Worker:
         deadline: float,
         progress: Callable[[dict[str, Any]], None],
         enough: Callable[[], bool] = lambda: False,
+        come: Callable[[], int | None] | None = None,
     ) -> Answer:
         """Read lines until an answer; on a stop request or at the deadline the worker is interrupted."""
         interrupted_at: float | None = None
         late = False
         while True:
             for message in self._read_messages():
+                if come is not None and message.get("event") == "open":
+                    deadline += self._meet(come)
+                    continue
                 answer = self._as_answer(message, interrupted_at is not None, late, progress)
                 if answer is not None:
                     return answer
@@ -159,6 +168,14 @@ class Worker:
                 self._signal(signal.SIGINT)
             if interrupted_at is not None and now > interrupted_at + _INTERRUPT_GRACE_S:
                 return self._give_up(late)
+
+    def _meet(self, come: Callable[[], int | None]) -> float:
+        """Tell a trial when it starts; for how long it waits, s."""
+        since = time.monotonic()
+        start_ns = come()
+        with contextlib.suppress(OSError):  # who died is met with where its answer is waited for
+            self._send(start_ns=start_ns)
+        return max(time.monotonic(), (start_ns or 0) / 1e9) - since
 
     def _as_answer(
         self,

@@ -169,6 +169,13 @@ class Conducted(Generic[_Job]):
         del rate_iops
         return job
 
+    def gather(self, trial: str, into: Path, hosts: Mapping[str, Path]) -> None:
+        """Join the kind's own tables of a trial that many hosts executed into the result `into`.
+
+        `hosts` has a directory for each, in which its files lie as in its own result.
+        """
+        del trial, into, hosts
+
     # -- the worker's side ---------------------------------------------------------------------------
 
     def lay_out(self, job: dict[str, Any], say: Say) -> dict[str, Any]:
@@ -180,10 +187,13 @@ class Conducted(Generic[_Job]):
     def forget(self, job: dict[str, Any]) -> None:
         """Drop what this host's caches hold of the job's files, where the trial is to begin without it."""
 
-    def run(self, job: dict[str, Any], record: str) -> dict[str, Any]:
-        """Do the job to its end; its summary, in Python by way of `plain_summary`."""
+    def run(self, job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
+        """Do the job to its end; its summary, in Python by way of `plain_summary`.
+
+        Where there is a `meeting` all that takes time is prepared before it is come to.
+        """
         before = _own_io()
-        summary: dict[str, Any] = _core.run_trial(json.dumps(job), record)
+        summary: dict[str, Any] = _core.run_trial(json.dumps(job), record, meeting)
         after = _own_io()
         if before is not None and after is not None:
             summary["process_read_bytes"] = after["read_bytes"] - before["read_bytes"]

@@ -17,9 +17,11 @@ from typing import Any
 from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer, Worker
 from leadline.run.model import Stopping
+from leadline.run.site import Appointment
 from leadline.store.tables import TrialRow
 
-_LEAD_NS = 100_000_000  # from sending the commands to the start: reading a command takes far less
+_LEAD_NS = 100_000_000  # from telling the first to the start: telling all takes far less
+_LOOK_EVERY_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,38 @@ class Halt:
         self._failed.clear()
 
 
+class CommonStart:
+    """Where the jobs of a slot come once they are open; the last one asks `when` all start."""
+
+    def __init__(self, jobs: int, when: Appointment, off: Callable[[], bool]) -> None:
+        self._missing, self._when, self._off = jobs, when, off
+        self._changed = threading.Condition()
+        self._asked = False
+        self._start_ns: int | None = None
+
+    def come(self) -> int | None:
+        """When it starts (CLOCK_MONOTONIC, ns); None where it does not."""
+        with self._changed:
+            self._missing -= 1
+            if self._missing == 0:
+                self._ask()
+            while not self._asked:
+                if self._off():
+                    return None
+                self._changed.wait(_LOOK_EVERY_S)
+            return self._start_ns
+
+    def close(self) -> None:
+        """All have ended: who keeps the appointment hears also of those that never came."""
+        with self._changed:
+            if not self._asked:
+                self._ask()
+
+    def _ask(self) -> None:
+        self._start_ns, self._asked = self._when(), True
+        self._changed.notify_all()
+
+
 def run_together(calls: Sequence[Callable[[], Answer]], halt: Halt) -> list[Answer]:
     """Run the calls at the same time, each waiting for its own worker; the first to fail ends the others."""
 
@@ -76,22 +110,34 @@ def run_together(calls: Sequence[Callable[[], Answer]], halt: Halt) -> list[Answ
 
 
 def run_jobs(
-    members: Sequence[Member], call: Callable[[Member, int | None], Answer], halt: Halt, forget_s: float
+    members: Sequence[Member],
+    call: Callable[[Member, CommonStart | None], Answer],
+    halt: Halt,
+    forget_s: float,
+    appointment: Appointment | None = None,
 ) -> list[Answer]:
-    """One answer for each job. `call` runs it, where there are several not before a common start.
+    """One answer for each job. `call` runs it, not before a common start where there is one.
 
-    The start is ns on the clock that all processes of a host share (CLOCK_MONOTONIC). Caches are forgotten
-    before it, at most for `forget_s`, so that no job waits for its own.
+    There is with several jobs, or an `appointment`, which then says when, once all are open. It is ns on the
+    clock that all processes of a host share (CLOCK_MONOTONIC). Caches are forgotten before it, at most for
+    `forget_s`, so that no job waits for its own.
     """
-    start_ns: int | None = None
-    if len(members) > 1:
+    if len(members) > 1 or appointment is not None:
         forget = [partial(_forget, member, forget_s) for member in members]
         answers = run_together(forget, halt)
         if any(answer.outcome != "done" for answer in answers):
             unused = Answer("interrupted", message="a job beside it could not begin")
             return [unused if answer.outcome == "done" else answer for answer in answers]
-        start_ns = time.monotonic_ns() + _LEAD_NS
-    return run_together([partial(call, member, start_ns) for member in members], halt)
+        start = CommonStart(len(members), appointment or _soon, halt)
+        try:
+            return run_together([partial(call, member, start) for member in members], halt)
+        finally:
+            start.close()
+    return run_together([partial(call, member, None) for member in members], halt)
+
+
+def _soon() -> int:
+    return time.monotonic_ns() + _LEAD_NS
 
 
 def _forget(member: Member, deadline_s: float) -> Answer:

@@ -19,8 +19,11 @@ class RunOptions:
     `grace_s` is how long a trial may last beyond its planned time; `reserve_bytes` is the free
     space to keep on each target; `layout_rate_bytes_per_s` caps laying out files. With `until` (0.03:
     within 3 %) or `budget_s` blocks are added to the plan until intervals are narrow or time is over.
+    Without `ceph` nothing of Ceph is observed; without `clusters` its clients on this host are, and its
+    daemons are not: of many hosts one asks those.
     `labs` are the directories of labs that the targets are on, whose faults are watched for; `under_fault`
-    says that it is meant to be measured under those.
+    says that it is meant to be measured under those. `host_number` is this host's among those of the study:
+    its data and its random offsets are its own.
     """
 
     drop_caches: bool = False
@@ -30,10 +33,12 @@ class RunOptions:
     reserve_bytes: Mapping[str, int] = field(default_factory=dict)
     layout_rate_bytes_per_s: int | None = None
     ceph: bool = True
+    clusters: bool = True
     until: float | None = None
     budget_s: float | None = None
     labs: tuple[str, ...] = ()
     under_fault: bool = False
+    host_number: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Display(Protocol):
         """The plan has these trials more."""
 
     def progress(self, message: Mapping[str, Any]) -> None:
-        """The engine's progress line: phase, elapsed_ns, bytes, operations, share."""
+        """The engine's progress line: phase, elapsed_ns, bytes, operations, share; or share and words."""
 
     def finished(self, row: TrialRow) -> None:
         """A trial is stored."""

@@ -14,7 +14,7 @@ from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow, TrialState
 
-_WHOLE = -1
+WHOLE = -1
 _DIRECTIONS = ("read", "write", "sync")
 
 
@@ -73,7 +73,7 @@ def build_trial_row(
 ) -> TrialRow:
     """The row of table `trials`. `peaks`: what samples saw of the cluster at worst."""
     summary = answer.value or record["summary"] or _summary_of_intervals(record)
-    counted, total = (_all_directions(_as_data(summary[part])) for part in ("directions", "total"))
+    counted, total = (all_directions(as_data(summary[part])) for part in ("directions", "total"))
     pacer = summary.get("pacer") or {}
     busy = [
         thread["busy_share"] for thread in summary.get("threads", ()) if thread.get("busy_share") is not None
@@ -136,7 +136,7 @@ def _observed(change: Delta, summary: Mapping[str, Any], peaks: Mapping[str, int
 _MOVES = {"first_byte": "read", "create": "write"}
 
 
-def _as_data(found: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+def as_data(found: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
     """Bytes of metadata operations count as read and written; their numbers are in `summary` alone."""
     moved = {
         direction: {"bytes": found[operation]["bytes"]}
@@ -146,7 +146,7 @@ def _as_data(found: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, i
     return {**found, **moved}
 
 
-def _all_directions(found: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+def all_directions(found: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
     """Counts of every direction; the engine names those that the job uses, and the others are truly 0."""
     return {name: {"bytes": 0, "operations": 0, **found.get(name, {})} for name in _DIRECTIONS}
 
@@ -189,7 +189,7 @@ def build_latency_rows(trial: str, record: Mapping[str, Any]) -> list[LatencyRow
         for clock, blob in interval["histograms"].items():
             if blob is None or not interval["operations"]:
                 continue
-            row = _latency_row(
+            row = latency_row(
                 trial,
                 interval["direction"],
                 clock,
@@ -204,11 +204,11 @@ def build_latency_rows(trial: str, record: Mapping[str, Any]) -> list[LatencyRow
     for (direction, clock), parts in whole.items():
         merged = _core.histogram_merge([part.histogram for part in parts])
         bounds = (min(p.start_ns for p in parts), max(p.end_ns for p in parts))
-        rows.append(_latency_row(trial, direction, clock, _WHOLE, bounds, True, merged))
+        rows.append(latency_row(trial, direction, clock, WHOLE, bounds, True, merged))
     return rows
 
 
-def _latency_row(
+def latency_row(
     trial: str,
     direction: str,
     clock: str,

@@ -19,6 +19,7 @@ from leadline.plan.order import with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
 from leadline.run.face import plain_transfer
+from leadline.run.faulted import FaultWatch
 from leadline.run.held import held
 from leadline.run.model import (
     Display,
@@ -37,6 +38,7 @@ from leadline.run.places import (
     remove_workspaces,
     require_outside,
 )
+from leadline.run.slot.local import LocalSite
 from leadline.run.storage.mounted import Mounted, mounted_of, require_mounted
 from leadline.store.acting import SeenManifest
 from leadline.store.journal import DamagedJournalError, Event
@@ -62,7 +64,18 @@ def new_run(
 
     `add_files` writes what the jobs need into the directory before the first trial.
     """
-    manifest = {
+    with (
+        held(request.id, request.plan.targets, out),
+        closing(create_result(out, manifest_of(request, details), time.time_ns)) as writer,
+    ):
+        if add_files is not None:
+            add_files(out)
+        return _execute(request, writer, display, stopping, pilot, growth)
+
+
+def manifest_of(request: RunRequest, details: Mapping[str, Any]) -> dict[str, Any]:
+    """What the manifest of a new result says, `details` with it."""
+    return {
         "kind": "study",
         "id": request.id,
         "version": _core.version(),
@@ -71,13 +84,24 @@ def new_run(
         "options": asdict(request.options),
         **details,
     }
-    with (
-        held(request.id, request.plan.targets, out),
-        closing(create_result(out, manifest, time.time_ns)) as writer,
-    ):
-        if add_files is not None:
-            add_files(out)
-        return _execute(request, writer, display, stopping, pilot, growth)
+
+
+def interrupted_request(
+    path: Path, seen: SeenManifest, writer: ResultWriter, labs: tuple[str, ...], *, under_fault: bool
+) -> RunRequest:
+    """What an interrupted run goes on with: its plan with the blocks that were added.
+
+    `labs` and `under_fault` as in `RunOptions` are asked anew. Raises ResultError where nothing is left.
+    """
+    seen.require_same(writer.manifest)
+    request = request_of(writer.manifest)
+    options = replace(request.options, labs=labs, under_fault=under_fault)
+    request = replace(request, plan=grown_plan(request.plan, writer.events()), options=options)
+    if is_finished(writer, request.plan):
+        raise ResultError(
+            f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
+        )
+    return request
 
 
 def resume_run(
@@ -96,25 +120,21 @@ def resume_run(
     `labs` and `under_fault` as in `RunOptions`: they are asked anew.
     """
     with closing(reopen_result(path, time.time_ns)) as writer:
-        seen.require_same(writer.manifest)
-        request = request_of(writer.manifest)
-        options = replace(request.options, labs=labs, under_fault=under_fault)
-        request = replace(request, plan=grown_plan(request.plan, writer.events()), options=options)
-        if _is_finished(writer, request.plan):
-            raise ResultError(
-                f"{path} is complete: nothing is left to run", f"read it with: leadline show {path}"
-            )
+        request = interrupted_request(path, seen, writer, labs, under_fault=under_fault)
         require_outside(path, request.id)
         with held(request.id, request.plan.targets, path):
-            check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
-            _require_mounted(request)
-            left = left_workspaces(request.id, request.plan.targets, writer)
-            kept = remove_workspaces(request.id, left, noted(request.plan.targets, request.facts), writer)
-            for place, why in kept.items():
-                raise TargetError(
-                    f"{place} is left of the run before: {why}", "the study cannot go on beside it"
-                )
+            remove_left(request, writer)
             return _execute(request, writer, display, stopping, pilot, growth)
+
+
+def remove_left(request: RunRequest, writer: ResultWriter) -> None:
+    """Remove what a run before left below the targets. Raises TargetError where it cannot all go."""
+    check_answers([Path("/"), *(target.url for target in request.plan.targets if target.is_path)])
+    _require_mounted(request)
+    left = left_workspaces(request.id, request.plan.targets, writer)
+    kept = remove_workspaces(request.id, left, noted(request.plan.targets, request.facts), writer)
+    for place, why in kept.items():
+        raise TargetError(f"{place} is left of the run before: {why}", "the study cannot go on beside it")
 
 
 def _require_mounted(request: RunRequest) -> None:
@@ -197,7 +217,7 @@ def request_of(manifest: Mapping[str, Any]) -> RunRequest:
         raise ResultError(f"the manifest is damaged: {error}", "run the study anew") from error
 
 
-def _is_finished(writer: ResultWriter, plan: Plan) -> bool:
+def is_finished(writer: ResultWriter, plan: Plan) -> bool:
     ended = any(event.event == "study_finished" for event in writer.events())
     return ended and writer.finished() >= {trial.id for trial in plan.trials}
 
@@ -210,11 +230,15 @@ def _execute(
     pilot: Pilot,
     growth: Growth,
 ) -> Outcome:
-    observer = Observer(request.facts, interval_s=request.options.interval_s, ceph=request.options.ceph)
+    options = request.options
+    observer = Observer(request.facts, interval_s=options.interval_s, ceph=options.ceph, labs=options.labs)
     try:
         observer.start()
         _measure_itself(writer, stopping)
-        return Executor(request, writer, observer, display, stopping, pilot, growth).run()
+        options = request.options
+        faults = FaultWatch(options.labs, writer, under_fault=options.under_fault)
+        site = LocalSite(request, writer, observer, display, stopping, faults)
+        return Executor(request, writer, site, faults, display, stopping, pilot, growth).run()
     finally:
         observer.stop()
 

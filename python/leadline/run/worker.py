@@ -11,11 +11,12 @@ import json
 import os
 import signal
 import sys
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from leadline import _core
 from leadline.errors import LeadlineError
 from leadline.run.storage import workspace
 from leadline.run.storage.mounted import Mounted
@@ -35,13 +36,27 @@ def _forget_cached(command: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trial(command: dict[str, Any]) -> dict[str, Any]:
-    """Run a job; with `start_at_ns` (CLOCK_MONOTONIC) not before then, its files forgotten beforehand."""
-    job, start_at_ns = command["job"], command.get("start_at_ns")
-    if start_at_ns is None:
+    """Run a job; one that `meets` others says that it is open, is told then when to start, and its files were
+    forgotten beforehand.
+    """
+    job = command["job"]
+    if not command.get("meets"):
         _forget_cached(command)
-    else:
-        time.sleep(max(0, start_at_ns - time.monotonic_ns()) / 1e9)
-    return handed(job).run(job, command["record"])
+        return handed(job).run(job, command["record"], None)
+    meeting = _core.Meeting()
+    told = threading.Thread(target=_meet, args=(meeting,), daemon=True)
+    told.start()
+    try:
+        return handed(job).run(job, command["record"], meeting)
+    finally:
+        meeting.end()
+        told.join()  # what it was to be told is no command
+
+
+def _meet(meeting: _core.Meeting) -> None:
+    if meeting.wait_until_open():
+        _say(event="open")
+        meeting.tell(json.loads(sys.stdin.readline() or "{}").get("start_ns"))
 
 
 def _place(command: dict[str, Any]) -> workspace.Workspace:

@@ -20,6 +20,7 @@ RECORDS = "records"  # the engine's own files of the trial that is running; empt
 RESULT_FORMAT = "leadline.result"
 RESULT_VERSION = 1
 MARK = ".leadline"  # in a directory of ours while it is made
+_TABLE_DEPTH = 2  # tables stand in a result, those of each host in `by_host`
 _UNFINISHED = re.compile(r"\.leadline-[0-9a-f]{16}")
 
 
@@ -35,14 +36,21 @@ def is_unfinished(name: str) -> bool:
 
 def discard_unfinished(path: Path, opened: int) -> None:
     """Remove what a killed run was writing in a result, or in the directory of a table of it."""
-    with os.scandir(opened) as entries:
-        tables = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     with suppress(OSError, LeadlineError):
         remove_entries(path, float("inf"), lambda name: is_unfinished(name) or name == MARK, opened=opened)
-        for name in tables:
+    _discard_in_tables(path, opened, _TABLE_DEPTH)
+
+
+def _discard_in_tables(path: Path, opened: int, depth: int) -> None:
+    with os.scandir(opened) as entries:
+        tables = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for name in tables:
+        with suppress(OSError, LeadlineError):
             table = open_in(opened, path / name)
             try:
                 remove_entries(path / name, float("inf"), is_unfinished, opened=table)
+                if depth > 1:
+                    _discard_in_tables(path / name, table, depth - 1)
             finally:
                 os.close(table)
 

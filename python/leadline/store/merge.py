@@ -9,8 +9,11 @@ from pathlib import Path
 
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
+from leadline.store.by_host import BY_HOST, read_by_host
 from leadline.store.files import JOURNAL, MANIFEST, make_directory, written_whole
 from leadline.store.making import made_result
+from leadline.store.own.acks import ACKS
+from leadline.store.own.stages import STAGES, read_stages
 from leadline.store.reader import Result, find_results, open_result
 from leadline.store.tables import TABLES
 from leadline.tracing.store import TRACE_TABLES, check_trace, traced_trials
@@ -37,6 +40,8 @@ def check_whole(path: Path) -> Result:
         raise ResultError(f"{path} lacks tables of {lost[0]}", "copy the result again")
     for read in () if result.traced else (result.trials, result.latency, result.series):
         read()
+    read_stages(result)
+    read_by_host(result)
     return result
 
 
@@ -64,7 +69,8 @@ def copy_result(result: Result, directory: Path) -> Path:
         with made_result(place, private=private) as (partial, _):
             for source in _files(result.path):
                 target = partial / source.relative_to(result.path)
-                make_directory(target.parent)
+                for above in reversed(source.relative_to(result.path).parents[:-1]):
+                    make_directory(partial / above)
                 with source.open("rb") as data, written_whole(target) as file:
                     shutil.copyfileobj(data, file)
             _compare(result, partial)
@@ -80,7 +86,7 @@ def _files(path: Path) -> Iterator[Path]:
     for name in (MANIFEST, JOURNAL, DOCUMENT):
         if (path / name).is_file():
             yield path / name
-    for table in (*TABLES, *TRACE_TABLES):
+    for table in (*TABLES, *TRACE_TABLES, STAGES, ACKS, *(f"{BY_HOST}/{name}" for name in TABLES)):
         yield from sorted((path / table).glob("*.parquet"))
 
 

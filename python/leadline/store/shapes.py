@@ -34,8 +34,12 @@ _REQUIRED = {
     "trial_not_run": {"cell", "reason"},
     "block_added": {"cells"},
     "cell_ended": {"cell", "words"},
+    "attempt_begun": {"attempt", "trials"},
+    "attempt_ended": {"attempt"},
+    "attempt_forgotten": {"attempt"},
     "workspace_intended": {"target", "directory"},
     "workspace_removed": {"target"},
+    "clock_compared": {"host", "offset_ns", "error_ns"},
     "fault_began": _FAULT,
     "fault_ended": _FAULT | {"ended_unix_s"},
 }
@@ -81,6 +85,7 @@ class _Details(BaseModel):
     t_ns: int = Field(default=0, ge=0, lt=1 << 63)
     trial: TrialName = ""
     trials: dict[TrialName, Any] | list[TrialName] = []
+    attempt: Text = ""
     cell: Text = ""
     cells: list[Text] = []
     target: Text = ""
@@ -88,6 +93,9 @@ class _Details(BaseModel):
     directory: Text = ""
     location: Text | None = None
     null_ns_per_operation: FiniteFloat | None = None
+    host: Text = ""
+    offset_ns: int = Field(default=0, gt=-(1 << 63), lt=1 << 63)
+    error_ns: int = Field(default=0, ge=0, lt=1 << 63)
     lab: Text = ""
     id: Text = ""
     kind: Text = ""

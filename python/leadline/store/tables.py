@@ -38,6 +38,10 @@ class TrialRow(ObservedFigures):
     `faults` is JSON: what `leadline lab inject` had in force from the start to the end of the trial, or in a
     part of that (`leadline.faults.TrialFault`); None where no lab was looked at. `under_fault` is true where
     that was asked for.
+
+    Of a trial on many hosts this is the sum of them (what each did: `store/by_host.py`): `hosts` is how many,
+    `start_skew_ns` the time from the first one's start to the last one's, `done_skew_ns` that of their ends,
+    `clock_error_ns` how far off a corrected clock may be at most, `attempt` which try it is.
     """
 
     trial: str
@@ -86,6 +90,10 @@ class TrialRow(ObservedFigures):
     steady_slope: float | None = None
     faults: str | None = None
     under_fault: bool | None = None
+    hosts: int | None = None
+    done_skew_ns: int | None = None
+    clock_error_ns: int | None = None
+    attempt: str | None = None
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, to_ar
 
 _LEDGER = ".ledger"
 
+
+class HeldResultError(ResultError):
+    """Another process writes this result."""
+
+
 StoredTrial = tuple[TrialRow, Sequence[LatencyRow], Sequence[SeriesRow]]
 
 
@@ -219,7 +224,7 @@ def _take_lock(path: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
-        raise ResultError(
+        raise HeldResultError(
             f"{path} is being written by another leadline run", "wait for it to end, or end it first"
         ) from None
     return descriptor

@@ -113,14 +113,18 @@ def _paths(key: str, study: dict[str, Any], source: str) -> list[Path]:
 
 
 def _path_in_work(key: str, parts: list[str], study: dict[str, Any], source: str) -> Path:
-    """`works.NAME.OPTION`, `works.NAME.jobs.JOB.OPTION`, `works.NAME.steady_state.KEY`, `….search.KEY`."""
+    """`works.NAME.OPTION`, `works.NAME.jobs.JOB.OPTION`, `works.NAME.steady_state.KEY`, `….search.KEY`,
+    `….sweep.KEY`, `….sweep.over.OPTION`."""
     works, name, last = _mapping(study, "works"), parts[1], parts[-1]
     if name not in works:
         raise _unknown(key, source, f"{name!r} is no work of the study", suggest(name, works))
     if len(parts) == 3:
         _check_option(key, last, (*JOB_OPTIONS, "order"), source)
         return _reach(study, ("works", name, last))
-    if len(parts) == 4 and parts[2] in ("steady_state", "search"):
+    if len(parts) == 5 and parts[2:4] == ["sweep", "over"]:
+        _check_option(key, last, JOB_OPTIONS, source)
+        return ("works", name, "sweep", "over", last)
+    if len(parts) == 4 and parts[2] in ("steady_state", "search", "sweep"):
         _check_option(key, last, KNOWN_KEYS[parts[2]], source)
         return ("works", name, parts[2], last)
     jobs = _jobs(works[name])
@@ -183,7 +187,11 @@ def _mapping(study: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _store(study: dict[str, Any], path: Path, level: Any, source: str) -> None:
     head, option = path[0], path[-1]
-    if isinstance(level, list) and head in ("works", "defaults") and not _takes_list(option):
+    if (
+        isinstance(level, list)
+        and head in ("works", "defaults")
+        and not (_takes_list(option) or "over" in path[2:-1])
+    ):
         raise SpecError(
             "a list makes a factor of it", f"write --set factors.{option}=[…]", source=source, key=str(option)
         )

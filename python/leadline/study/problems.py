@@ -40,7 +40,7 @@ SYNONYMS = {
     "stonewall": "order",
 }
 
-_INNER = ("jobs", "steady_state", "search", "pipeline", "do")  # sections within a work
+_INNER = ("jobs", "steady_state", "search", "sweep", "pipeline", "do")  # sections within a work
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from leadline import _core
+from leadline.written.fields import AUTO
 
 Storage = Literal["none", "mount", "server", "cluster"]
 
@@ -48,6 +49,19 @@ class Reaches:
 
 
 @dataclass(frozen=True)
+class ThirdParty:
+    """How two servers are told to copy a file between them: programs with their words, and what servers need.
+
+    The URLs of the file and of the copy follow `copy`; `{server}` and `{path}` in `size` stand for a file's.
+    """
+
+    copy: tuple[str, ...]
+    size: tuple[str, ...]
+    package: str
+    needs: str
+
+
+@dataclass(frozen=True)
 class Scheme:
     """What stands before `://`, or `file`. With `url`, a library reaches what the rest of the URL names."""
 
@@ -63,7 +77,10 @@ class Scheme:
     operations: tuple[str, ...]
     choices: tuple[SchemeOption, ...]
     engines: tuple[Engine, ...]
+    ack_means: str
+    ack_means_direct: str | None
     reaches: Reaches | None
+    third_party: ThirdParty | None
 
 
 # Caches of this host, as chains of bytes name them.
@@ -126,9 +143,22 @@ def _scheme(row: Mapping[str, Any]) -> Scheme:
         whole_objects=row["whole_objects"],
         operations=tuple(row["operations"]),
         choices=tuple(SchemeOption(**choice) for choice in row["choices"]),
-        engines=tuple(Engine(**engine) for engine in row["engines"]),
+        engines=tuple(_engine(engine) for engine in row["engines"]),
+        ack_means=row["ack_means"],
+        ack_means_direct=row["ack_means_direct"],
         reaches=None if row["reaches"] is None else Reaches(**row["reaches"]),
+        third_party=_third_party(row["third_party"]),
     )
+
+
+def _third_party(row: Mapping[str, Any] | None) -> ThirdParty | None:
+    if row is None:
+        return None
+    return ThirdParty(tuple(row["copy"]), tuple(row["size"]), row["package"], row["needs"])
+
+
+def _engine(row: Mapping[str, Any]) -> Engine:
+    return Engine(**{key: value for key, value in row.items() if key != "memory"})
 
 
 def located() -> tuple[Scheme, ...]:
@@ -179,6 +209,12 @@ def engine(name: str) -> Engine:
     raise KeyError(name)
 
 
+def ack_means(engine_name: str, *, direct: bool) -> str:
+    """Where a write is that the engine's library acknowledged; with direct I/O it may be elsewhere."""
+    scheme = next(one for one in table() if engine_name in {own.name for own in one.engines})
+    return (scheme.ack_means_direct if direct else None) or scheme.ack_means
+
+
 def uses_storage(engine_name: str | None) -> bool:
     """False for the engine whose buffers never meet storage, and where there is none."""
     return engine_name is not None and engine_name not in {one.name for one in storageless().engines}
@@ -211,3 +247,11 @@ def _caches_of(scheme: Scheme) -> tuple[str, ...]:
 def access(name: str) -> Access:
     """What is known of a way to a target; one that only another version knows leads to some server."""
     return _accesses().get(name) or Access(name, "server")
+
+
+if TYPE_CHECKING:
+    EngineName = str
+    ChosenEngine = str
+else:  # the words are the table's; whatever is none of them is refused
+    EngineName = Literal[engine_names()]
+    ChosenEngine = Literal[(AUTO, *chosen_names())]

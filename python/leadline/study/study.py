@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -21,6 +21,7 @@ from leadline import units
 from leadline.errors import ResultError, SpecError
 from leadline.study.levels import WORK_NAME, label_of, level_words
 from leadline.study.problems import suggest, vocabulary
+from leadline.study.sweep import Sweep, Swept
 from leadline.study.targets import check_name, check_url
 from leadline.study.work import (
     Order,
@@ -175,6 +176,7 @@ class Work:
     order: Order | None = None
     steady: SteadyState | None = None
     search: Search | None = None
+    swept: Swept | None = None
 
 
 KNOWN_KEYS: dict[str, tuple[str, ...]] = {
@@ -216,7 +218,7 @@ def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
     """Every work times every combination of factor levels. Raises SpecError for what contradicts itself."""
     written = document or Document({}, {(): WrittenAt(study.name)}, study.name)
     names, levels = list(study.factors), list(study.factors.values())
-    jobs = sum(len(own.jobs or (None,)) for own in study.works.values())
+    jobs = sum(_cells_of(own) for own in study.works.values())
     if jobs * math.prod(len(level) for level in levels) > CELLS_MAX:
         written.fail(("factors",), f"more than {CELLS_MAX} works", "leave levels out, or split the study")
     found: dict[str, Work] = {}
@@ -247,7 +249,11 @@ def _works(
     common = plain_options(own).over(plain_options(study.defaults))
     name = label_of(study.label, base, chosen.over(common), factors, written)
     steady = own.steady_state or study.defaults.steady_state
-    if own.jobs is None:
+    if own.sweep is not None:
+        works = _swept_works(
+            Work(name, base, chosen.over(common), factors, search=own.search), own.sweep, written
+        )
+    elif own.jobs is None:
         work = Work(name, base, chosen.over(common), factors, steady=steady, search=own.search)
         works = [work]
     else:
@@ -262,6 +268,24 @@ def _works(
         of = base if at_fault.job is None else f"{base}, job {at_fault.job}"
         written.fail(path, f"{problem.message} (work {of})", problem.remedy)
     return works
+
+
+def _cells_of(own: WorkOptions) -> int:
+    """How many cells a work makes of each combination of levels."""
+    return math.prod(map(len, own.sweep.over.values())) if own.sweep else len(own.jobs or (None,))
+
+
+def _swept_works(work: Work, sweep: Sweep, written: Document) -> list[Work]:
+    """A work at every combination of a sweep's levels."""
+    found = []
+    for place, levels in sweep.cells():
+        options = JobOptions.model_validate(dict(levels)).over(work.options)
+        factors = {name: level_words(name, getattr(options, name)) for name in levels}
+        name = label_of("", work.name, options, factors, written)
+        swept = Swept(name=work.name, sweep=sweep, place=place)
+        factors = {**work.factors, **factors}
+        found.append(replace(work, name=name, options=options, factors=factors, swept=swept))
+    return found
 
 
 def _origin(study: Study, work: str, job: str | None, option: str) -> Path:

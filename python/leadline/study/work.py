@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from leadline import units
 from leadline.errors import SpecError
+from leadline.study.sweep import Sweep, Swept
 from leadline.workloads.planned import PLANNED, JobOptions
 from leadline.written.fields import AUTO, Duration, Iops, Share, Whole, guarded
 
@@ -104,6 +105,7 @@ class WorkOptions(SharedOptions):
     """What a work may say: the options of its job, or those that its jobs have in common."""
 
     search: Search | None = Field(None, description="find the highest rate under a bound of latency")
+    sweep: Sweep | None = Field(None, description="find the least levels of options that are enough")
     jobs: dict[str, JobOptions] | None = Field(
         None, min_length=2, max_length=JOBS_MAX, description="name: options; several jobs in one trial"
     )
@@ -125,10 +127,11 @@ def known_keys() -> dict[str, tuple[str, ...]]:
         "jobs": tuple(JobOptions.model_fields),
         "steady_state": tuple(SteadyState.model_fields),
         "search": tuple(Search.model_fields),
+        "sweep": tuple(Sweep.model_fields),
         **{name: keys for face in PLANNED.values() for name, keys in face.sections.items()},
     }
 
 
-def part_as_json(part: SteadyState | Search | None) -> dict[str, Any] | None:
+def part_as_json(part: SteadyState | Search | Swept | None) -> dict[str, Any] | None:
     """Plain values that `model_validate` reads back."""
     return None if part is None else part.model_dump(mode="json")

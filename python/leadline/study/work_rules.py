@@ -80,6 +80,22 @@ def _kind(own: WorkOptions, works: Sequence[Work]) -> _Found:
                 yield Problem(key, message, f"leave {key} out"), work
 
 
+def _sweep(own: WorkOptions, works: Sequence[Work]) -> _Found:
+    if own.sweep is None:
+        return
+    for key, part in (("search", own.search), ("jobs", own.jobs), ("steady_state", own.steady_state)):
+        if part is not None:
+            remedy = f"give each a work of its own, or leave {key} out of this one"
+            yield Problem("sweep", f"goes by plain trials, not by {key}", remedy), works[0]
+    for option in own.sweep.over:
+        if getattr(own, option, None) is not None:
+            yield Problem(option, "the sweep says it", f"leave {option} out of one of the two"), works[0]
+    face = asked_kind(works[0].options)
+    if face is not None and own.sweep.metric not in face.rates:
+        remedy = f"choose one of: {', '.join(face.rates)}" if face.rates else "leave sweep out"
+        yield Problem("sweep", f"a work with {face.told_by} has no {own.sweep.metric}", remedy), works[0]
+
+
 def _steady(_own: WorkOptions, works: Sequence[Work]) -> _Found:
     for work in works:
         asked, options = work.steady, work.options
@@ -113,6 +129,7 @@ def _search(_own: WorkOptions, works: Sequence[Work]) -> _Found:
 
 
 _RULES: tuple[Callable[[WorkOptions, Sequence[Work]], _Found], ...] = (
+    _sweep,
     _kind,
     _jobs,
     _options,

@@ -19,7 +19,7 @@ from leadline.verdict.codes.load import unattributed
 from leadline.verdict.codes.steadiness import is_shift
 from leadline.verdict.faulted import fault_spans
 from leadline.verdict.material import Material
-from leadline.verdict.model import Cell, Curve, Line, Origin, Quantity, TrialView, Validity
+from leadline.verdict.model import Cell, CellShown, Curve, Line, Origin, Quantity, TrialView, Validity
 from leadline.workloads.judged import judged, metric_kind
 
 
@@ -41,11 +41,12 @@ def _case(cell: PlannedCell, read: Material) -> Case:
         cell=cell,
         facts=read.facts[cell.target],
         trials=table.judged if table else (),
-        blocks_planned=read.plan.blocks,
+        blocks_planned=1 if cell.swept else read.plan.blocks,
         memory_bytes=memory if isinstance(memory, int) else None,
         not_run_reason=read.not_run.get(cell.id),
         max_rate_bytes_per_s=read.study.limits.max_rate,
         shifts=read.shifts,
+        hosts=read.hosts,
         emulation=None if emulation in (None, "none seen") else str(emulation),
     )
 
@@ -79,8 +80,15 @@ def _cell(
         ),
         origin=origin_of(good, others),
         chains=chains_of(cell, read.facts[cell.target], good, others),
-        shown=judged(cell.kind).shown(cell.job),
+        shown=_shown(cell),
+        swept=cell.swept.name if cell.swept else None,
     )
+
+
+def _shown(cell: PlannedCell) -> CellShown:
+    """A cell of a sweep is in the sweep's own table and chart."""
+    shown = judged(cell.kind).shown(cell.job)
+    return shown if cell.swept is None else replace(shown, own_tables=True, own_charts=True)
 
 
 def _metrics(

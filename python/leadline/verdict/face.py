@@ -53,12 +53,14 @@ class OwnCells:
 class KindAnswer:
     """What a kind of work adds to the answer of a study; `matrix` stands in the place of its figures.
 
-    `adds`: it goes on from what the comparisons say, and does not answer in their place.
+    `adds`: it goes on from what the comparisons say, and does not answer in their place; `leads`: it stands
+    before them.
     """
 
     text: str = ""
     matrix: FigureTable | None = None
     adds: bool = False
+    leads: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,12 +143,16 @@ class JudgedWork(ABC, Generic[JobT]):
     def too_short(self, case: Case, limits: Limits) -> tuple[str, bool] | None:
         """Why an interval is too short for its figures, and whether that is INVALID."""
         seconds = min(trial.measured_ns / 1e9 for trial in case.good)
-        operations = min(trial.read_operations + trial.write_operations for trial in case.good)
         if seconds < limits["seconds"]:
             return f"{seconds:.3g} s were measured", seconds < limits["seconds_invalid"]
-        if operations < limits["operations"]:
-            return f"{operations} operations in {seconds:.3g} s", False
-        return None
+        few = self.few_operations(case, limits)
+        return None if few is None else (few, False)
+
+    def few_operations(self, case: Case, limits: Limits) -> str | None:
+        """The operations of an interval that is long enough, where these are too few for a rate."""
+        seconds = min(trial.measured_ns / 1e9 for trial in case.good)
+        operations = min(trial.read_operations + trial.write_operations for trial in case.good)
+        return f"{operations} operations in {seconds:.3g} s" if operations < limits["operations"] else None
 
     def read_cold(self, job: JobT, found: Bytes, trials: Sequence[TrialRow]) -> Bytes | None:
         """Of what was read in these trials, what must have come from storage; None: nothing."""

@@ -28,11 +28,17 @@ from leadline.verdict.compared.more_blocks import more_statements
 from leadline.verdict.compared.over_time import changes_over_time
 from leadline.verdict.face import OwnCells
 from leadline.verdict.faulted import fault_statements, faults_section
+from leadline.verdict.hosts.said import host_line, host_statements
+from leadline.verdict.hosts.section import hosts_section
 from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import Cell, Comparison, FigureTable, Findings, Statement, TargetView, worst
 from leadline.verdict.private import PRINTED, private_texts
 from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import Section
+from leadline.verdict.swept.answer import sweeps_answer
+from leadline.verdict.swept.found import SweepFound, find_sweeps
+from leadline.verdict.swept.section import sweeps_section
+from leadline.verdict.swept.words import sweep_statements
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import (
     EMULATED,
@@ -83,6 +89,12 @@ class _Judgement:
     own: Mapping[str, OwnCells]
     guest: Findings | None
     left_out: tuple[LeftOut, ...]
+    sweeps: tuple[SweepFound, ...]
+
+    @property
+    def plain(self) -> tuple[PlannedCell, ...]:
+        """The planned cells that are in no sweep: these are compared one by one."""
+        return tuple(cell for cell in self.read.plan.cells if cell.swept is None)
 
 
 def _study_findings(result: Result, with_charts: bool, base: str | None) -> Findings:
@@ -114,9 +126,12 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
             anchor=found.anchor,
             alpha=read.alpha,
             left_out=found.left_out,
-            own=tuple(kind.answer(found.own[kind.kind]) for kind in KINDS),
+            own=(
+                *(kind.answer(found.own[kind.kind]) for kind in KINDS),
+                sweeps_answer(found.sweeps),
+            ),
             complete=result.complete,
-            said=tuple(one.text for one in fault_statements(read.trials)),
+            said=(*(one.text for one in fault_statements(read.trials)), *host_line(read.hosts, read.trials)),
         )
     )
 
@@ -130,10 +145,11 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
     states = {cell.id: cell.validity.state for cell in cells}
     anchor = _anchor(base, read.study, plan)
     decides = deciding_works(read.study)
+    plain = [cell for cell in plan.cells if cell.swept is None]
     comparisons = compare_targets(
-        plan.cells, tables, states, anchor, asked.metrics, asked.margin, read.alpha, decides
+        plain, tables, states, anchor, asked.metrics, asked.margin, read.alpha, decides
     )
-    within = compare_within(plan.cells, tables, states, asked.metrics, asked.margin, read.alpha)
+    within = compare_within(plain, tables, states, asked.metrics, asked.margin, read.alpha)
     targets = tuple(
         TargetView(t.name, t.url, facts.access, facts.words, facts.as_json())
         for t, facts in ((t, read.facts[t.name]) for t in plan.targets)
@@ -144,11 +160,12 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
         cells=cells,
         anchor=anchor,
         comparisons=comparisons,
-        beside=compare_beside(plan.cells, tables, states, asked.metrics, asked.margin, read.alpha),
+        beside=compare_beside(plain, tables, states, asked.metrics, asked.margin, read.alpha),
         within=within,
         own={kind.kind: _own(kind.kind, read, cells, comparisons, within[0], left_out) for kind in KINDS},
         guest=guest,
         left_out=left_out,
+        sweeps=find_sweeps(read, cells),
     )
 
 
@@ -208,6 +225,8 @@ def _private(found: _Judgement) -> dict[str, str]:
     """What tells of the site, a guest's result included."""
     trials = (trial for table in found.read.tables.values() for trial in table.trials)
     texts = private_texts(found.read.manifest, trials)
+    names = sorted({row.host for rows in found.read.hosts.rows.values() for row in rows})
+    texts |= {name: f"<host {place}>" for place, name in enumerate(names, start=1)}
     for kind in KINDS:
         texts |= dict.fromkeys(kind.private(found.read.extras.get(kind.kind)), PRINTED)
     return {**(found.guest.private if found.guest else {}), **texts}
@@ -218,13 +237,15 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
     read = found.read
     states = {cell.id: cell.validity.state for cell in found.cells}
     said = [
+        *sweep_statements(found.sweeps),
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
         *more_statements((*found.comparisons, *found.beside), read.block_s),
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
         *fault_statements(read.trials),
+        *host_statements(read.hosts, states),
         *words.time_off(read.taken),
-        *changes_over_time(read.plan.cells, read.tables, states, found.anchor, read.study.compare.metrics),
+        *changes_over_time(found.plain, read.tables, states, found.anchor, read.study.compare.metrics),
     ]
     said = [*weighed(said, found.cells)]
     if any(kind.findings_first and found.own[kind.kind].cells for kind in KINDS):
@@ -337,5 +358,7 @@ def _sections(found: _Judgement) -> tuple[Section, ...]:
     """What the report has besides cells, in its order: a verdict that makes a section is listed here."""
     own = (kind.section(found.own[kind.kind]) for kind in KINDS)
     faults = faults_section(found.read.trials, found.read.faults)
-    sections = (*own, ways_section(_way_tables(found)), faults)
+    states = {cell.id: cell.validity.state for cell in found.cells}
+    hosts = hosts_section(found.read.hosts, found.read.tables, states)
+    sections = (sweeps_section(found.sweeps), *own, ways_section(_way_tables(found)), faults, hosts)
     return tuple(section for section in sections if section is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from leadline.analysis.cells import CellTable, tabulate
@@ -18,6 +18,7 @@ from leadline.study.study import Study
 from leadline.study.target import TargetFacts
 from leadline.study.work import Search
 from leadline.verdict.faulted import faults_meanwhile
+from leadline.verdict.hosts.seen import ONE_HOST, HostsSeen, hosts_seen
 from leadline.workloads.judged import judged, measure_of
 
 _Row = TypeVar("_Row", LatencyRow, SeriesRow)
@@ -25,7 +26,11 @@ _Row = TypeVar("_Row", LatencyRow, SeriesRow)
 
 @dataclass(frozen=True)
 class Material:
-    """What a study's result holds. `extras` are by kind of work: what only that kind has."""
+    """What a study's result holds. `extras` are by kind of work: what only that kind has.
+
+    `plan` has of sweeps the cells that were tried, or were to be; `whole` has their whole grids, too.
+    `samples` are of this host and of a lab's ports, by trial, where there is a sweep.
+    """
 
     manifest: Mapping[str, Any]
     plan: Plan
@@ -40,7 +45,15 @@ class Material:
     taken: TimeTaken | None = None
     block_s: float | None = None
     done: int = 0  # trials that came to their end
+    grid: Plan | None = None
+    samples: Mapping[str, Sequence[SeriesRow]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
+    hosts: HostsSeen = ONE_HOST
+
+    @property
+    def whole(self) -> Plan:
+        """The plan with every cell of the grids of sweeps."""
+        return self.grid or self.plan
 
     @property
     def trials(self) -> tuple[TrialRow, ...]:
@@ -62,9 +75,12 @@ class Material:
 def read_material(result: Result, *, with_charts: bool) -> Material:
     """Everything but what reports draw of it, where they draw nothing."""
     manifest = result.manifest
-    plan = Plan.from_json(manifest["plan"])
+    whole = Plan.from_json(manifest["plan"])
+    plan = needed_plan(result)
     latency = rows_by_trial(result.latency())
     extras = _extras(result, plan)
+    swept = any(cell.swept for cell in whole.cells)
+    tables = tabulate(result.trials(), latency, measure_of(plan.cells, extras), _searches_of(plan))
     return Material(
         manifest=manifest,
         plan=plan,
@@ -73,14 +89,27 @@ def read_material(result: Result, *, with_charts: bool) -> Material:
         latency=latency,
         series=rows_by_trial(result.series(["engine"])) if with_charts else {},
         extras=extras,
-        tables=tabulate(result.trials(), latency, measure_of(plan.cells, extras), _searches_of(plan)),
+        tables=tables,
         shifts={trial: found for trial, rows in latency.items() if (found := shift_of_trial(rows))},
         not_run=_not_run_reasons(result),
         taken=time_taken(result.events, plan),
         block_s=block_seconds(result.events, plan),
         done=finished_trials(result.events),
         faults=faults_meanwhile(result.events),
+        grid=whole,
+        samples=rows_by_trial(result.series(["host", "wire"])) if swept else {},
+        hosts=hosts_seen(result, tables, alpha_of(manifest)),
     )
+
+
+def needed_plan(result: Result) -> Plan:
+    """The plan of a result without the cells of sweeps that were never to be tried: nothing lacks there."""
+    plan = Plan.from_json(result.manifest["plan"])
+    chosen = {trial.cell for trial in plan.trials}
+    for event in result.events:
+        if event.event == "block_added":
+            chosen.update(event.details["cells"])
+    return replace(plan, cells=tuple(cell for cell in plan.cells if cell.swept is None or cell.id in chosen))
 
 
 def tables_of(result: Result, plan: Plan) -> dict[str, CellTable]:

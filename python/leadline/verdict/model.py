@@ -206,7 +206,8 @@ class CellShown:
 class Cell:
     """One combination of target, work and factor levels, and everything known of it.
 
-    `kind` is the kind of work, by the name of its folder below `workloads`.
+    `kind` is the kind of work, by the name of its folder below `workloads`. `swept` names the sweep that
+    it is a cell of.
     """
 
     id: str
@@ -223,6 +224,7 @@ class Cell:
     chains: tuple[Chain, ...] = ()
     kind: str = "io"
     shown: CellShown = CellShown()
+    swept: str | None = None
 
 
 @dataclass(frozen=True)

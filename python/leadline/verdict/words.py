@@ -146,6 +146,7 @@ def _evidence(comparison: Comparison) -> str:
 
 def _alone(targets: Sequence[TargetView], cells: Sequence[Cell]) -> Iterator[Statement]:
     """One target has nothing to be compared with: its best figures, each with its interval."""
+    cells = [cell for cell in cells if not cell.swept]
     for target in targets:
         own = [c for c in cells if c.target == target.name and c.validity.state not in UNUSABLE]
         parts = []

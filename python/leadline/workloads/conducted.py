@@ -22,6 +22,7 @@ CONDUCTED: Mapping[str, tuple[str, str]] = {
     "coherence": ("leadline.coherence/1", "CoherenceConducted"),
     "pipeline": ("leadline.pipeline/1", "PipelineConducted"),
     "replay": ("leadline.replay/1", "ReplayConducted"),
+    "transfer": ("leadline.transfer/1", "TransferConducted"),
 }
 _BY_FORMAT: Mapping[str, str] = {job_format: kind for kind, (job_format, _) in CONDUCTED.items()}
 

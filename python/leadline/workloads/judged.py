@@ -17,10 +17,12 @@ from leadline.workloads.io.judged import JudgedIo
 from leadline.workloads.metadata.judged import JudgedMetadata
 from leadline.workloads.pipeline.judged import JudgedPipeline
 from leadline.workloads.replay.judged import JudgedReplay
+from leadline.workloads.transfer.judged import JudgedTransfer
 
 # In the order in which they say something.
 KINDS: tuple[JudgedWork[Any], ...] = (
     JudgedIo(),
+    JudgedTransfer(),
     JudgedMetadata(),
     JudgedCoherence(),
     JudgedReplay(),

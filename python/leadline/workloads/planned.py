@@ -21,6 +21,7 @@ from leadline.workloads.io.planned import IoPlanned
 from leadline.workloads.metadata.planned import MetadataPlanned
 from leadline.workloads.pipeline.planned import PipelinePlanned
 from leadline.workloads.replay.planned import ReplayPlanned
+from leadline.workloads.transfer.planned import TransferPlanned
 
 # Where two kinds claim a work or a stored job, the later one has it: it is the more special.
 _FACES: tuple[Planned[Any, Any], ...] = (
@@ -30,6 +31,7 @@ _FACES: tuple[Planned[Any, Any], ...] = (
     CoherencePlanned(),
     PipelinePlanned(),
     ReplayPlanned(),
+    TransferPlanned(),
 )
 PLANNED: Mapping[str, Planned[Any, Any]] = {face.kind: face for face in _FACES}
 # The kinds that a study can ask for, by what each adds to the options of those before it.

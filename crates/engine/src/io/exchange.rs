@@ -9,6 +9,7 @@ struct Board<T, E> {
     waiting: VecDeque<T>,
     ended: Vec<E>,
     closed: bool,
+    left: usize,
 }
 
 /// One thread posts and collects; any number take tasks and give their ends.
@@ -25,6 +26,7 @@ impl<T, E> Default for Exchange<T, E> {
                 waiting: VecDeque::new(),
                 ended: Vec::new(),
                 closed: false,
+                left: 0,
             }),
             posted: Condvar::new(),
             finished: Condvar::new(),
@@ -71,11 +73,15 @@ impl<T, E> Exchange<T, E> {
         self.finished.notify_one();
     }
 
-    /// Calls `each` with all ends, after waiting for `minimum` of them at most `timeout`.
-    pub fn collect(&self, minimum: usize, timeout: Duration, each: impl FnMut(E)) {
+    /// The board once it is as asked for, or as it is after `timeout`.
+    fn board_when(
+        &self,
+        timeout: Duration,
+        is_so: impl Fn(&Board<T, E>) -> bool,
+    ) -> MutexGuard<'_, Board<T, E>> {
         let end = Instant::now() + timeout;
         let mut board = self.lock();
-        while board.ended.len() < minimum {
+        while !is_so(&board) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -85,6 +91,12 @@ impl<T, E> Exchange<T, E> {
                 .wait_timeout(board, left)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+        board
+    }
+
+    /// Calls `each` with all ends, after waiting for `minimum` of them at most `timeout`.
+    pub fn collect(&self, minimum: usize, timeout: Duration, each: impl FnMut(E)) {
+        let mut board = self.board_when(timeout, |board| board.ended.len() >= minimum);
         board.ended.drain(..).for_each(each);
     }
 
@@ -96,5 +108,16 @@ impl<T, E> Exchange<T, E> {
         drop(board);
         drop(left);
         self.posted.notify_all();
+    }
+
+    /// Said last by one that took tasks, once it has let go of all that it held.
+    pub fn leave(&self) {
+        self.lock().left += 1;
+        self.finished.notify_one();
+    }
+
+    /// Whether `number` have left, after waiting for them at most `timeout`.
+    pub fn wait_left(&self, number: usize, timeout: Duration) -> bool {
+        self.board_when(timeout, |board| board.left >= number).left >= number
     }
 }

@@ -5,6 +5,7 @@
 //! completions of its own; a blocking engine has `perform` instead.
 
 mod exchange;
+pub mod one_at_a_time;
 pub mod pieces;
 pub mod pooled;
 
@@ -63,6 +64,9 @@ pub struct Setup {
     pub file_bytes: u64,
     pub how: OpenHow,
     pub random: bool,
+    /// Of writes: each is handed over before the data of the next one are made. Where the library copies what it is
+    /// handed, one buffer is enough.
+    pub in_turn: bool,
     /// A thread of the kernel submits (io_uring only).
     pub sqthread_poll: bool,
     /// Where the files are, when no mount holds them.

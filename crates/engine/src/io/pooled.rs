@@ -16,6 +16,9 @@ use crate::sys::buffer::AlignedBuffer;
 use crate::sys::file::OpenHow;
 use crate::volume::{self, Handle, Volume};
 
+/// How long a client may take to say goodbye: libcephfs writes back what it keeps when it is unmounted.
+const GOODBYE: Duration = Duration::from_secs(30);
+
 struct Task {
     slot: u32,
     operation: Operation,
@@ -105,7 +108,7 @@ fn start_thread(number: u32, shared: &Arc<Shared>, files: &Files) -> Result<(), 
     // The handle is dropped: a thread stuck in the library must not be joined.
     std::thread::Builder::new()
         .name(format!("call-{number}"))
-        .spawn(move || serve(&shared, &files))
+        .spawn(move || serve(&shared, files))
         .map(|_| ())
         .map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
@@ -113,15 +116,17 @@ fn start_thread(number: u32, shared: &Arc<Shared>, files: &Files) -> Result<(), 
         })
 }
 
-fn serve(shared: &Shared, files: &[Arc<dyn Handle>]) {
+fn serve(shared: &Shared, files: Files) {
     while let Some(mut task) = shared.take() {
-        let result = perform(files, &task.operation, task.buffer.as_mut_slice());
+        let result = perform(&files, &task.operation, task.buffer.as_mut_slice());
         let completion = Completion {
             slot: task.slot,
             result,
         };
         shared.give((completion, task.buffer));
     }
+    drop(files);
+    shared.leave();
 }
 
 fn perform(files: &[Arc<dyn Handle>], operation: &Operation, buffer: &mut [u8]) -> i64 {
@@ -173,5 +178,10 @@ impl Queueing for Pooled {
 impl Drop for Pooled {
     fn drop(&mut self) {
         self.shared.close();
+        // A process that ends while a thread still disconnects takes the library's tables from below it: it
+        // crashes. Where an operation never came back, its thread never leaves either.
+        if self.buffers.iter().all(Option::is_some) {
+            self.shared.wait_left(self.buffers.len(), GOODBYE);
+        }
     }
 }

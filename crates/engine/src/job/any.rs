@@ -4,6 +4,7 @@ use super::{FORMAT, Job};
 use crate::error::EngineError;
 use crate::metadata::{self, MetadataJob};
 use crate::replay::{self, ReplayJob};
+use crate::transfer::{self, TransferJob};
 
 /// What a worker may be asked to do.
 #[derive(Debug, Clone)]
@@ -11,11 +12,12 @@ pub enum AnyJob {
     Data(Box<Job>),
     Metadata(Box<MetadataJob>),
     Replay(Box<ReplayJob>),
+    Transfer(Box<TransferJob>),
 }
 
 impl AnyJob {
     /// The formats that `parse` takes.
-    pub const FORMATS: [&str; 3] = [FORMAT, metadata::FORMAT, replay::FORMAT];
+    pub const FORMATS: [&str; 4] = [FORMAT, metadata::FORMAT, replay::FORMAT, transfer::FORMAT];
 
     /// Reads and validates. Every error names the key and what would be right.
     pub fn parse(json: &str) -> Result<Self, EngineError> {
@@ -28,6 +30,8 @@ impl AnyJob {
             MetadataJob::parse(json).map(|job| Self::Metadata(Box::new(job)))
         } else if means(replay::FORMAT) {
             ReplayJob::parse(json).map(|job| Self::Replay(Box::new(job)))
+        } else if means(transfer::FORMAT) {
+            TransferJob::parse(json).map(|job| Self::Transfer(Box::new(job)))
         } else {
             Job::parse(json).map(|job| Self::Data(Box::new(job)))
         }

@@ -18,7 +18,7 @@ use crate::schemes::{EngineName, Location};
 use crate::sizes::Split;
 
 pub use any::AnyJob;
-pub use rules::{FILES_MAX, require, require_common};
+pub use rules::{FILES_MAX, require, require_common, require_location, require_times};
 
 /// The format of the JSON that `Job::parse` reads.
 pub const FORMAT: &str = "leadline.job/1";
@@ -161,7 +161,9 @@ fn one() -> u32 {
 }
 
 /// An optional value whose key must be written: `null` is a decision, absence a mistake.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     Option::deserialize(from)
 }
 

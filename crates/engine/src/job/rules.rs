@@ -7,6 +7,7 @@ use crate::blocks::ledger::{LEDGER_MAX_BYTES, Ledger};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
 use crate::pattern::BLOCK_BYTES;
+use crate::schemes::{EngineName, Location};
 
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 100_000_000..=10_000_000_000;
 const BLOCK_SIZE_MAX_BYTES: u64 = 256 << 20;
@@ -40,6 +41,40 @@ pub fn require_common(
     })
 }
 
+/// A trial ends after its time, by a deadline at the latest.
+pub fn require_times(
+    time_based: bool,
+    (ramp_time_ns, runtime_ns): (u64, u64),
+    deadline_ns: u64,
+) -> Result<(), EngineError> {
+    require(!time_based || runtime_ns > 0, || {
+        "runtime_ns: time_based needs a runtime above 0".to_owned()
+    })?;
+    let end_ns = ramp_time_ns.saturating_add(runtime_ns);
+    require(deadline_ns > end_ns, || {
+        format!("deadline_ns: {deadline_ns} must be beyond ramp_time_ns + runtime_ns ({end_ns})")
+    })
+}
+
+/// An engine and a URL belong together.
+pub fn require_location(
+    location: Option<&Location>,
+    engine: EngineName,
+) -> Result<(), EngineError> {
+    let name = engine.name();
+    match location {
+        None => require(!engine.needs_location(), || {
+            format!("location: engine {name} needs a URL; or use another engine")
+        }),
+        Some(location) => {
+            let wanted = location.engine().name();
+            require(wanted == name, || {
+                format!("engine: {location} needs engine {wanted}, not {name}")
+            })
+        }
+    }
+}
+
 /// An error in `words` unless `holds`.
 pub fn require(holds: bool, words: impl FnOnce() -> String) -> Result<(), EngineError> {
     if holds {
@@ -61,7 +96,7 @@ impl Job {
         self.validate_rates()?;
         self.validate_times()?;
         self.validate_engine()?;
-        self.validate_location()?;
+        require_location(self.location.as_ref(), self.engine)?;
         self.validate_verify()?;
         self.validate_places()?;
         self.validate_data()
@@ -135,18 +170,10 @@ impl Job {
     }
 
     fn validate_times(&self) -> Result<(), EngineError> {
-        require(!self.time_based || self.runtime_ns > 0, || {
-            "runtime_ns: time_based needs a runtime above 0".to_owned()
-        })?;
-        require(
-            self.deadline_ns > self.ramp_time_ns.saturating_add(self.runtime_ns),
-            || {
-                format!(
-                    "deadline_ns: {} must be beyond ramp_time_ns + runtime_ns ({})",
-                    self.deadline_ns,
-                    self.ramp_time_ns.saturating_add(self.runtime_ns)
-                )
-            },
+        require_times(
+            self.time_based,
+            (self.ramp_time_ns, self.runtime_ns),
+            self.deadline_ns,
         )
     }
 
@@ -182,21 +209,6 @@ impl Job {
         require(!self.overwrite || self.rw.writes(), || {
             "overwrite: a job that only reads overwrites nothing; use overwrite: false".to_owned()
         })
-    }
-
-    fn validate_location(&self) -> Result<(), EngineError> {
-        let name = self.engine.name();
-        match &self.location {
-            None => require(!self.engine.needs_location(), || {
-                format!("location: engine {name} needs a URL; or use another engine")
-            }),
-            Some(location) => {
-                let wanted = location.engine().name();
-                require(wanted == name, || {
-                    format!("engine: {location} needs engine {wanted}, not {name}")
-                })
-            }
-        }
     }
 
     fn validate_verify(&self) -> Result<(), EngineError> {

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::job::{self, located, require, require_common};
+use crate::job::{self, located, present, require, require_common};
 use crate::schemes::Location;
 
 /// The format of the JSON that `MetadataJob::parse` reads.
@@ -99,11 +99,6 @@ pub struct MetadataJob {
     /// Where `directory` is, when no mount holds it: a URL.
     #[serde(default, deserialize_with = "located")]
     pub location: Option<Location>,
-}
-
-/// An optional value whose key must be written: `null` is a decision, absence a mistake.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
-    Option::deserialize(from)
 }
 
 impl MetadataJob {

@@ -29,7 +29,7 @@ use crate::trial::watch::{Alarm, DRAIN_AFTER_SIGNAL};
 /// Errors: a record that cannot be written, threads that cannot be started. Failures of the trial's own
 /// operations are in the summary.
 pub fn run(job: MetadataJob, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
-    let terms = Terms::accept(job.parent_pid, job.deadline_ns)?;
+    let terms = Terms::accept(job.parent_pid, job.deadline_ns, None)?;
     runner::run(Shared::new(job), terms, record_path, signal)
 }
 

@@ -30,7 +30,7 @@ use crate::volume;
 /// calls are in the summary.
 pub fn run(job: ReplayJob, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
     let script = Script::read(&job.script)?;
-    let terms = Terms::accept(job.parent_pid, job.deadline_ns)?;
+    let terms = Terms::accept(job.parent_pid, job.deadline_ns, None)?;
     let place = volume::own_directory(&job.directory)?;
     runner::run(Shared::new(job, script, place), terms, record_path, signal)
 }

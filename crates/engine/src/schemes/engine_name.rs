@@ -33,6 +33,11 @@ impl EngineName {
         self.engine.name
     }
 
+    /// False: its library has no call that syncs a file.
+    pub fn syncs(self) -> bool {
+        self.scheme.syncs
+    }
+
     /// True for engines that reach storage by a library, not by the kernel.
     pub fn needs_location(self) -> bool {
         self.scheme.has_locations()

@@ -111,6 +111,12 @@ impl Location {
         size_of(self.text(name)).unwrap_or_default()
     }
 
+    /// Bytes of objects that are written whole there; `None`: any part can be.
+    pub fn whole_object(&self) -> Option<u64> {
+        let whole = self.described().whole_objects;
+        whole.then(|| self.size("object_size"))
+    }
+
     /// An option that is a number; `None` where it is empty.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.text(name).parse().ok()

@@ -19,9 +19,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::error::EngineError;
+use crate::io::one_at_a_time::OneAtATime;
 use crate::io::{Blocking, Queueing};
 use crate::metadata::Operation;
 use crate::sys::library::Missing;
+use crate::transfer::{self, Transfers};
 use crate::trial::context::Context;
 use crate::volume::{Outcome, Volume};
 use crate::worker::{self, Worker};
@@ -43,6 +46,9 @@ pub static SCHEMES: &[&Scheme] = &[
     &nfs::SCHEME,
     &s3::SCHEME,
 ];
+
+/// What a process with a trial takes whatever it does, and a library once.
+const PROCESS_BYTES: u64 = 64 << 20;
 
 /// Where the data of a scheme come to lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -73,6 +79,19 @@ pub struct Reaches {
     pub namespaces: bool,
 }
 
+/// How two servers of a scheme are told to copy a file between them, by the protocol's own programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ThirdParty {
+    /// The program and its words; the URLs of the file and of the copy follow.
+    pub copy: &'static [&'static str],
+    /// A program that prints `Size: BYTES` of a file: `{server}` and `{path}` stand for those of its URL.
+    pub size: &'static [&'static str],
+    /// What it comes with.
+    pub package: &'static str,
+    /// What servers need for it, for who is refused.
+    pub needs: &'static str,
+}
+
 /// One way to call the system or a library.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Engine {
@@ -86,16 +105,17 @@ pub struct Engine {
     pub direct: bool,
     /// A thread of the kernel can submit.
     pub submission_thread: bool,
-    /// What a thread does with it from the start of a trial to its end.
+    /// What it takes of memory.
+    pub memory: Memory,
     #[serde(skip)]
-    pub run: fn(&Context, u32),
+    pub loops: Loops,
     /// Why this host cannot use it, beside what its scheme lacks.
     #[serde(skip)]
     pub unavailable: fn() -> Option<String>,
 }
 
 impl Engine {
-    const fn new(name: &'static str, words: &'static str, run: fn(&Context, u32)) -> Self {
+    const fn new(name: &'static str, words: &'static str, loops: Loops) -> Self {
         Self {
             name,
             words,
@@ -103,20 +123,108 @@ impl Engine {
             moves_data: true,
             direct: true,
             submission_thread: false,
-            run,
+            memory: Memory::OWN_BUFFERS,
+            loops,
             unavailable: || None,
         }
     }
 }
 
-/// Runs a thread with an engine that has several operations in flight.
-fn queued<E: Queueing>(context: &Context, thread: u32) {
-    worker::run::<E>(context, thread, Worker::run_queued);
+/// What a thread does with an engine from the start of a trial to its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Loops {
+    /// Of a job of data.
+    pub data: fn(&Context, u32),
+    /// Of a transfer.
+    pub stream: fn(&Transfers, u32),
 }
 
-/// Runs a thread with an engine that has one call at a time.
-fn blocking<E: Blocking>(context: &Context, thread: u32) {
-    worker::run::<E>(context, thread, Worker::run_blocking);
+/// With an engine that has several operations in flight.
+const fn queued<E: Queueing>() -> Loops {
+    Loops {
+        data: |context, thread| worker::run::<E>(context, thread, Worker::run_queued),
+        stream: transfer::run_stream::<E>,
+    }
+}
+
+/// With an engine that has one call at a time.
+const fn blocking<E: Blocking>() -> Loops {
+    Loops {
+        data: |context, thread| worker::run::<E>(context, thread, Worker::run_blocking),
+        stream: transfer::run_stream::<OneAtATime<E>>,
+    }
+}
+
+/// Memory that a transfer takes at most, as it was measured.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Memory {
+    pub read: Held,
+    pub write: Held,
+    /// What each stream takes whatever its buffers: a connection, where the engine makes one for each.
+    pub stream_bytes: u64,
+}
+
+/// Buffers of a request that a stream holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Held {
+    /// For each in flight.
+    pub request: f64,
+    /// However many are.
+    pub stream: f64,
+    /// Copies that the library makes of each in flight, and bytes of them that it has at most.
+    pub copies: f64,
+    pub copies_max_bytes: Option<u64>,
+}
+
+impl Held {
+    /// A buffer for each request, which the engine hands on as it is.
+    const BUFFERS: Self = Self {
+        request: 1.0,
+        stream: 0.0,
+        copies: 0.0,
+        copies_max_bytes: None,
+    };
+    /// And a copy of each.
+    const COPIED: Self = Self {
+        copies: 1.0,
+        ..Self::BUFFERS
+    };
+
+    /// Bytes of a stream with so many requests in flight.
+    fn bytes(self, buffer: u64, in_flight: u32) -> u64 {
+        let (buffer, in_flight) = (buffer as f64, f64::from(in_flight));
+        let copies = (self.copies * in_flight * buffer) as u64;
+        let copies = self
+            .copies_max_bytes
+            .map_or(copies, |most| copies.min(most));
+        ((self.request * in_flight + self.stream) * buffer) as u64 + copies
+    }
+}
+
+impl Memory {
+    /// Nothing but the buffers of requests.
+    const OWN_BUFFERS: Self = Self {
+        read: Held::BUFFERS,
+        write: Held::BUFFERS,
+        stream_bytes: 1 << 20,
+    };
+
+    /// A copy of each request besides, both ways: of libraries that were not measured.
+    const COPIED: Self = Self {
+        read: Held::COPIED,
+        write: Held::COPIED,
+        stream_bytes: 32 << 20,
+    };
+
+    /// Bytes that streams take with so many requests of `buffer` in flight, some MiB for the process itself included.
+    pub fn bytes(self, (writers, readers): (u32, u32), buffer: u64, in_flight: u32) -> u64 {
+        let each = |held: Held| held.bytes(buffer, in_flight) + self.stream_bytes;
+        let writing = u64::from(writers).saturating_mul(each(self.write));
+        let reading = u64::from(readers).saturating_mul(each(self.read));
+        writing
+            .saturating_add(reading)
+            .saturating_add(PROCESS_BYTES)
+    }
 }
 
 /// One kind of target, as what it begins with says.
@@ -137,11 +245,17 @@ pub struct Scheme {
     pub storage: Storage,
     /// What the data are there: files, or objects.
     pub keeps: &'static str,
+    /// Where a write that was acknowledged is, in words that follow `acknowledged: `.
+    pub ack_means: &'static str,
+    /// The same with direct I/O, where that makes a difference.
+    pub ack_means_direct: Option<&'static str>,
     /// False: its library has no call that syncs a file.
     pub syncs: bool,
     /// Objects of `object_size` are written whole: a part of one cannot change.
     pub whole_objects: bool,
     pub reaches: Option<Reaches>,
+    /// `None`: its servers do not copy between each other.
+    pub third_party: Option<ThirdParty>,
     /// What is wrong with a URL.
     #[serde(skip)]
     pub check: fn(&Location) -> Result<(), Wrong>,
@@ -172,9 +286,12 @@ impl Scheme {
             operations: &[],
             storage: Storage::Server,
             keeps: "files",
+            ack_means: "",
+            ack_means_direct: None,
             syncs: true,
             whole_objects: false,
             reaches: None,
+            third_party: None,
             check: |_| Ok(()),
             describe: |_| Vec::new(),
             server: |_| None,
@@ -197,6 +314,14 @@ impl Scheme {
     pub fn has_locations(&self) -> bool {
         self.connect.is_some()
     }
+}
+
+/// What a transfer by the engine of a name takes of memory.
+pub fn memory_of(engine: &str) -> Result<Memory, EngineError> {
+    let mut engines = SCHEMES.iter().flat_map(|scheme| scheme.engines);
+    let found = engines.find(|one| one.name == engine);
+    let words = || EngineError::Job(format!("engine: there is none called {engine:?}"));
+    found.map(|found| found.memory).ok_or_else(words)
 }
 
 /// The schemes of URLs that lead to storage.
@@ -259,6 +384,13 @@ mod tests {
             assert_eq!(found.described().name, scheme.name);
             assert_eq!(scheme.engines.len(), 1);
             assert!(!(scheme.describe)(&found).is_empty(), "{}", scheme.name);
+        }
+    }
+
+    #[test]
+    fn every_scheme_says_what_an_acknowledgement_means() {
+        for scheme in SCHEMES {
+            assert!(!scheme.ack_means.is_empty(), "{}", scheme.name);
         }
     }
 }

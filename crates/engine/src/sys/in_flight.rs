@@ -67,6 +67,8 @@ pub struct InFlight<H, T = ()> {
     tickets: Option<Vec<Ticket<T>>>,
     buffer: Option<AlignedBuffer>,
     stride_bytes: usize,
+    /// As many as slots, or one for all.
+    buffers: usize,
     pieces: u32,
     in_flight: Vec<bool>,
     fetched: VecDeque<(u32, i64)>,
@@ -82,6 +84,31 @@ impl<H, T: Default> InFlight<H, T> {
         (slots, slot_bytes): (u32, usize),
         pieces: u32,
     ) -> std::io::Result<Self> {
+        Self::with_buffers(library, held, (slots, slot_bytes), pieces, slots)
+    }
+
+    /// The same with one buffer for all slots.
+    ///
+    /// # Safety
+    /// The library must be done with a piece's memory when the call that starts it returns: it copies what is written,
+    /// and nothing is read.
+    pub unsafe fn copied(
+        library: &'static str,
+        held: H,
+        (slots, slot_bytes): (u32, usize),
+        pieces: u32,
+    ) -> std::io::Result<Self> {
+        Self::with_buffers(library, held, (slots, slot_bytes), pieces, 1)
+    }
+
+    fn with_buffers(
+        library: &'static str,
+        held: H,
+        (slots, slot_bytes): (u32, usize),
+        pieces: u32,
+        buffers: u32,
+    ) -> std::io::Result<Self> {
+        let buffers = buffers as usize;
         let stride_bytes = slot_bytes.next_multiple_of(ALIGNMENT_BYTES);
         let inbox = Arc::new(Inbox::default());
         let count = (slots * pieces) as usize;
@@ -95,9 +122,10 @@ impl<H, T: Default> InFlight<H, T> {
             library,
             held: Some(held),
             tickets: Some((0..count as u32).map(ticket).collect()),
-            buffer: Some(AlignedBuffer::new(stride_bytes * slots as usize)?),
+            buffer: Some(AlignedBuffer::new(stride_bytes * buffers)?),
             inbox,
             stride_bytes,
+            buffers,
             pieces,
             in_flight: vec![false; count],
             fetched: VecDeque::with_capacity(count),
@@ -130,9 +158,13 @@ impl<H, T> InFlight<H, T> {
             "{} still uses the buffer of slot {slot}",
             self.library
         );
-        let start = slot as usize * self.stride_bytes;
+        let start = self.start_of(slot);
         let buffer = self.buffer.as_mut().expect(TAKEN);
         buffer.part_mut(start..start + self.stride_bytes)
+    }
+
+    fn start_of(&self, slot: u32) -> usize {
+        slot as usize % self.buffers * self.stride_bytes
     }
 
     /// Piece `piece` of a slot, with `length` bytes at `start` of its buffer. It is in flight once `started` was told
@@ -153,7 +185,7 @@ impl<H, T> InFlight<H, T> {
         );
         let tickets = self.tickets.as_ref().expect(TAKEN);
         let ticket = &tickets[number as usize];
-        let place = slot as usize * self.stride_bytes + start;
+        let place = self.start_of(slot) + start;
         Piece {
             number,
             memory: self

@@ -61,6 +61,35 @@ fn usage(who: libc::c_int) -> CpuTime {
     }
 }
 
+/// The most memory that the process has had at once, from a moment on.
+#[derive(Debug, Clone, Copy)]
+pub struct PeakMemory {
+    before_bytes: u64,
+}
+
+impl PeakMemory {
+    /// The peak counts anew from here (proc(5), clear_refs), or where that is refused goes on.
+    pub fn from_here() -> Self {
+        let is_new = std::fs::write("/proc/self/clear_refs", "5").is_ok();
+        let key = if is_new { "VmRSS:" } else { "VmHWM:" };
+        Self {
+            before_bytes: status_bytes(key).unwrap_or(0),
+        }
+    }
+
+    /// Bytes that the process has had at most, less those that it had at the beginning.
+    pub fn grown_bytes(self) -> Option<u64> {
+        status_bytes("VmHWM:").map(|bytes| bytes.saturating_sub(self.before_bytes))
+    }
+}
+
+fn status_bytes(key: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
 /// The number by which the kernel knows the calling thread (as in /proc/PID/task).
 pub fn thread_id() -> i32 {
     // SAFETY: the call takes nothing and touches no memory.
@@ -68,7 +97,8 @@ pub fn thread_id() -> i32 {
 }
 
 /// Gives the calling thread a table of open files of its own: with a shared one, every call counts its file in
-/// and out by atomics. A refusal (some containers) costs only that.
+/// and out by atomics. A refusal (some containers) costs only that. Not for threads that use a library, which may hand
+/// what one of them opened to another.
 pub fn own_file_table() {
     // SAFETY: affects only the calling thread's table; files that it opened before stay open in both.
     let _ = check(unsafe { libc::unshare(libc::CLONE_FILES) });

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::collector::Collector;
 use super::context::{Context, Hand, ThreadEnd, lock};
 use super::ending::Ending;
+use super::meeting::Meeting;
 use super::progress::Progress;
 use super::runner::{self, Crew, Runner, Terms, Trial};
 use super::summary::Summary;
@@ -29,8 +30,13 @@ const GIVE_UP: Duration = Duration::from_millis(500);
 ///
 /// Errors: a job that cannot be run, a record that cannot be written. Failures of the trial's own I/O are
 /// in the summary.
-pub fn run(job: Job, record_path: &Path, signal: Interrupts) -> Result<Value, EngineError> {
-    let terms = Terms::accept(job.parent_pid, job.deadline_ns)?;
+pub fn run(
+    job: Job,
+    record_path: &Path,
+    meeting: Option<&Meeting>,
+    signal: Interrupts,
+) -> Result<Value, EngineError> {
+    let terms = Terms::accept(job.parent_pid, job.deadline_ns, meeting)?;
     let ledger = ledger_of(&job)?;
     runner::run(Context::new(job, ledger), terms, record_path, signal)
 }
@@ -83,7 +89,7 @@ impl Crew for Context {
         format!("numjobs={}", self.job.numjobs)
     }
     fn work(&self, thread: usize) {
-        (self.job.engine.run)(self, thread as u32);
+        (self.job.engine.loops.data)(self, thread as u32);
     }
     fn thread_id(&self, thread: usize) -> i32 {
         self.hands[thread].thread_id.load(Ordering::Relaxed)
@@ -92,27 +98,51 @@ impl Crew for Context {
         self.start();
     }
     fn trial(&self, writer: Writer) -> impl Trial {
-        DataTrial {
-            context: self,
-            collector: Collector::new(self, writer),
-            origin_ns: 0,
-            ended_ns: 0,
-            cpu: CpuTime::default(),
-        }
+        DataTrial::new(self, writer)
     }
 }
 
-struct DataTrial<'a> {
+/// Also the greater part of a transfer's.
+pub(crate) struct DataTrial<'a> {
     context: &'a Context,
     collector: Collector<'a>,
     origin_ns: u64,
     /// When the runner stopped waiting, ns since the trial's start.
     ended_ns: u64,
     cpu: CpuTime,
+    notes: Vec<String>,
 }
 
-impl DataTrial<'_> {
-    fn is_ready(&self) -> bool {
+impl<'a> DataTrial<'a> {
+    pub fn new(context: &'a Context, writer: Writer) -> Self {
+        Self {
+            context,
+            collector: Collector::new(context, writer),
+            origin_ns: 0,
+            ended_ns: 0,
+            cpu: CpuTime::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Starts all threads, which are ready.
+    pub fn begin(&mut self, runner: &mut Runner) {
+        runner.starts();
+        self.cpu = process_cpu();
+        self.origin_ns = self.context.start();
+    }
+
+    /// All threads have ended.
+    pub fn count_cpu(&mut self) {
+        self.cpu = process_cpu().since(self.cpu);
+    }
+
+    /// What a reader of the result should know.
+    pub fn note(&mut self, words: String) {
+        self.notes.push(words);
+    }
+
+    pub fn is_ready(&self) -> bool {
         self.context.hands.iter().all(|hand| lock(&hand.tray).ready)
     }
 
@@ -134,7 +164,7 @@ impl DataTrial<'_> {
     }
 
     fn notes(&self, ends: &[Option<ThreadEnd>], ending: &Ending, done_ns: u64) -> Vec<String> {
-        let mut notes: Vec<String> = Vec::new();
+        let mut notes = self.notes.clone();
         for hand in &self.context.hands {
             for note in std::mem::take(&mut lock(&hand.tray).notes) {
                 if !notes.contains(&note) {
@@ -162,11 +192,9 @@ impl Trial for DataTrial<'_> {
 
     fn work(&mut self, runner: &mut Runner) -> Result<(), RecordError> {
         runner.wait_until(self, Self::is_ready);
-        runner.starts();
-        let cpu = process_cpu();
-        self.origin_ns = self.context.start();
+        self.begin(runner);
         let waited = runner.wait_for_ends(self);
-        self.cpu = process_cpu().since(cpu);
+        self.count_cpu();
         waited.map(drop)
     }
 

@@ -1,5 +1,6 @@
 //! Writes every block of a job's files before the trials that read them, so that no unwritten block is ever read.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,15 +48,24 @@ struct Work<'a> {
 /// Writes all files of `job` with its pattern (generation 0), syncs them, and drops them from the page cache.
 /// The null engine has no files.
 pub fn lay_out(job: &Job, signal: Interrupts) -> Result<LaidOut, EngineError> {
+    lay_out_some(job, 0..job.owners(), signal)
+}
+
+/// The same of the files of some threads.
+pub fn lay_out_some(
+    job: &Job,
+    owners: Range<u32>,
+    signal: Interrupts,
+) -> Result<LaidOut, EngineError> {
     let begun = Instant::now();
-    if !job.engine.moves_data {
+    if !job.engine.moves_data || owners.is_empty() {
         return Ok(LaidOut {
             bytes_written: 0,
             files: 0,
             elapsed_ns: 0,
         });
     }
-    let files: Vec<_> = all_files(job).collect();
+    let files: Vec<_> = files_of(job, owners).collect();
     let streams = STREAMS_MAX.min(files.len());
     let work = Work {
         job,
@@ -98,7 +108,11 @@ pub fn lay_out(job: &Job, signal: Interrupts) -> Result<LaidOut, EngineError> {
 
 /// Every file of a job, with the number that patterns know it by.
 pub fn all_files(job: &Job) -> impl Iterator<Item = (PathBuf, u32)> {
-    (0..job.owners()).flat_map(move |numjob| {
+    files_of(job, 0..job.owners())
+}
+
+fn files_of(job: &Job, owners: Range<u32>) -> impl Iterator<Item = (PathBuf, u32)> {
+    owners.flat_map(move |numjob| {
         (0..job.nrfiles).map(move |file| (job.file_path(numjob, file), job.file_id(numjob, file)))
     })
 }

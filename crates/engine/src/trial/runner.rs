@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ending::Ending;
+use super::meeting::Meeting;
 use super::opening::{create_record, follow_parent, record_error};
 use super::progress::Progress;
 use super::watch::{Alarm, Cause, Watch};
@@ -17,18 +18,23 @@ use crate::Interrupts;
 use crate::error::{EngineError, Failure, FailureKind};
 use crate::sys::clock::{Clock, unix_ns};
 
-/// What a trial keeps to: whoever asked for it lives, and it ends in time.
-#[derive(Debug, Clone, Copy)]
-pub struct Terms {
+/// What a trial keeps to: whoever asked for it lives, it starts when the others do that it meets, and it ends in time.
+#[derive(Debug)]
+pub struct Terms<'a> {
     deadline: Instant,
+    meeting: Option<&'a Meeting>,
 }
 
-impl Terms {
+impl<'a> Terms<'a> {
     /// Binds this process's life to its parent's, where the job names one; time runs from here.
-    pub fn accept(parent_pid: Option<i32>, deadline_ns: u64) -> Result<Self, EngineError> {
+    pub fn accept(
+        parent_pid: Option<i32>,
+        deadline_ns: u64,
+        meeting: Option<&'a Meeting>,
+    ) -> Result<Self, EngineError> {
         follow_parent(parent_pid)?;
         let deadline = Instant::now() + Duration::from_nanos(deadline_ns);
-        Ok(Self { deadline })
+        Ok(Self { deadline, meeting })
     }
 }
 
@@ -87,6 +93,7 @@ pub struct Runner<'a> {
     /// When threads that were told to wait for nothing are given up.
     given_up: Option<Instant>,
     progress: Progress,
+    meeting: Option<&'a Meeting>,
     started_unix_ns: u64,
 }
 
@@ -95,7 +102,7 @@ pub struct Runner<'a> {
 /// Errors: a record that cannot be written, threads that cannot be started.
 pub fn run(
     crew: impl Crew,
-    terms: Terms,
+    terms: Terms<'_>,
     record_path: &Path,
     signal: Interrupts,
 ) -> Result<Value, EngineError> {
@@ -104,7 +111,7 @@ pub fn run(
     let trial = crew.trial(writer);
     spawn(&crew)?;
     let watch = Watch::new(crew.alarm(), signal, terms.deadline, patience(&*crew));
-    Runner::new(watch)
+    Runner::new(watch, terms.meeting)
         .conduct(&*crew, trial)
         .map_err(|error| record_error(error, record_path))
 }
@@ -133,11 +140,12 @@ fn spawn<C: Crew>(crew: &Arc<C>) -> Result<(), EngineError> {
 }
 
 impl<'a> Runner<'a> {
-    fn new(watch: Watch<'a>) -> Self {
+    fn new(watch: Watch<'a>, meeting: Option<&'a Meeting>) -> Self {
         Self {
             watch,
             given_up: None,
             progress: Progress::default(),
+            meeting,
             started_unix_ns: unix_ns(),
         }
     }
@@ -160,8 +168,20 @@ impl<'a> Runner<'a> {
         Ok(summary)
     }
 
-    /// The trial starts now, not when its threads were made.
+    /// The trial starts now, not when its threads were made; where it meets others, with them.
     pub fn starts(&mut self) {
+        if let Some(meeting) = self.meeting {
+            let watch = &mut self.watch;
+            let comes = Instant::now();
+            let starts = meeting.come(|| {
+                watch.look();
+                watch.has_stopped()
+            });
+            watch.put_off(comes.elapsed());
+            if !starts {
+                watch.halt(Cause::Signal);
+            }
+        }
         self.started_unix_ns = unix_ns();
     }
 

@@ -116,6 +116,11 @@ impl<'a> Watch<'a> {
         self.stopped.get_or_insert((cause, Instant::now()));
     }
 
+    /// Waiting for others is none of the trial's own time.
+    pub fn put_off(&mut self, by: Duration) {
+        self.deadline += by;
+    }
+
     pub fn has_stopped(&self) -> bool {
         self.stopped.is_some()
     }

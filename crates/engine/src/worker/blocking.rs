@@ -1,6 +1,6 @@
 //! The loop of engines that do one call at a time: two readings of the clock per operation.
 
-use super::{Phase, Slot, Worker};
+use super::{Phase, Slot, Times, Worker};
 use crate::io::{Blocking, Completion};
 use crate::trial::pacer::Pacer;
 
@@ -9,7 +9,7 @@ impl<E: Blocking> Worker<'_, E> {
     pub fn run_blocking(&mut self) {
         let mut now = self.now();
         loop {
-            if now >= self.wake_ns || self.context.alarm.is_stopping() {
+            if now >= self.meter.wake_ns || self.context.alarm.is_stopping() {
                 self.pause(now);
             }
             let mut intended = 0;
@@ -31,9 +31,7 @@ impl<E: Blocking> Worker<'_, E> {
             let slot = Slot {
                 operation,
                 length: operation.length,
-                start_ns: start,
-                submitted_ns: start,
-                intended_ns: intended,
+                times: Times::at(start, intended),
             };
             let result = self.engine.perform(operation);
             now = self.now();
@@ -44,7 +42,7 @@ impl<E: Blocking> Worker<'_, E> {
                 now = self.do_rest(result, now);
             }
             self.freed_ns = now;
-            self.publish();
+            self.meter.publish();
         }
     }
 
@@ -66,7 +64,7 @@ impl<E: Blocking> Worker<'_, E> {
         loop {
             let intended = self.pacer.as_ref()?.peek_ns();
             let now = self.now();
-            if now >= self.wake_ns || self.context.alarm.is_stopping() {
+            if now >= self.meter.wake_ns || self.context.alarm.is_stopping() {
                 self.pause(now);
             }
             if self.phase != Phase::Running || !self.source.has_more() {
@@ -75,7 +73,7 @@ impl<E: Blocking> Worker<'_, E> {
             if intended <= now {
                 return self.pacer.as_mut().map(Pacer::take_ns);
             }
-            self.wait_until(intended.min(self.wake_ns));
+            self.meter.wait_until(intended.min(self.meter.wake_ns));
         }
     }
 }

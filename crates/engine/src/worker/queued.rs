@@ -1,7 +1,7 @@
 //! The loop of engines with a queue: batches of up to `iodepth`, three readings of the clock per batch.
 
 use super::think::Think;
-use super::{Phase, Slot, WAIT_MAX_NS, Worker};
+use super::{Phase, Slot, Times, WAIT_MAX_NS, Worker};
 use crate::io::{Direction, Operation, Queueing};
 use crate::sys::buffer::prefetch;
 use crate::trial::pacer::Pacer;
@@ -11,26 +11,26 @@ impl<E: Queueing> Worker<'_, E> {
     pub fn run_queued(&mut self) {
         loop {
             let now = self.now();
-            if now >= self.wake_ns || self.context.alarm.is_stopping() {
+            if now >= self.meter.wake_ns || self.context.alarm.is_stopping() {
                 self.pause(now);
             }
             self.queue_batch(now);
             if !self.queued.is_empty() && !self.submit_batch() {
                 break;
             }
-            if self.total_in_flight() == 0 {
+            if self.meter.total_in_flight() == 0 {
                 if self.phase == Phase::Done {
                     break;
                 }
                 if self.phase == Phase::Running {
-                    self.wait_until(self.next_event_ns());
+                    self.meter.wait_until(self.next_event_ns());
                 }
                 continue;
             }
             if self.context.is_abandoned() || !self.reap_batch() {
                 break;
             }
-            self.publish();
+            self.meter.publish();
         }
     }
 
@@ -56,15 +56,13 @@ impl<E: Queueing> Worker<'_, E> {
             } else {
                 self.begin_read(operation);
             }
-            self.account(now);
-            self.in_flight[operation.direction as usize] += 1;
+            self.meter.account(now);
+            self.meter.in_flight[operation.direction as usize] += 1;
             self.count_lateness(operation.direction, intended, now);
             self.slots[slot as usize] = Slot {
                 operation,
                 length: operation.length,
-                start_ns: now,
-                submitted_ns: now,
-                intended_ns: intended,
+                times: Times::at(now, intended),
             };
             self.engine.queue(slot, operation);
             self.queued.push(slot);
@@ -97,9 +95,9 @@ impl<E: Queueing> Worker<'_, E> {
         let now = self.now();
         for index in 0..self.queued.len() {
             let slot = &mut self.slots[self.queued[index] as usize];
-            slot.submitted_ns = now;
-            let (direction, waited) = (slot.operation.direction, now - slot.start_ns);
-            if let Some(submission) = &mut self.set.of(direction).submission {
+            slot.times.submitted_ns = now;
+            let (direction, waited) = (slot.operation.direction, now - slot.times.start_ns);
+            if let Some(submission) = &mut self.meter.set.of(direction).submission {
                 submission.record(waited);
             }
         }
@@ -120,7 +118,7 @@ impl<E: Queueing> Worker<'_, E> {
             return false;
         }
         let done = self.now();
-        self.account(done);
+        self.meter.account(done);
         if was_full && !self.completions.is_empty() {
             self.freed_ns = done;
         }
@@ -134,7 +132,7 @@ impl<E: Queueing> Worker<'_, E> {
             let completion = self.completions[index];
             if self.settle(completion, done) {
                 let direction = self.slots[completion.slot as usize].operation.direction;
-                self.in_flight[direction as usize] -= 1;
+                self.meter.in_flight[direction as usize] -= 1;
                 self.free.push(completion.slot);
             } else {
                 let operation = self.slots[completion.slot as usize].operation;
@@ -161,7 +159,7 @@ impl<E: Queueing> Worker<'_, E> {
     pub(super) fn next_event_ns(&self) -> u64 {
         let resume = self.think.as_ref().and_then(Think::resume_ns);
         if let Some(resume) = resume {
-            return resume.min(self.wake_ns);
+            return resume.min(self.meter.wake_ns);
         }
         match &self.pacer {
             Some(pacer)
@@ -169,9 +167,9 @@ impl<E: Queueing> Worker<'_, E> {
                     && !self.free.is_empty()
                     && self.source.has_more() =>
             {
-                pacer.peek_ns().min(self.wake_ns)
+                pacer.peek_ns().min(self.meter.wake_ns)
             }
-            _ => self.wake_ns,
+            _ => self.meter.wake_ns,
         }
     }
 }

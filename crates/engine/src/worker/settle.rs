@@ -1,5 +1,7 @@
 //! What happens to one operation: its data is made before, and counted, timed and looked at after.
 
+use std::path::Path;
+
 use super::{Slot, Worker};
 use crate::blocks::ledger::Ledger;
 use crate::blocks::verdict::{Inspector, Known, note};
@@ -7,7 +9,6 @@ use crate::error::{Failure, FailureKind};
 use crate::io::{Completion, Direction, Engine, Operation};
 use crate::pattern::{BLOCK_BYTES, Stamp, is_zero};
 use crate::trial::context::lock;
-use crate::trial::interval::LATE_NS;
 
 impl<E: Engine> Worker<'_, E> {
     /// Judges and counts a completion. False when a short transfer has a remainder to do.
@@ -25,21 +26,10 @@ impl<E: Engine> Worker<'_, E> {
     #[inline(always)]
     pub(super) fn count(&mut self, index: u32, slot: &Slot, done: u64) {
         let (direction, file) = (slot.operation.direction, slot.operation.file);
-        let set = self.set.of(direction);
-        set.bytes += u64::from(slot.length);
-        set.operations += 1;
-        set.total.record(done.saturating_sub(slot.start_ns));
         if E::BLOCKING {
-            set.in_flight_area += done.saturating_sub(slot.start_ns);
-        } else if let Some(completion) = &mut set.completion {
-            completion.record(done.saturating_sub(slot.submitted_ns));
+            self.meter.set.of(direction).in_flight_area += done.saturating_sub(slot.times.start_ns);
         }
-        if let Some(intended) = &mut set.intended {
-            intended.record(done.saturating_sub(slot.intended_ns));
-        }
-        self.bytes += u64::from(slot.length);
-        self.operations += 1;
-        self.last_done_ns = done;
+        self.meter.count(direction, slot.length, slot.times, done);
         match direction {
             Direction::Read if E::MOVES_DATA => self.inspect(index, slot),
             Direction::Write => {
@@ -59,17 +49,12 @@ impl<E: Engine> Worker<'_, E> {
             slot.operation.start += moved;
             slot.operation.offset += u64::from(moved);
             slot.operation.length -= moved;
-            self.set.of(operation.direction).short += 1;
+            self.meter.set.of(operation.direction).short += 1;
             return false;
         }
         let path = self.context.job.file_path(self.thread, operation.file);
-        let (name, offset) = (operation.direction.name(), operation.offset);
-        self.context.alarm.fail(if completion.result < 0 {
-            Failure::system(-completion.result as i32, name, &path, offset)
-        } else {
-            let what = format!("nothing was transferred of {} bytes", operation.length);
-            Failure::found(FailureKind::Short, name, &path, offset, &what)
-        });
+        let failure = failure_of(operation, completion.result, &path);
+        self.context.alarm.fail(failure);
         true
     }
 
@@ -86,7 +71,7 @@ impl<E: Engine> Worker<'_, E> {
         if length as usize >= BLOCK_BYTES && offset.is_multiple_of(BLOCK_BYTES as u64) {
             let first = &self.engine.buffer(index)[..BLOCK_BYTES];
             if is_zero(first) {
-                self.set.unwritten_blocks += 1;
+                self.meter.set.unwritten_blocks += 1;
             }
         }
     }
@@ -108,7 +93,7 @@ impl<E: Engine> Worker<'_, E> {
                 if note(ledger, file, finding) != Known::No {
                     continue;
                 }
-                *self.set.wrong_blocks.of(finding.wrong) += 1;
+                *self.meter.set.wrong_blocks.of(finding.wrong) += 1;
                 let path = self.context.job.file_path(self.thread, slot.operation.file);
                 let (kind, offset) = (FailureKind::Verify, finding.offset);
                 lock(&self.context.first_wrong).get_or_insert_with(|| {
@@ -116,7 +101,7 @@ impl<E: Engine> Worker<'_, E> {
                 });
             }
         }
-        self.set.verified_blocks += good as u64;
+        self.meter.set.verified_blocks += good as u64;
         if E::BLOCKING || !self.context.job.rw.writes() {
             return;
         }
@@ -158,22 +143,11 @@ impl<E: Engine> Worker<'_, E> {
 
     #[inline(always)]
     pub(super) fn count_lateness(&mut self, direction: Direction, intended: u64, start: u64) {
-        if self.pacer.is_none() || direction == Direction::Sync {
-            return;
+        if self.pacer.is_some() {
+            let freed = self.freed_ns;
+            self.meter
+                .count_lateness(direction, (intended, start), freed);
         }
-        let late = start.saturating_sub(intended);
-        let own = start.saturating_sub(intended.max(self.freed_ns));
-        let set = self.set.of(direction);
-        set.late_sum_ns += late;
-        set.late_max_ns = set.late_max_ns.max(late);
-        let lateness = &mut self.set.lateness;
-        lateness.operations += 1;
-        lateness.sum_ns += late;
-        lateness.max_ns = lateness.max_ns.max(late);
-        lateness.late += u64::from(late > LATE_NS);
-        lateness.own_sum_ns += own;
-        lateness.own_max_ns = lateness.own_max_ns.max(own);
-        lateness.waited += u64::from(self.freed_ns > intended);
     }
 
     /// Makes what is written, and notes that it is.
@@ -215,6 +189,17 @@ impl<E: Engine> Worker<'_, E> {
             }
         }
     }
+}
+
+/// What is wrong with an operation that did not end as it should: nothing was moved, or minus errno.
+#[cold]
+pub fn failure_of(operation: Operation, result: i64, path: &Path) -> Failure {
+    let (name, offset) = (operation.direction.name(), operation.offset);
+    if result < 0 {
+        return Failure::system(-result as i32, name, path, offset);
+    }
+    let what = format!("nothing was transferred of {} bytes", operation.length);
+    Failure::found(FailureKind::Short, name, path, offset, &what)
 }
 
 /// Where the blocks of a transfer are.

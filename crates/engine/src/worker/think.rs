@@ -55,7 +55,7 @@ impl Think {
 impl<E: Engine> Worker<'_, E> {
     /// Whether nothing may begin at `now`. Syncs and the end of a trial do not wait.
     pub(super) fn is_thinking(&mut self, now: u64) -> bool {
-        let idle = self.queued.is_empty() && self.total_in_flight() == 0;
+        let idle = self.queued.is_empty() && self.meter.total_in_flight() == 0;
         if self.phase != Phase::Running || self.source.sync_is_due() || !self.source.has_more() {
             return false;
         }
@@ -68,14 +68,15 @@ impl<E: Engine> Worker<'_, E> {
     pub(super) fn think_blocking(&mut self) {
         loop {
             let now = self.now();
-            if now >= self.wake_ns || self.context.alarm.is_stopping() {
+            if now >= self.meter.wake_ns || self.context.alarm.is_stopping() {
                 self.pause(now);
             }
             if !self.is_thinking(now) {
                 return;
             }
             let resume = self.think.as_ref().and_then(Think::resume_ns);
-            self.wait_until(resume.unwrap_or(now).min(self.wake_ns));
+            self.meter
+                .wait_until(resume.unwrap_or(now).min(self.meter.wake_ns));
         }
     }
 }

@@ -13,6 +13,7 @@ James and Stein (1961) for the scales. Limits were found by simulation, see `ben
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -173,7 +174,8 @@ def independent_shares(rows: Array, correlation: float, *groupings: Sequence[str
     """How much each ratio counts beside those that it shares a base, or a target, with."""
     others = np.zeros(len(rows))
     for groups in groupings:
-        counts = np.array([list(groups).count(group) for group in groups])
+        sizes = Counter(groups)
+        counts = np.array([sizes[group] for group in groups])
         others += (counts - 1) * common_share(rows, groups, correlation)
     return np.asarray(1 / (1 + others))
 

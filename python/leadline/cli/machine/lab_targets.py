@@ -36,10 +36,25 @@ def check_lab_places() -> None:
     check_answers([labs_home(os.environ), *search_path()])
 
 
-def targets_of_lab(name: str) -> tuple[LabTarget, ...]:
+def clients_from_outside(name: str) -> list[str]:
+    """The clients of a lab with hosts, where this is none of them; of any other lab, none.
+
+    Raises UsageError where there is no such lab.
+    """
+    from leadline import lab
+
+    check_lab_places()
+    if os.environ.get(lab.HOST, ""):
+        return []
+    network = lab.open(name).record.network
+    return [client.name for client in network.topology.clients] if network is not None else []
+
+
+def targets_of_lab(name: str, *, on_hosts: bool = False) -> tuple[LabTarget, ...]:
     """Every way to a lab that is up, with what its targets need put into this process's environment.
 
-    On a client of a lab with hosts (`leadline lab exec`), its ways. Raises UsageError where there is no such
+    On a client of a lab with hosts (`leadline lab exec`), its ways; for a study that its clients execute
+    (`on_hosts`) those of the first: each has its own. Raises UsageError where there is no such
     lab, it is not up, or has clients and this is none of them.
     """
     from leadline import lab
@@ -47,7 +62,10 @@ def targets_of_lab(name: str) -> tuple[LabTarget, ...]:
     check_lab_places()
     client, place = os.environ.get(lab.HOST, ""), os.environ.get(lab.DIRECTORY, "")
     found = lab.open(name or (Path(place) if client and place else ""))
-    targets = tuple(_ways_of_client(found, client, place) if found.record.network else found.targets())
+    if on_hosts and found.record.network is not None:
+        targets = tuple(next(iter(found.targets_from_all().values())))
+    else:
+        targets = tuple(_ways_of_client(found, client, place) if found.record.network else found.targets())
     if not targets:
         raise UsageError(
             f"lab {found.record.name} is not up", "start one with: leadline lab up --gateways all"
@@ -67,14 +85,16 @@ def _ways_of_client(found: Lab, client: str, place: str) -> list[LabTarget]:
         raise UsageError(f"lab {record.name} has no clients to use it", "start one with: --clients 1")
     raise UsageError(
         f"lab {record.name} has hosts: its storage is reached from its clients, each behind its own link",
-        f"run it on one: leadline lab exec {clients[0]} --lab {record.name} -- leadline run STUDY --lab",
+        f"run it on one: leadline lab exec {clients[0]} --lab {record.name} -- leadline run STUDY --lab;"
+        " or on all: --hosts lab",
     )
 
 
-def ways_to_lab(name: str) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:
+def ways_to_lab(name: str, *, on_hosts: bool = False) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:
     """A lab's targets by name, `local` behind them, and what of the lab is not there with the reason.
 
-    A target that takes options in its environment finds them there.
+    On its hosts there is no `local`: all of them have one disk, this machine's. A target that takes options
+    in its environment finds them there.
     """
     from leadline.study.left_out import LeftOut
     from leadline.study.target import Target
@@ -82,7 +102,7 @@ def ways_to_lab(name: str) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:
 
     ways: dict[str, Target] = {}
     absent: list[LeftOut] = []
-    for item in targets_of_lab(name):
+    for item in targets_of_lab(name, on_hosts=on_hosts):
         if item.way in KERNEL_WAYS:
             absent.append(LeftOut(item.name, None, NOT_DONE))
             continue
@@ -96,4 +116,5 @@ def ways_to_lab(name: str) -> tuple[dict[str, Target], tuple[LeftOut, ...]]:
             ways[item.name] = Target(check_name(item.name), url, f"{name or 'lab'}: {item.same_bytes}")
     if not ways:
         raise UsageError("the lab offers no target", "see: leadline lab status")
-    return {**ways, LOCAL: Target(LOCAL, LOCAL_DIRECTORY, LOCAL_DIRECTORY)}, tuple(absent)
+    own = {} if on_hosts else {LOCAL: Target(LOCAL, LOCAL_DIRECTORY, LOCAL_DIRECTORY)}
+    return {**ways, **own}, tuple(absent)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from leadline.cli.console import complain, echo
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED
+from leadline.cli.measure.hosts_options import HostsOptions, connected_again, reach_options
 from leadline.cli.paths import AskedPath
 from leadline.cli.trust import require_trust, trust_option
+from leadline.errors import UsageError
 
 
 @click.command(short_help="Remove what an interrupted run left below its targets")
 @click.argument("directory", type=AskedPath())
 @trust_option
-def command(directory: Path, trusted: bool) -> int:
+@reach_options
+def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     """Undo the changes that the journal of the result in DIRECTORY says are still in place.
 
     Only directories that carry the mark of this very result are removed; and beside the result what a
-    killed command was making there.
+    killed command was making there. Where the study ran on many hosts, all of them are asked: as they were
+    reached then, or as --hosts or --scheduler say.
     """
     from leadline.run.session import undo_run
     from leadline.store.making import remove_leftovers
@@ -32,6 +38,12 @@ def command(directory: Path, trusted: bool) -> int:
         return EXIT_INTERRUPTED
     if damage:
         complain(f"{damage}; so every place of the plan was looked at")
+    if "crew" in seen.manifest:
+        undone, kept = _undo_on_hosts(seen.manifest, hosts)
+        removed += undone
+        left |= kept
+    elif hosts:
+        raise UsageError(f"{directory} is of one host alone", f"write: leadline undo {directory}")
     removed += map(str, remove_leftovers(directory.absolute().parent))
     for place in removed:
         echo(f"removed: {place}")
@@ -40,3 +52,11 @@ def command(directory: Path, trusted: bool) -> int:
     if not removed and not left:
         echo("nothing to undo")
     return EXIT_FAILED if left else EXIT_GOOD
+
+
+def _undo_on_hosts(manifest: Mapping[str, Any], hosts: HostsOptions) -> tuple[list[str], dict[str, str]]:
+    from leadline.hosts.crew.remote import remote
+    from leadline.hosts.crew.study import undo_on_hosts
+
+    with connected_again(manifest, hosts, lambda text: echo(text, err=True)) as crew:
+        return undo_on_hosts(crew, remote(), str(manifest["id"]))

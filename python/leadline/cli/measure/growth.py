@@ -21,13 +21,9 @@ def make_growth(path: Path) -> Growth:
 
     def grow(plan: Plan, options: RunOptions) -> Sequence[str]:
         from leadline.store.reader import open_result
-        from leadline.verdict.compared.stopping import next_works
 
-        if options.until is None and options.budget_s is None:
-            return _until_enough(path, plan)
-        works = next_works(states_of(path, plan), options.until, widest_only=options.budget_s is not None)
-        cells = [cell.id for cell in plan.cells if cell.work in works]
-        if options.budget_s is not None:
+        cells = _of_sweeps(path, plan) or _of_works(path, plan, options)
+        if options.budget_s is not None and cells:
             from leadline.analysis.duration import spent_s
 
             events = open_result(path).events
@@ -36,6 +32,33 @@ def make_growth(path: Path) -> Growth:
         return cells
 
     return grow
+
+
+def _of_sweeps(path: Path, plan: Plan) -> Sequence[str]:
+    """What the sweeps try next: they have no blocks beforehand, so these come first."""
+    from leadline.plan.sweeps import sweeps_of
+    from leadline.store.reader import open_result
+
+    if not sweeps_of(plan.cells):
+        return ()
+    from leadline.analysis.knee.sweeps import next_of_sweeps
+    from leadline.verdict.material import tables_of
+
+    return next_of_sweeps(plan, tables_of(open_result(path), plan))
+
+
+def _of_works(path: Path, plan: Plan, options: RunOptions) -> Sequence[str]:
+    """The next block of the works that are no sweeps."""
+    from leadline.plan.sweeps import without_sweeps
+    from leadline.verdict.compared.stopping import next_works
+
+    plan = without_sweeps(plan)
+    if not plan.cells:
+        return ()
+    if options.until is None and options.budget_s is None:
+        return _until_enough(path, plan)
+    works = next_works(states_of(path, plan), options.until, widest_only=options.budget_s is not None)
+    return [cell.id for cell in plan.cells if cell.work in works]
 
 
 def _until_enough(path: Path, plan: Plan) -> Sequence[str]:

@@ -22,10 +22,12 @@ NOT_DONE = "its client is a guest's kernel, and no guest measured it (--guest, o
 KERNEL_WAYS = tuple(_KINDS)
 
 
-def check_guest(lab: str | None, *, wanted: bool) -> None:
-    """Raises UsageError where a guest is asked for without a lab, or of a lab without a bridge."""
+def check_guest(lab: str | None, *, wanted: bool, many: bool = False) -> None:
+    """Raises UsageError where a guest is asked for without a lab or its bridge, or beside many hosts."""
     if not wanted:
         return
+    if many:
+        raise UsageError("--guest is for a run on this host", "leave it out, or --hosts and --scheduler")
     if lab is None:
         raise UsageError("--guest runs the kernel's clients against a lab", "add --lab")
     from leadline import lab as labs

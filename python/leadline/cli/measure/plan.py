@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import echo_text, make_console
+from leadline.cli.measure.hosts_options import HostsOptions, hosts_options, planned_on
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     metavar="RESULT",
     help="Say what the blocks can find if figures vary as in this result.",
 )
+@hosts_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     study: str,
@@ -44,15 +47,18 @@ def command(
     input_path: str | None,
     program: tuple[str, ...],
     like: Path | None,
+    hosts: HostsOptions,
     as_json: bool,
 ) -> None:
     """Print every trial of STUDY, a built-in name or a YAML file, before anything runs.
 
-    Nothing is started and nothing is written.
+    Nothing is measured and nothing is written. With --hosts or --scheduler the targets are looked at here;
+    only where one is not here, and for a lab's clients, the hosts are asked.
     """
     from leadline.plan.space import check_space
 
-    asked, plan, facts = load_plan(study, targets, sets, blocks, seed, program, input_path, lab, servers)
+    words = (study, targets, sets, blocks, seed, program, input_path, lab, servers)
+    asked, plan, facts = planned_on(hosts, lab, functools.partial(load_plan, *words))
     if as_json:
         if like is not None:
             raise UsageError("--like changes nothing in the JSON", "leave out --like or --json")
@@ -73,7 +79,7 @@ def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts], pow
         console.print(_plain(plan.about))
     blocks = f"{plan.blocks} block{'' if plan.blocks == 1 else 's'}"
     console.print(
-        f"\n{len(plan.trials)} trials: {len(plan.cells)} cells x {blocks}, seed {plan.seed}; "
+        f"\n{len(plan.trials)} trials: {_cells_words(plan, blocks)}, seed {plan.seed}; "
         f"about {units.format_duration(plan.seconds)}\n"
     )
     _print_targets(console, plan, facts)
@@ -85,6 +91,21 @@ def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts], pow
     console.print("Notes", style="bold")
     for note in (*plan.notes, *power):
         console.print(_plain(f"  {note}"))
+
+
+def _cells_words(plan: Plan, blocks: str) -> str:
+    """`6 cells x 3 blocks and the start of 2 sweeps over 270 more`."""
+    from leadline.plan.sweeps import sweep_trials, sweeps_of
+
+    sweeps = sweeps_of(plan.cells)
+    grid = sum(map(len, sweeps.values()))
+    plain = len(plan.cells) - grid
+    most = sum(map(sweep_trials, sweeps.values()))
+    parts = [f"{plain} cells x {blocks}"] if plain else []
+    if sweeps:
+        count = f"{len(sweeps)} sweep{'' if len(sweeps) == 1 else 's'}"
+        parts.append(f"the start of {count} over {grid} cells, which may have {most} trials in all")
+    return " and ".join(parts)
 
 
 def _plain(text: str, style: str = "") -> object:
@@ -112,24 +133,41 @@ def _print_targets(console: Console, plan: Plan, facts: dict[str, TargetFacts]) 
 def _print_cells(console: Console, target: str, cells: list[PlannedCell]) -> None:
     """What all works share on one line, what they differ in on one line each, then the reasons."""
     console.print(_plain(f"Jobs on {target}", "bold"))
-    width = max(len(cell.work) for cell in cells)
-    options = [job_words(cell.job) for cell in cells]
+    rows = _rows(cells)
+    width = max(len(work) for work, _, _ in rows)
+    options = [words for _, words, _ in rows]
     shared = {n: text for n, text in options[0].items() if all(one.get(n) == text for one in options)}
-    own = shared if len(cells) > 1 else {}
+    own = shared if len(rows) > 1 else {}
     reasons: dict[str, list[str]] = {}
-    for cell, words in zip(cells, options, strict=True):
+    for work, words, cell in rows:
         mark = "  measures caches" if cell.measures_caches else ""
         line = " ".join(f"{name}={text}" for name, text in words.items() if name not in own)
-        console.print(_plain(f"  {cell.work:<{width}}  {line}{mark}"))
+        console.print(_plain(f"  {work:<{width}}  {line}{mark}"))
         for note in cell.notes:
-            reasons.setdefault(note, []).append(cell.work)
+            reasons.setdefault(note, []).append(work)
     if own:
         line = " ".join(f"{name}={text}" for name, text in own.items())
         console.print(_plain(f"  {'all of them':<{width}}  {line}"))
     for note, works in reasons.items():
-        where = "all works" if len(works) == len(cells) else ", ".join(works)
+        where = "all works" if len(works) == len(rows) else ", ".join(works)
         console.print(_plain(f"    - {note} [{where}]"))
     console.print()
+
+
+def _rows(cells: list[PlannedCell]) -> list[tuple[str, dict[str, str], PlannedCell]]:
+    """A line for each cell, and one for the whole grid of a sweep, whose levels are from one to another."""
+    grouped: dict[str, list[PlannedCell]] = {}
+    for cell in cells:
+        grouped.setdefault(f"sweep {cell.swept.name}" if cell.swept else cell.work, []).append(cell)
+    rows = []
+    for name, own in grouped.items():
+        words = [job_words(cell.job) for cell in own]
+        ends = {
+            option: text if words[-1][option] == text else f"{text}..{words[-1][option]}"
+            for option, text in words[0].items()
+        }
+        rows.append((name, ends, own[0]))
+    return rows
 
 
 def job_words(job: AnyJob) -> dict[str, str]:
@@ -157,7 +195,7 @@ def job_words(job: AnyJob) -> dict[str, str]:
 
 def _print_trials(console: Console, plan: Plan) -> None:
     console.print("Order", style="bold")
-    for block in range(1, plan.blocks + 1):
+    for block in dict.fromkeys(trial.block for trial in plan.trials):
         slots = [slot for slot in plan.slots() if slot[0].block == block]
         console.print(f"  block {block}: " + ", ".join(_slot_words(plan, slot) for slot in slots))
     console.print()

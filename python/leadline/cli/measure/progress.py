@@ -197,6 +197,10 @@ class Live(Quiet):
         """Phase, share done and the throughput since the last line."""
         if self._trial is None:
             return
+        if "words" in message:
+            share, words = float(message["share"]), str(message["words"])
+            self._bars.update(self._trial, completed=share, figure=words)
+            return
         phase, now_ns, count = str(message["phase"]), int(message["elapsed_ns"]), int(message["bytes"])
         show = units.format_rate if count else units.format_iops  # operations on metadata move nothing
         count = count or int(message["operations"])

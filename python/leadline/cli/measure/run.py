@@ -20,6 +20,14 @@ from leadline.cli.measure.films import make_films
 from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.guest_rows import check_guest, with_guest
+from leadline.cli.measure.hosts_options import (
+    HostsOptions,
+    Recruiting,
+    hosts_options,
+    implied,
+    recruited_again,
+    recruiting,
+)
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
@@ -79,6 +87,7 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
 @click.option(
     "--guest", is_flag=True, help="With --lab: run it on the kernel's clients too, in an emulated guest."
 )
+@hosts_options
 @fail_if_option
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
@@ -104,6 +113,7 @@ def command(
     no_ceph: bool,
     until: str | None,
     budget: str | None,
+    hosts: HostsOptions,
     gates: AskedGates,
     quiet: bool,
 ) -> int:
@@ -117,39 +127,64 @@ def command(
     leadline run media --target local=/var/tmp --target fuse=/mnt/cephfs --source FILM
     leadline run analysis --target a=/mnt/a --target b=/mnt/b --input DIR -- PROGRAM WORDS
     leadline run reach --lab
+    leadline run streaming --lab castor --hosts lab
+    leadline run quick --target ceph=/mnt/cephfs --hosts hosts.yaml
     leadline run --resume leadline-quick-20260131-120000
     """
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
         _refuse_beside_resume(resume, (*others, input_path, clients, servers))
         seen = require_trust(resume, "go on with it", trusted=trusted)
-        return run_and_conclude(resume, gates, lambda stop: _resume(resume, seen, under_fault, stop, quiet))
+        return run_and_conclude(
+            resume, gates, lambda stop: _resume(resume, seen, hosts, under_fault, stop, quiet)
+        )
+    _check_new(study, trusted=trusted)
+    sets = (*sets, *_changes({"clients": clients, "limits.max_rate": max_rate}))
+    path = place_for(out, Path(study).stem)
+    flags: dict[str, Any] = {
+        "drop_caches": drop_caches,
+        "ignore_health": ignore_health,
+        "under_fault": under_fault,
+    }
+    flags |= {"ceph": not no_ceph, "grace": grace, "until": _until(until), "budget_s": _budget_s(budget)}
+    check_guest(lab, wanted=guest, many=bool(hosts))
+    in_guest = _in_guest(seed, blocks, sets)
+    asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers)
+    flags["gates"] = gates.gates
+    hosts = implied(hosts, lab, _saying(quiet))
+
+    def execute(stop: StopRequest) -> Outcome:
+        outcome = _start_on(hosts, asked, path, flags, stop, quiet)
+        return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
+
+    return run_and_conclude(path, gates, execute)
+
+
+def _start_on(
+    hosts: HostsOptions, asked: _Asked, out: Path, flags: dict[str, Any], stop: StopRequest, quiet: bool
+) -> Outcome:
+    """Plan and run on the hosts that were asked for, or on this one."""
+    lab, say = asked[-2], _saying(quiet)
+    with implied(hosts, lab, say).reached(lab) as many:
+        if many is None:
+            return _start(asked, out, flags, stop, quiet)
+        with recruiting(many, hosts.lost, say, stop) as recruited:
+            return _start(asked, out, flags, stop, quiet, recruited)
+
+
+def _check_new(study: str, *, trusted: bool) -> None:
     if trusted:
         raise UsageError("--trust-result is for --resume: a new run acts by no result", "leave it out")
     if not study:
         raise UsageError(
             "no study was named", "try: leadline run quick --target here=DIR; `leadline studies` lists them"
         )
-    sets = (*sets, *_changes({"clients": clients, "limits.max_rate": max_rate}))
-    path = place_for(out, Path(study).stem)
-    flags = {
-        "drop_caches": drop_caches,
-        "ignore_health": ignore_health,
-        "under_fault": under_fault,
-        "ceph": not no_ceph,
-        "grace": grace,
-        "until": _until(until),
-        "budget_s": _budget_s(budget),
-    }
-    check_guest(lab, wanted=guest)
-    in_guest = _in_guest(seed, blocks, sets)
-    asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers)
 
-    def execute(stop: StopRequest) -> Outcome:
-        outcome = _start(asked, path, flags | {"gates": gates.gates}, stop, quiet)
-        return with_guest(outcome, lab if guest else None, path, study, in_guest, stop)
 
-    return run_and_conclude(path, gates, execute)
+def _saying(quiet: bool) -> Callable[[str], None]:
+    """Says a line of what goes on before there is a display."""
+    errors = make_console(stderr=True)
+    return lambda text: None if quiet else errors.print(text, markup=False)
 
 
 def _in_guest(seed: int | None, blocks: int | None, sets: Iterable[str]) -> list[str]:
@@ -202,7 +237,9 @@ def _start(
     flags: dict[str, Any],
     stop: StopRequest,
     quiet: bool,
+    recruited: Recruiting | None = None,
 ) -> Outcome:
+    """Plan and run; on the hosts that were recruited, if any."""
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
     from leadline.observe.host import host
@@ -213,12 +250,13 @@ def _start(
     if out.exists():
         raise UsageError(f"{out} exists already", f"name another --out, or: leadline run --resume {out}")
     refuse = (lambda _: None) if flags["under_fault"] else refuse_faulted
-    study, plan, facts = load_plan(*asked, before_looking=refuse)
+    study, plan, facts = load_plan(*asked, before_looking=refuse, recruited=recruited)
     labs = labs_of(plan.targets, facts, under_fault=flags["under_fault"])
     if make_films(plan, stop, quiet):
-        study, plan, facts = load_plan(*asked)  # sizes are known now
+        study, plan, facts = load_plan(*asked, recruited=recruited)  # sizes are known now
     check_space(plan, study, facts)
     _check_budget(plan, flags["budget_s"])
+    _check_until(plan, flags["until"])
     if flags["gates"]:
         from leadline.verdict.gates import check_gates
 
@@ -234,7 +272,22 @@ def _start(
     }
     request = RunRequest(secrets.token_hex(4), plan, facts, options)
     with make_display(quiet) as display:
+        if recruited is not None:
+            from leadline.hosts.crew.study import new_crew_run
+
+            details |= recruited.details()
+            return new_crew_run(
+                request, out, details, recruited.crewed, display, stop, next_rate, make_growth(out)
+            )
         return new_run(request, out, details, display, stop, next_rate, make_growth(out))
+
+
+def _check_until(plan: Plan, until: float | None) -> None:
+    if until is not None and all(cell.swept for cell in plan.cells):
+        raise UsageError(
+            "--until narrows the intervals of works, but every work of this study is a sweep",
+            "a sweep ends when its knee is known: leave --until out, or set works.NAME.sweep.trials",
+        )
 
 
 def _check_budget(plan: Plan, budget_s: float | None) -> None:
@@ -248,13 +301,26 @@ def _check_budget(plan: Plan, budget_s: float | None) -> None:
         )
 
 
-def _resume(path: Path, seen: SeenManifest, under_fault: bool, stop: StopRequest, quiet: bool) -> Outcome:
+def _resume(
+    path: Path, seen: SeenManifest, hosts: HostsOptions, under_fault: bool, stop: StopRequest, quiet: bool
+) -> Outcome:
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
     from leadline.run.session import resume_run
 
     labs = labs_of_result(seen.manifest, under_fault=under_fault)
     growth = make_growth(path)
+    if "crew" in seen.manifest:
+        with recruited_again(seen.manifest, hosts, _saying(quiet), stop) as crewed:
+            from leadline.hosts.crew.study import resume_crew_run
+
+            with make_display(quiet) as display:
+                faults = (labs, under_fault)
+                return resume_crew_run(
+                    path, seen, crewed, display, stop, next_rate, growth, under_fault=faults
+                )
+    if hosts:
+        raise UsageError(f"{path} is of this host alone", f"write: leadline run --resume {path}")
     with make_display(quiet) as display:
         return resume_run(path, seen, display, stop, next_rate, growth, labs=labs, under_fault=under_fault)
 

@@ -15,6 +15,7 @@ from leadline.cli.machine.lab_targets import lab_option
 from leadline.cli.paths import AskedPath, UntouchedPath
 
 if TYPE_CHECKING:
+    from leadline.cli.measure.hosts_options import Recruiting
     from leadline.plan.model import Plan
     from leadline.study.left_out import LeftOut
     from leadline.study.study import Study
@@ -108,11 +109,12 @@ def load_plan(
     servers: KnownServers = KnownServers(),
     *,
     before_looking: Callable[[Collection[Target]], None] = lambda _: None,
+    recruited: Recruiting | None = None,
 ) -> tuple[Study, Plan, dict[str, TargetFacts]]:
     """The study with its overrides, the plan, and the facts of each target by name.
 
-    Looks at every target, writes nothing that stays; `before_looking` is told the targets before that. Raises
-    SpecError or TargetError.
+    Looks at every target, writes nothing that stays; `before_looking` is told the targets before that. Hosts
+    that were recruited look for themselves, and are looked at. Raises SpecError or TargetError.
     """
     from leadline.observe.answering import check_answers
     from leadline.observe.host.host import cpu_list, memory_bytes
@@ -120,8 +122,6 @@ def load_plan(
     from leadline.study.library import builtin_names, load_study
     from leadline.study.target import Target
     from leadline.study.targets import parse_targets
-    from leadline.workloads.application.job import Look
-    from leadline.workloads.pipeline.job import Scout
 
     named = parse_targets(targets)
     if study_name not in builtin_names():
@@ -141,29 +141,46 @@ def load_plan(
     if lab is not None:
         from leadline.cli.machine.lab_targets import ways_to_lab
 
-        ways, absent = ways_to_lab(lab)
+        ways, absent = ways_to_lab(lab, on_hosts=recruited is not None)
         chosen = {**ways, **named}
         # The ways to a lab come with where its configuration is.
         confs = dict.fromkeys(ways.keys() - named.keys(), Path(os.environ["CEPH_CONF"]))
     before_looking(tuple(chosen.values()))
-    facts, lost = _inspected(chosen, study.where_possible, servers, confs)
+    if recruited is None:
+        facts, lost = _inspected(chosen, study.where_possible, servers, confs)
+    else:
+        facts, lost = recruited.look(chosen), []
     _check_metrics(study)
     plan = make_plan(
         study,
         {name: chosen[name] for name in facts},
         facts,
         Host(
-            memory_bytes(),
-            unavailable=_unavailable_engines(),
-            lookups=(
-                Look(functools.cache(_look)),
-                Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
-            ),
+            memory_bytes() if recruited is None else recruited.memory_bytes(),
+            unavailable=_unavailable_engines() if recruited is None else recruited.unavailable(),
+            lookups=_lookups(recruited),
             absent=(*absent, *lost),
         ),
         study.seed,
     )
-    return study, plan, facts
+    return study, plan if recruited is None else recruited.for_all(plan), facts
+
+
+def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
+    """What kinds of work find out about this host, or about the least of those that take part."""
+    from leadline.observe.commands import find_sources
+    from leadline.observe.host.host import memory_room
+    from leadline.workloads.application.job import Look
+    from leadline.workloads.pipeline.job import Scout
+    from leadline.workloads.transfer.memory import HostRoom
+    from leadline.workloads.transfer.sources import SourceLook
+
+    return (
+        Look(functools.cache(_look)),
+        Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
+        HostRoom(*memory_room()) if recruited is None else HostRoom(*recruited.memory_room()),
+        SourceLook(functools.cache(find_sources)),
+    )
 
 
 def _look_at_source(path: str | None, film: Film | None, video: bool) -> SourceFacts:

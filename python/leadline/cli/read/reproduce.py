@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,13 +14,48 @@ from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
 
+class _DocumentOrPath(AskedPath):
+    """A file or result of the user's, or the name of a document that leadline brings along."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name as text, else the path."""
+        from leadline.published.store import document_names
+
+        return value if value in document_names() else super().convert(value, param, ctx)
+
+
+def _scale(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Fraction | None:
+    if value is None:
+        return None
+    try:
+        found = Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        found = Fraction(0)
+    if found <= 0:
+        raise UsageError(f"--scale {value}: no share of a rate", "write for example: --scale 1/50")
+    return found
+
+
 @click.command(short_help="Show a document's figures as published, measured and modelled")
-@click.argument("document", type=AskedPath())
+@click.argument("document", type=_DocumentOrPath())
 @click.option("--measured", type=AskedPath(), metavar="DIR", help="A result measured here.")
 @click.option("--map", "maps", multiple=True, metavar="SYSTEM=TARGET", help="Which target is which system.")
+@click.option(
+    "--scale",
+    callback=_scale,
+    metavar="N/M",
+    help="Print each published rate at this scale, too: that of a lab's links, such as 1/50.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.reproduce/1.")
-def command(document: Path, measured: Path | None, maps: tuple[str, ...], as_json: bool) -> None:
-    """Show each table of DOCUMENT, a YAML file of published figures or an imported result.
+def command(
+    document: Path | str,
+    measured: Path | None,
+    maps: tuple[str, ...],
+    scale: Fraction | None,
+    as_json: bool,
+) -> None:
+    """Show each table of DOCUMENT: castor, fermilab, opencast or suse, a YAML file of published figures, or
+    an imported result.
 
     A row is measured by the cell that the table's `cells` names, such as `{system}.randwrite_{block_size}`.
     """
@@ -29,13 +66,15 @@ def command(document: Path, measured: Path | None, maps: tuple[str, ...], as_jso
         reproduction_table,
     )
     from leadline.published.reproduced import reproduce
-    from leadline.published.store import read_document, read_source
+    from leadline.published.store import document_text, read_document, read_source
     from leadline.report.console import text
     from leadline.report.sections.texts import show_texts
     from leadline.store.reader import open_result, require_study
     from leadline.verdict.findings import build_findings
 
-    if document.is_dir():
+    if isinstance(document, str):
+        figures = read_published(document_text(document), f"{document} (built-in)")
+    elif document.is_dir():
         result = open_result(document)
         if not result.published:
             raise UsageError(
@@ -50,7 +89,7 @@ def command(document: Path, measured: Path | None, maps: tuple[str, ...], as_jso
         require_study(measured, trials.manifest)
         findings = build_findings(trials, with_charts=False)
         origin = f"{findings.title} of {findings.created} in {measured}; another machine than the document's"
-    tables = reproduce(figures, findings, dict(_pair(text, figures.systems) for text in maps))
+    tables = reproduce(figures, findings, dict(_pair(text, figures.systems) for text in maps), scale)
     if measured is not None and not any(line.measured for table in tables for line in table.lines):
         raise UsageError(
             f"no cell of {measured} measures a row of {document}",

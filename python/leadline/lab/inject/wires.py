@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from leadline.errors import LabError
 from leadline.lab import mounts
@@ -17,8 +18,10 @@ from leadline.lab.cluster.process import ProcessIdentity, find_marked, run_tool
 from leadline.lab.journal import LabJournal
 from leadline.lab.network import packets
 from leadline.lab.network.cables import Cable, End, cables, shaping
+from leadline.lab.network.links import LIMITING
 from leadline.lab.network.make import entered
 from leadline.lab.record import LabRecord
+from leadline.wires import read_wires, write_wires
 
 TO, FROM = "to", "from"  # towards the member or lower switch, and away from it
 DIRECTIONS = (TO, FROM)
@@ -85,6 +88,26 @@ def rate(journal: LabJournal, name: str, direction: str, rate_bit_s: str = "") -
         _run(journal, end, "tc", *line.split(), undoing=not rate_bit_s)
     elif _root_queue(journal, end) not in ("", "noqueue"):
         _run(journal, end, "tc", "qdisc", "del", "dev", end.device, "root", undoing=True)
+    _say_rate(journal, cable)
+
+
+def _say_rate(journal: LabJournal, cable: Cable) -> None:
+    """Keeps the lab's list of wires true: the slower way of a cable counts, and of a delayed one what it was
+    made with."""
+    limits = [_limit_bit_s(journal, end) for end in cable.ends]
+    now = min((limit for limit in limits if limit), default=cable.link.rate_bit_s) or None
+    known = read_wires(journal.record.directory)
+    said = tuple(replace(w, rate_bits_per_s=now) if w.name == cable.name else w for w in known)
+    if said != known:
+        write_wires(journal.record.directory, said)
+
+
+def _limit_bit_s(journal: LabJournal, end: End) -> int:
+    """What a device is held to; 0 where nothing holds it, or a delay does besides."""
+    for item in _shown(journal, end, "qdisc"):
+        if item.get("root") and item["kind"] == LIMITING:
+            return 8 * int(item["options"]["rate"])  # tc counts it in bytes
+    return 0
 
 
 def delay(journal: LabJournal, name: str, direction: str, delay_us: str) -> None:
@@ -194,9 +217,9 @@ def _filters(journal: LabJournal, end: End) -> Iterator[int]:
         yield from (int(item["pref"]) for item in _shown(journal, end, "filter", "ingress"))
 
 
-def _shown(journal: LabJournal, end: End, what: str, *where: str) -> list[dict[str, str]]:
+def _shown(journal: LabJournal, end: End, what: str, *where: str) -> list[dict[str, Any]]:
     text = _run(journal, end, "tc", "-json", what, "show", "dev", end.device, *where, undoing=True)
-    found: list[dict[str, str]] = json.loads(text or "[]")
+    found: list[dict[str, Any]] = json.loads(text or "[]")
     return found
 
 

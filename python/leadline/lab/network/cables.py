@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leadline.lab.network.topology import LabHost, Link, Topology
+from leadline.wires import CLIENT, HOST, Wire
+from leadline.wires import UPLINK as UPLINK_PORT
 
 SWITCHES = "switches"  # the namespace of all bridges
 CONSOLE = "console"  # the cable to the machine itself, from where the lab is looked after
@@ -74,6 +76,18 @@ def cables(topology: Topology, console: str) -> Iterator[Cable]:
     # As large packets as anybody's: what leaves it must fit, what comes to it may be large.
     mtu = max(member.link.mtu_bytes for member in topology.members)
     yield Cable(CONSOLE, End("", console), End(SWITCHES, "p-console"), top, Link(0, mtu))
+
+
+def wires_of(topology: Topology, switches: str) -> Iterator[Wire]:
+    """Every cable between parts of the lab, by its port in the namespace that `switches` holds."""
+    hosts = {host.name for host in topology.hosts}
+    for cable in cables(topology, ""):
+        inner, rate = cable.lower.namespace, cable.link.rate_bit_s or None
+        if inner == SWITCHES:
+            yield Wire(cable.name, UPLINK_PORT, cable.lower.device, switches, rate)
+        elif inner:
+            kind = HOST if inner in hosts else CLIENT
+            yield Wire(cable.name, kind, cable.upper.device, switches, rate)
 
 
 def shaping(device: str, link: Link) -> str:

@@ -22,7 +22,7 @@ from leadline.lab.paths import LabPaths
 
 PAUSE_S = 0.5
 _DEADLINE_S = 10.0
-_LIMITING = "tbf"
+LIMITING = "tbf"
 _SIDE_BY_SIDE = 8
 _ASK = "tc -s -j qdisc show && echo && ip -s -j link show"  # a line of JSON each
 
@@ -135,7 +135,7 @@ def parse(
     queues: list[dict[str, Any]], devices: list[dict[str, Any]], time_s: float
 ) -> dict[str, EndCounters]:
     """The counters of a namespace's devices by their names, of what tc(8) and ip(8) print as JSON."""
-    limits = {item["dev"]: item for item in queues if item.get("root") and item["kind"] == _LIMITING}
+    limits = {item["dev"]: item for item in queues if item.get("root") and item["kind"] == LIMITING}
     found = {}
     for device in devices:
         name, sent = device["ifname"], device["stats64"]["tx"]

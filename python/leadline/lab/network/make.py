@@ -16,9 +16,10 @@ from leadline.errors import LabError, UsageError
 from leadline.lab import mounts
 from leadline.lab.cluster import process
 from leadline.lab.cluster.process import run_tool
-from leadline.lab.network.cables import BACK, SWITCHES, UPLINK, Cable, bridge_of, cables, shaping
+from leadline.lab.network.cables import BACK, SWITCHES, UPLINK, Cable, bridge_of, cables, shaping, wires_of
 from leadline.lab.network.placement import LabNetwork
 from leadline.lab.paths import LabPaths
+from leadline.wires import write_wires
 
 CONSOLE_PREFIX = "llnd"  # and eight digits: a device's name has at most fifteen characters
 NAMESPACE_KIND = "nsfs"
@@ -77,6 +78,7 @@ def make(network: LabNetwork, paths: LabPaths, variables: Mapping[str, str]) -> 
             if end.namespace == namespace
         )
         _batch("tc", namespace, shaped, paths, variables)
+    write_wires(paths.directory, tuple(wires_of(network.topology, str(paths.namespace(SWITCHES)))))
 
 
 def _all_cores() -> str:

@@ -42,6 +42,37 @@ def memory_bytes(proc: Path = _PROC, sys: Path = _SYS) -> int:
     return total if limit is None else min(total, limit)
 
 
+def memory_room(proc: Path = _PROC, sys: Path = _SYS) -> tuple[int, str]:
+    """Bytes that a process can still take without swapping, and what bounds them.
+
+    The least of what the kernel calls available and of what each control group leaves; pages of files, which
+    a group gives back, count as free.
+    """
+    room, words = meminfo(proc)["MemAvailable"], "memory that is available"
+    group = group_path("memory", proc, sys)
+    for here in group.directories if group else ():
+        limit = _memory_limit(here, group.version if group else 2)
+        if limit is None:
+            continue
+        usage, files = _memory_used(here)
+        left = max(0, limit - max(0, usage - files))
+        if left < room:
+            room, words = left, f"memory that the control group {here.name} leaves"
+    return room, words
+
+
+def _memory_used(directory: Path) -> tuple[int, int]:
+    """Bytes that a group has, and those of them that are pages of files, of either version."""
+    text = _read(directory / "memory.current") or _read(directory / "memory.usage_in_bytes") or "0"
+    stat = dict(
+        line.split(maxsplit=1)
+        for line in (_read(directory / "memory.stat") or "").splitlines()
+        if " " in line
+    )
+    files = stat.get("file") or stat.get("total_cache") or "0"
+    return (int(text) if text.strip().isdigit() else 0), (int(files) if files.isdigit() else 0)
+
+
 def meminfo(proc: Path = _PROC) -> dict[str, int]:
     """/proc/meminfo in bytes."""
     return parse_meminfo((proc / "meminfo").read_text())

@@ -26,6 +26,7 @@ _OWN = {figure.name: figure.places["run"] for figure in read_at("run")}
 BUSIEST = "busiest_other"
 # On a cluster whose daemons run on this host, what they use is the target's own work.
 _CEPH_DAEMONS = frozenset({"ceph-osd", "ceph-mon", "ceph-mgr", "ceph-mds", "ceph-fuse"})
+_SESSION = b"leadline.hosts.session"  # a study's process for one of its hosts; its last word is the study
 _SERVED_DEVICES = ("nbd", "ublk")  # a process of this host serves these block devices
 
 
@@ -154,17 +155,31 @@ class ProcessTable:
         clustered = facts.on_cluster or facts.behind_server  # a server may have a cluster behind it
         daemons = _CEPH_DAEMONS if clustered else frozenset()
         account = self._accounts.setdefault((clustered, listening), CpuAccount())
-        served = table.below(listening)
-        ticks = account.add(table, daemons, served)
-        known = ("daemons of Ceph" if clustered else "", "the target's server" if served else "")
+        served, beside = table.below(listening), table.below(tuple(self._other_hosts(table)))
+        ticks = account.add(table, daemons, served | beside)
+        known = (
+            "daemons of Ceph" if clustered else "",
+            "the target's server" if served else "",
+            "this study's other hosts on this machine" if beside else "",
+        )
         words = ", ".join(("/proc: this run", "kernel threads", *filter(None, known)))
-        busiest = account.busiest(table, daemons, served)
+        busiest = account.busiest(table, daemons, served | beside)
         reason = self._why_unknown(facts, served, table)
         if reason:
             return Counters({EXPLAINED: None}, {}, {EXPLAINED: reason})
         return Counters(
             {EXPLAINED: ticks * TICK_NS}, {EXPLAINED: words, **({BUSIEST: busiest} if busiest else {})}
         )
+
+    def _other_hosts(self, table: ProcessSnapshot) -> Iterator[int]:
+        """Sessions of the same study for other hosts, where these share this machine."""
+        root = table.stats.get(self._root)
+        own = _command_of(self._root, self._proc)
+        if root is None or _SESSION not in own:
+            return
+        for pid, stat in table.stats.items():
+            if stat.name == root.name and pid != self._root and _command_of(pid, self._proc) == own:
+                yield pid
 
     def _why_unknown(self, facts: TargetFacts, served: Collection[int], table: ProcessSnapshot) -> str:
         if not table.own:
@@ -191,6 +206,14 @@ class ProcessTable:
             for name, lines in _OWN.items():
                 totals[name] += sum_of(amounts, lines) or 0
         return Counters(totals, dict.fromkeys(_OWN, "/proc/PID/io of all processes of this run"))
+
+
+def _command_of(pid: int, proc: Path) -> tuple[bytes, ...]:
+    """Its command line; nothing where it cannot be read."""
+    try:
+        return tuple((proc / str(pid) / "cmdline").read_bytes().split(b"\0"))
+    except OSError:
+        return ()
 
 
 def _listening(facts: TargetFacts, proc: Path) -> frozenset[int]:

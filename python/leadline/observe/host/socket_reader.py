@@ -24,6 +24,7 @@ class SocketReader:
         self._ended: EndedSockets | None = None
         self._why: str | None = None
         self._looks, self._strangers = 0, 0
+        self._others: set[int] = set()
         try:
             self._ended = EndedSockets()
         except OSError as error:
@@ -44,6 +45,7 @@ class SocketReader:
             if self._ended is not None:
                 self._ended.take()  # of sockets that ended before
             self._pid, self._seen, self._looks, self._strangers = request.pid, {}, 0, 0
+            self._others = set()
         if self._why is None:
             try:
                 self._look(_LAST_WAIT_S)
@@ -73,11 +75,14 @@ class SocketReader:
 
     def _look(self, wait_s: float) -> None:
         self._looks += 1
-        own = sockets_of(self._pid or 0)
         living = {one.cookie: one for one in tcp_sockets()}
-        for cookie, one in living.items():
-            if one.inode in own or cookie in self._seen:
-                self._seen[cookie] = one
+        self._others &= living.keys()
+        new = living.keys() - self._seen.keys() - self._others
+        # A library has sixty threads, each with a table of open files: read for new sockets only, and
+        # after these were found, so that none of the worker's is taken for another's.
+        own = sockets_of(self._pid or 0) if new else set()
+        self._others |= {cookie for cookie in new if living[cookie].inode not in own}
+        self._seen.update({cookie: one for cookie, one in living.items() if cookie not in self._others})
         gone = set(self._seen) - set(living)
         while self._ended is not None:
             ended = self._ended.take(wait_s if gone else 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leadline.report import format as fmt
@@ -11,8 +11,10 @@ from leadline.report import tables
 from leadline.report.charts import bars as chart_bars
 from leadline.report.charts import chain as chart_chain
 from leadline.report.charts import lines as chart_lines
+from leadline.report.charts.amounts import amount_charts
 from leadline.report.charts.answer import answer_chart
 from leadline.report.charts.growth import growth_charts
+from leadline.report.charts.knee import knee_charts
 from leadline.report.charts.moved import count_charts, heat_charts, life_charts, rate_charts, time_charts
 from leadline.report.charts.parts import Chart, target_names
 from leadline.report.charts.shares import share_charts
@@ -21,10 +23,12 @@ from leadline.report.operations import by_operation
 from leadline.verdict.model import Cell, Findings
 from leadline.verdict.sections import charts as verdict_charts
 from leadline.verdict.sections.charts import (
+    AmountLines,
     CellCurves,
     CountBars,
     GrowthLines,
     HeatMap,
+    KneeMap,
     LifeBars,
     RateLines,
     ShareBars,
@@ -105,9 +109,11 @@ def _chart(chart: verdict_charts.Chart, cells: Mapping[str, Cell], names: list[s
 
 
 _OF_KIND: dict[type, Callable[[Any], tuple[Chart, ...]]] = {
+    AmountLines: amount_charts,
     ShareBars: share_charts,
     RateLines: rate_charts,
     HeatMap: heat_charts,
+    KneeMap: knee_charts,
     LifeBars: life_charts,
     TimeBars: time_charts,
     CountBars: count_charts,
@@ -119,6 +125,7 @@ def draw(findings: Findings) -> Drawn:
     names = target_names(findings)
     if not findings.frame.cells:
         return Drawn((), (), (), (), sections=section_charts(findings, names))
+    every, findings = findings, replace(findings, cells=tuple(c for c in findings.cells if c.swept is None))
     works = tables.by_work(findings)
     si = findings.published_units
     points = chart_lines.points_per_line(sum(len(cell.lines) for cell in findings.cells))
@@ -152,7 +159,7 @@ def draw(findings: Findings) -> Drawn:
         tuple(series),
         _drawn(origins),
         _drawn(chains),
-        section_charts(findings, names),
+        section_charts(every, names),
         _drawn([answer_chart(findings)]),
     )
 

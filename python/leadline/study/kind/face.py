@@ -100,6 +100,7 @@ class Planned(Generic[_Options, _Job]):
     # Why it cannot be one of several jobs of a work; None where it can.
     alone: str | None = None
     # The options that set a pace: what a search of rates sets is the last.
+    rates: tuple[str, ...] = ()  # its metrics that a sweep can be of
     paces: tuple[str, ...] = ()
     # Options whose levels say what they are without the option's name beside them.
     plain_levels: tuple[str, ...] = ()
@@ -127,6 +128,15 @@ class Planned(Generic[_Options, _Job]):
     ) -> Resolved:
         """The job of a work on a target. Raises SpecError for what this target cannot do."""
         raise NotImplementedError
+
+    def told_engine(self, job: _Job) -> Mapping[str, Any] | None:
+        """The fields of the job that the engine is told, where it runs it; None: it has no part in it."""
+        return job.as_json()
+
+    def hosts_wanted(self, job: _Job) -> int | None:
+        """How many hosts take part in a trial of it, where a study has several; None: all of them."""
+        del job
+        return None
 
     def check_search(self, job: _Job, rate: float, source: str, around: Surroundings) -> None:
         """Raise SpecError where a search may not go up to that rate."""

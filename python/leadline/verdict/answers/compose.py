@@ -54,11 +54,13 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
     """The answer to what the study asks."""
     compared, against = _compared(found)
     metrics = found.study.compare.metrics
-    figures = asked_figures(found.plan.cells, found.cells, compared, metrics, found.left_out)
+    pairs = [(p, c) for p, c in zip(found.plan.cells, found.cells, strict=True) if p.swept is None]
+    figures = asked_figures([p for p, _ in pairs], [c for _, c in pairs], compared, metrics, found.left_out)
     text, undecided = _text(found, figures, against)
     matrix = next((one.matrix for one in found.own if one.matrix), None)
     replaced = any(one.matrix and not one.adds for one in found.own)
-    said = [text, *(one.text for one in found.own)]
+    first = [one.text for one in found.own if one.leads]
+    said = [*first, text, *(one.text for one in found.own if not one.leads)]
     return StudyAnswer(
         question_of(found.study),
         _as_sure(" ".join(filter(None, said)), found),

@@ -18,6 +18,7 @@ from leadline.verdict.sections.answer import AskedFigure
 from leadline.workloads.judged import metric_kind
 
 _TARGETS = 3  # with a clause of their own
+_ALIKE = 8  # targets named in a sentence about all of them
 _FIGURES = 6  # named one by one
 _WAYS = 3
 _COUNTED = 4
@@ -25,14 +26,49 @@ _COUNTED = 4
 
 def against_base(figures: Sequence[AskedFigure], base: str) -> str:
     """How each other target does beside the base."""
-    others = list(dict.fromkeys(one.target for one in figures if one.comparison and one.target != base))
-    said = [_one_target(other, base, [one for one in figures if one.target == other]) for other in others]
-    rest = f" {len(others) - _TARGETS} more targets are in the table." if len(others) > _TARGETS else ""
-    return " ".join(said[:_TARGETS]) + rest
+    led = [one for one in figures if one.comparison and one.leads]
+    others = list(dict.fromkeys(one.target for one in led if one.target != base))
+    alike: dict[tuple[str, str], list[str]] = {}  # targets of which the same is said, by what is said
+    said: list[str] = []
+    told = 0
+    for other in others:
+        rows = _rows([one for one in figures if one.target == other])
+        same = _nothing_known(rows)
+        if same:
+            alike.setdefault(same, []).append(other)
+        elif told < _TARGETS:
+            said.append(_one_target(other, base, rows))
+            told += 1
+    own = len(others) - sum(map(len, alike.values()))
+    rest = [f"{own - told} more targets are in the table."] if own > told else []
+    return " ".join([*said, *(_together(same, names, base) for same, names in alike.items()), *rest])
 
 
-def _one_target(other: str, base: str, figures: Sequence[AskedFigure]) -> str:
-    rows = [replace(one.comparison, work=one.work) for one in figures if one.comparison and one.leads]
+def _rows(figures: Sequence[AskedFigure]) -> list[Comparison]:
+    return [replace(one.comparison, work=one.work) for one in figures if one.comparison and one.leads]
+
+
+def _nothing_known(rows: Sequence[Comparison]) -> tuple[str, str] | None:
+    """What is said of a target of which no work is decided, and where; None: some is."""
+    good = usable(rows)
+    if rows and not good:
+        return "lost", _in_all(rows)
+    if len(good) == len(rows) == len(split(good)["undecided"]):
+        return "undecided", _in_all(rows)
+    return None
+
+
+def _together(same: tuple[str, str], names: Sequence[str], base: str) -> str:
+    """One sentence for all of them."""
+    what, where = same
+    if what == "undecided":
+        every = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+        return f"Whether {every} is faster or slower than {base} is undecided {where}."
+    verb = "is" if len(names) == 1 else "are"
+    return f"{named(names, _ALIKE)} {verb} not comparable {where}: INVALID or not run."
+
+
+def _one_target(other: str, base: str, rows: Sequence[Comparison]) -> str:
     good = usable(rows)
     found = split(good)
     parts = []
@@ -44,8 +80,6 @@ def _one_target(other: str, base: str, figures: Sequence[AskedFigure]) -> str:
     if found["same"]:
         same = found["same"]
         parts.append(f"the same within {same[0].margin:.0%} {_in_works(same, rows)}")
-    if len(found["undecided"]) == len(rows):
-        return f"Whether {other} is faster or slower than {base} is undecided {_in_all(rows)}."
     if found["undecided"]:
         parts.append(f"undecided {_in_works(found['undecided'], rows)}")
     if len(rows) > len(good):

@@ -11,6 +11,7 @@ from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
 from leadline.verdict.face import JudgedWork
+from leadline.verdict.hosts.seen import ONE_HOST, HostsSeen
 from leadline.verdict.model import Code
 from leadline.workloads.judged import judged
 
@@ -21,7 +22,7 @@ class Case:
 
     `emulation` is what showed that the host's processor was emulated; `outran` says that the cell was quicker
     than one that must be quicker than it, as its cluster without a gateway is; `shifts` has the largest step
-    of each trial that has intervals enough for one.
+    of each trial that has intervals enough for one; `hosts` is empty where there was one host.
     """
 
     cell: PlannedCell
@@ -34,6 +35,7 @@ class Case:
     emulation: str | None = None
     outran: str | None = None
     shifts: Mapping[str, TrialShift] = field(default_factory=dict)
+    hosts: HostsSeen = ONE_HOST
 
     @property
     def work(self) -> JudgedWork[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from leadline.verdict.codes.case import Case, Rule
 from leadline.verdict.codes.catalogue import catalogue
+from leadline.verdict.codes.hosts import is_lost
 from leadline.verdict.model import Code
 
 
@@ -25,7 +26,7 @@ def _errors(case: Case) -> Iterator[Code]:
     failed = [trial for trial in bad if "(verify)" in (trial.error or "")]
     if failed:
         yield catalogue()["verification_failed"].fire(f"{failed[0].trial}: {failed[0].error}")
-    others = [trial for trial in bad if trial not in failed]
+    others = [trial for trial in bad if trial not in failed and not is_lost(trial)]
     if others:
         yield catalogue()["errors"].fire(
             f"{len(others)} of {len(case.trials)} trials; {others[0].trial}: {others[0].error}"

@@ -11,6 +11,8 @@ from leadline.verdict.model import Code
 
 def _few_blocks(case: Case) -> Iterator[Code]:
     kind = catalogue()["few_blocks"]
+    if case.cell.swept is not None:
+        return  # its neighbours tell how far it scatters
     count = len({trial.block for trial in case.good})
     if 0 < count < kind.thresholds["blocks"]:
         yield kind.fire(f"{count} {'block was' if count == 1 else 'blocks were'} completed")

@@ -14,7 +14,7 @@ from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.findings import build_findings
-from leadline.verdict.material import alpha_of, tables_of
+from leadline.verdict.material import alpha_of, needed_plan, tables_of
 from leadline.verdict.model import Comparison, State, worst
 from leadline.workloads.judged import judged
 
@@ -34,7 +34,7 @@ def compare_results(
     for result in (base, other):
         require_study(result.path, result.manifest)
     states = [_states(result) for result in (base, other)]  # first: it says of a damaged one which it is
-    plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
+    plans = [needed_plan(result) for result in (base, other)]
     pairs = _pairs(plans[0], plans[1])
     if not pairs:
         raise ResultError(
@@ -58,10 +58,10 @@ def apart_from_figures(base: Result, other: Result) -> tuple[str, ...]:
 
 
 def missing_cells(base: Result, other: Result) -> tuple[str, ...]:
-    """Cells of `base` that `other` has no counterpart of."""
+    """Cells of `base` that `other` has no counterpart of; one of a sweep's grid need not have been tried."""
     if base.traced:
         return ()
-    plans = [Plan.from_json(result.manifest["plan"]) for result in (base, other)]
+    plans = [needed_plan(base), Plan.from_json(other.manifest["plan"])]
     paired = {first.id for first, _ in _pairs(plans[0], plans[1])}
     return tuple(cell.id for cell in plans[0].cells if cell.id not in paired)
 

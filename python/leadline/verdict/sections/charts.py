@@ -104,6 +104,34 @@ class RateLines:
 
 
 @dataclass(frozen=True)
+class AmountLine:
+    """An amount over time: (seconds since the trial's start, value)."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class ShadedSpan:
+    """From when to when something went on, in seconds, and what."""
+
+    start_s: float
+    end_s: float
+    words: str
+
+
+@dataclass(frozen=True)
+class AmountLines:
+    """Amounts of one unit over time, with what went on meanwhile shaded."""
+
+    name: str
+    title: str
+    unit: str
+    lines: tuple[AmountLine, ...]
+    spans: tuple[ShadedSpan, ...] = ()
+
+
+@dataclass(frozen=True)
 class HeatMap:
     """A row each, a column a bin of `bin_s` seconds; the darker the more bytes. `kind` has the colour."""
 
@@ -176,6 +204,46 @@ class CellCurves:
     place: int
 
 
+@dataclass(frozen=True)
+class KneeField:
+    """A cell of a sweep's grid: what it gives of the plateau, measured in so many `trials`, or by the fit.
+
+    `share` is None where neither is known. `could_be`: it could be the knee; `words` say all of it.
+    """
+
+    column: str
+    row: str
+    share: float | None
+    trials: int
+    words: str
+    knee: bool = False
+    could_be: bool = False
+
+
+@dataclass(frozen=True)
+class KneeMap:
+    """A rate over the grid of a sweep as shares of its plateau; `columns` and `rows` are levels, rising."""
+
+    name: str
+    title: str
+    unit: str
+    column_option: str
+    row_option: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    fields: tuple[KneeField, ...]
+
+
 Chart = (
-    GrowthLines | ShareBars | StageBars | RateLines | HeatMap | LifeBars | TimeBars | CountBars | CellCurves
+    AmountLines
+    | GrowthLines
+    | ShareBars
+    | StageBars
+    | RateLines
+    | HeatMap
+    | LifeBars
+    | TimeBars
+    | CountBars
+    | CellCurves
+    | KneeMap
 )

@@ -9,6 +9,7 @@ from leadline.workloads.application.staging import forget_input, stage_input_of
 from leadline.workloads.application.trial import run_trial
 
 if TYPE_CHECKING:
+    from leadline import _core
     from leadline.workloads.application.job import ApplicationJob
 
 OUTPUT = "output"  # directory of a result: what programs printed, by trial
@@ -67,7 +68,9 @@ class ApplicationConducted(Conducted["ApplicationJob"]):
         """See the base."""
         forget_input(job)
 
-    def run(self, job: dict[str, Any], record: str) -> dict[str, Any]:
+    def run(self, job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
         """Programs write no record of the engine's."""
         del record
+        if meeting is not None:
+            meeting.come()
         return run_trial(job)

@@ -7,19 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from leadline.study.kind.options import Options, RuntimeOption
+from leadline.study.kind.options import InputOption, Options, RuntimeOption
 from leadline.study.kind.rule import Problem
 from leadline.workloads.application.job import INPUT
 from leadline.written.fields import Command, Whole
 
 AskedTracer = Literal["auto", "preload", "bpf", "off"]
-InputOption = Annotated[
-    str | None,
-    Field(
-        min_length=1,
-        description="with command or pipeline: directory or file that it reads; staged into each target",
-    ),
-]
 CacheOption = Annotated[
     Literal["cold", "warm"] | None,
     Field(description="with command or pipeline: its input dropped from caches, or not; cold"),

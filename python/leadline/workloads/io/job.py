@@ -5,25 +5,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leadline.study import schemes
 from leadline.study.kind.sizes import SizeSplit
+from leadline.study.schemes import EngineName
 from leadline.workloads.io.distribution import MAP
-from leadline.written.fields import AUTO
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Arrival = Literal["constant", "poisson"]
 Shared = Literal["none", "segmented", "strided"]
 ReadBack = Literal["same", "other"]  # by which ways a verified trial is read back
-if TYPE_CHECKING:
-    Engine = str
-    ChosenEngine = str
-else:  # the words are the table's; whatever is none of them is refused
-    Engine = Literal[schemes.engine_names()]
-    ChosenEngine = Literal[(AUTO, *schemes.chosen_names())]
 
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")
 READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
@@ -46,7 +39,7 @@ class Job(BaseModel):
     nrfiles: int = Field(gt=0)
     numjobs: int = Field(gt=0)
     iodepth: int = Field(gt=0)
-    engine: Engine
+    engine: EngineName
     direct: bool
     overwrite: bool
     fsync: int = Field(ge=0)

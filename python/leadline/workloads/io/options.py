@@ -9,15 +9,20 @@ from pydantic import Field
 from leadline.study.kind.options import (
     BlockSizeOption,
     DirectOption,
+    EngineOption,
+    IncompressibleOption,
     NumjobsOption,
     Options,
+    RampTimeOption,
+    RateOption,
     RuntimeOption,
+    SizeOption,
     TimeBasedOption,
 )
 from leadline.study.kind.sizes import Split
 from leadline.workloads.io.distribution import Distribution
-from leadline.workloads.io.job import Arrival, ChosenEngine, Pattern, Shared
-from leadline.written.fields import Duration, Iops, Rate, Size, SizeOrAuto, Truth, TruthOrOther, Whole
+from leadline.workloads.io.job import Arrival, Pattern, Shared
+from leadline.written.fields import Duration, Iops, Size, Truth, TruthOrOther, Whole
 
 
 class IoOptions(Options):
@@ -31,15 +36,13 @@ class IoOptions(Options):
     bssplit: Split | None = Field(
         None, description="sizes with their shares in percent, 4k/60:64k/40, or reads,writes"
     )
-    size: SizeOrAuto | None = Field(
-        None, description="bytes per numjob, or auto: follows the memory of the host"
-    )
+    size: SizeOption = None
     nrfiles: Annotated[int, Whole(1, 65_536)] | None = Field(None, description="files per numjob; 1")
     numjobs: NumjobsOption = None
     iodepth: Annotated[int, Whole(1, 4_096)] | None = Field(
         None, description="operations in flight per numjob; 1"
     )
-    engine: ChosenEngine | None = Field(None, description="how the system is called; auto chooses by target")
+    engine: EngineOption = None
     direct: DirectOption = None
     overwrite: Truth | None = Field(
         None, description="sequential writes go over files laid out beforehand; false: to fresh files"
@@ -53,8 +56,8 @@ class IoOptions(Options):
     end_fsync: Truth | None = Field(None, description="fsync when a write job ends")
     time_based: TimeBasedOption = None
     runtime: RuntimeOption = None
-    ramp_time: Duration | None = Field(None, description="time before the measured interval")
-    rate: Rate | None = Field(None, description="bytes per second over all numjobs (open loop)")
+    ramp_time: RampTimeOption = None
+    rate: RateOption = None
     rate_iops: Iops | None = Field(None, description="operations per second over all numjobs (open loop)")
     arrival: Arrival | None = Field(None, description="how an open loop's operations are spaced; constant")
     thinktime: Duration | None = Field(None, description="pause of a numjob between operations; 0")
@@ -76,7 +79,7 @@ class IoOptions(Options):
         description="hold every block against what is known to have been written, and read back what a trial"
         " wrote; other: through other targets of the same directory too",
     )
-    incompressible: Truth | None = Field(None, description="no two blocks of 4 KiB equal; true")
+    incompressible: IncompressibleOption = None
     buffer_compress_percentage: Annotated[int, Whole(0, 100)] | None = Field(
         None, description="share of each block of 4 KiB that is zeros; 0"
     )

@@ -33,6 +33,7 @@ class IoPlanned(Planned[IoOptions, Job]):
     told_by = "rw"
     options = IoOptions
     example = "rw: read, write, randread, randwrite, rw or randrw"
+    rates = ("bandwidth", "iops")
     paces = ("rate", "rate_iops")
     plain_levels = ("bs", "size", "rate", "offset", "offset_increment", "rw", "engine", "direct")
     byte_fields = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment")

@@ -8,11 +8,20 @@ from __future__ import annotations
 from leadline import _core, units
 from leadline.study import schemes
 from leadline.study.kind.face import Resolved, Surroundings
-from leadline.study.kind.resolving import choose_direct, fail, server_may_answer
+from leadline.study.kind.resolving import (
+    AskedEngine,
+    capped_rate,
+    choose_direct,
+    choose_engine,
+    fail,
+    measures_caches,
+    refuse_sync,
+)
 from leadline.study.kind.sizes import as_split, common_step
+from leadline.study.schemes import EngineName
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.distribution import MAP
-from leadline.workloads.io.job import MIXED, READ_ONLY, Engine, Job
+from leadline.workloads.io.job import MIXED, READ_ONLY, Job
 from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import sizes_of
 from leadline.written.fields import AUTO, OTHER
@@ -41,7 +50,8 @@ def resolve_io(
         end_fsync = writes and cached
         if end_fsync:
             notes.append("end_fsync true: buffered writes are not done before they are on storage")
-    engine = _engine(work, options, target, facts, direct, around, notes)
+    asked = AskedEngine(options.engine or AUTO, depth, writes, polled=bool(options.sqthread_poll))
+    engine = choose_engine(work, asked, direct, target, facts, around, notes)
     _check_sync(work, options, target, facts)
     job = Job(
         rw=options.rw,
@@ -83,7 +93,7 @@ def resolve_io(
     _check_offset(work, target, job)
     if writes:
         _check_objects(work, target, sizes)
-    return Resolved(job, _measures_caches(job, facts, around, notes), tuple(notes))
+    return Resolved(job, measures_caches(job, facts, around, notes), tuple(notes))
 
 
 def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
@@ -111,9 +121,8 @@ def _syncs(facts: TargetFacts) -> bool:
 
 def _check_sync(work: str, options: IoOptions, target: Target, facts: TargetFacts) -> None:
     asked = next((key for key in ("fsync", "fdatasync", "end_fsync") if getattr(options, key)), None)
-    if asked is not None and not _syncs(facts):
-        words = f"{facts.access} has no call that syncs a file"
-        fail(work, target, asked, words, "leave it out, or mount the share and give the path")
+    if asked is not None:
+        refuse_sync(work, asked, target, facts)
 
 
 def _shares(options: IoOptions) -> bool:
@@ -178,66 +187,7 @@ def _direct(
     return choose_direct(work, options.direct, places, target, facts, notes)
 
 
-def _engine(
-    work: str,
-    options: IoOptions,
-    target: Target,
-    facts: TargetFacts,
-    direct: bool,
-    around: Surroundings,
-    notes: list[str],
-) -> Engine:
-    wanted, depth = options.engine or AUTO, options.iodepth or 1
-    own = facts.own_engine
-    if own is not None:
-        if wanted not in (AUTO, own):
-            place = "null:// has no storage" if not facts.has_storage else f"{facts.words}: there is no mount"
-            fail(work, target, "engine", f"{place} for engine {wanted}", "write engine: auto")
-        return own
-    if wanted == schemes.storageless().name:
-        fail(
-            work,
-            target,
-            "engine",
-            "engine null does no I/O on a path",
-            "write engine: auto, or target null://",
-        )
-    chosen, reason = _choose(depth, direct, facts) if wanted == AUTO else (wanted, "")
-    if options.sqthread_poll and wanted == AUTO:
-        chosen, reason = schemes.ring_engine(), "sqthread_poll needs it"
-    if chosen in around.unavailable and wanted == AUTO and depth == 1 and not options.sqthread_poll:
-        chosen, reason = schemes.plain_engine(), f"io_uring does not work here ({around.unavailable[chosen]})"
-    if chosen in around.unavailable:
-        remedy = (
-            f"write iodepth: 1, engine: psync and numjobs: {depth}" if depth > 1 else "write engine: auto"
-        )
-        why = around.unavailable[chosen]
-        fail(work, target, "engine", f"{chosen} does not work on this host: {why}", remedy)
-    if reason:
-        notes.append(f"engine {chosen}: {reason}")
-    if chosen == schemes.ring_engine() and facts.in_memory:
-        notes.append(
-            "io_uring on a file system in memory: the kernel hands each operation to a worker thread"
-        )
-    elif chosen == schemes.ring_engine() and not direct and options.rw not in READ_ONLY:
-        notes.append("buffered writes through io_uring: the kernel may hand them to worker threads")
-    return chosen
-
-
-def _choose(depth: int, direct: bool, facts: TargetFacts) -> tuple[str, str]:
-    ring, plain = schemes.ring_engine(), schemes.plain_engine()
-    if depth > 1:
-        return ring, f"keeps {depth} operations in flight in each numjob"
-    if facts.in_memory:
-        return plain, "plain calls are quickest on a file system in memory"
-    if facts.access == "ceph-fuse" or facts.file_system.startswith("fuse"):
-        return plain, "one operation at a time through FUSE gains nothing from io_uring"
-    if not direct:
-        return plain, "one buffered operation at a time is quickest with plain calls"
-    return ring, "direct I/O at the least cost per operation"
-
-
-def _sqthread_poll(options: IoOptions, engine: Engine, notes: list[str]) -> bool:
+def _sqthread_poll(options: IoOptions, engine: EngineName, notes: list[str]) -> bool:
     if not options.sqthread_poll:
         return False
     if not schemes.engine(engine).submission_thread:
@@ -255,20 +205,13 @@ def _rate(
     around: Surroundings,
     notes: list[str],
 ) -> int | None:
-    limit = around.max_rate_bytes_per_s
-    asked = options.rate_iops * mean_bytes if options.rate_iops is not None else options.rate
-    if limit is not None and options.thinktime:
+    if around.max_rate_bytes_per_s is not None and options.thinktime:
         words = "pauses cannot be held under limits.max_rate, which sets the pace"
         fail(work, target, "thinktime", words, "leave one of them out")
-    if limit is None or (asked is not None and asked <= limit):
-        return options.rate
-    if asked is not None:
-        key = "rate" if options.rate is not None else "rate_iops"
-        remedy = "lower it, or raise limits.max_rate"
-        words = f"{units.format_rate(asked)} is above limits.max_rate, {units.format_rate(limit)}"
-        fail(work, target, key, words, remedy)
-    notes.append(f"rate {units.format_rate(limit)}: limits.max_rate")
-    return limit
+    if options.rate_iops is None:
+        return capped_rate(work, "rate", options.rate, target, around, notes)
+    capped_rate(work, "rate_iops", options.rate_iops * mean_bytes, target, around, notes)
+    return None
 
 
 def _check_memory(work: str, target: Target, job: Job, around: Surroundings) -> None:
@@ -277,19 +220,3 @@ def _check_memory(work: str, target: Target, job: Job, around: Surroundings) -> 
         words = f"bs x iodepth x numjobs needs {units.format_size(buffers_bytes)} of buffers"
         memory = units.format_size(around.memory_bytes)
         fail(work, target, "iodepth", f"{words}, more than half of memory ({memory})", "lower one of them")
-
-
-def _measures_caches(job: Job, facts: TargetFacts, around: Surroundings, notes: list[str]) -> bool:
-    if not facts.has_storage:
-        return False
-    if facts.in_memory:
-        notes.append(f"measures memory: {facts.file_system} keeps its files there")
-        return False
-    if job.reads and server_may_answer(facts, job.data_set_bytes, notes):
-        return True
-    if not facts.host_caches or job.direct or job.data_set_bytes >= around.memory_bytes:
-        return False
-    what = "reads can come from the page cache" if job.reads else "writes go to the page cache first"
-    sizes = f"{units.format_size(job.data_set_bytes)} is less than memory"
-    notes.append(f"measures caches: buffered and {sizes}, so {what}")
-    return True

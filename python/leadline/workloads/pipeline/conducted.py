@@ -10,6 +10,7 @@ from leadline.workloads.application.staging import forget_input, stage_input_of
 from leadline.workloads.pipeline.trial import run_trial
 
 if TYPE_CHECKING:
+    from leadline import _core
     from leadline.workloads.pipeline.job import PipelineJob
 
 
@@ -39,7 +40,9 @@ class PipelineConducted(Conducted["PipelineJob"]):
         """See the base."""
         forget_input(job)
 
-    def run(self, job: dict[str, Any], record: str) -> dict[str, Any]:
+    def run(self, job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
         """Programs write no record of the engine's."""
         del record
+        if meeting is not None:
+            meeting.come()
         return run_trial(job)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leadline import units
 from leadline.analysis.metrics import Measured, MetricKind
 from leadline.analysis.origin import Bytes
-from leadline.store.stages import StageRow, read_stages
+from leadline.store.own.stages import StageRow, read_stages
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.face import ColdInput, KindAnswer, OwnCells
 from leadline.verdict.model import Statement

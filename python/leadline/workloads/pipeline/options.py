@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from leadline.study.kind.options import Options, RuntimeOption
-from leadline.workloads.application.options import CacheOption, InputOption, TraceOption
+from leadline.study.kind.options import BufferOption, ClientsOption, InputOption, Options, RuntimeOption
+from leadline.workloads.application.options import CacheOption, TraceOption
 from leadline.workloads.pipeline.job import STAGES_MAX, StageOptions
-from leadline.written.fields import Duration, Resolution, Size, Whole
+from leadline.written.fields import Duration, Resolution, Whole
 
 
 class PipelineOptions(Options):
@@ -18,12 +18,8 @@ class PipelineOptions(Options):
     pipeline: list[StageOptions] | None = Field(
         None, min_length=1, max_length=STAGES_MAX, description="instead of rw: stages over one source"
     )
-    clients: Annotated[int, Whole(1, 128)] | None = Field(
-        None, description="with pipeline: how many go through it at once; 1"
-    )
-    buffer: Size | None = Field(
-        None, description="with pipeline: bytes of one read or write of its built-in steps; 1m"
-    )
+    clients: ClientsOption = None
+    buffer: BufferOption = None
     variant: str | None = Field(
         None, min_length=1, description="with pipeline: which of its stages with a variant are done"
     )

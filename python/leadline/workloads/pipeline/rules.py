@@ -13,6 +13,7 @@ from leadline.workloads.pipeline.options import PipelineOptions
 FILM = ("resolution", "duration", "frame_rate")
 _PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
 _NEAR = 0.75
+_CLIENTS_MAX = 128  # each is a process of this host
 _BESIDE = ("workspace", "output", "input", "client", "widest", SOURCE)
 # Options that mean something with some steps only.
 _OF_STEPS: dict[str, tuple[str, ...]] = {
@@ -36,6 +37,9 @@ def pipeline_rules(options: PipelineOptions) -> Iterator[Problem]:
     """All that can be wrong with a pipeline."""
     if options.runtime == 0:
         yield Problem("runtime", "is the longest that a trial may take, and cannot be 0", "write 1h, or more")
+    if (options.clients or 1) > _CLIENTS_MAX:
+        message = f"{options.clients} processes at once are more than {_CLIENTS_MAX}"
+        yield Problem("clients", message, f"write a number from 1 to {_CLIENTS_MAX}")
     if options.buffer == 0:
         yield Problem("buffer", "of no byte moves nothing", "write 8k, or more")
     yield from _source(options)

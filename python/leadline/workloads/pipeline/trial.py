@@ -15,7 +15,7 @@ from leadline.observe.children import module_command, module_environment
 from leadline.observe.clock import offset_ns
 from leadline.run.storage.own import make_in_own
 from leadline.store.files import make_directory
-from leadline.store.stages import StageRow, write_stages
+from leadline.store.own.stages import StageRow, write_stages
 from leadline.tracing.tables import TraceTables
 from leadline.workloads.application.barrier import Start
 from leadline.workloads.application.copies import run_copies

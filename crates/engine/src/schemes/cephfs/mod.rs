@@ -6,7 +6,7 @@ mod volume;
 use std::sync::Arc;
 
 use super::options::{CONF, KEYRING, USER, first, wrong_climb};
-use super::{Choice, Engine, Reaches, Scheme, Storage, Wrong, queued};
+use super::{Choice, Engine, Held, Memory, Reaches, Scheme, Storage, Wrong, queued};
 use crate::io::pooled::Pooled;
 use crate::metadata::Operation;
 use crate::sys::ceph::libcephfs::Libcephfs;
@@ -29,6 +29,7 @@ pub static SCHEME: Scheme = Scheme {
     ],
     operations: Operation::ALL,
     storage: Storage::Cluster,
+    ack_means: "in the cache of libcephfs in this process, and on OSDs once it is synced or written back",
     reaches: Some(Reaches {
         what: "file_system",
         erasure: true,
@@ -54,6 +55,16 @@ pub static SCHEME: Scheme = Scheme {
     ..Scheme::new(
         "cephfs",
         WORDS,
-        &[Engine::new("libcephfs", WORDS, queued::<Pooled>)],
+        &[Engine {
+            memory: MEMORY,
+            ..Engine::new("libcephfs", WORDS, queued::<Pooled>())
+        }],
     )
+};
+
+/// Each call copies what it is handed, into a cache of the client's own (`client_oc_size`, 200 MiB).
+const MEMORY: Memory = Memory {
+    read: Held::COPIED,
+    write: Held::COPIED,
+    stream_bytes: 256 << 20,
 };

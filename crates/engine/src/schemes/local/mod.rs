@@ -17,6 +17,8 @@ pub static SCHEME: Scheme = Scheme {
     example: "/mnt/directory",
     operations: Operation::ALL,
     storage: Storage::Mount,
+    ack_means: "in the page cache of this host",
+    ack_means_direct: Some("taken by the file system past the page cache of this host"),
     ..Scheme::new("file", "files of a mounted file system", &ENGINES)
 };
 
@@ -27,7 +29,7 @@ static ENGINES: [Engine; 3] = [
         ..Engine::new(
             "io_uring",
             "asynchronous I/O in batches through a ring shared with the kernel",
-            queued::<io_uring::Ring>,
+            queued::<io_uring::Ring>(),
         )
     },
     Engine {
@@ -35,7 +37,7 @@ static ENGINES: [Engine; 3] = [
         ..Engine::new(
             "psync",
             "one pread or pwrite at a time per thread",
-            blocking::<psync::Psync>,
+            blocking::<psync::Psync>(),
         )
     },
     Engine {
@@ -44,7 +46,7 @@ static ENGINES: [Engine; 3] = [
         ..Engine::new(
             "mmap",
             "copies to and from files mapped into memory",
-            blocking::<mmap::Mmap>,
+            blocking::<mmap::Mmap>(),
         )
     },
 ];

@@ -7,7 +7,7 @@ mod volume;
 use std::sync::Arc;
 
 use super::options::{climbs, is_timeout};
-use super::{Choice, Engine, Location, Scheme, Wrong, queued};
+use super::{Choice, Engine, Location, Memory, Scheme, Wrong, queued};
 use crate::metadata::Operation;
 use crate::sys::libnfs::Libnfs;
 
@@ -18,6 +18,8 @@ pub static SCHEME: Scheme = Scheme {
     package: "libnfs13",
     choices: CHOICES,
     operations: Operation::ALL,
+    ack_means: "taken by the NFS server, which may store it only once it is synced",
+    ack_means_direct: Some("stored by the NFS server, as it says"),
     check: |location| wrong_with(location).map_or(Ok(()), |what| Err(Wrong::Form(what))),
     describe: |location| {
         let (version, server) = (location.text("version"), &location.container);
@@ -29,7 +31,10 @@ pub static SCHEME: Scheme = Scheme {
     ..Scheme::new(
         "nfs",
         WORDS,
-        &[Engine::new("libnfs", WORDS, queued::<engine::Nfs>)],
+        &[Engine {
+            memory: Memory::COPIED,
+            ..Engine::new("libnfs", WORDS, queued::<engine::Nfs>())
+        }],
     )
 };
 

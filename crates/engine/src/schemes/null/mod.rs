@@ -7,6 +7,7 @@ use super::{Engine, Scheme, Storage, queued};
 pub static SCHEME: Scheme = Scheme {
     example: "null://",
     storage: Storage::None,
+    ack_means: "nowhere: no data are moved",
     ..Scheme::new("null", ENGINES[0].words, ENGINES)
 };
 
@@ -15,6 +16,6 @@ static ENGINES: &[Engine] = &[Engine {
     ..Engine::new(
         "null",
         "no storage: measures leadline itself",
-        queued::<engine::Null>,
+        queued::<engine::Null>(),
     )
 }];

@@ -35,7 +35,11 @@ impl Pieced for Objects {
         }
         let pieces = pieces_max(setup.block_bytes, Cut::At(object_bytes));
         let context = Arc::<Context>::clone(pool.context());
-        let queue = Queue::new(context, setup.depth, setup.block_bytes, pieces);
+        let queue = match setup.in_turn {
+            true => Queue::of_writes_in_turn,
+            false => Queue::new,
+        };
+        let queue = queue(context, setup.depth, setup.block_bytes, pieces);
         let version = pool.context().cluster().version();
         let this = Self {
             queue: queue.map_err(|error| no_memory(&error))?,

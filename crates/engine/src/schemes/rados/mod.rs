@@ -7,7 +7,9 @@ mod volume;
 use std::sync::Arc;
 
 use super::options::{CONF, KEYRING, USER, first, wrong_object_size};
-use super::{Choice, Engine, Location, Reaches, Scheme, Storage, Word, Wrong, queued};
+use super::{
+    Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Word, Wrong, queued,
+};
 use crate::metadata::Operation;
 use crate::sys::ceph::librados::Librados;
 pub use volume::Pool;
@@ -31,6 +33,7 @@ pub static SCHEME: Scheme = Scheme {
     operations: &[Operation::FirstByte],
     storage: Storage::Cluster,
     keeps: "objects",
+    ack_means: "on the stores of every OSD of its placement group: all replicas, or all shards",
     reaches: Some(Reaches {
         what: "pool",
         erasure: true,
@@ -55,9 +58,30 @@ pub static SCHEME: Scheme = Scheme {
     ..Scheme::new(
         "rados",
         WORDS,
-        &[Engine::new("rados", WORDS, queued::<engine::Rados>)],
+        &[Engine {
+            memory: MEMORY,
+            ..Engine::new("rados", WORDS, queued::<engine::Rados>())
+        }],
     )
 };
+
+/// librados copies what is written, so that one buffer is enough, and lets no more than `objecter_inflight_op_bytes` (100
+/// MiB) be in flight of each connection; what is read comes through buffers of its own.
+const MEMORY: Memory = Memory {
+    read: Held {
+        copies: 1.0,
+        copies_max_bytes: Some(IN_FLIGHT_BYTES),
+        ..Held::BUFFERS
+    },
+    write: Held {
+        request: 0.0,
+        stream: 1.0,
+        copies: 1.0,
+        copies_max_bytes: Some(IN_FLIGHT_BYTES),
+    },
+    stream_bytes: 32 << 20,
+};
+const IN_FLIGHT_BYTES: u64 = 112 << 20;
 
 /// What is wrong with the pool and the namespace of a URL.
 pub fn wrong_pool(location: &Location) -> Option<Wrong> {

@@ -170,8 +170,43 @@ impl Pool {
         Ok(files)
     }
 
-    /// Removes the first `objects` objects of a file, the last of them first; true when time is over before.
-    fn remove_objects(&self, name: &str, objects: u64, until: Instant) -> Outcome<bool> {
+    /// Removes the files of a list whose names begin with `prefix`, until time is over; true when more is left.
+    /// `remove` says how many objects of a file are left. What is gone is not listed any more: to try it again would
+    /// take the next call's time as well.
+    pub fn remove_listed(
+        &self,
+        directory: &str,
+        prefix: &str,
+        until: Instant,
+        remove: impl Fn(&str, u64) -> Outcome<u64>,
+    ) -> Outcome<bool> {
+        let begin = format!("{directory}/{prefix}");
+        let (chosen, kept): (Vec<_>, Vec<_>) = self
+            .listed(directory)?
+            .into_iter()
+            .partition(|(name, _)| name.starts_with(&begin));
+        if chosen.is_empty() {
+            return Ok(false);
+        }
+        let mut rest = Vec::new();
+        for (name, objects) in chosen {
+            let is_late = Instant::now() > until;
+            let left = if is_late {
+                objects
+            } else {
+                remove(&name, objects)?
+            };
+            if left > 0 || is_late {
+                rest.push((name, left));
+            }
+        }
+        let is_more = !rest.is_empty();
+        self.relist(directory, &[rest, kept].concat())?;
+        Ok(is_more)
+    }
+
+    /// Removes the first `objects` objects of a file, the last of them first; how many are left when time is over.
+    fn remove_objects(&self, name: &str, objects: u64, until: Instant) -> Outcome<u64> {
         let failed = |errno: i32| self.failed(-i64::from(errno), "remove", name);
         let mut queue = Queue::new(Arc::<Context>::clone(&self.context), REMOVALS, 1, 1)
             .map_err(|error| failed(error.raw_os_error().unwrap_or(libc::ENOMEM)))?;
@@ -193,10 +228,10 @@ impl Pool {
             });
             self.done(worst, "remove", name)?;
             if Instant::now() > until {
-                return Ok(true);
+                return Ok((left + u64::from(REMOVALS)).min(objects)); // those in flight may yet be there
             }
         }
-        Ok(false)
+        Ok(0)
     }
 }
 
@@ -278,20 +313,9 @@ impl Volume for Pool {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let begin = format!("{directory}/{prefix}");
-        let (gone, kept): (Vec<_>, Vec<_>) = self
-            .listed(directory)?
-            .into_iter()
-            .partition(|(name, _)| name.starts_with(&begin));
-        for (name, objects) in &gone {
-            if self.remove_objects(name, *objects, until)? {
-                return Ok(true);
-            }
-        }
-        if !gone.is_empty() {
-            self.relist(directory, &kept)?;
-        }
-        Ok(false)
+        self.remove_listed(directory, prefix, until, |name, objects| {
+            self.remove_objects(name, objects, until)
+        })
     }
 
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {

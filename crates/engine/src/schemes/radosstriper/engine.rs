@@ -108,7 +108,11 @@ impl Pieced for Stripes {
         let unit_bytes = location.size("stripe_unit");
         let pieces = pieces_max(setup.block_bytes, Cut::At(unit_bytes));
         let striper = Arc::<Striper>::clone(pool.striper());
-        let queue = Queue::new(striper, setup.depth, setup.block_bytes, pieces);
+        let queue = match setup.in_turn {
+            true => Queue::of_writes_in_turn,
+            false => Queue::new,
+        };
+        let queue = queue(striper, setup.depth, setup.block_bytes, pieces);
         let this = Self {
             queue: queue.map_err(|error| no_memory(&error))?,
             files,

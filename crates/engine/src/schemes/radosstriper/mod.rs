@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::options::{CONF, KEYRING, USER, first};
 use super::rados::{pool_words, wrong_pool};
-use super::{Choice, Engine, Location, Reaches, Scheme, Storage, Wrong, queued};
+use super::{Choice, Engine, Held, Location, Memory, Reaches, Scheme, Storage, Wrong, queued};
 use crate::metadata::Operation;
 use crate::sys::ceph::librados::Librados;
 use crate::sys::ceph::libradosstriper::Libradosstriper;
@@ -21,6 +21,7 @@ pub static SCHEME: Scheme = Scheme {
     operations: &[Operation::FirstByte],
     storage: Storage::Cluster,
     keeps: "objects",
+    ack_means: "on the stores of every OSD of its placement groups: all replicas",
     reaches: Some(Reaches {
         what: "pool",
         erasure: false,
@@ -48,12 +49,27 @@ pub static SCHEME: Scheme = Scheme {
     ..Scheme::new(
         "radosstriper",
         WORDS,
-        &[Engine::new(
-            "radosstriper",
-            WORDS,
-            queued::<engine::RadosStriper>,
-        )],
+        &[Engine {
+            memory: MEMORY,
+            ..Engine::new("radosstriper", WORDS, queued::<engine::RadosStriper>())
+        }],
     )
+};
+
+/// The library copies what is written whole, and keeps it until the last piece has ended; what is read comes through
+/// buffers of its own, in pieces. With `calls=threads` each thread has a buffer besides.
+const MEMORY: Memory = Memory {
+    read: Held {
+        copies: 1.0,
+        copies_max_bytes: Some(112 << 20),
+        ..Held::BUFFERS
+    },
+    write: Held {
+        request: 0.0,
+        stream: 1.0,
+        ..Held::COPIED
+    },
+    stream_bytes: 64 << 20,
 };
 
 const CHOICES: &[Choice] = &[

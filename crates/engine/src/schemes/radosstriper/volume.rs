@@ -127,22 +127,10 @@ impl Volume for StripedPool {
     }
 
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
-        let begin = format!("{directory}/{prefix}");
-        let (gone, kept): (Vec<_>, Vec<_>) = self
-            .pool
-            .listed(directory)?
-            .into_iter()
-            .partition(|(name, _)| name.starts_with(&begin));
-        for (name, _) in &gone {
-            if Instant::now() > until {
-                return Ok(true);
-            }
-            self.remove(name)?;
-        }
-        if !gone.is_empty() {
-            self.pool.relist(directory, &kept)?;
-        }
-        Ok(false)
+        self.pool
+            .remove_listed(directory, prefix, until, |name, _| {
+                self.remove(name).map(|()| 0)
+            })
     }
 
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {

@@ -7,7 +7,7 @@ mod volume;
 use std::sync::Arc;
 
 use super::options::{first, wrong_climb, wrong_timeout};
-use super::{Choice, Engine, Scheme, Wrong, queued};
+use super::{Choice, Engine, Scheme, ThirdParty, Wrong, queued};
 use crate::metadata::Operation;
 use crate::sys::xrootd::Xrootd;
 
@@ -19,6 +19,13 @@ pub static SCHEME: Scheme = Scheme {
     package: "libxrdcl3",
     choices: CHOICES,
     operations: Operation::ALL,
+    ack_means: "taken by the XRootD server, which has handed it to its own storage",
+    third_party: Some(ThirdParty {
+        copy: &["xrdcp", "--tpc", "only", "--nopbar", "--force"],
+        size: &["xrdfs", "{server}", "stat", "{path}"],
+        package: "xrootd-client",
+        needs: "`ofs.tpc` in the configuration of both, and files of its own where a copy goes: not XrdCeph",
+    }),
     check: |location| {
         let host = location.user_and_host().1;
         let within = |name: &str, most| {
@@ -51,7 +58,7 @@ pub static SCHEME: Scheme = Scheme {
     ..Scheme::new(
         "root",
         WORDS,
-        &[Engine::new("xrootd", WORDS, queued::<engine::Xrootd>)],
+        &[Engine::new("xrootd", WORDS, queued::<engine::Xrootd>())],
     )
 };
 

@@ -32,6 +32,7 @@ enum List {
     Kept {
         file: File,
         bytes: u64,
+        names: u32,
     },
 }
 
@@ -39,11 +40,17 @@ const LIST: &str = ".leadline-files";
 const LINK: &str = "no directory of leadline's, but perhaps a link: look into it on the server";
 const LISTS_MAX: u32 = 4096;
 const LIST_BYTES_MAX: usize = 64 << 20;
+/// So few that all of them are removed in the time of one call, even where each takes tens of milliseconds.
+const LISTED_MAX: u32 = 256;
 
 fn is_flat(errno: i64) -> bool {
     [libc::ENOENT, libc::EINVAL, libc::ENOTSUP]
         .iter()
         .any(|known| errno == -i64::from(*known))
+}
+
+fn list_of(directory: &str, number: u32) -> String {
+    format!("{directory}/{LIST}.{number}")
 }
 
 fn seconds(location: &Location, name: &str) -> u16 {
@@ -179,74 +186,107 @@ impl Server {
             };
         }
         let line = format!("{path}\n");
-        if matches!(*list, List::Kept { bytes, .. } if bytes + line.len() as u64 >= LIST_BYTES_MAX as u64)
-        {
-            *list = self.new_list(directory)?; // what is longer is not read to its end
+        if matches!(
+            *list,
+            List::Kept {
+                names: LISTED_MAX,
+                ..
+            }
+        ) {
+            *list = self.new_list(directory)?;
         }
-        if let List::Kept { file, bytes } = &mut *list {
+        if let List::Kept { file, bytes, names } = &mut *list {
             self.done(
                 file.write(line.as_bytes(), *bytes),
                 "note a file in",
                 directory,
             )?;
             *bytes += line.len() as u64;
+            *names += 1;
         }
         Ok(())
     }
 
     fn new_list(&self, directory: &str) -> Outcome<List> {
-        for number in 0..LISTS_MAX {
-            let path = format!("{directory}/{LIST}.{number}");
+        for number in self.lists(directory)?..LISTS_MAX {
+            let path = list_of(directory, number);
             match File::open(&self.url(&path), How::New, self.timeout_s) {
-                Ok(file) => return Ok(List::Kept { file, bytes: 0 }),
-                Err(errno) if errno == -i64::from(libc::EEXIST) => {}
+                Ok(file) => {
+                    return Ok(List::Kept {
+                        file,
+                        bytes: 0,
+                        names: 0,
+                    });
+                }
+                // There, or just being written by another thread (kXR_FileLocked).
+                Err(errno) if [libc::EEXIST, libc::EDEADLK].contains(&(-errno as i32)) => {}
                 Err(errno) => return Err(self.failed(errno, "make a list in", directory)),
             }
         }
         Err(self.failed(-i64::from(libc::EMFILE), "make a list in", directory))
     }
 
-    /// Removes what the lists of a directory name.
+    /// How many lists a directory has. Their numbers have no gap, so that few of many are asked for.
+    fn lists(&self, directory: &str) -> Outcome<u32> {
+        // Asked for, and not removed blindly: some servers say that they removed what was not there.
+        let is_there = |number| {
+            match self.get(&list_of(directory, number), 1) {
+                // Just being written by another thread (kXR_FileLocked).
+                Err(taken) if taken.errno == libc::EDEADLK => Ok(true),
+                found => found.map(|bytes| bytes.is_some()),
+            }
+        };
+        let mut absent = 0;
+        let mut present = None;
+        while absent < LISTS_MAX && is_there(absent)? {
+            present = Some(absent);
+            absent = (2 * absent).max(1);
+        }
+        let mut first = present.map_or(0, |number| number + 1);
+        while first < absent {
+            let middle = first + (absent - first) / 2;
+            if is_there(middle)? {
+                first = middle + 1;
+            } else {
+                absent = middle;
+            }
+        }
+        Ok(first)
+    }
+
+    /// Removes what the lists of a directory name. The last list comes first, and goes with all that it named:
+    /// nothing is tried twice, and what is interrupted leaves no gap, which would end the next search for lists.
     fn remove_listed(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
         let begin = format!("{directory}/{prefix}");
-        for number in 0..LISTS_MAX {
-            let Some(bytes) = self.get(&format!("{directory}/{LIST}.{number}"), LIST_BYTES_MAX)?
-            else {
-                break;
-            };
+        let mut is_last = true;
+        for number in (0..self.lists(directory)?).rev() {
+            if Instant::now() > until {
+                return Ok(true);
+            }
+            let list = list_of(directory, number);
+            let bytes = self.get(&list, LIST_BYTES_MAX)?.unwrap_or_default();
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            let ours = |path: &&str| path.starts_with(&begin) && lies_in(directory, path);
-            for path in text.lines().filter(ours) {
-                match self.system.remove(&self.full(path)) {
-                    missing if missing == -i64::from(libc::ENOENT) => {}
-                    result => self.done(result, "remove", path)?,
-                }
-                if Instant::now() > until {
-                    return Ok(true);
-                }
+            let (ours, others): (Vec<_>, Vec<_>) = text
+                .lines()
+                .filter(|path| lies_in(directory, path))
+                .partition(|path| path.starts_with(&begin));
+            for path in ours {
+                self.remove_file(path)?;
+            }
+            is_last &= others.is_empty();
+            if is_last {
+                self.remove_file(&list)?;
             }
         }
         Ok(false)
     }
 
-    /// The last list goes first: what is interrupted leaves no gap, which would end the next search for them.
-    fn remove_lists(&self, directory: &str) -> Outcome<()> {
-        let mut lists = Vec::new();
-        // Asked for, and not removed blindly: some servers say that they removed what was not there.
-        for number in 0..LISTS_MAX {
-            let path = format!("{directory}/{LIST}.{number}");
-            if self.get(&path, 1)?.is_none() {
-                break;
-            }
-            lists.push(path);
+    /// What is not there is removed.
+    fn remove_file(&self, path: &str) -> Outcome<()> {
+        match self.system.remove(&self.full(path)) {
+            missing if missing == -i64::from(libc::ENOENT) => Ok(()),
+            result => self.done(result, "remove", path),
         }
-        for path in lists.iter().rev() {
-            match self.system.remove(&self.full(path)) {
-                missing if missing == -i64::from(libc::ENOENT) => {}
-                result => self.done(result, "remove", path)?,
-            }
-        }
-        Ok(())
     }
 
     /// True when more is left. Servers tell of what a link leads to, as if it were there: only the removal of a
@@ -358,12 +398,10 @@ impl Volume for Server {
     }
 
     fn remove_directory(&self, directory: &str, mark: &str) -> Outcome<()> {
-        self.remove_lists(directory)?;
-        let path = format!("{directory}/{mark}");
-        match self.system.remove(&self.full(&path)) {
-            missing if missing == -i64::from(libc::ENOENT) => {}
-            result => self.done(result, "remove", &path)?,
+        for number in (0..self.lists(directory)?).rev() {
+            self.remove_file(&list_of(directory, number))?;
         }
+        self.remove_file(&format!("{directory}/{mark}"))?;
         let result = self.system.remove_directory(&self.full(directory));
         self.done(result, "remove", directory)
     }

@@ -12,7 +12,7 @@ mod xml;
 use std::sync::Arc;
 
 use super::options::{climbs, first, is_timeout, wrong_object_size};
-use super::{Choice, Engine, Location, Scheme, Word, Wrong, queued};
+use super::{Choice, Engine, Held, Location, Memory, Scheme, Word, Wrong, queued};
 use crate::metadata::Operation;
 
 const WORDS: &str =
@@ -29,6 +29,7 @@ pub static SCHEME: Scheme = Scheme {
         Operation::FirstByte,
     ],
     whole_objects: true,
+    ack_means: "stored by the service as a whole object",
     check: |location| {
         let secret = "endpoint= holds an @: credentials belong into the environment or a profile=";
         first([
@@ -53,7 +54,10 @@ pub static SCHEME: Scheme = Scheme {
     ..Scheme::new(
         "s3",
         WORDS,
-        &[Engine::new("s3", WORDS, queued::<engine::S3>)],
+        &[Engine {
+            memory: MEMORY,
+            ..Engine::new("s3", WORDS, queued::<engine::S3>())
+        }],
     )
 };
 
@@ -124,3 +128,9 @@ fn wrong_with(location: &Location) -> Option<&'static str> {
         _ => None,
     }
 }
+
+/// An object is copied as it is sent, and may be as large as a request.
+const MEMORY: Memory = Memory {
+    write: Held::COPIED,
+    ..Memory::OWN_BUFFERS
+};

@@ -6,7 +6,7 @@ mod volume;
 use std::sync::Arc;
 
 use super::options::{first, wrong_climb, wrong_timeout};
-use super::{Choice, Engine, Scheme, Wrong, queued};
+use super::{Choice, Engine, Memory, Scheme, Wrong, queued};
 use crate::io::pooled::Pooled;
 use crate::metadata::Operation;
 use crate::sys::smb::Libsmbclient;
@@ -19,6 +19,7 @@ pub static SCHEME: Scheme = Scheme {
     choices: CHOICES,
     operations: Operation::ALL,
     syncs: false,
+    ack_means: "taken by the SMB server, which need not have stored it",
     check: |location| {
         let host = location.user_and_host().1;
         let known = matches!(location.text("encrypt"), "yes" | "no");
@@ -48,7 +49,10 @@ pub static SCHEME: Scheme = Scheme {
     ..Scheme::new(
         "smb",
         WORDS,
-        &[Engine::new("libsmbclient", WORDS, queued::<Pooled>)],
+        &[Engine {
+            memory: Memory::COPIED,
+            ..Engine::new("libsmbclient", WORDS, queued::<Pooled>())
+        }],
     )
 };
 

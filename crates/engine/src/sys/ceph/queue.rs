@@ -59,6 +59,7 @@ pub struct Queue {
     /// Of each piece in flight: the library's completion, and the bytes that its end stands for (`None`: it says so
     /// itself).
     pieces: Vec<(Handle, Option<i64>)>,
+    writes_only: bool,
 }
 
 impl Queue {
@@ -69,10 +70,29 @@ impl Queue {
         slot_bytes: usize,
         pieces: u32,
     ) -> std::io::Result<Self> {
-        Ok(Self {
-            flight: InFlight::new("librados", aio, (slots, slot_bytes), pieces)?,
-            pieces: vec![(std::ptr::null_mut(), None); (slots * pieces) as usize],
-        })
+        let flight = InFlight::new("librados", aio, (slots, slot_bytes), pieces)?;
+        Ok(Self::of(flight, slots * pieces, false))
+    }
+
+    /// The same for writes that are each started before the next one's data are made: one buffer is enough.
+    pub fn of_writes_in_turn(
+        aio: Arc<dyn Aio>,
+        slots: u32,
+        slot_bytes: usize,
+        pieces: u32,
+    ) -> std::io::Result<Self> {
+        // SAFETY: rados_aio_write and rados_striper_aio_write append the bytes to a list of buffers of their own
+        // before they return (librados_c.cc and libradosstriper.cc), and `start` refuses reads.
+        let flight = unsafe { InFlight::copied("librados", aio, (slots, slot_bytes), pieces)? };
+        Ok(Self::of(flight, slots * pieces, true))
+    }
+
+    fn of(flight: InFlight<Arc<dyn Aio>>, pieces: u32, writes_only: bool) -> Self {
+        Self {
+            flight,
+            pieces: vec![(std::ptr::null_mut(), None); pieces as usize],
+            writes_only,
+        }
     }
 
     /// The buffer of a slot without a piece in flight.
@@ -90,6 +110,10 @@ impl Queue {
         object: &CStr,
         (offset, start, length): (u64, usize, usize),
     ) -> i64 {
+        assert!(
+            !(self.writes_only && action == Action::Read),
+            "a read without a buffer of its own"
+        );
         let piece = self.flight.piece(place, (start, length));
         let (number, memory) = (piece.number, (piece.memory, length));
         let aio = self.flight.held();

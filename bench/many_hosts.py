@@ -1,0 +1,339 @@
+"""What many hosts cost the parent: a thousand simulated ones, and 64 real Dask workers on this machine.
+
+    python bench/many_hosts.py                   # both, into bench/results.md; some minutes
+    python bench/many_hosts.py --only simulated --hosts 100 --trials 2 --print
+
+Simulated: each host's tables are written as a session on it writes them (a trial of a minute, an interval a
+second); joining, storing, reading and reporting is the product's own code, each step in a process of its own,
+so that its largest memory is its own. Workers: `dask worker` processes, each a host of the study.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leadline.store.journal import Event
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.md"
+BEGIN, END = "<!-- begin {} -->", "<!-- end {} -->"
+_PUT = re.compile(r"^<!-- begin [^\n]*-->\n.*?^<!-- end [^\n]*-->\n", re.MULTILINE | re.DOTALL)
+SECONDS, SAMPLED = 60, 40  # of a trial; samples of a host in each of them
+MIB = 1 << 20
+RUNTIME_S = 2
+NOTHING = f"""
+format: leadline.study/1
+blocks: 5
+works:
+  randread_4k: {{rw: randread, bs: 4k, iodepth: 4, size: 64M, time_based: true, runtime: {RUNTIME_S}s}}
+"""
+STEPS = ("hosts", "join", "report")
+
+
+def main() -> int:
+    """Each section that was asked for; one that cannot be made says why."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", choices=("simulated", "workers"))
+    parser.add_argument("--hosts", type=int, default=1000)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=64)
+    parser.add_argument("--print", action="store_true", help="print the sections, and write nothing")
+    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
+    parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.step:
+        return one_step(asked)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # workers are ended by unwinding
+    sections: dict[str, Callable[[], Iterator[str]]] = {
+        "simulated": lambda: simulated(asked.hosts, asked.trials),
+        "workers": lambda: workers(asked.workers),
+    }
+    for name, section in sections.items():
+        if asked.only in (None, name):
+            text = "\n".join(section())
+            if asked.print:
+                print(text)
+            else:
+                put(RESULTS, f"many hosts {name}", text)
+    return 0
+
+
+def kept(path: Path) -> str:
+    """The sections in a document that were put there, for who writes the rest of it anew."""
+    return "\n".join(_PUT.findall(path.read_text())) if path.exists() else ""
+
+
+def put(path: Path, name: str, text: str) -> None:
+    """Put a section in the place of what it was before, or at the end."""
+    begin, end = BEGIN.format(name), END.format(name)
+    before = path.read_text()
+    head, found, rest = before.partition(begin)
+    tail = rest.partition(f"{end}\n")[2] if found else ""
+    joint = head if found else head.rstrip("\n") + "\n\n"
+    path.write_text(f"{joint}{begin}\n{text}\n{end}\n{tail}")
+
+
+def made() -> str:
+    """When, and on how busy a machine."""
+    when, load = datetime.now(UTC), os.getloadavg()[0]
+    return f"*Made {when:%Y-%m-%d %H:%M} UTC; load average {load:.1f} at its end, on {os.cpu_count()} CPUs.*"
+
+
+# -- a thousand hosts that are not there ---------------------------------------------------------------
+
+
+def simulated(hosts: int, trials: int) -> Iterator[str]:
+    """What a trial and a study cost, step by step."""
+    with tempfile.TemporaryDirectory(prefix="many-hosts-") as text:
+        directory = Path(text)
+        found = {}
+        for count in dict.fromkeys((1, trials)):
+            _step("hosts", directory, hosts, count)
+            found[count] = {name: _step(name, directory, hosts, count) for name in ("join", "report")}
+    yield f"## {hosts:,} hosts, simulated"
+    yield ""
+    yield made()
+    yield ""
+    yield (
+        f"Each host's tables are those of a trial of {SECONDS} s: {SECONDS} intervals by three clocks, and"
+        f" {SAMPLED} samples a second. Goal: the parent's memory under 1 GiB."
+    )
+    yield ""
+    yield "| | time | CPU time | CPU time a trial | largest memory | result on disk |"
+    yield "|---|---|---|---|---|---|"
+    for count, steps in found.items():
+        trial = f"{count} trial{'s' if count > 1 else ''}"
+        names = {"join": f"join and store {trial}", "report": f"read, judge and report {trial}"}
+        for name, step in steps.items():
+            yield (
+                f"| {names[name]} | {step['seconds']:.1f} s | {step['cpu_s']:.1f} s"
+                f" | {step['cpu_s'] / count:.2f} s"
+                f" | {step['memory'] / MIB:,.0f} MiB | {step['bytes'] / MIB:,.0f} MiB |"
+            )
+    parts = found[trials]["report"]["parts"]
+    yield ""
+    yield (
+        "Of reading and reporting: " + ", ".join(f"{name} {took:.1f} s" for name, took in parts.items()) + "."
+    )
+
+
+def _step(name: str, directory: Path, hosts: int, trials: int) -> dict[str, Any]:
+    command = [sys.executable, str(Path(__file__)), "--step", name, "--directory", str(directory)]
+    command += ["--hosts", str(hosts), "--trials", str(trials)]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, Any] = json.loads(answer.stdout)
+    print(name, trials, answer.stdout.strip(), file=sys.stderr, flush=True)
+    return found
+
+
+def one_step(asked: argparse.Namespace) -> int:
+    """A step in this process; its cost as JSON."""
+    sys.path[:0] = [str(HERE.parent / "tests" / "unit")]
+    steps = {"hosts": write_hosts, "join": join_all, "report": report_all}
+    begun, before_s = time.monotonic(), time.process_time()
+    parts = steps[asked.step](asked.directory, asked.hosts, asked.trials)
+    seconds, cpu_s = time.monotonic() - begun, time.process_time() - before_s
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    result = asked.directory / f"result-{asked.trials}"
+    size = sum(path.stat().st_size for path in result.rglob("*") if path.is_file())
+    print(json.dumps({"seconds": seconds, "cpu_s": cpu_s, "memory": memory, "bytes": size, "parts": parts}))
+    return 0
+
+
+def write_hosts(directory: Path, hosts: int, _trials: int) -> dict[str, float]:
+    """Each host's latency and series as files, as the parent has fetched them."""
+    import numpy as np
+    import pyarrow.parquet as pq
+    from host_studies import made_host
+
+    from leadline.store.tables import LatencyRow, SeriesRow, to_arrow
+
+    if (directory / "hosts").exists():
+        return {}
+    (directory / "hosts").mkdir()
+    kept = []
+    for seed in range(25):  # so many that compression across hosts finds little
+        chance = np.random.default_rng(seed)
+        latency_ns = [int(value) for value in chance.lognormal(14, 1, 400)]
+        one = made_host("x", 100 * MIB, seconds=SECONDS, latency_ns=latency_ns, samples=SAMPLED)
+        clocks = [
+            LatencyRow(**{**vars(row), "clock": clock})
+            for row in one.latency
+            for clock in ("submission", "completion", "total")
+        ]
+        series = [
+            row if row.source == "engine" else SeriesRow(**{**vars(row), "value": float(chance.random())})
+            for row in one.series
+        ]
+        kept.append((to_arrow(clocks, LatencyRow), to_arrow(series, SeriesRow)))
+    for number in range(hosts):
+        latency, series = kept[number % len(kept)]
+        for name, table in (("latency", latency), ("series", series)):
+            pq.write_table(table, directory / "hosts" / f"{number}-{name}.parquet", compression="zstd")
+    return {}
+
+
+def join_all(directory: Path, hosts: int, trials: int) -> dict[str, float]:
+    """What the parent does with a study's trials once their tables are on its disk."""
+    import random
+
+    from host_studies import GOOD_CLOCK, SHARED, START, STUDY, S, names, row_of_host
+
+    from leadline.hosts.join import joined_and_kept
+    from leadline.hosts.model import HostTrial
+    from leadline.plan.make import Host, make_plan
+    from leadline.store.by_host import StoredRows
+    from leadline.store.tables import LatencyRow, SeriesRow
+    from leadline.store.writer import create_result
+    from leadline.study.study import parse_study
+    from leadline.study.target import Target
+    from leadline.study.yaml_source import read_study
+
+    blocks = max(trials // 2, 1)
+    study = parse_study(read_study(STUDY.replace("BLOCKS", str(blocks)), "made", {}))
+    plan = make_plan(study, {"shared": Target("shared", "/shared")}, {"shared": SHARED}, Host(16 << 30), 1)
+    manifest = {
+        "kind": "study", "id": "0badcafe", "version": "0.1", "created": "2026-01-01T00:00:00+00:00",
+        "plan": plan.as_json(), "study": study.as_json(), "targets": {"shared": SHARED.as_json()},
+        "options": {}, "host": {}, "command": ["leadline", "run"],
+    }  # fmt: skip
+    writer = create_result(directory / f"result-{trials}", manifest, time.time_ns)
+    writer.journal("run_started")
+    chance = random.Random(1)  # noqa: S311 - data of a bench
+    tables = directory / "hosts"
+    for trial in plan.trials[:trials]:
+        parts = []
+        for number, name in enumerate(names(hosts)):
+            rate = 100 * MIB * chance.lognormvariate(0, 0.03) * (0.7 if number == 17 else 1.0)
+            row = row_of_host(plan, trial, rate, SECONDS, START + round(chance.expovariate(1e-6)))
+            stored = [
+                StoredRows(tables / f"{number}-{kind}.parquet", row_type)
+                for kind, row_type in (("latency", LatencyRow), ("series", SeriesRow))
+            ]
+            parts.append(HostTrial(name, row, stored[0], stored[1], GOOD_CLOCK))
+        writer.write_trial(*joined_and_kept(writer.path, parts, f"a-{trial.id}"))
+    writer.journal("study_finished", failed=[], not_run={})
+    writer.close()
+    return {"seconds of a trial": S / 1e9}
+
+
+def report_all(directory: Path, _hosts: int, trials: int) -> dict[str, float]:
+    """The page, and the first screen's findings: how long each took."""
+    from leadline.report import render
+    from leadline.store.by_host import read_by_host
+    from leadline.store.reader import open_result
+    from leadline.verdict.findings import build_findings
+
+    clock, parts = time.monotonic, {}
+    begun = clock()
+    result = open_result(directory / f"result-{trials}")
+    rows = read_by_host(result)
+    parts["the hosts' tables"] = clock() - begun
+    assert rows
+    begun = clock()
+    findings = build_findings(result)
+    parts["all findings"] = clock() - begun
+    begun = clock()
+    page = render(findings, "html")
+    parts["the page"] = clock() - begun
+    begun = clock()
+    render(findings, "json")
+    parts["JSON"] = clock() - begun
+    slow = {one.says for one in findings.statements}
+    assert trials < 6 or ("host_slower" in slow and "node0018" in page), "the slow host was not named"
+    return parts
+
+
+# -- workers of Dask -----------------------------------------------------------------------------------
+
+
+def workers(count: int) -> Iterator[str]:
+    """A study of the engine without storage on so many workers of this machine, each a host."""
+    sys.path[:0] = [str(HERE.parent / "tests")]
+    from dask_workers import DaskWorkers
+    from leadline.store.reader import open_result
+
+    with tempfile.TemporaryDirectory(prefix="many-hosts-") as text:
+        directory = Path(text)
+        study = directory / "study.yaml"
+        study.write_text(NOTHING)
+        with DaskWorkers(directory, [f"host{number:02}" for number in range(count)]) as crew:
+            seconds, memory = run_on(crew.address, count, study, directory / "result")
+        result = open_result(directory / "result")
+    rows = result.trials()
+    cost_s = statistics.median(costs_s(result.events))
+    skews_ms = [(row.start_skew_ns or 0) / 1e6 for row in rows]
+    errors_ms = [(row.clock_error_ns or 0) / 1e6 for row in rows]
+    yield f"## {count} Dask workers"
+    yield ""
+    yield made()
+    yield ""
+    yield (
+        "`dask worker` processes on loopback, each a host of the study with processes of its own;"
+        f" {len(rows)} trials of {RUNTIME_S} s without storage (`null://`). All of them share"
+        f" the {os.cpu_count()} CPUs of this machine, which real hosts would not."
+    )
+    yield ""
+    yield "| | measured | goal |"
+    yield "|---|---|---|"
+    yield f"| fixed cost of a trial, beside its {RUNTIME_S} s | {cost_s:.2f} s | 1 s: {_met(cost_s, 1)} |"
+    yield (
+        f"| start skew, median (largest) | {statistics.median(skews_ms):.2f} ms ({max(skews_ms):.2f} ms)"
+        f" | 5 ms: {_met(statistics.median(skews_ms), 5)} |"
+    )
+    yield f"| clocks are known to, largest | {max(errors_ms):.2f} ms | |"
+    yield f"| the parent's largest memory | {memory / MIB:,.0f} MiB | 1 GiB: {_met(memory, 1 << 30)} |"
+    yield f"| the whole study, hosts looked at and cleaned up | {seconds:.1f} s | |"
+    yield f"| trials complete | {sum(row.state == 'complete' for row in rows)} of {len(rows)} | all |"
+
+
+def run_on(address: str, count: int, study: Path, out: Path) -> tuple[float, int]:
+    """Seconds and the largest memory of the command, in bytes."""
+    command = [
+        sys.executable,
+        "-m",
+        "leadline",
+        "run",
+        str(study),
+        "--target",
+        "nothing=null://",
+        "-o",
+        str(out),
+    ]
+    command += ["--scheduler", address, "--workers", str(count), "--same-machine"]
+    begun = time.monotonic()
+    child = os.posix_spawn(sys.executable, command, os.environ)
+    _, status, usage = os.wait4(child, 0)
+    if os.waitstatus_to_exitcode(status) not in (0, 3):
+        raise SystemExit(f"the study ended with {os.waitstatus_to_exitcode(status)}")
+    return time.monotonic() - begun, usage.ru_maxrss * 1024
+
+
+def costs_s(events: Iterable[Event]) -> list[float]:
+    """From one trial's start to the next one's (or to its end), less what it measured."""
+    marks = [event.t_ns / 1e9 for event in events if event.event == "trial_started"]
+    ends = [event.t_ns / 1e9 for event in events if event.event.startswith("trial") and event.finished]
+    return [after - before - RUNTIME_S for before, after in zip(marks, [*marks[1:], ends[-1]], strict=True)]
+
+
+def _met(value: float, goal: float) -> str:
+    return "met" if value <= goal else "**missed**"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

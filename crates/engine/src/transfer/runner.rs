@@ -1,0 +1,187 @@
+//! The trial of a transfer, in the runner's hands: as one of data, and the log of acknowledgements beside.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use leadline_record::{RecordError, Writer};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::acks::Log;
+use super::job::{Transfer, TransferJob};
+use super::shared::Transfers;
+use crate::Interrupts;
+use crate::error::EngineError;
+use crate::sys::clock::Clock;
+use crate::sys::process::PeakMemory;
+use crate::trial::Ending;
+use crate::trial::context::{Context, ThreadEnd, lock};
+use crate::trial::data::DataTrial;
+use crate::trial::layout::{self, LaidOut};
+use crate::trial::meeting::Meeting;
+use crate::trial::progress::Progress;
+use crate::trial::runner::{self, Crew, Runner, Terms, Trial};
+use crate::trial::watch::Alarm;
+
+/// Runs `job`, writing its record to `record_path` and its acknowledgements as it goes; returns the summary.
+///
+/// Errors: a record or a log that cannot be written, threads that cannot be started. Failures of the trial's own
+/// requests are in the summary.
+pub fn run(
+    job: TransferJob,
+    record_path: &Path,
+    meeting: Option<&Meeting>,
+    signal: Interrupts,
+) -> Result<Value, EngineError> {
+    let terms = Terms::accept(job.parent_pid, job.deadline_ns, meeting)?;
+    let log = Log::create(job.acks.as_deref(), job.streams, job.acks_max)?;
+    let memory = PeakMemory::from_here();
+    let crew = TransferCrew {
+        shared: Transfers::new(job),
+        log: std::sync::Mutex::new(log),
+        memory,
+    };
+    runner::run(crew, terms, record_path, signal)
+}
+
+/// Writes the files that the streams of `job` read, as those of a job of data.
+pub fn lay_out(job: &TransferJob, signal: Interrupts) -> Result<LaidOut, EngineError> {
+    let read = match job.transfer {
+        Transfer::Write => job.streams..job.streams,
+        Transfer::Read | Transfer::Duplex => job.writers()..job.streams,
+    };
+    layout::lay_out_some(&job.as_data(), read, signal)
+}
+
+struct TransferCrew {
+    shared: Transfers,
+    /// The runner's thread alone takes it.
+    log: std::sync::Mutex<Log>,
+    memory: PeakMemory,
+}
+
+impl Crew for TransferCrew {
+    const DRAIN_AFTER_DEADLINE: Duration = <Context as Crew>::DRAIN_AFTER_DEADLINE;
+    const THREADS_ARE_CALLED: &'static str = <Context as Crew>::THREADS_ARE_CALLED;
+
+    fn job(&self) -> &impl Serialize {
+        &self.shared.job
+    }
+    fn clock(&self) -> &Clock {
+        &self.shared.context.clock
+    }
+    fn alarm(&self) -> &Alarm {
+        &self.shared.context.alarm
+    }
+    fn threads(&self) -> usize {
+        self.shared.job.streams as usize
+    }
+    fn threads_in_words(&self) -> String {
+        format!("streams={}", self.shared.job.streams)
+    }
+    fn work(&self, thread: usize) {
+        (self.shared.job.engine.loops.stream)(&self.shared, thread as u32);
+    }
+    fn thread_id(&self, thread: usize) -> i32 {
+        self.shared.context.thread_id(thread)
+    }
+    fn dismiss(&self) {
+        self.shared.context.dismiss();
+    }
+    fn trial(&self, writer: Writer) -> impl Trial {
+        TransferTrial {
+            crew: self,
+            data: DataTrial::new(&self.shared.context, writer),
+        }
+    }
+}
+
+struct TransferTrial<'a> {
+    crew: &'a TransferCrew,
+    data: DataTrial<'a>,
+}
+
+impl TransferTrial<'_> {
+    /// What the threads met; a log that cannot be written ends the trial.
+    fn take_acks(&self) {
+        let taken = lock(&self.crew.log).take(self.crew.shared.rings.iter());
+        self.log_was_written(taken);
+    }
+
+    fn log_was_written(&self, outcome: std::io::Result<()>) {
+        if let Err(error) = outcome {
+            let path = self.crew.shared.job.acks.as_deref().unwrap_or("".as_ref());
+            let error = EngineError::system(&error, "write the log of acks", path);
+            runner::fail_engine(self.crew.alarm(), &error.to_string());
+        }
+    }
+
+    fn keys(&self) -> Value {
+        let crew = self.crew;
+        let rows = crew.shared.rows.iter().map(|row| lock(row).clone());
+        let (acks, lost) = lock(&crew.log).counted();
+        json!({
+            "streams": rows.collect::<Vec<_>>(),
+            "acks": acks,
+            "acks_lost": lost,
+            "buffers_bytes": crew.shared.job.buffers_bytes(),
+            "memory_max_bytes": crew.memory.grown_bytes(),
+        })
+    }
+}
+
+impl Trial for TransferTrial<'_> {
+    type End = ThreadEnd;
+
+    fn work(&mut self, runner: &mut Runner) -> Result<(), RecordError> {
+        runner.wait_until(self, |trial| trial.data.is_ready());
+        self.data.begin(runner);
+        let waited = runner.wait_for_ends(self);
+        self.data.count_cpu();
+        waited.map(drop)
+    }
+
+    fn ends(&self) -> Vec<Option<ThreadEnd>> {
+        self.data.ends()
+    }
+
+    fn collect(&mut self) -> Result<(), RecordError> {
+        self.take_acks();
+        self.data.collect()
+    }
+
+    fn tell(&self, progress: &mut Progress) {
+        self.data.tell(progress);
+    }
+
+    fn abandon(&self) -> Duration {
+        self.data.abandon()
+    }
+
+    fn close(&mut self, runner: &Runner) -> Result<(), RecordError> {
+        self.take_acks();
+        let finished = lock(&self.crew.log).finish();
+        self.log_was_written(finished);
+        let waited = self.crew.shared.acks_waited.load(Ordering::Relaxed);
+        if waited > 0 {
+            self.data.note(format!(
+                "{waited} acknowledgements came faster than their log could be written: streams waited for it"
+            ));
+        }
+        self.data.close(runner)
+    }
+
+    fn finish(
+        self,
+        ends: &[Option<ThreadEnd>],
+        ending: &Ending,
+    ) -> Result<(Writer, Value), RecordError> {
+        let own = self.keys();
+        let (writer, mut summary) = self.data.finish(ends, ending)?;
+        if let (Some(summary), Value::Object(own)) = (summary.as_object_mut(), own) {
+            summary.extend(own);
+        }
+        Ok((writer, summary))
+    }
+}

@@ -1,0 +1,292 @@
+"""Telling hosts what to do, and hearing from them, over Dask's client: nothing else here knows its calls.
+
+Dask runs a task again whose worker it believes dead, a finished one too (dask/distributed#7870). So every
+task is bound to one worker, has a key of its own, and what it does can be refused by the host that has begun
+it before. A worker that the scheduler has removed counts as lost from then on, also where it comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from leadline.errors import LeadlineError, StudyError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+_POLL_S = 0.1
+_HALT_S = 30.0  # the engine finishes what is in flight; then a host that was told to end has ended
+_QUICK_S = 10.0
+
+
+class SchedulerLostError(StudyError):
+    """The scheduler does not answer any more: nothing is known of any host."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What came of a call on one host: its `value`, or in words why there is none.
+
+    `lost`: the host is gone or does not answer, so that nobody knows what it does; otherwise it refused.
+    """
+
+    value: Any = None
+    problem: str = ""
+    remedy: str = ""
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class CrewWorker:
+    """A Dask worker as its scheduler has it."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """One call on each of some hosts, with each one's own arguments.
+
+    `key` and a host's name are the task's identity. `ends` is asked often, with what was said so far: once it
+    is true, `cancel` is sent to all, and who has not answered soon after is lost.
+    """
+
+    function: Callable[..., Any]
+    arguments: Mapping[str, Sequence[Any]]
+    key: str
+    deadline_s: float
+    ends: Callable[[Mapping[str, Said]], bool] = lambda _: False
+    cancel: tuple[Any, ...] = ()
+
+
+@dataclass
+class _Unanswered:
+    """The tasks of an order that nobody has answered yet, by host."""
+
+    tasks: dict[str, asyncio.Task[Any]]
+    futures: dict[str, Future]
+    said: dict[str, Said] = field(default_factory=dict)
+
+    def settle(self, host: str, said: Said) -> None:
+        self.tasks.pop(host).cancel()
+        self.said[host] = said
+
+
+class Crew:
+    """The workers that take part, by the names of their hosts."""
+
+    def __init__(self, client: Client, scheduler: str) -> None:
+        self._client = client
+        self.scheduler = scheduler
+        self._addresses: dict[str, str] = {}
+        self._gone: dict[str, str] = {}  # address -> why
+        self._client.subscribe_topic("all", self._note)
+
+    # -- who is there ---------------------------------------------------------------------------------
+
+    def workers(self) -> list[CrewWorker]:
+        """Those that the scheduler knows now, sorted by name."""
+        self._require_scheduler()
+        try:
+            found = self._client.scheduler_info(n_workers=-1)["workers"]
+        except (TimeoutError, OSError, AttributeError, KeyError) as error:
+            raise self._scheduler_lost() from error
+        return sorted(
+            (CrewWorker(str(one["name"]), address) for address, one in found.items()),
+            key=lambda one: one.name,
+        )
+
+    def versions(self) -> dict[str, dict[str, Any]]:
+        """Python's and leadline's version of each worker by its address, asked without a call of ours."""
+        found = self._client.get_versions(check=False, packages=["leadline"])["workers"]
+        return {address: dict(one["packages"]) for address, one in found.items() if one}
+
+    def assign(self, addresses: Mapping[str, str]) -> None:
+        """From here on hosts are known by these names."""
+        self._addresses = dict(addresses)
+
+    def back(self, host: str, address: str) -> None:
+        """A host that was lost is there again."""
+        self._addresses[host] = address
+        self._gone.pop(address, None)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of all hosts."""
+        return tuple(self._addresses)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Those that were not lost."""
+        return tuple(name for name, address in self._addresses.items() if address not in self._gone)
+
+    def address(self, host: str) -> str:
+        """Where a host's worker is."""
+        return self._addresses[host]
+
+    def lose(self, host: str, reason: str) -> None:
+        """Nothing more is asked of a host."""
+        self._gone.setdefault(self._addresses[host], reason)
+
+    def why_gone(self, host: str) -> str | None:
+        """Why a host counts as lost; None where it is there."""
+        return self._gone.get(self._addresses[host])
+
+    def _note(self, event: tuple[float, Any]) -> None:
+        """What the scheduler says of all workers; called in the client's thread."""
+        message = event[1]
+        if isinstance(message, dict) and message.get("action") == "remove-worker":
+            self._gone.setdefault(str(message.get("worker")), "its Dask worker ended, or lost the scheduler")
+
+    def _require_scheduler(self) -> None:
+        if self._client.status != "running":
+            raise self._scheduler_lost()
+
+    def _scheduler_lost(self) -> SchedulerLostError:
+        return SchedulerLostError(
+            f"the Dask scheduler at {self.scheduler} is gone",
+            "what is stored is kept; start a scheduler and workers again, then go on with --resume",
+        )
+
+    # -- calls that may last --------------------------------------------------------------------------
+
+    def ask(self, order: Order) -> dict[str, Said]:
+        """Run a function on each host, once; what each said. Raises SchedulerLostError."""
+        self._require_scheduler()
+        try:
+            found: dict[str, Said] = self._client.sync(self._ask, order)
+        except (CancelledError, OSError, RuntimeError) as error:
+            if self._client.status != "running":
+                raise self._scheduler_lost() from error
+            raise
+        return found
+
+    async def _ask(self, order: Order) -> dict[str, Said]:
+        waiting = _Unanswered({}, {})
+        for host, arguments in order.arguments.items():
+            why = self.why_gone(host)
+            if why is not None:
+                waiting.said[host] = Said(problem=why, lost=True)
+                continue
+            future = self._client.submit(
+                order.function,
+                *arguments,
+                key=f"leadline-{order.key}-{host}",
+                workers=[self._addresses[host]],
+                allow_other_workers=False,
+                pure=False,
+                retries=0,
+            )
+            waiting.futures[host] = future
+            waiting.tasks[host] = asyncio.ensure_future(future.result())
+        try:
+            await self._collect(order, waiting)
+        finally:
+            for task in waiting.tasks.values():
+                task.cancel()
+            if self._client.status == "running":  # Dask would run them again where their worker comes back
+                await self._client.cancel([waiting.futures[one] for one in waiting.futures], force=True)
+        return waiting.said
+
+    async def _collect(self, order: Order, waiting: _Unanswered) -> None:
+        end, halted = time.monotonic() + order.deadline_s, False
+        while waiting.tasks:
+            await asyncio.wait(waiting.tasks.values(), timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
+            self._require_scheduler()
+            for host, task in list(waiting.tasks.items()):
+                why = self.why_gone(host)
+                if task.done():
+                    waiting.settle(host, _said(task))
+                elif why is not None:
+                    waiting.settle(host, Said(problem=why, lost=True))
+                elif time.monotonic() > end:
+                    limit_s = _HALT_S if halted else order.deadline_s
+                    waiting.settle(host, Said(problem=f"it did not answer within {limit_s:.3g} s", lost=True))
+            if not halted and waiting.tasks and order.ends(waiting.said):
+                halted, end = True, time.monotonic() + _HALT_S
+                if order.cancel:
+                    await self._told(order.cancel[0], order.cancel[1:], tuple(waiting.tasks), _QUICK_S)
+
+    # -- calls that are over at once ------------------------------------------------------------------
+
+    def tell(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        hosts: Collection[str] | None = None,
+        timeout_s: float = _QUICK_S,
+    ) -> dict[str, Said]:
+        """Run a quick function in the workers' own threads, also while a task runs there.
+
+        Hosts that do not answer in time are not in what is returned.
+        """
+        self._require_scheduler()
+        names = tuple(self.present if hosts is None else hosts)
+        found: dict[str, Said] = self._client.sync(self._told, function, arguments, names, timeout_s)
+        return found
+
+    async def _told(
+        self, function: Callable[..., Any], arguments: Sequence[Any], hosts: Sequence[str], timeout_s: float
+    ) -> dict[str, Said]:
+        addresses = {self._addresses[host]: host for host in hosts if self.why_gone(host) is None}
+        if not addresses:
+            return {}
+        call = self._client.run(function, *arguments, workers=list(addresses), on_error="return")
+        try:
+            found = await asyncio.wait_for(call, timeout_s)
+        except (TimeoutError, OSError):
+            return {}
+        return {addresses[one]: _quick(value) for one, value in found.items()}
+
+    def rounds(
+        self, function: Callable[[], int], host: str, count: int, now_ns: Callable[[], int]
+    ) -> list[tuple[int, int, int]]:
+        """Of `count` calls one after another: when each was sent, what it gave, when that was here."""
+        self._require_scheduler()
+        found: list[tuple[int, int, int]] = self._client.sync(self._rounds, function, host, count, now_ns)
+        return found
+
+    async def _rounds(
+        self, function: Callable[[], int], host: str, count: int, now_ns: Callable[[], int]
+    ) -> list[tuple[int, int, int]]:
+        found: list[tuple[int, int, int]] = []
+        for _ in range(count):
+            begun = now_ns()
+            said = (await self._told(function, (), (host,), _QUICK_S)).get(host)
+            if said is None or said.problem:
+                break
+            found.append((begun, int(said.value), now_ns()))
+        return found
+
+
+def _said(task: asyncio.Task[Any]) -> Said:
+    try:
+        return _answered(task.result())
+    except (CancelledError, asyncio.CancelledError):
+        return Said(problem="its Dask worker lost the task", lost=True)
+    except LeadlineError as error:
+        return Said(problem=error.message, remedy=error.remedy)
+    except Exception as error:
+        return Said(problem=_in_a_line(error), lost=type(error).__name__ == "KilledWorker")
+
+
+def _quick(value: Any) -> Said:
+    return Said(problem=_in_a_line(value)) if isinstance(value, BaseException) else _answered(value)
+
+
+def _answered(value: Any) -> Said:
+    """What a host cannot do it answers by `refused`."""
+    if isinstance(value, dict) and "refused" in value:
+        return Said(problem=str(value["refused"]), remedy=str(value.get("remedy") or ""))
+    return Said(value)
+
+
+def _in_a_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__

@@ -1,0 +1,121 @@
+"""Dask workers on hosts that are reached by SSH, by the classes of Dask's own SSHCluster, while a run lasts.
+
+The scheduler is in this process, so that the workers end with it: each ends when its scheduler is gone, also
+where this process was killed and nobody is left to tell them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.errors import UsageError
+from leadline.hosts.crew.connect import tls_options
+from leadline.hosts.crew.written import HostAsked, HostsAsked
+
+if TYPE_CHECKING:
+    from distributed import Security, SpecCluster
+
+_CLOSE_S = 20.0
+_NO_DASHBOARD = "127.0.0.1:0"  # Dask serves some pages even then: to nobody else
+_THREADS = 2  # one is taken by a trial
+
+
+@contextmanager
+def started(asked: HostsAsked, security: Security) -> Iterator[SpecCluster]:
+    """A scheduler here and a worker on each host. Raises UsageError, with what SSH or Dask said."""
+    import dask
+    from distributed import Scheduler, SpecCluster
+    from distributed.deploy.ssh import Worker
+
+    protocol = "tls://" if asked.tls is not None else "tcp://"
+    scheduler = {
+        "cls": Scheduler,
+        "options": {
+            "host": asked.listen or _listen(asked),
+            "port": 0,
+            "protocol": protocol,
+            "security": security,
+            "dashboard": False,
+            "dashboard_address": _NO_DASHBOARD,
+            "allowed_failures": 0,
+        },
+    }
+    workers = {host.name: {"cls": Worker, "options": _worker(asked, host, protocol)} for host in asked.hosts}
+    try:
+        with dask.config.set({"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}):
+            cluster = SpecCluster(
+                workers=workers, scheduler=scheduler, security=security, name="leadline", silence_logs=False
+            )
+    except Exception as error:  # asyncssh, OSError and bare Exceptions of Dask
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise UsageError(
+            f"the hosts of {asked.source} could not be started by SSH: {lines[0]}",
+            "try `ssh HOST PYTHON -m leadline --version` for each; see docs/many-hosts.md",
+        ) from error
+    try:
+        yield cluster
+    finally:
+        with suppress(Exception):
+            cluster.close(timeout=_CLOSE_S)
+
+
+def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]:
+    """Options of Dask's SSH worker: a nanny starts it again, so that a trial can be tried again."""
+    connect = {name: _expanded(name, value) for name, value in host.ssh.items()}
+    options: dict[str, Any] = {
+        "name": host.name,
+        "nthreads": _THREADS,
+        "memory_limit": 0,
+        "protocol": protocol,
+        "dashboard": False,
+        "dashboard_address": _NO_DASHBOARD,
+        "death_timeout": asked.answer_s,
+    }
+    known = _known_as(str(host.address))
+    if known is not None:  # else Dask takes the address towards its default route, and 127.0.0.1 without one
+        options["host"] = known
+    if asked.tls is not None:
+        options["security"] = {"require_encryption": True, **tls_options(asked, ("worker",))}
+    return {
+        "address": host.address,
+        "connect_options": connect,
+        "kwargs": options,
+        "worker_class": "distributed.Nanny",
+        "remote_python": host.python or sys.executable,
+    }
+
+
+def _known_as(address: str) -> str | None:
+    """The address of a host by the name that SSH takes; None for one that SSH's configuration alone knows."""
+    import socket
+
+    try:
+        return str(socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        return None
+
+
+def _expanded(name: str, value: Any) -> Any:
+    if name in ("client_keys", "config"):
+        return [str(Path(one).expanduser()) for one in value]
+    return str(Path(value).expanduser()) if name == "known_hosts" else value
+
+
+def _listen(asked: HostsAsked) -> str:
+    """The address of this host on the way to the first of the others; nothing is sent to find it."""
+    import socket
+
+    first = str(asked.hosts[0].address)
+    try:
+        family, _, _, _, place = socket.getaddrinfo(first, 22, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as way:
+            way.connect(place)
+            return str(way.getsockname()[0])
+    except OSError as error:
+        raise UsageError(
+            f"there is no way to {first}: {error.strerror}", "see its address in the hosts file"
+        ) from None

@@ -1,0 +1,151 @@
+"""Takes what hosts keep of an attempt into the parent's result: their tables joined, other files as they are.
+
+A host keeps its files until it is told to forget them, which is after the trial counts here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from leadline.errors import ResultError
+from leadline.hosts.crew.calls import Order
+from leadline.hosts.crew.crewed import Crewed
+from leadline.hosts.crew.trying import Tried
+from leadline.hosts.join import joined_and_kept
+from leadline.hosts.model import HostTrial
+from leadline.plan.model import PlannedCell, Trial
+from leadline.removal import discard_tree
+from leadline.store.by_host import StoredRows
+from leadline.store.files import RECORDS, make_directory, storing, write_whole
+from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
+from leadline.store.writer import ResultWriter, StoredTrial
+from leadline.workloads.conducted import conducted
+
+HOST_FILES = "host_files"
+_FETCH_S = 600.0
+_FETCH_BYTES = 64 << 20  # in one message
+
+
+class Taking:
+    """Fetches, joins and stores beside; `forget` is for when the trials count."""
+
+    def __init__(self, crewed: Crewed, writer: ResultWriter) -> None:
+        self._crewed, self._crew, self._remote = crewed, crewed.crew, crewed.remote
+        self._writer = writer
+        self._done: list[tuple[str, tuple[str, ...]]] = []
+
+    def fetch(self, tried: Tried) -> None:
+        """Have all files of the hosts that finished; a host that cannot hand over one of them is lost."""
+        while True:
+            wanted = {host: self._missing(tried, host) for host in tried.ends if host not in tried.lost}
+            wanted = {host: files for host, files in wanted.items() if files}
+            if not wanted:
+                break
+            arguments = {host: (tried.attempt, files) for host, files in wanted.items()}
+            key = f"{tried.attempt}-fetch-{sum(map(len, tried.bytes.values()))}"
+            said = self._crew.ask(Order(self._remote.fetch, arguments, key, _FETCH_S))
+            for host, one in said.items():
+                if one.problem:
+                    tried.lost[host] = f"its tables could not be fetched: {one.problem}"
+                    continue
+                tried.bytes.setdefault(host, {}).update(one.value)
+                self._keep(tried, host)
+        for host in tried.ends:
+            self._keep(tried, host)
+
+    def _missing(self, tried: Tried, host: str) -> dict[str, int]:
+        """Files that were not fetched yet, as many as go into one message."""
+        end, left = tried.ends[host], _FETCH_BYTES
+        missing: dict[str, int] = {}
+        for path, size in end.files.items() if end.state == "finished" else ():
+            if path not in tried.bytes.get(host, {}) and not self._file(tried, host, path).exists():
+                left -= size
+                if left < 0 and missing:
+                    break
+                missing[path] = size
+        return missing
+
+    def _keep(self, tried: Tried, host: str) -> None:
+        """Out of memory: all that was fetched of a host so far. Durable is what is made of it."""
+        for path, data in tried.bytes.pop(host, {}).items():
+            wanted = tried.ends[host].files.get(path)
+            if wanted != len(data):
+                tried.lost[host] = f"{path} came with {len(data)} bytes, and has {wanted}"
+                return
+            file = self._file(tried, host, path)
+            with storing(self._writer.path):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+
+    def _staged(self, attempt: str) -> Path:
+        return self._writer.path / RECORDS / f"hosts-{attempt}"
+
+    def _file(self, tried: Tried, host: str, path: str) -> Path:
+        return self._staged(tried.attempt) / host / checked_path(path)
+
+    def joined(self, tried: Tried, slot: Sequence[Trial], cells: Sequence[PlannedCell]) -> list[StoredTrial]:
+        """The trials that every host which was not lost has, each as one; and the tables by host beside."""
+        stored = []
+        for trial, cell in zip(slot, cells, strict=True):
+            hosts = [
+                one for one in tried.ends if self._file(tried, one, f"trials/{trial.id}.parquet").exists()
+            ]
+            if not hosts or any(one not in hosts for one in tried.ends if one not in tried.lost):
+                break
+            found = [self._host_trial(tried, host, trial.id) for host in hosts]
+            stored.append(joined_and_kept(self._writer.path, found, tried.attempt, tried.lost))
+            self._keep_others(tried, trial.id, hosts)
+            own = {host: self._writer.path / HOST_FILES / host for host in hosts}
+            conducted(cell.job).gather(trial.id, self._writer.path, own)
+        return stored
+
+    def _host_trial(self, tried: Tried, host: str, trial: str) -> HostTrial:
+        files = {table: self._file(tried, host, f"{table}/{trial}.parquet") for table in TABLES}
+        rows = list(StoredRows(files["trials"], TrialRow))
+        if len(rows) != 1:
+            raise ResultError(
+                f"host {host} has {len(rows)} rows of trial {trial}", "see its own result there"
+            )
+        return HostTrial(
+            host,
+            rows[0],
+            StoredRows(files["latency"], LatencyRow),
+            StoredRows(files["series"], SeriesRow),
+            self._crewed.clocks.of(host),
+            self._crewed.machine(host),
+        )
+
+    def _keep_others(self, tried: Tried, trial: str, hosts: Iterable[str]) -> None:
+        """What is no table of ours: stages, output, processes and the like, by host."""
+        for host in hosts:
+            for path in tried.ends[host].files:
+                parts = PurePosixPath(path).parts
+                if parts[0] in TABLES or not any(part.split(".")[0] == trial for part in parts[1:]):
+                    continue
+                target = self._writer.path / HOST_FILES / host / checked_path(path)
+                with storing(self._writer.path):
+                    for above in reversed(target.parents):
+                        if above.is_relative_to(self._writer.path / HOST_FILES):
+                            make_directory(above)
+                    write_whole(target, self._file(tried, host, path).read_bytes())
+
+    def done(self, tried: Tried) -> None:
+        """Its trials count, or never will: `forget` lets the hosts forget it."""
+        self._done.append((tried.attempt, tried.hosts))
+
+    def forget(self) -> None:
+        """Have the hosts remove what they keep of all attempts that are done."""
+        done, self._done = self._done, []
+        for attempt, hosts in done:
+            discard_tree(self._staged(attempt))
+            here = [host for host in hosts if host in self._crew.hosts]
+            self._crew.tell(self._remote.forget, attempt, hosts=here)
+
+
+def checked_path(path: str) -> PurePosixPath:
+    """A path below a host's result, as a host says it: none that leads elsewhere. Raises ResultError."""
+    parts = path.split("/")
+    if not parts or any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise ResultError(f"a host names {path!r}, which is no file of a result", "see the host's own result")
+    return PurePosixPath(path)

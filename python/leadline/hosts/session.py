@@ -1,0 +1,242 @@
+"""`python -m leadline.hosts.session`: what executes a study's trials on one of its hosts.
+
+The study's worker there starts it and speaks with it by JSON lines; standard output carries nothing else. It
+outlives neither that process nor its lease, which every word renews: then it ends its trial as a stop of the
+user does, removes its workspaces, keeps its tables and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from leadline.errors import LeadlineError, UsageError
+from leadline.hosts.model import Attempt, as_json
+from leadline.hosts.own.channel import LINE_BYTES_MAX
+from leadline.hosts.own.study import HostStudy
+from leadline.hosts.own.turn import Turn
+from leadline.plan.model import Plan, PlannedCell, Trial
+from leadline.store.tables import TrialRow
+
+_LOOK_EVERY_S = 0.1
+_UNOPENED_S = 60.0  # until a study is opened
+
+_Message = Mapping[str, Any]
+
+
+class UnseenDisplay:
+    """Nobody looks at a host's own progress: the study's parent shows what comes of it."""
+
+    def begin(self, plan: Plan, remaining: int) -> None:
+        """Nothing to show."""
+
+    def trial(self, trial: Trial, cell: PlannedCell) -> None:
+        """Nothing to show."""
+
+    def grown(self, trials: Sequence[Trial]) -> None:
+        """Nothing to show."""
+
+    def progress(self, message: Mapping[str, Any]) -> None:
+        """Nothing to show."""
+
+    def finished(self, row: TrialRow) -> None:
+        """Nothing to show."""
+
+    def say(self, text: str) -> None:
+        """Nothing to show: what is said is in the journal too."""
+
+
+class HostSession:
+    """Hears in one thread (`hear`), works in another (`serve`)."""
+
+    def __init__(self, output: int) -> None:
+        self._output = output
+        self._speaking = threading.Lock()
+        self._asked: queue.SimpleQueue[_Message] = queue.SimpleQueue()
+        self._study: HostStudy | None = None
+        self._turn = Turn(self._tell, self.stopping)
+        self._parent = os.getppid()
+        self._lease_s = _UNOPENED_S
+        self._heard_s = time.monotonic()
+        self._stopped = False
+        self._ended = False
+        self._quick = {
+            "begin": self._begin,
+            "cancel": self._cancel,
+            "stop": self._stop,
+            "forget": self._forget,
+        }
+        self._slow = {"open": self._open, "prepare": self._prepare, "close": self._close}
+
+    # -- what ends it ------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """End what goes on, and the session."""
+        self._ended = True
+
+    def ending(self) -> bool:
+        """Whether the session is over: told so, its lease has run out, or its parent is gone."""
+        late = time.monotonic() > self._heard_s + self._lease_s
+        return self._ended or late or os.getppid() != self._parent
+
+    def stopping(self) -> bool:
+        """What a trial is ended for."""
+        return self._stopped or self.ending()
+
+    # -- hearing -------------------------------------------------------------------------------------
+
+    def hear(self, message: _Message) -> None:
+        """Do at once what is quick; the rest waits for its turn. Every word renews the lease."""
+        self._heard_s = time.monotonic()
+        what = message.get("do")
+        self._stopped = self._stopped or what == "close"  # also what still waits for its start
+        if what == "renew":
+            self._tell(message["id"], {"lease_s": self._lease_s})
+        elif what in self._quick:
+            self._answered(message, self._quick[what])
+        else:
+            self._asked.put(message)
+
+    def _begin(self, message: _Message) -> _Message | None:
+        attempt = str(message["attempt"])
+        why = self._turn.begin(attempt, int(message["start_unix_ns"]), int(message["id"]))
+        return {"attempt": attempt, "state": "refused", "reason": why} if why else None
+
+    def _cancel(self, message: _Message) -> _Message:
+        self._turn.call_off(str(message["attempt"]))
+        return {}
+
+    def _stop(self, _message: _Message) -> _Message:
+        self._stopped = True
+        return {}
+
+    def _forget(self, message: _Message) -> _Message:
+        self._opened().forget(str(message["attempt"]))
+        return {}
+
+    # -- working -------------------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Do what is asked for, one after another, until the session is over; nothing is left then."""
+        try:
+            while not self.ending():
+                with suppress(queue.Empty):
+                    message = self._asked.get(timeout=_LOOK_EVERY_S)
+                    self._answered(message, self._slow.get(str(message.get("do")), self._unknown))
+        finally:
+            study, self._study = self._study, None
+            if study is not None:
+                study.close(discard=False)
+
+    def _open(self, message: _Message) -> _Message:
+        if self._study is not None:
+            raise UsageError("a study is open in this session already", "close it first")
+        self._lease_s = float(message["lease_s"])
+        self._study = HostStudy(
+            message["manifest"],
+            message["host"],
+            message["directory"],
+            UnseenDisplay(),
+            lambda: self.stopping() or self._turn.is_off(),
+            self._turn.wait,
+        )
+        return {"facts": self._study.facts, "directory": str(self._study.place)}
+
+    def _prepare(self, message: _Message) -> None:
+        """One attempt, to its end: who asks for it is answered once it is prepared, or why it will not be."""
+        asked = message["attempt"]
+        attempt = Attempt(
+            str(asked["id"]),
+            [str(trial) for trial in asked["trials"]],
+            rates=asked.get("rates") or {},
+            grown=asked.get("grown") or (),
+        )
+        study = self._opened()
+        self._turn.take(attempt.id, int(message["id"]))
+        try:
+            self._turn.end(as_json(study.run(attempt)))
+        except Exception as error:
+            self._turn.end(_refusal(error))
+
+    def _close(self, message: _Message) -> _Message:
+        study, self._study = self._study, None
+        left = () if study is None else study.close(discard=bool(message.get("discard")))
+        self.end()
+        return {"left": list(left)}
+
+    def _unknown(self, message: _Message) -> _Message:
+        raise UsageError(
+            f"{message.get('do')!r} is nothing that a session does", "use one version on all hosts"
+        )
+
+    def _opened(self) -> HostStudy:
+        if self._study is None:
+            raise UsageError("no study is open in this session", "open it first")
+        return self._study
+
+    # -- speaking ------------------------------------------------------------------------------------
+
+    def _answered(self, message: _Message, doing: Any) -> None:
+        """Do it and answer; it answers by itself later where it gives nothing."""
+        try:
+            answer = doing(message)
+        except Exception as error:  # said to who asked, who decides: the session goes on
+            answer = _refusal(error)
+        if answer is not None:
+            self._tell(int(message["id"]), answer)
+
+    def _tell(self, asker: int, answer: _Message) -> None:
+        line = json.dumps({"id": asker, "answer": dict(answer)}).encode() + b"\n"
+        with self._speaking:
+            view = memoryview(line)
+            try:
+                while view:
+                    view = view[os.write(self._output, view) :]
+            except OSError:  # nobody listens any more
+                self.end()
+
+
+def _refusal(error: Exception) -> dict[str, Any]:
+    """An error in words, for whoever asked."""
+    if isinstance(error, LeadlineError):
+        return {"refused": error.message, "remedy": error.remedy}
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return {"refused": f"{error.strerror or error}{where}", "remedy": ""}
+    return {
+        "refused": f"internal error: {type(error).__name__}: {error}",
+        "remedy": "report this as a defect",
+    }
+
+
+def _listen(session: HostSession) -> None:
+    """Hear until the end of the input: the worker of this host has ended, or wants no more."""
+    try:
+        while (line := sys.stdin.buffer.readline(LINE_BYTES_MAX)).endswith(b"\n"):
+            session.hear(json.loads(line))
+    finally:  # also where what was said is no request of this version
+        session.end()
+
+
+def main() -> int:
+    """Serve one study."""
+    output = os.dup(1)
+    os.dup2(2, 1)  # what a library prints is no answer
+    session = HostSession(output)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: session.end())
+    threading.Thread(target=_listen, args=(session,), daemon=True).start()
+    session.serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Streams to a target or from it, each with its buffers in flight and every acknowledgement recorded."""

@@ -1,0 +1,190 @@
+"""What is said of many hosts before any is reached: hosts files, addresses, clocks, differences, shares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadline import _core
+from leadline.cli.measure.hosts_options import HostsOptions
+from leadline.errors import ResultError, SpecError, TargetError, UsageError
+from leadline.hosts.crew.calls import Crew, CrewWorker, Order, Said
+from leadline.hosts.crew.checks import check_versions, hosts_of, look, needed_by_all
+from leadline.hosts.crew.clocks import offset_of
+from leadline.hosts.crew.connect import check_plain
+from leadline.hosts.crew.taking import checked_path
+from leadline.hosts.crew.written import HostsAsked, asked_hosts, read_hosts
+from leadline.hosts.model import StudyHost
+from leadline.study.target import Target, TargetFacts
+
+WHOLE = """\
+hosts:
+  alpha:
+  beta: {address: 10.0.0.2, targets: {ceph: /mnt/other}, python: /opt/python, ssh: {username: me}}
+ssh: {username: root, port: 2222, client_keys: [~/.ssh/key]}
+tls: {ca: /etc/ca.pem, cert: /etc/cert.pem, key: /etc/key.pem}
+clock_limit: 100ms
+wait: 10m
+"""
+
+
+def read(text: str) -> HostsAsked:
+    return read_hosts(text, "hosts.yaml", {})
+
+
+def test_a_whole_hosts_file() -> None:
+    found = read(WHOLE)
+    alpha, beta = found.hosts
+    assert (alpha.address, alpha.ssh["username"], alpha.ssh["port"]) == ("alpha", "root", 2222)
+    assert (beta.address, beta.targets, beta.python) == ("10.0.0.2", {"ceph": "/mnt/other"}, "/opt/python")
+    assert beta.ssh == {"username": "me", "port": 2222, "client_keys": ["~/.ssh/key"]}
+    assert (found.workers, found.clock_s, found.wait_s) == (2, 0.1, 600.0)
+    assert HostsAsked.from_json(found.as_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("hosts:\n  alpha: {adress: x}\n", 2, "did you mean address?"),
+        ("hosts:\n  alpha:\n  beta: {address: alpha}\n", 3, "alpha is listed twice, as alpha and as beta"),
+        ("hosts:\n  alpha:\n  alpha:\n", 3, "given twice"),
+        ("hosts:\n  a/b:\n", 2, "is no name of a host"),
+        ("hosts:\n  a:\nworkers: 3\n", 3, "3 workers, and 1 hosts are named"),
+        ("scheduler: head:8786\n", 1, "no address of a Dask scheduler"),
+        ("scheduler: tls://head:8786\nssh: {port: 1}\n", 2, "reached by SSH"),
+        ("scheduler: tls://head:8786\nhosts:\n  a: {address: x}\n", 3, "knows its workers itself"),
+        ("hosts:\n  a:\nssh: {prot: 1}\n", 3, "'prot' is no option of SSH here"),
+        ("hosts:\n  a:\ntls: {ca: x}\n", 3, "cert: the key is missing"),
+        ("plain_tcp: true\n", 1, "no host is named"),
+    ],
+)
+def test_what_is_wrong_in_a_hosts_file(text: str, line: int, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read(text)
+    assert caught.value.line == line
+    assert words in str(caught.value)
+
+
+def test_the_damaged_hosts_of_a_manifest() -> None:
+    with pytest.raises(ResultError, match="what the manifest says of its hosts"):
+        HostsAsked.from_json({"hosts": [{"nom": "a"}], "tls": None})
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("scheduler: tcp://127.0.0.1:1", True),
+        ("scheduler: tcp://localhost:1", True),
+        ("scheduler: tcp://10.0.0.1:1", False),
+        ("scheduler: tcp://localhost.example.org:1", False),
+        ("scheduler: tls://10.0.0.1:1", True),
+        ("scheduler: tcp://10.0.0.1:1\nplain_tcp: true", True),
+        ("hosts:\n  a: {address: 10.0.0.1}", False),
+        ("hosts:\n  a: {address: 127.0.0.1}", True),
+        ("hosts:\n  a:\ntls: {ca: x, cert: y}", True),
+    ],
+)
+def test_only_what_stays_here_goes_without_encryption(text: str, allowed: bool) -> None:
+    if allowed:
+        check_plain(read(text))
+    else:
+        with pytest.raises(UsageError, match="--plain-tcp"):
+            check_plain(read(text))
+
+
+def test_options_that_contradict() -> None:
+    with pytest.raises(SpecError, match="both say which hosts"):
+        asked_hosts(Path("x"), "tls://a:1", None, plain_tcp=False, same_machine=False)
+    with pytest.raises(SpecError, match="are for many hosts"):
+        asked_hosts(None, None, 3, plain_tcp=False, same_machine=False)
+    with pytest.raises(UsageError, match="--lost is for many hosts"):
+        HostsOptions(lost="retry").asked()
+    assert HostsOptions().asked() is None
+
+
+def test_the_shortest_round_tells_the_clock() -> None:
+    """Cristian: half the way is as far as it can be off."""
+    found = offset_of([(0, 5_000_100, 200), (1000, 5_001_010, 1020), (2000, 5_004_000, 4000)])
+    assert found is not None
+    assert (found.offset_ns, found.error_ns, found.measured_unix_ns) == (5_000_000, 10, 1020)
+    assert offset_of([]) is None
+
+
+def test_which_workers_are_hosts() -> None:
+    workers = [CrewWorker("alpha", "tcp://a:1"), CrewWorker("tcp://10.0.0.1:77", "tcp://10.0.0.1:77")]
+    assert [one.name for one in hosts_of(HostsAsked(), workers)] == ["alpha", "10.0.0.1-77"]
+    assert [one.name for one in hosts_of(HostsAsked(workers=1), workers)] == ["alpha"]
+    asked = read("scheduler: tcp://x:1\nhosts:\n  alpha: {targets: {t: /a}}\n")
+    assert hosts_of(asked, workers) == (StudyHost("alpha", "tcp://a:1", {"t": "/a"}),)
+
+
+def test_versions_that_differ() -> None:
+    hosts = [StudyHost(name, name) for name in ("a", "b", "c")]
+    with pytest.raises(UsageError) as caught:
+        check_versions(
+            hosts, {"a": {"python": "3.9.2.final.0"}, "b": {"python": _python(), "leadline": None}}
+        )
+    assert "host a has Python 3.9" in caught.value.message
+    assert "host b has no leadline" in caught.value.message
+    assert "host c does not answer" in caught.value.message
+
+
+def _python() -> str:
+    import platform
+
+    return f"{platform.python_version()}.final.0"
+
+
+class Answering(Crew):
+    """Hosts whose answers are given."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.told = told
+
+    def ask(self, order: Order) -> dict[str, Said]:
+        return {host: Said(self.told[host]) for host in order.arguments}
+
+
+EXT4 = TargetFacts("local", "ext4", "ext4 on vda")
+
+
+def told(**changes: Any) -> dict[str, Any]:
+    found = {"leadline": _core.version(), "boot_id": changes.get("hostname", "x"), "network": 1}
+    return found | {"free_bytes": 1 << 40, "engines": {}, "targets": {"t": EXT4.as_json()}} | changes
+
+
+def test_hosts_that_see_other_things() -> None:
+    hosts = [StudyHost("a", "1"), StudyHost("b", "2")]
+    targets = {"t": Target("t", "/mnt/t")}
+    ceph = replace(EXT4, access="kernel", file_system="ceph").as_json()
+
+    def found(second: dict[str, Any], **asked: bool) -> Any:
+        crew = Answering({"a": told(hostname="a"), "b": second})
+        return look(crew, HostsAsked(**asked), hosts, targets, print)  # type: ignore[arg-type]
+
+    assert len(found(told(hostname="b"))) == 2
+    with pytest.raises(TargetError, match=r"target t is .*ceph on host b, .*ext4 on a"):
+        found(told(hostname="b", targets={"t": ceph}))
+    with pytest.raises(TargetError, match="host b, target t: no such directory"):
+        found(told(hostname="b", targets={"t": {"error": "no such directory"}}))
+    with pytest.raises(UsageError, match="hosts a and b are one machine"):
+        found(told(hostname="a"))
+    assert len(found(told(hostname="a"), same_machine=True)) == 2
+    with pytest.raises(UsageError, match=r"host b has leadline 0\.0\.1"):
+        found(told(hostname="b", leadline="0.0.1"))
+    with pytest.raises(UsageError, match="host b has 1 KiB free for its tables"):
+        found(told(hostname="b", free_bytes=1024))
+
+
+def test_space_that_all_hosts_take_together() -> None:
+    shared = replace(EXT4, access="cephfs", file_system="cephfs")
+    assert needed_by_all({"a": 10, "b": 10}, {"a": EXT4, "b": shared}, 3) == {"a": 10, "b": 30}
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a//b", "", "a/../../b", "a/."])
+def test_no_path_of_a_host_leads_elsewhere(path: str) -> None:
+    with pytest.raises(ResultError, match="no file of a result"):
+        checked_path(path)
