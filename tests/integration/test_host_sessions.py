@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -175,7 +178,7 @@ def test_what_a_killed_session_left_is_removed_by_undo_and_its_tables_stay(
     os.kill(session, signal.SIGKILL)
     assert ending.result(30)["state"] == "lost"
     wait_gone(*workers)
-    assert "refused" in worker.call("renew")
+    assert "refused" in worker.call("renew", STUDY_ID)
     assert "name the study and the host" in worker.call("held", "1badcafe")["remedy"]
     assert names(target) == [f"leadline-{STUDY_ID}0000"]
     removed = worker.call("undo", STUDY_ID, directory=str(state))
@@ -216,7 +219,7 @@ def test_a_session_ends_with_its_lease_and_not_before(
 
     def renew() -> None:
         while not over.wait(0.1):
-            worker.call("renew")
+            worker.call("renew", STUDY_ID)
 
     renewing = threading.Thread(target=renew)
     renewing.start()
@@ -230,6 +233,59 @@ def test_a_session_ends_with_its_lease_and_not_before(
     assert (end["state"], end["files"]) == ("interrupted", {})
     wait_gone(*children(worker.process.pid))
     assert names(target) == []
+
+
+def test_a_parent_keeps_no_session_of_another_study(
+    study: Path, target: Path, state: Path, worker: HostWorker
+) -> None:
+    """One that finds the host taken asks again and again: what is alone there ends all the same, and goes."""
+    opened(worker, study_manifest(study, {"a": target}, "blocks=1"), state, lease_s=SHORT_S)
+    (session,) = children(worker.process.pid)
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(0.1):
+            worker.call("renew", "1badcafe")
+
+    renewing = threading.Thread(target=renew)
+    renewing.start()
+    try:
+        wait_gone(session)
+    finally:
+        over.set()
+        renewing.join()
+    assert names(state) == []
+
+
+@pytest.mark.parametrize("how", ["close", "killed", "while made", "refused"])
+def test_of_a_study_that_began_nothing_a_host_keeps_nothing(
+    study: Path, target: Path, state: Path, worker: HostWorker, how: str
+) -> None:
+    manifest = study_manifest(study, {"a": target}, "blocks=1")
+    place = Path(opened(worker, manifest, state)["directory"])
+    if how == "close":
+        assert worker.call("close_session") == {"left": []}
+    elif how == "refused":  # another result holds the target, found out once the directory is made
+        with host_worker() as other:
+            told = {"name": "h0", "number": 0}
+            elsewhere = state.parent / "elsewhere"
+            found = other.call("open_session", manifest, told, str(elsewhere), LEASE_S)
+            assert "is being run or undone by process" in found["refused"]
+            assert names(elsewhere) == []
+        worker.call("close_session")
+    else:
+        (session,) = children(worker.process.pid)
+        workers = children(session)
+        os.kill(session, signal.SIGKILL)
+        wait_gone(session, *workers)
+        if how == "while made":
+            killed = "with making(pathlib.Path(sys.argv[1]), 0o700): os.kill(os.getpid(), signal.SIGKILL)"
+            imports = "import os, pathlib, signal, sys; from leadline.store.making import making"
+            subprocess.run([sys.executable, "-c", f"{imports}\n{killed}", place], check=False, timeout=30)
+            assert len(names(place.parent)) == 2
+            shutil.rmtree(place)
+        assert worker.call("undo", STUDY_ID, "h0", str(state)) == {"removed": [], "left": {}, "damage": ""}
+    assert names(state) == []
 
 
 @pytest.mark.parametrize("how", ["cancel", "stop", "term"])

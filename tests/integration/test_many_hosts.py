@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from dask_workers import DaskWorkers
+from host_workers import children
 from leadline import _core
 from leadline.store.reader import open_result
 from support import Process, command_line, wait_for_event
@@ -205,6 +206,42 @@ def test_a_killed_scheduler(own: DaskWorkers, tiny: Path, target: Path, tmp_path
     resumed = run("--resume", out, "--scheduler", own.address, "--same-machine")
     assert resumed.returncode == 0, resumed.stderr
     assert [row.state for row in open_result(out).trials()] == ["complete", "complete"]
+    assert_nothing_left(target, own, "alpha", "beta")
+
+
+def sessions(worker: int) -> Iterator[int]:
+    """Of a worker; it begins other processes too, which end at once."""
+    for pid in children(worker):
+        with suppress(OSError):
+            if b"leadline.hosts.session" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                yield pid
+
+
+def kill_while_it_opens(own: DaskWorkers, name: str) -> None:
+    """Kill a host's session between the making of its directory and its first attempt, step by step."""
+    end = time.monotonic() + LONG_S
+    while (pid := next(sessions(own.workers[name].pid), None)) is None:
+        assert time.monotonic() < end
+    while not list(own.state(name).rglob("manifest.json")):
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.01)
+        os.kill(pid, signal.SIGSTOP)
+        assert time.monotonic() < end
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_session_killed_while_it_opens(own: DaskWorkers, tiny: Path, target: Path, tmp_path: Path) -> None:
+    """There is no result then to undo by: what the hosts had begun to keep goes with it."""
+    out = tmp_path / "out"
+    process = begin(tiny, target, out, *on(own))
+    kill_while_it_opens(own, "beta")
+    _, errors = process.communicate(timeout=LONG_S)
+    assert process.returncode == 2, errors
+    assert "host beta: the session, process" in errors
+    assert not out.exists()
+    assert_nothing_left(target, own, "alpha", "beta")
+    again = run(tiny, "--target", f"here={target}", "-o", out, *on(own))
+    assert again.returncode == 0, again.stderr
     assert_nothing_left(target, own, "alpha", "beta")
 
 

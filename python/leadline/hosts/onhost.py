@@ -38,6 +38,7 @@ from leadline.hosts.own.directory import (
 from leadline.run.session import undo_run
 from leadline.store.acting import look_at
 from leadline.store.files import MANIFEST
+from leadline.store.making import remove_leftovers
 from leadline.store.writer import reopen_result
 
 _QUICK_S = 30.0
@@ -115,7 +116,8 @@ def open_session(
     with _Here.lock:
         if _Here.session is not None and _Here.session.alive and _Here.place != place:
             words = f"this host works for the study {_Here.study} already, as {_Here.host}"
-            return {"refused": words, "remedy": "wait for its end, or start another worker here"}
+            alone = "it ends by itself soon after its command is gone"
+            return {"refused": words, "remedy": f"wait for its end ({alone}), or start another worker here"}
         if _Here.session is not None:  # of a parent that was lost: its trial, if any, is ended
             _Here.session.close()
         session = Channel(str(manifest["id"]))
@@ -156,8 +158,10 @@ def stop() -> Answer:
     return _ask("stop", _QUICK_S)
 
 
-def renew() -> Answer:
-    """Say that the study's parent is alive: quick."""
+def renew(study_id: str) -> Answer:
+    """Say that this study's parent is alive: quick. It keeps no session of another, whose parent may be gone."""
+    if study_id != _Here.study:
+        return {"refused": f"no session of the study {study_id} is open on this host", "remedy": ""}
     return _ask("renew", _QUICK_S)
 
 
@@ -267,6 +271,10 @@ def undo(study_id: str, host: str | None = None, directory: str | None = None) -
             _undo_place(place, removed, left, damages)
         except (LeadlineError, OSError) as error:
             left[str(place)] = _words(error)
+    if not left:
+        remove_leftovers(home / study_id)  # of a session that was killed while it made its directory
+        with contextlib.suppress(OSError):
+            (home / study_id).rmdir()
     return {"removed": removed, "left": left, "damage": "; ".join(damages)}
 
 
@@ -282,8 +290,6 @@ def _undo_place(place: Path, removed: list[str], left: dict[str, str], damages: 
     if not kept and not damage and not any(attempts_of(place).held().values()):
         with contextlib.closing(reopen_result(place, time.time_ns, to_run=False)) as writer:
             writer.discard_all()
-        with contextlib.suppress(OSError):
-            place.parent.rmdir()
 
 
 # -- the session of this process ---------------------------------------------------------------------

@@ -38,8 +38,8 @@ _END_S = 5.0
 class Lease:
     """Renews for as long as the block lasts, in a thread of its own."""
 
-    def __init__(self, crew: Crew, renew: Function) -> None:
-        self._crew, self._renew = crew, renew
+    def __init__(self, crew: Crew, renew: Function, study_id: str) -> None:
+        self._crew, self._renew, self._study = crew, renew, study_id
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leadline-lease", daemon=True)
 
@@ -54,4 +54,4 @@ class Lease:
     def _run(self) -> None:
         while not self._ended.wait(_EVERY_S):
             with suppress(LeadlineError, OSError, RuntimeError):  # whoever waits for a host finds out, too
-                self._crew.tell(self._renew, timeout_s=_EVERY_S)
+                self._crew.tell(self._renew, self._study, timeout_s=_EVERY_S)

@@ -94,6 +94,8 @@ class HostStudy:
             request = request_of(manifest)
             writer = create_result(self.place, manifest, time.time_ns)
             stack.callback(writer.close)  # last: who waits for its lock finds the study's places free
+            stack.callback(self._discard_unbegun, writer)
+            writer.journal("session_opened")  # an empty journal was emptied by somebody
             stack.enter_context(held(request.id, request.plan.targets, self.place))
             return writer, request
         seen = look_at(self.place)
@@ -105,12 +107,25 @@ class HostStudy:
             )
         writer = reopened(self.place, self._stopping)
         stack.callback(writer.close)
+        stack.callback(self._discard_unbegun, writer)
         seen.require_same(writer.manifest)
         request = request_of({**writer.manifest, "options": manifest["options"]})
         require_outside(self.place, request.id)
         stack.enter_context(held(request.id, request.plan.targets, self.place))
         remove_left(request, writer)
         return writer, request
+
+    def _discard_unbegun(self, writer: ResultWriter) -> None:
+        """Of a study of which nothing was begun here nobody needs to know, and nobody may ever come to ask."""
+        with suppress(LeadlineError, OSError):  # it is gone already, or damaged and says nothing of the kind
+            events = writer.events()
+            if events and not Attempts(events).begun:
+                self._discard(writer)
+
+    def _discard(self, writer: ResultWriter) -> None:
+        writer.discard_all()
+        with suppress(OSError):
+            self.place.parent.rmdir()
 
     def _tidy(self) -> None:
         """Note how attempts ended whose session was killed, and remove what is forgotten already."""
@@ -200,9 +215,7 @@ class HostStudy:
             left = self._site.clean_up(self._lost)
             self._writer.journal("session_closed", left=list(left))
             if discard and not left and not any(self._attempts.held().values()):
-                self._writer.discard_all()
-                with suppress(OSError):
-                    self.place.parent.rmdir()
+                self._discard(self._writer)
         return left
 
 
