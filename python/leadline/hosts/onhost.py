@@ -159,7 +159,7 @@ def stop() -> Answer:
 
 
 def renew(study_id: str) -> Answer:
-    """Say that this study's parent is alive: quick. It keeps no session of another, whose parent may be gone."""
+    """Say that this study's parent is alive: quick. It keeps no session of another, which may be alone."""
     if study_id != _Here.study:
         return {"refused": f"no session of the study {study_id} is open on this host", "remedy": ""}
     return _ask("renew", _QUICK_S)

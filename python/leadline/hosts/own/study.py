@@ -116,7 +116,7 @@ class HostStudy:
         return writer, request
 
     def _discard_unbegun(self, writer: ResultWriter) -> None:
-        """Of a study of which nothing was begun here nobody needs to know, and nobody may ever come to ask."""
+        """Of a study that began nothing here nobody needs to know, and nobody may ever come to ask."""
         with suppress(LeadlineError, OSError):  # it is gone already, or damaged and says nothing of the kind
             events = writer.events()
             if events and not Attempts(events).begun:
