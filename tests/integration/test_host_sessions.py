@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -275,17 +274,36 @@ def test_of_a_study_that_began_nothing_a_host_keeps_nothing(
         worker.call("close_session")
     else:
         (session,) = children(worker.process.pid)
-        workers = children(session)
-        os.kill(session, signal.SIGKILL)
-        wait_gone(session, *workers)
         if how == "while made":
             killed = "with making(pathlib.Path(sys.argv[1]), 0o700): os.kill(os.getpid(), signal.SIGKILL)"
             imports = "import os, pathlib, signal, sys; from leadline.store.making import making"
             subprocess.run([sys.executable, "-c", f"{imports}\n{killed}", place], check=False, timeout=30)
             assert len(names(place.parent)) == 2
-            shutil.rmtree(place)
-        assert worker.call("undo", STUDY_ID, "h0", str(state)) == {"removed": [], "left": {}, "damage": ""}
+        os.kill(session, signal.SIGKILL)
+        assert "ended (exit code -9)" in worker.call("renew", STUDY_ID)["refused"]
     assert names(state) == []
+
+
+def test_what_was_killed_with_its_worker_goes_when_another_study_opens(
+    study: Path, target: Path, state: Path, worker: HostWorker
+) -> None:
+    """Unless it began something, which somebody may ask for."""
+    manifest = study_manifest(study, {"a": target}, "blocks=1")
+    for number, begins in enumerate((True, False)):
+        with host_worker() as other:
+            opened(other, {**manifest, "id": f"{number}badcafe"}, state, number)
+            (session,) = children(other.process.pid)
+            if begins:
+                measured(other, "x", slots(manifest)[0])
+            workers = children(session)
+            os.kill(session, signal.SIGSTOP)
+            other.process.kill()
+            other.process.wait()
+            os.kill(session, signal.SIGKILL)
+            wait_gone(session, *workers)
+    assert names(state) == ["0badcafe", "1badcafe"]
+    opened(worker, {**manifest, "id": "2badcafe"}, state)
+    assert names(state) == ["0badcafe", "2badcafe"]
 
 
 @pytest.mark.parametrize("how", ["cancel", "stop", "term"])

@@ -35,10 +35,10 @@ from leadline.hosts.own.directory import (
     require_private,
     state_home,
 )
+from leadline.hosts.own.unbegun import places_below, remove_all, tidy
 from leadline.run.session import undo_run
 from leadline.store.acting import look_at
 from leadline.store.files import MANIFEST
-from leadline.store.making import remove_leftovers
 from leadline.store.writer import reopen_result
 
 _QUICK_S = 30.0
@@ -120,7 +120,9 @@ def open_session(
             return {"refused": words, "remedy": f"wait for its end ({alone}), or start another worker here"}
         if _Here.session is not None:  # of a parent that was lost: its trial, if any, is ended
             _Here.session.close()
-        session = Channel(str(manifest["id"]))
+        for other in places_below(home):  # of sessions that were killed together with their workers
+            tidy(other)
+        session = Channel(str(manifest["id"]), lambda: tidy(place))
         _Here.session, _Here.place = session, place
         _Here.study, _Here.host = str(manifest["id"]), str(host["name"])
     asked = {"manifest": dict(manifest), "host": dict(host), "directory": directory, "lease_s": lease_s}
@@ -271,10 +273,6 @@ def undo(study_id: str, host: str | None = None, directory: str | None = None) -
             _undo_place(place, removed, left, damages)
         except (LeadlineError, OSError) as error:
             left[str(place)] = _words(error)
-    if not left:
-        remove_leftovers(home / study_id)  # of a session that was killed while it made its directory
-        with contextlib.suppress(OSError):
-            (home / study_id).rmdir()
     return {"removed": removed, "left": left, "damage": "; ".join(damages)}
 
 
@@ -289,7 +287,7 @@ def _undo_place(place: Path, removed: list[str], left: dict[str, str], damages: 
         damages.append(damage)
     if not kept and not damage and not any(attempts_of(place).held().values()):
         with contextlib.closing(reopen_result(place, time.time_ns, to_run=False)) as writer:
-            writer.discard_all()
+            remove_all(writer)
 
 
 # -- the session of this process ---------------------------------------------------------------------

@@ -59,4 +59,4 @@ def _undo_on_hosts(manifest: Mapping[str, Any], hosts: HostsOptions) -> tuple[li
     from leadline.hosts.crew.study import undo_on_hosts
 
     with connected_again(manifest, hosts, lambda text: echo(text, err=True)) as crew:
-        return undo_on_hosts(crew, remote(), str(manifest["id"]), crew.hosts)
+        return undo_on_hosts(crew, remote(), str(manifest["id"]))

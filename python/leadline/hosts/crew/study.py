@@ -94,7 +94,7 @@ class _CrewRun:
         crewed, options = self._crewed, self._request.options
         with Lease(crewed.crew, crewed.remote.renew, self._request.id):
             try:
-                self._open([one.host.name for one in crewed.seen], new=new)
+                self._open([one.host.name for one in crewed.seen])
             except LeadlineError:
                 if new:
                     self._writer.discard_all()
@@ -111,11 +111,8 @@ class _CrewRun:
                 take_in(crewed, taking, self._writer, self._request, self._display)
             return executor.run()
 
-    def _open(self, names: Sequence[str], *, new: bool = False) -> None:
-        """Open a session on each of these hosts. Raises UsageError where one refuses; the rest are closed.
-
-        Of a `new` study nothing stays on them then, as nobody could ask for it to be undone.
-        """
+    def _open(self, names: Sequence[str]) -> None:
+        """Open a session on each of these hosts. Raises UsageError where one refuses; the rest are closed."""
         crewed = self._crewed
         by_name = {one.host.name: one for one in crewed.seen}
         arguments = {}
@@ -132,17 +129,10 @@ class _CrewRun:
         said = crewed.crew.ask(Order(crewed.remote.open_session, arguments, f"{key}-open", _OPEN_S))
         problems = [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem]
         if problems:
-            opened = {name: (new,) for name, one in said.items() if not one.problem}
+            opened = {name: () for name, one in said.items() if not one.problem}
             crewed.crew.ask(Order(crewed.remote.close_session, opened, f"{key}-close", _OPEN_S))
-            if new:  # a session that was killed left its directory; of a lost host it goes by itself
-                killed = [name for name, one in said.items() if one.problem and not one.lost]
-                self._say_left(undo_on_hosts(crewed.crew, crewed.remote, self._request.id, killed)[1])
             remedy = next((one.remedy for one in said.values() if one.remedy), "")
             refuse_all(problems, remedy or "see what its Dask worker printed", UsageError)
-
-    def _say_left(self, left: Mapping[str, str]) -> None:
-        for what, why in left.items():
-            self._display.say(f"left behind: {what}: {why}")
 
     def _number(self, name: str) -> int:
         if name not in self._numbers:
@@ -170,12 +160,10 @@ class _CrewRun:
         return False
 
 
-def undo_on_hosts(
-    crew: Crew, remote: Remote, study_id: str, hosts: Sequence[str]
-) -> tuple[list[str], dict[str, str]]:
-    """Have hosts remove what a study left there; what was removed, and what could not be, with why."""
+def undo_on_hosts(crew: Crew, remote: Remote, study_id: str) -> tuple[list[str], dict[str, str]]:
+    """Have all hosts remove what a study left there; what was removed, and what could not be, with why."""
     checked_id(study_id)
-    arguments = {host: (study_id, host) for host in hosts}
+    arguments = {host: (study_id, host) for host in crew.hosts}
     said = crew.ask(Order(remote.undo, arguments, f"{study_id}-{time.time_ns()}-undo", _OPEN_S))
     removed, left = [], {}
     for host, one in sorted(said.items()):

@@ -9,7 +9,7 @@ import os
 import queue
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from leadline.observe.children import module_command, module_environment
@@ -28,10 +28,12 @@ class SessionLostError(Exception):
 class Channel:
     """A session and who asks it, from any thread.
 
-    `study` stands in its command line, by which sessions of one study on one machine know each other.
+    `study` stands in its command line, by which sessions of one study on one machine know each other. `ended`
+    is called once it is over, however it ended, before anybody hears so.
     """
 
-    def __init__(self, study: str) -> None:
+    def __init__(self, study: str, ended: Callable[[], None] = lambda: None) -> None:
+        self._ended = ended
         self._stderr = os.fdopen(os.memfd_create("leadline-session"), "w+b")
         self._process = subprocess.Popen(
             module_command("leadline.hosts.session", study),
@@ -108,10 +110,15 @@ class Channel:
                 if answers is not None:
                     answers.put(found["answer"])
         stream.close()
-        with self._lock:
-            self._over = True
-            for answers in self._waiting.values():
-                answers.put(None)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_KILL_S)
+        try:
+            self._ended()
+        finally:
+            with self._lock:
+                self._over = True
+                for answers in self._waiting.values():
+                    answers.put(None)
 
     def _death(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -17,6 +17,7 @@ from leadline.errors import LeadlineError, ResultError, StoreError, UsageError
 from leadline.hosts.model import Attempt, AttemptEnd, AttemptState, as_json
 from leadline.hosts.own.attempts import BEGUN, ENDED, FORGOTTEN, Attempts
 from leadline.hosts.own.directory import files_of, host_id, make_private, place_of, remove_trials, state_home
+from leadline.hosts.own.unbegun import discard_unbegun, remove_all
 from leadline.observe.client import Observer
 from leadline.observe.host import host as this_host
 from leadline.observe.mounts.mounts import inspect
@@ -94,7 +95,7 @@ class HostStudy:
             request = request_of(manifest)
             writer = create_result(self.place, manifest, time.time_ns)
             stack.callback(writer.close)  # last: who waits for its lock finds the study's places free
-            stack.callback(self._discard_unbegun, writer)
+            stack.callback(discard_unbegun, writer)
             writer.journal("session_opened")  # an empty journal was emptied by somebody
             stack.enter_context(held(request.id, request.plan.targets, self.place))
             return writer, request
@@ -107,25 +108,13 @@ class HostStudy:
             )
         writer = reopened(self.place, self._stopping)
         stack.callback(writer.close)
-        stack.callback(self._discard_unbegun, writer)
+        stack.callback(discard_unbegun, writer)
         seen.require_same(writer.manifest)
         request = request_of({**writer.manifest, "options": manifest["options"]})
         require_outside(self.place, request.id)
         stack.enter_context(held(request.id, request.plan.targets, self.place))
         remove_left(request, writer)
         return writer, request
-
-    def _discard_unbegun(self, writer: ResultWriter) -> None:
-        """Of a study that began nothing here nobody needs to know, and nobody may ever come to ask."""
-        with suppress(LeadlineError, OSError):  # it is gone already, or damaged and says nothing of the kind
-            events = writer.events()
-            if events and not Attempts(events).begun:
-                self._discard(writer)
-
-    def _discard(self, writer: ResultWriter) -> None:
-        writer.discard_all()
-        with suppress(OSError):
-            self.place.parent.rmdir()
 
     def _tidy(self) -> None:
         """Note how attempts ended whose session was killed, and remove what is forgotten already."""
@@ -215,7 +204,7 @@ class HostStudy:
             left = self._site.clean_up(self._lost)
             self._writer.journal("session_closed", left=list(left))
             if discard and not left and not any(self._attempts.held().values()):
-                self._discard(self._writer)
+                remove_all(self._writer)
         return left
 
 
