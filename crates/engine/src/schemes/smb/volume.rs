@@ -112,7 +112,7 @@ impl Share {
                 encoded(&location.path)
             ),
         };
-        let found = lock(&this.client).stat(&this.full(""));
+        let found = lock(&this.client).meet(&this.full(""));
         match found {
             Ok((mode, _)) if mode & libc::S_IFMT == libc::S_IFDIR => Ok(this),
             Ok(_) => Err(this.unreachable(libc::ENOTDIR)),
