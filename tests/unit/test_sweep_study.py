@@ -8,7 +8,7 @@ from leadline.errors import SpecError
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
 from leadline.plan.order import with_block
-from leadline.plan.sweeps import sweeps_of, without_sweeps
+from leadline.plan.sweeps import most_seconds, sweeps_of, without_sweeps
 from leadline.study.overrides import apply_overrides
 from leadline.study.study import Study, expand, parse_study
 from leadline.study.target import Target, TargetFacts
@@ -61,6 +61,14 @@ def test_the_plan_says_the_grid_the_start_and_the_most_trials() -> None:
     note = next(note for note in plan_of(study_of(GRID)).notes if note.startswith("sweep"))
     assert note.startswith("sweep a.grid: a grid of 20 cells of bs x iodepth, of which it starts with 9;")
     assert "at most 20 trials" in note
+
+
+def test_the_longest_that_a_plan_may_take_has_all_the_trials_of_its_sweeps() -> None:
+    plan = plan_of(study_of(f"{GRID}, {PLAIN}"))
+    of_each = 1.0 + 0.5  # its runtime, and what is around it
+    assert most_seconds(plan) - plan.seconds == pytest.approx((20 - 9) * of_each)
+    plain = plan_of(study_of(PLAIN))
+    assert most_seconds(plain) == plain.seconds
 
 
 def test_a_plan_with_a_sweep_reads_back_from_the_manifest() -> None:

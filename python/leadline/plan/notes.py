@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from leadline import units
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
-from leadline.plan.sweeps import starting, sweep_trials, sweeps_of
+from leadline.plan.sweeps import starting, sweep_trials, sweeps_of, trial_seconds
 from leadline.study.kind.face import NOMINAL_BYTES_PER_S, NOMINAL_REMOTE_BYTES_PER_S
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study
@@ -88,7 +88,7 @@ def notes_on_sweeps(cells: Sequence[PlannedCell]) -> Iterator[str]:
             continue
         first = sum(cell.id in start for cell in own)
         most = sweep_trials(own)
-        seconds = most * (sum(cell.seconds for cell in own) / len(own) + TRIAL_OVERHEAD_S)
+        seconds = most * trial_seconds(own)
         yield (
             f"sweep {target}.{name}: a grid of {len(own)} cells of {' x '.join(asked.over)}, of which it"
             f" starts with {first}; block by block it chooses which to try until the least that give"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
-from leadline.plan.model import Plan, PlannedCell
+from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell
 
 _ALONE, _EACH = 5, 3  # levels of the only option, and of each of two
 
@@ -43,6 +44,21 @@ def starting(cells: Iterable[PlannedCell]) -> frozenset[str]:
 def sweep_trials(own: Sequence[PlannedCell]) -> int:
     """The most trials that a sweep of these cells may have."""
     return own[0].swept.sweep.trials if own[0].swept else 0
+
+
+def most_seconds(plan: Plan) -> float:
+    """How long the plan takes if its sweeps have all the trials that they may, each as long as their mean."""
+    planned = Counter(trial.cell for trial in plan.trials)
+    added = 0.0
+    for own in sweeps_of(plan.cells).values():
+        count = sweep_trials(own) - sum(planned[cell.id] for cell in own)
+        added += max(count, 0) * trial_seconds(own)
+    return plan.seconds + added
+
+
+def trial_seconds(own: Sequence[PlannedCell]) -> float:
+    """How long a trial of one of these cells takes on average."""
+    return sum(cell.seconds for cell in own) / len(own) + TRIAL_OVERHEAD_S
 
 
 def first_cells(levels: Sequence[int], cells: Collection[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:

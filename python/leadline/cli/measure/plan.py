@@ -73,14 +73,17 @@ def command(
 
 def _print_plan(console: Console, plan: Plan, facts: dict[str, TargetFacts], power: tuple[str, ...]) -> None:
     from leadline import units
+    from leadline.plan.sweeps import most_seconds
 
     console.print(_plain(plan.title, "bold"))
     if plan.about:
         console.print(_plain(plan.about))
     blocks = f"{plan.blocks} block{'' if plan.blocks == 1 else 's'}"
+    longest_s = most_seconds(plan)
+    most = f", {units.format_duration(longest_s)} with all of them" if longest_s > plan.seconds else ""
     console.print(
         f"\n{len(plan.trials)} trials: {_cells_words(plan, blocks)}, seed {plan.seed}; "
-        f"about {units.format_duration(plan.seconds)}\n"
+        f"about {units.format_duration(plan.seconds)}{most}\n"
     )
     _print_targets(console, plan, facts)
     for target in plan.targets:
@@ -101,7 +104,7 @@ def _cells_words(plan: Plan, blocks: str) -> str:
     grid = sum(map(len, sweeps.values()))
     plain = len(plan.cells) - grid
     most = sum(map(sweep_trials, sweeps.values()))
-    parts = [f"{plain} cells x {blocks}"] if plain else []
+    parts = [f"{plain} cell{'' if plain == 1 else 's'} x {blocks}"] if plain else []
     if sweeps:
         count = f"{len(sweeps)} sweep{'' if len(sweeps) == 1 else 's'}"
         parts.append(f"the start of {count} over {grid} cells, which may have {most} trials in all")
