@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,8 @@ def children(pid: int) -> list[int]:
     """The processes that a process has begun."""
     found = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += [int(word) for word in task.read_text().split()]
+        with suppress(OSError):  # a thread of it ended meanwhile
+            found += [int(word) for word in task.read_text().split()]
     return found
 
 

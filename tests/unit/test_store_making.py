@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from leadline.cli.main import leadline as program
 from leadline.errors import ResultError
-from leadline.store.files import MARK
+from leadline.store.files import JOURNAL, MARK
+from leadline.store.journal import read_journal
 from leadline.store.making import Leftover, leftovers, making, remove_leftovers
 from leadline.store.reader import open_result
 from leadline.store.writer import create_result, reopen_result
@@ -127,6 +128,21 @@ def test_a_result_that_was_whole_when_its_maker_was_killed_loses_the_mark_when_i
     assert open_result(tmp_path / "r").manifest
     reopen_result(tmp_path / "r", clock()).close()
     assert not (tmp_path / "r" / MARK).exists()
+
+
+def test_a_journal_opens_before_its_result_can_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever finds an empty one may say that somebody emptied it, even where its maker was killed."""
+    rename, opened = Path.rename, []
+
+    def renaming(path: Path, place: Path) -> Path:
+        opened.extend(event.event for event in read_journal(path / JOURNAL))
+        return rename(path, place)
+
+    monkeypatch.setattr(Path, "rename", renaming)
+    create_result(tmp_path / "r", manifest(), clock(), opening="session_opened").close()
+    assert opened == ["session_opened"]
 
 
 def test_a_manifest_that_cannot_be_read_again_leaves_no_descriptor_open(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from leadline.errors import ResultError, UsageError
+from leadline.errors import LeadlineError, ResultError, UsageError
 from leadline.foreign import parse_json, read_plain, reading
 from leadline.removal import discard_tree, open_in
 from leadline.store.files import (
@@ -142,8 +142,13 @@ class ResultWriter:
         os.close(self._lock)
 
 
-def create_result(path: Path, manifest: dict[str, Any], now_ns: Callable[[], int]) -> ResultWriter:
-    """Make a new result directory; it appears whole or not at all. An existing one is never touched."""
+def create_result(
+    path: Path, manifest: dict[str, Any], now_ns: Callable[[], int], *, opening: str | None = None
+) -> ResultWriter:
+    """Make a new result directory; it appears whole or not at all. An existing one is never touched.
+
+    `opening`: the event that its journal opens with, so that an empty one can only have been emptied.
+    """
     if path.exists() or path.is_symlink():
         raise UsageError(
             f"{path} exists already", f"name another --out, or go on with it: leadline run --resume {path}"
@@ -155,7 +160,9 @@ def create_result(path: Path, manifest: dict[str, Any], now_ns: Callable[[], int
             held += [_take_lock(partial), os.dup(descriptor)]
             make_directory(partial / RECORDS)
             write_whole(partial / MANIFEST, json.dumps(whole, indent=1).encode())
-    except (OSError, ResultError) as error:
+            if opening is not None:
+                Journal(partial / JOURNAL, now_ns).append(opening)
+    except (OSError, LeadlineError) as error:
         for one in held:
             os.close(one)
         why = error.strerror if isinstance(error, OSError) else error.message

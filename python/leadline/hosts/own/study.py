@@ -93,10 +93,9 @@ class HostStudy:
                 for target in manifest["plan"]["targets"]
             }
             request = request_of(manifest)
-            writer = create_result(self.place, manifest, time.time_ns)
+            writer = create_result(self.place, manifest, time.time_ns, opening="session_opened")
             stack.callback(writer.close)  # last: who waits for its lock finds the study's places free
             stack.callback(discard_unbegun, writer)
-            writer.journal("session_opened")  # an empty journal was emptied by somebody
             stack.enter_context(held(request.id, request.plan.targets, self.place))
             return writer, request
         seen = look_at(self.place)
