@@ -9,6 +9,8 @@ import pytest
 
 from leadline.analysis import models
 from leadline.errors import ResultError, SpecError, UsageError
+from leadline.observe.mounts.mounts import inspect
+from leadline.plan.make import Host, make_plan
 from leadline.published.document import read_published
 from leadline.published.findings import published_findings, published_view
 from leadline.published.store import write_published
@@ -16,6 +18,8 @@ from leadline.published.units import parse_figure
 from leadline.published.view import PublishedView
 from leadline.report import render
 from leadline.store.reader import open_result
+from leadline.study.library import load_study
+from leadline.study.target import Target
 from leadline.verdict.model import Findings
 
 ROOT = Path(__file__).parents[2]
@@ -168,6 +172,23 @@ def test_no_published_figure_counts_as_valid(tmp_path: Path) -> None:
     found = findings(SMALL, tmp_path / "r")
     assert {cell.validity.state for cell in found.cells} == {"DOUBTFUL"}
     assert found.cells[0].metrics["bandwidth"].value == 100e6
+
+
+def test_castors_rows_are_cells_of_the_study_that_measures_them(tmp_path: Path) -> None:
+    """A study whose levels change must take the document's table along, or nothing stands beside it."""
+    target = Target("xrootd", str(tmp_path))
+    plan = make_plan(
+        load_study("streaming", {}), {"xrootd": target}, {"xrootd": inspect(target.url)}, Host(16 << 30), 1
+    )
+    planned = {cell.id for cell in plan.cells}
+    measured = {
+        table.cells.format(**dict(row.keys))
+        for table in read_published(document("castor"), "castor.yaml").tables
+        if table.cells is not None
+        for row in table.rows
+    }
+    assert {"xrootd.aggregate_streams8", "xrootd.whole_files"} < measured
+    assert measured <= planned
 
 
 def test_a_changed_copy_is_refused(tmp_path: Path) -> None:
