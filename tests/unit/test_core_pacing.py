@@ -55,3 +55,12 @@ def test_intended_latency_is_never_below_the_actual(tmp_path: Path) -> None:
         for clock in ("intended", "total")
     }
     assert means["intended"] >= means["total"]
+
+
+def test_a_low_rate_is_of_the_time_that_was_asked_and_not_of_its_last_operation(tmp_path: Path) -> None:
+    """One operation each second and a half: the second is due when the time is over."""
+    changes: dict[str, Any] = {"engine": "null", "rate_iops": 2 / 3, "time_based": True}
+    summary, _ = run(tmp_path, **changes, runtime_ns=SECOND_NS)
+    assert summary["total"]["read"]["operations"] == 1
+    assert summary["last_done_ns"] < SECOND_NS / 2
+    assert summary["measured_ns"] == SECOND_NS

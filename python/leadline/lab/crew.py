@@ -138,9 +138,13 @@ class LabCrew:
 
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 # A worker that died is started anew by its nanny, a task that was lost with it is not; workers have children.
+# One that waits looks at itself a hundred times a second, unless it is told not to (docs/many-hosts.md).
 _CONFIGURATION = {
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
     "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
 }
 _NO_PAGES = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 _ENTER = (sys.executable, "-P", "-m", "leadline", "lab", "exec")

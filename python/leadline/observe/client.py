@@ -83,8 +83,11 @@ class Observer:
         """Samples lost because nobody drained them."""
         return self._dropped
 
-    def start(self, deadline_s: float = 10.0) -> None:
-        """Start the agent and wait until it samples. Raises ObserverError where it does not in time."""
+    def start(self, deadline_s: float = 60.0) -> None:
+        """Start the agent and wait until it samples. Raises ObserverError where it does not in time.
+
+        One that ended is known at once; one that is slow shares its processors with many others that start.
+        """
         self._process = subprocess.Popen(
             module_command("leadline.observe.agent"),
             stdin=subprocess.PIPE,

@@ -260,6 +260,7 @@ impl Trial for DataTrial<'_> {
             job: &self.context.job,
             ended_ns: self.ended_ns,
             last_done_ns: done_ns,
+            state: ending.state,
             totals,
             threads,
             ends,

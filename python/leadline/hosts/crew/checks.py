@@ -22,6 +22,7 @@ from leadline.study.target import Target, TargetFacts
 
 TABLES_BYTES = 256 << 20  # a host's own result, until it was taken in
 _SHOWN = 10
+_LOADS_S = 1.0  # more for each host: many load Python from one file system, or on one machine, at once
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def look(
     for host in hosts:
         places = {name: host.targets.get(name, target.url) for name, target in targets.items()}
         arguments[host.name] = ({"targets": places, "directory": None},)
-    said = crew.ask(Order(probe, arguments, "probe", asked.answer_s))
+    said = crew.ask(Order(probe, arguments, "probe", asked.answer_s + len(hosts) * _LOADS_S))
     refuse_all(
         [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem],
         "see what its Dask worker printed, and that leadline works there: leadline doctor",

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 _CLOSE_S = 20.0
 _NO_DASHBOARD = "127.0.0.1:0"  # Dask serves some pages even then: to nobody else
 _THREADS = 2  # one is taken by a trial
+# Workers inherit it. One that waits looks at itself a hundred times a second, unless it is told not to.
+_CONFIGURATION = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
 
 
 @contextmanager
@@ -46,7 +54,7 @@ def started(asked: HostsAsked, security: Security) -> Iterator[SpecCluster]:
     }
     workers = {host.name: {"cls": Worker, "options": _worker(asked, host, protocol)} for host in asked.hosts}
     try:
-        with dask.config.set({"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}):
+        with dask.config.set(_CONFIGURATION):
             cluster = SpecCluster(
                 workers=workers, scheduler=scheduler, security=security, name="leadline", silence_logs=False
             )

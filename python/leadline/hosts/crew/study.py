@@ -31,6 +31,7 @@ from leadline.store.names import checked_id
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 
 _OPEN_S = 120.0
+_STARTS_S = 2.0  # more for each host: sessions and observers may all start on one machine
 _POLL_S = 0.2
 
 
@@ -126,7 +127,8 @@ class _CrewRun:
             manifest = manifest_of_host(self._writer.manifest, host["number"], len(self._numbers))
             arguments[name] = (manifest, host, None, LEASE_S)
         key = f"{self._request.id}-{time.time_ns()}"
-        said = crewed.crew.ask(Order(crewed.remote.open_session, arguments, f"{key}-open", _OPEN_S))
+        limit_s = _OPEN_S + len(arguments) * _STARTS_S
+        said = crewed.crew.ask(Order(crewed.remote.open_session, arguments, f"{key}-open", limit_s))
         problems = [f"host {name}: {one.problem}" for name, one in sorted(said.items()) if one.problem]
         if problems:
             opened = {name: () for name, one in said.items() if not one.problem}
