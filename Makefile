@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills lab-bench many-hosts-bench lab-kills mutants sentences sanitize check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills lab-bench many-hosts-bench diagnosis-bench lab-kills mutants sentences sanitize check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -101,6 +101,10 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 
 lab-bench: setup ## A lab's links, judged by iperf3, and what an idle lab costs: writes bench/lab.md; root, some minutes
 	PYTHONPATH=tests $(BIN)/python bench/lab_network.py
+
+diagnosis-bench: setup ## Whether causes that are injected into a lab are named: writes bench/diagnosis.md; root, an hour
+	$(BIN)/python bench/diagnosis.py run
+	$(BIN)/python bench/diagnosis.py judge
 
 many-hosts-bench: setup ## What a thousand simulated hosts and 64 Dask workers cost: bench/results.md; some minutes
 	$(BIN)/python bench/many_hosts.py

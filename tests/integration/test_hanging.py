@@ -107,6 +107,20 @@ CASES = {
     "list": (Case("list HUNG"), Case("list", directory="HUNG"), Case("list ABOVE", names=None)),
     "trend": (Case("trend a.b.iops HUNG"),),
     "reproduce": (Case("reproduce HUNG/document.yaml"), Case("reproduce GOOD --measured HUNG/result")),
+    "diagnose": (Case("diagnose HUNG/result"),),
+    "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
+    # Values only, from wherever it is called.
+    **{
+        f"model {words.split()[0]}": (Case(f"model {words}", names=None, directory="HUNG"),)
+        for words in (
+            "stream --buffer 1M --link 1Gbit --latency 1ms",
+            "ec --bs 4k --protection 3",
+            "sync --rate 1G --protection 3",
+            "metadata --in-flight 4 mds=1ms",
+            "copies 1=1 2=1.1 3=1.2 --cpus 4 --copies 4",
+            "scaling 1=1 2=1.9 4=3.6 8=6",
+        )
+    },
     "import published": (
         Case("import published HUNG/a.yaml -o new"),
         Case("import published GOOD -o HUNG/a"),

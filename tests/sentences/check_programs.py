@@ -109,7 +109,7 @@ def copies_growth(said: Said) -> None:
 def copies_model(said: Said) -> None:
     """Fitted to more numbers of copies than it has parameters, and as far off as it says."""
     found = said.match(
-        r"(?P<series>\w+), a model and no measurement: T\(N\) = C max\(1, N / (?P<cpus>\d+)\) \+ N s with C ="
+        r"(?P<series>\w+), a model and no measurement: T\(N\) = C max\(1, N / (?P<cpus>\d+)\) \+ s min\(N, \d+\) with C ="
         r" (?P<c>[\d,.e+-]+) s of computing and s = (?P<s>[\d,.e+-]+) s that copies spend one after the other, fitted to"
         r" N = (?P<fitted>[\d, ]+?)(?:; beyond that it is off by up to (?P<off>[\d.]+)%(?: ?: it does not hold here)?)?\."
     )
@@ -119,7 +119,7 @@ def copies_model(said: Said) -> None:
     worst = 0.0
     for cell in said.statement.cells:
         count = int(cell.rpartition("_")[2])
-        by_model = compute * max(1, count / cpus) + count * shared
+        by_model = compute * max(1, count / cpus) + min(count, cpus) * shared
         if count > cpus:
             worst = max(worst, abs(run_time(said, cell) / by_model - 1))
     if "off" in found:

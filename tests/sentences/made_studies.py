@@ -357,7 +357,7 @@ def random_copies(chance: random.Random) -> Made:
     apart = {target: chance.choice([1, 1, 2]) for target in facts}
     for trial in made.plan.trials:
         count = int(made.plan.cell(trial.cell).factors["copies"])
-        whole_s = (compute * max(1, count / cpus) + count * shared) * slower[trial.target]
+        whole_s = (compute * max(1, count / cpus) + min(count, cpus) * shared) * slower[trial.target]
         times = [whole_s * noise() for _ in range(count)]
         copies = [
             account(number, each, read_bytes=40 * MIB * apart[trial.target], cpu_user_ns=round(compute * 9e8))

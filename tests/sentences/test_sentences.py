@@ -48,7 +48,7 @@ def _stored(make: Callable[[random.Random], Made], chance: random.Random, path: 
 SEEDS: dict[str, tuple[int, ...]] = {
     "io": (0, 1, 2, 3, 4, 5, 9, 10, 30, 69),
     "coherence": (0, 1, 2, 3),
-    "copies": (0, 1, 2, 3, 4, 5, 9, 18),
+    "copies": (0, 1, 2, 3, 4, 5, 9, 10, 18),
     "pipeline": (0, 1, 2, 3, 4, 5, 10, 66),
     "transfers": (0, 1, 6),
     "sweep": (0, 1, 2),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from findings_examples import typical
 from leadline.analysis.chain import Travel, travel_read, travel_written
-from leadline.analysis.models import Protection, small_write_amplification
+from leadline.analysis.models.simple import Protection, small_write_amplification
 from leadline.report.chains import chain_rows
 from leadline.report.charts.chain import darkness
 from leadline.report.format import NO_VALUE

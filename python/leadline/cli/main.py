@@ -48,6 +48,14 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     (
+        "Explain",
+        "explain",
+        (
+            ("diagnose", "Say what bounds each cell of a result, and why"),
+            ("model", "Compute what storage should give, by models with their sources"),
+        ),
+    ),
+    (
         "This machine",
         "machine",
         (

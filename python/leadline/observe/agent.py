@@ -27,6 +27,7 @@ from leadline.observe.ceph.cluster import (
 )
 from leadline.observe.clock import steady_unix_ns
 from leadline.observe.host.addresses import host_interfaces
+from leadline.observe.host.daemon_reader import DaemonReader
 from leadline.observe.host.lab_ports import LabPortReader
 from leadline.observe.host.process_reader import ProcessReader
 from leadline.observe.host.process_table import ProcessTable
@@ -125,6 +126,8 @@ class Agent:
             self._add_clusters(ceph)
         if config.get("ceph", True):
             self._add_clients(ceph)
+        if ceph and config.get("ceph", True) and config.get("clusters", True):
+            self._threads.append(self._thread(DaemonReader(ceph)))
         self._add_sockets(targets)
         if config.get("labs"):
             self._threads.append(self._thread(LabPortReader(config["labs"])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from leadline.analysis import models
+from leadline.analysis.models import simple as models
 from leadline.published.document import DocumentRow, DocumentTable, Published
 from leadline.published.figures import column_of_kind, groups, is_summary, kinds_of, plain, words
 from leadline.published.formula import Range
@@ -104,6 +104,6 @@ def _copies(published: Published, table: DocumentTable) -> Iterator[Modelled]:
         for row, item in found if fitted else ():
             compute, shared = fitted or (0.0, 0.0)
             seconds = models.copies_time_s(item["processes"].value, compute, shared, cpus)
-            formula = f"{compute:.0f} s max(1, N/{cpus:.0f}) + {shared:.1f} s N"
+            formula = f"{compute:.0f} s max(1, N/{cpus:.0f}) + {shared:.1f} s min(N, {cpus:.0f})"
             label = f"copies: {formula}, fitted up to N = {cpus:.0f}"
             yield Modelled(row, column.name, label, words(Range(seconds, 0, 0, 0, 1), column.unit))

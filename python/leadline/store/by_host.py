@@ -286,6 +286,17 @@ def read_by_host(result: Result) -> dict[str, tuple[HostRow, ...]]:
     return found
 
 
+def samples_by_host(result: Result, trial: str) -> list[SeriesRow]:
+    """What was sampled on each host of a trial, one after the other; none where it had but one."""
+    file = result.path / BY_HOST / "series" / f"{trial}.parquet"
+    if not os.path.lexists(file):
+        return []
+    names = [field.name for field in columns(SeriesRow)]
+    with reading(file):
+        rows = _columns_of(result, "series", trial, _with_host(SeriesRow), names)
+        return [SeriesRow(**row) for row in rows]
+
+
 def _hosts_of(result: Result, trial: str) -> Iterator[HostRow]:
     latency = _latency_of(result, trial)
     rows = _columns_of(result, "trials", trial, _trials_schema(), _NEEDED)

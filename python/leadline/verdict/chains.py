@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from leadline.analysis.chain import JOINED, NOBODY, Travel, travel_read, travel_written
-from leadline.analysis.models import STRIPE_UNIT_BYTES, Protection, small_write_amplification
+from leadline.analysis.models.simple import STRIPE_UNIT_BYTES, Protection, small_write_amplification
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow
 from leadline.study.target import CephAccess, TargetFacts

@@ -46,10 +46,13 @@ def check_topology(spec: LabSpec) -> None:
         raise UsageError(f"{'.'.join(wrong.path)}: {wrong.message}", wrong.remedy)
 
 
-def wrongs(topology: Topology, erasure: tuple[int, int], memory_bytes: int | None) -> Iterator[Wrong]:
+def wrongs(
+    topology: Topology, erasure: tuple[int, int], memory_bytes: int | None, *, made_here: bool = True
+) -> Iterator[Wrong]:
     """Everything wrong. Whoever takes the first need not care that the later ones may follow from it.
 
-    `memory_bytes` is what this machine can still give, None where nobody knows.
+    `memory_bytes` is what this machine can still give, None where nobody knows. Of one that is not
+    `made_here` only its links matter: what is computed may have more OSDs than a lab, and no daemons.
     """
     found = False
     for rule in (_names, _uplinks, _places, _links):  # the others walk from switch to switch
@@ -58,8 +61,11 @@ def wrongs(topology: Topology, erasure: tuple[int, int], memory_bytes: int | Non
             yield wrong
     if found:
         return
-    for rule in (_joined, _frames, _roles):
+    for rule in (_joined, _frames):
         yield from rule(topology)
+    if not made_here:
+        return
+    yield from _roles(topology)
     yield from _osds(topology, erasure)
     yield from _memory(topology, memory_bytes)
 

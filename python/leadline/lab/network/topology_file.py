@@ -136,18 +136,22 @@ class AskedLab:
     subvolume: str = ""
 
 
-def load_topology(file: FilePath, environment: Mapping[str, str], erasure: str = "") -> AskedLab:
+def load_topology(
+    file: FilePath, environment: Mapping[str, str], erasure: str = "", *, made_here: bool = True
+) -> AskedLab:
     """The topology of a file. Raises SpecError with file and line for whatever is wrong in it."""
     try:
         text = read_plain(file, SOURCE_MAX_BYTES).decode("utf-8")
     except (OSError, ValueError) as error:
         why = reason_of(error) if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SpecError(f"cannot be read: {why}", "give a YAML file", source=str(file)) from None
-    return read_topology(text, str(file), environment, erasure)
+    return read_topology(text, str(file), environment, erasure, made_here=made_here)
 
 
-def read_topology(text: str, source: str, environment: Mapping[str, str], erasure: str = "") -> AskedLab:
-    """The topology of a text, checked against this machine. `erasure` is K+M as asked for elsewhere.
+def read_topology(
+    text: str, source: str, environment: Mapping[str, str], erasure: str = "", *, made_here: bool = True
+) -> AskedLab:
+    """The topology of a text; one to be `made_here` fits this machine. `erasure` is K+M as asked elsewhere.
 
     Raises SpecError with source and line for whatever is wrong in it.
     """
@@ -161,7 +165,7 @@ def read_topology(text: str, source: str, environment: Mapping[str, str], erasur
     asked = _erasure_of(document, written, erasure)
     reader = _CentreReader(document, written)
     topology = reader.topology()
-    for wrong in wrongs(topology, asked, available_bytes()):
+    for wrong in wrongs(topology, asked, available_bytes() if made_here else None, made_here=made_here):
         document.fail(reader.written_path(wrong.path), wrong.message, wrong.remedy)
     return AskedLab(topology, asked, written.osd_size, written.subvolume)
 

@@ -113,11 +113,16 @@ def parse_cgroup(text: str) -> dict[str, str]:
     return found
 
 
-def group_path(controller: str, proc: Path = _PROC, sys: Path = _SYS) -> GroupPath | None:
-    """The directories to read for a controller; v1 where the controller is mounted so, else v2."""
+def group_path(
+    controller: str, proc: Path = _PROC, sys: Path = _SYS, *, of: str = "self"
+) -> GroupPath | None:
+    """The directories to read for a controller; v1 where the controller is mounted so, else v2.
+
+    `of` is the process whose group it is, as this process sees the hierarchies.
+    """
     from leadline.observe.mounts.mountinfo import parse_mountinfo
 
-    groups = parse_cgroup(_read(proc / "self" / "cgroup") or "")
+    groups = parse_cgroup(_read(proc / of / "cgroup") or "")
     mounts = parse_mountinfo(_read(proc / "self" / "mountinfo") or "")
     for mount in mounts:
         if mount.file_system == "cgroup" and controller in mount.super_options and controller in groups:

@@ -14,7 +14,7 @@ from importlib import resources
 
 from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import PROGRAM_METRICS
-from leadline.analysis.models import copies_time_s, fit_copies
+from leadline.analysis.models.simple import copies_time_s, fit_copies
 from leadline.analysis.statistics.means import arithmetic_mean, geometric_mean
 from leadline.plan.model import PlannedCell
 from leadline.store.tables import TrialRow

@@ -282,8 +282,8 @@ def _model(places: Sequence[CopiesCell]) -> Iterator[Statement]:
     worst = f"; beyond that it is off by up to {max(beyond):.1%}" if beyond else ""
     yield Statement(
         "finding",
-        f"{model.series}, a model and no measurement: T(N) = C max(1, N / {model.cpus}) + N s with"
-        f" C = {units.format_number(model.compute_s)} s of computing and s ="
+        f"{model.series}, a model and no measurement: T(N) = C max(1, N / {model.cpus}) +"
+        f" s min(N, {model.cpus}) with C = {units.format_number(model.compute_s)} s of computing and s ="
         f" {units.format_number(model.shared_s)} s that copies spend one after the other, fitted to"
         f" N = {', '.join(str(copies) for copies in model.fitted_to)}{worst}.",
         tuple(off),

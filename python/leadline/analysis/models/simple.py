@@ -1,7 +1,4 @@
-"""What simple models say of storage: lines to hold figures against, never figures themselves.
-
-Each function names its source and where it stops being true. Units are base units: bytes, seconds, 1/s.
-"""
+"""Models of one line: what a write costs, what a number in flight and a rate imply, what copies share."""
 
 from __future__ import annotations
 
@@ -86,12 +83,13 @@ def closed_loop_latency_s(in_flight: float, operations_per_s: float) -> float:
 
 
 def copies_time_s(copies: float, compute_s: float, shared_s: float, cpus: float) -> float:
-    """Run time of N copies of a program at once: T(N) = C max(1, N/c) + N s.
+    """Run time of N copies of a program at once: T(N) = C max(1, N/c) + s min(N, c).
 
-    C is computing, which c CPUs share; s is what the copies do one after the other. Beyond the CPUs it is
-    too high where copies wait for storage while others compute.
+    C is computing, which c CPUs share; s is what copies at storage do one after the other. At most c of them
+    are there at once: the others wait for a CPU. Fermilab's figures: within 3 % for 1 to 7 copies on 4 CPUs,
+    13 % too high for 8 (where the document prints the time of 7 again).
     """
-    return compute_s * max(1.0, copies / cpus) + copies * shared_s
+    return compute_s * max(1.0, copies / cpus) + min(copies, cpus) * shared_s
 
 
 def fit_copies(times_s: Mapping[float, float], cpus: float) -> tuple[float, float] | None:

@@ -1,0 +1,244 @@
+"""`make diagnosis-bench`: are causes that were injected into a lab named, and is nothing else accused?
+
+    python bench/diagnosis.py run --seed 1 --seeds 3     # lines in bench/diagnosis.jsonl; goes on there
+    python bench/diagnosis.py judge                      # bench/diagnosis.md, from these lines alone
+
+Runs are in random order by the seed. What was injected is taken out of each result before it is diagnosed:
+the journal's events and the column `faults`. The figures of each trial are kept, so that a changed table of
+causes is judged again without a lab.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from diagnosis_cases import CASES, WORKS, DiagnosisCase, Fault
+
+HERE = Path(__file__).parent
+RUNS, PAGE = HERE / "diagnosis.jsonl", HERE / "diagnosis.md"
+LEVELS = ("weak", "middle", "strong")
+LAB = "diagnosis"
+TUNED = frozenset({1})
+TOPOLOGY = """
+mtu: 1500
+switches: {core: }
+hosts:
+  host[1-3]: {switch: core, link: 400Mbit, osds: 1}
+clients:
+  client1: {switch: core, link: 200Mbit}
+"""
+STUDY = """
+format: leadline.study/1
+blocks: 2
+defaults: {{runtime: 8s}}
+works:
+  work: {work}
+"""
+
+
+def command(*words: str, check: bool = True, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """The program itself, from outside."""
+    done = subprocess.run(
+        [sys.executable, "-m", "leadline", *words],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    if check and done.returncode not in (0, 3, 5):
+        raise SystemExit(f"{' '.join(words)}: {done.returncode}\n{done.stderr[-2000:]}")
+    return done
+
+
+def targets(directory: Path) -> dict[str, str]:
+    """The lab's ways by name, as its client sees them."""
+    found = json.loads(
+        command("lab", "targets", "--dir", str(directory), "--host", "client1", "--json").stdout
+    )
+    return {one["name"]: one["where"] for one in found["targets"]}
+
+
+def planned(seeds: int, first: int) -> list[dict[str, Any]]:
+    """Every run of every case, none injected among them, in random order."""
+    found = [
+        {"case": case.name, "level": level, "seed": seed}
+        for case in CASES
+        for level in LEVELS
+        for seed in range(first, first + seeds)
+    ]
+    found += [
+        {"case": f"nothing, {work}", "level": "", "seed": seed}
+        for work in WORKS
+        for seed in range(first, first + 2 * seeds)
+    ]
+    random.Random(first).shuffle(found)  # noqa: S311 - an order, no secret
+    return found
+
+
+def run(directory: Path, one: dict[str, Any], ways: dict[str, str]) -> dict[str, Any]:
+    """One run: broken, measured, mended, blinded, diagnosed."""
+    case = next((case for case in CASES if case.name == one["case"]), None)
+    work = case.work if case else one["case"].partition(", ")[2]
+    faults = case.strengths[LEVELS.index(one["level"])] if case else ()
+    way, text = WORKS[work]
+    with tempfile.TemporaryDirectory(prefix="diagnosis-") as place:
+        study, out = Path(place) / "study.yaml", Path(place) / "out"
+        study.write_text(STUDY.format(work=text))
+        try:
+            for fault in faults:
+                command("lab", "inject", *_words(fault), "--dir", str(directory))
+            words = ["run", str(study), "--target", f"target={ways[way]}", "-o", str(out)]
+            words += ["--seed", str(one["seed"]), *(["--under-fault"] if faults else [])]
+            command(
+                "lab",
+                "exec",
+                "client1",
+                "--dir",
+                str(directory),
+                "--",
+                sys.executable,
+                "-m",
+                "leadline",
+                *words,
+            )
+        finally:
+            command("lab", "inject", "--clear", "--dir", str(directory), check=False)
+        blind(out)
+        said = json.loads(command("diagnose", str(out), "--json").stdout)
+    cells = [
+        {"named": [cause["cause"] for cause in cell["named"]], "figures": cell["figures"]}
+        for cell in said["cells"]
+    ]
+    return {**one, "cells": cells}
+
+
+def _words(fault: Fault) -> list[str]:
+    kind, on, options = fault
+    return [kind, on, *(f"{name}={value}" for name, value in options.items())]
+
+
+def blind(out: Path) -> None:
+    """Take what was injected out of a result."""
+    journal = out / "events.jsonl"
+    lines = [line for line in journal.read_text().splitlines() if "fault" not in json.loads(line)["event"]]
+    journal.write_text("\n".join(lines) + "\n")
+    for file in (out / "trials").glob("*.parquet"):
+        table = pq.read_table(file)
+        for name in ("faults", "under_fault"):
+            at = table.schema.get_field_index(name)
+            field = table.schema.field(at)
+            table = table.set_column(at, field, pa.nulls(table.num_rows, field.type))
+        pq.write_table(table, file)
+
+
+def main() -> int:
+    """Run what is not there yet, or judge what is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("do", choices=("run", "judge"))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", help="cases with this in their name")
+    parser.add_argument("--most", type=int, default=10_000, help="runs at most")
+    asked = parser.parse_args()
+    if asked.do == "judge":
+        PAGE.write_text("\n".join(judge()) + "\n")
+        return 0
+    done = {(one["case"], one["level"], one["seed"]) for one in kept()}
+    left = [
+        one
+        for one in planned(asked.seeds, asked.seed)
+        if (one["case"], one["level"], one["seed"]) not in done
+    ]
+    left = [one for one in left if asked.only is None or asked.only in one["case"]][: asked.most]
+    place = Path(tempfile.mkdtemp(prefix="diagnosis-lab-", dir="/var/tmp"))
+    topology = place / "centre.yaml"
+    topology.write_text(TOPOLOGY)
+    directory = place / "lab"
+    try:
+        command("lab", "up", LAB, "--topology", str(topology), "--dir", str(directory))
+        command("lab", "mount", "client1", "--dir", str(directory), check=False)
+        ways = targets(directory)
+        for number, one in enumerate(left, 1):
+            found = run(directory, one, ways)
+            with RUNS.open("a") as file:
+                file.write(json.dumps(found) + "\n")
+            print(f"[{number}/{len(left)}] {one}: {[cell['named'] for cell in found['cells']]}", flush=True)
+    finally:
+        command("lab", "down", "--dir", str(directory), check=False)
+        shutil.rmtree(place, ignore_errors=True)
+    return 0
+
+
+def kept() -> list[dict[str, Any]]:
+    """The runs that are stored."""
+    return [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.exists() else []
+
+
+def judge() -> Iterator[str]:
+    """The table, by the causes as they are now."""
+    sys.path[:0] = [str(HERE.parent / "python")]
+    from leadline.verdict.diagnosed.judge import diagnose
+
+    cases: dict[str, DiagnosisCase] = {case.name: case for case in CASES}
+    injected = frozenset(name for case in CASES for name in case.right)
+    rows, counts = [], dict[tuple[str, str], int]()
+    for one in sorted(kept(), key=lambda one: (one["case"], one["level"], one["seed"])):
+        for cell in one["cells"]:
+            found = diagnose(cell["figures"])
+            names = [cause.entry.name for cause in found.named]
+            share = f"{100 * found.named[0].share:.0f} %" if names else ""
+            outcome = _outcome(cases.get(one["case"]), names, injected)
+            counts[one["level"], outcome] = counts.get((one["level"], outcome), 0) + 1
+            parts = (one["case"], one["level"], str(one["seed"]), ", ".join(names), share, outcome)
+            rows.append(f"| {' | '.join(parts)} |")
+    yield "# Diagnosis: what was injected, and what was named"
+    yield ""
+    yield f"Written by `make diagnosis-bench` from `bench/diagnosis.jsonl`; {len(CASES)} causes so far."
+    yield (
+        f"The thresholds were chosen by the runs of seed {', '.join(map(str, sorted(TUNED)))}: these show that"
+        " causes can be told, and prove nothing. Right is a cause that was injected and named, undecided where"
+        " neither it nor another that can be injected was, wrong where another was. `others_here`: other work ran on"
+        " the machine meanwhile, so that it is true."
+    )
+    yield ""
+    yield "| strength | right | undecided | wrong |"
+    yield "|---|---|---|---|"
+    for level in (*LEVELS, ""):
+        numbers = [str(counts.get((level, outcome), 0)) for outcome in ("right", "undecided", "wrong")]
+        yield f"| {level or 'nothing injected'} | {' | '.join(numbers)} |"
+    yield ""
+    yield "| cause | strength | seed | named | share | outcome |"
+    yield "|---|---|---|---|---|---|"
+    yield from rows
+
+
+def _outcome(case: DiagnosisCase | None, names: list[str], injected: frozenset[str]) -> str:
+    """Of an injected cause: right where it is named, wrong where something else that can be injected is.
+
+    What is true of the lab by itself, as its CPUs or its client's full link, is no accusation.
+    """
+    right = case.right if case else frozenset()
+    if case and right & set(names):
+        return "right" if set(names) & injected <= right else "wrong"
+    accused = set(names) & (injected - right - _OWN)
+    return "wrong" if accused else "right" if case is None else "undecided"
+
+
+# The client's own link of 200 Mbit is full in streams without any fault.
+_OWN = frozenset({"link_full"})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,314 @@
+"""`leadline model`: what storage should give by simple models, to hold what was measured against."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from leadline.cli.console import echo, echo_text
+from leadline.cli.explain.model_values import (
+    BIT_RATE,
+    DURATION,
+    PROTECTION,
+    RATE,
+    SIZE,
+    number_pairs,
+    size_pairs,
+    stations,
+)
+from leadline.cli.paths import AskedPath
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.analysis.models.computed import Computed, ModelSaid
+    from leadline.analysis.models.simple import Protection
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_WIDTH = 100
+_MEASURED = "What was measured; its share of what should be is printed, too."
+
+
+def _common(measured: click.ParamType[Any] | type = float) -> Callable[[_Command], _Command]:
+    """`--measured` and `--json`, which every model has."""
+
+    def decorate(command: _Command) -> _Command:
+        command = click.option("--json", "as_json", is_flag=True, help="Print JSON of leadline.model/1.")(
+            command
+        )
+        return click.option("--measured", type=measured, metavar="VALUE", help=_MEASURED)(command)
+
+    return decorate
+
+
+@click.group(short_help="Compute what storage should give, by models with their sources")
+def command() -> None:
+    """Compute what storage should give, by models with their sources and where they stop being true.
+
+    Sizes and rates are powers of 1024, as fio's (64M, 300M); rates of links are bits of 1000 (10Gbit).
+    """
+
+
+@command.command("stream")
+@click.option("--buffer", type=SIZE, required=True, help="Bytes of one request.")
+@click.option("--in-flight", type=click.IntRange(1), default=1, show_default=True, help="Requests at once.")
+@click.option("--link", type=BIT_RATE, required=True, help="The slowest link on the way, such as 10Gbit.")
+@click.option("--latency", type=DURATION, help="What a request takes beside its way through the links.")
+@click.option("--seen", metavar="SIZE=RATE", help="Instead: a buffer's rate, one at a time, such as 2M=62M.")
+@click.option(
+    "--object", "object_bytes", type=SIZE, default="4M", show_default=True, help="An object's bytes."
+)
+@click.option(
+    "--hops",
+    type=click.IntRange(1),
+    multiple=True,
+    help="Links that a buffer passes whole, one after another: 2 through a proxy. Twice for a range.",
+)
+@_common(RATE)
+def stream(
+    buffer: int,
+    in_flight: int,
+    link: int,
+    latency: int | None,
+    seen: str | None,
+    object_bytes: int,
+    hops: tuple[int, ...],
+    measured: int | None,
+    as_json: bool,
+) -> None:
+    """What one stream gives, by latency, buffer, requests in flight and objects side by side.
+
+    For example: leadline model stream --buffer 32M --link 10Gbit --seen 2M=62M --hops 1 --hops 2
+    """
+    from leadline.analysis.models.stream import Stream, by_another, by_latency
+
+    if (latency is None) == (seen is None):
+        raise UsageError("the time of a request is to come from --latency or --seen", "give one of the two")
+    asked = Stream(buffer, link / 8, in_flight, object_bytes, (min(hops, default=1), max(hops, default=1)))
+    if latency is not None:
+        said = by_latency(asked, latency / 1e9)
+    else:
+        (size, rate) = size_pairs([seen or ""], "--seen", rates=True)[0]
+        said = by_another(asked, size, rate)
+    _show("stream", said, measured, as_json)
+
+
+@command.command("aggregate")
+@click.option("--topology", type=AskedPath(exists=True, dir_okay=False), help="A file as for lab up.")
+@click.option("--reference", help="A document's cluster in small, as for lab up.")
+@click.option("--protection", type=PROTECTION, default="3", show_default=True, help="Copies, or K+M.")
+@click.option("--reads", is_flag=True, help="Reads; otherwise writes.")
+@click.option("--through", metavar="ROLE", help="A proxy that all bytes pass, such as xrootd.")
+@click.option("--groups", type=click.IntRange(1), help="Placement groups: their primaries are by chance.")
+@click.option(
+    "--primaries",
+    multiple=True,
+    metavar="HOST=COUNT",
+    help="Groups whose primary is on a host, as the map has it.",
+)
+@_common(RATE)
+def aggregate(
+    topology: Path | None,
+    reference: str | None,
+    protection: Protection,
+    reads: bool,
+    through: str | None,
+    groups: int | None,
+    primaries: tuple[str, ...],
+    measured: int | None,
+    as_json: bool,
+) -> None:
+    """What all clients reach together, by links, uplinks and protection.
+
+    For example: leadline model aggregate --reference castor --protection 8+3 --groups 8
+    """
+    from leadline.analysis.models.aggregate import aggregate as computed
+    from leadline.cli.explain.model_wires import wired_of
+
+    counts = {name: int(count) for name, count in number_pairs(primaries, "--primaries", whole=True)}
+    said = computed(
+        wired_of(topology, reference, through),
+        protection,
+        reads=reads,
+        primaries=counts or None,
+        groups=groups,
+    )
+    _show("aggregate", said, measured, as_json)
+
+
+@command.command("ec")
+@click.option("--bs", type=SIZE, required=True, help="Bytes of a write, aligned to its size.")
+@click.option("--protection", type=PROTECTION, required=True, help="Copies, or K+M.")
+@click.option("--stripe-unit", type=SIZE, default="4k", show_default=True, help="A shard's part of a stripe.")
+@click.option(
+    "--seen", multiple=True, metavar="SIZE=IOPS", help="Writes with copies, of two sizes: predicts."
+)
+@click.option("--copies", type=click.IntRange(1), default=3, show_default=True, help="Of what was seen.")
+@click.option("--devices", type=click.IntRange(1), help="Under both pools.")
+@click.option("--read-iops", type=click.FloatRange(1), help="Random reads of one device.")
+@_common()
+def erasure(
+    bs: int,
+    protection: Protection,
+    stripe_unit: int,
+    seen: tuple[str, ...],
+    copies: int,
+    devices: int | None,
+    read_iops: float | None,
+    measured: float | None,
+    as_json: bool,
+) -> None:
+    """What erasure coding (or copies) costs a write: network, stored bytes, operations of devices.
+
+    For example: leadline model ec --bs 4k --protection 6+3 --seen 4k=260082 --seen 64k=136306 --devices 120
+    --read-iops 18000
+    """
+    from dataclasses import replace
+
+    from leadline.analysis.models.coding import coded_rate, costs
+
+    said = costs(bs, protection, stripe_unit)
+    if seen:
+        if devices is None or read_iops is None:
+            raise UsageError("a prediction needs the devices, too", "add --devices and --read-iops")
+        pairs = size_pairs(seen, "--seen")
+        rate = coded_rate(bs, protection, pairs, copies, devices, read_iops, stripe_unit)
+        said = replace(said, computed=(rate, *said.computed))
+    elif measured is not None:
+        raise UsageError("nothing here is writes per second", "give --seen twice, --devices and --read-iops")
+    _show("ec", said, measured, as_json)
+
+
+@command.command("sync")
+@click.option("--rate", type=RATE, required=True, help="Bytes per second that clients write.")
+@click.option(
+    "--object", "object_bytes", type=SIZE, default="4M", show_default=True, help="Bytes of a write."
+)
+@click.option("--protection", type=PROTECTION, required=True, help="Copies, or K+M.")
+@click.option("--devices", type=click.IntRange(1), help="That share them.")
+@click.option(
+    "--commit", type=DURATION, help="A store's flush (BlueStore's kv_sync_lat): what one OSD can do."
+)
+@_common()
+def sync(
+    rate: int,
+    object_bytes: int,
+    protection: Protection,
+    devices: int | None,
+    commit: int | None,
+    measured: float | None,
+    as_json: bool,
+) -> None:
+    """Commits per second that writes cause, and what the devices could do.
+
+    For example: leadline model sync --rate 1G --object 5M --protection 8+3 --devices 540
+    """
+    from leadline.analysis.models.commits import commits
+
+    said = commits(rate, object_bytes, protection, devices, None if commit is None else commit / 1e9)
+    _show("sync", said, measured, as_json)
+
+
+@command.command("metadata")
+@click.argument("places", nargs=-1, required=True, metavar="NAME=TIME[xSERVERS]...")
+@click.option(
+    "--in-flight", type=click.IntRange(1, 100_000), required=True, help="Operations at once, all clients."
+)
+@_common()
+def metadata(places: tuple[str, ...], in_flight: int, measured: float | None, as_json: bool) -> None:
+    """Operations per second through stations in a row, and which is full first.
+
+    TIME is what an operation takes there alone; SERVERS how many it finds there (1), 0 where nobody waits.
+    For example: leadline model metadata --in-flight 16 network=200usx0 mds=120us journal=1msx8
+    """
+    from leadline.analysis.models.closed import operations
+
+    _show("metadata", operations(stations(places), in_flight), measured, as_json)
+
+
+@command.command("copies")
+@click.argument("times", nargs=-1, required=True, metavar="N=SECONDS...")
+@click.option("--cpus", type=click.FloatRange(0.01), required=True, help="That the copies share.")
+@click.option("--copies", type=click.IntRange(1), required=True, help="How many to compute for.")
+@_common()
+def copies(times: tuple[str, ...], cpus: float, copies: int, measured: float | None, as_json: bool) -> None:
+    """How long N copies of a program run at once, from the times of fewer.
+
+    For example: leadline model copies 1=813 2=847 4=943 --cpus 4 --copies 6
+    """
+    from leadline.analysis.models.copies import run_time
+
+    seen = {float(name): seconds for name, seconds in number_pairs(times, "N=SECONDS", numbered=True)}
+    _show("copies", run_time(seen, cpus, copies), measured, as_json)
+
+
+@command.command("scaling")
+@click.argument("rates", nargs=-1, required=True, metavar="N=RATE...")
+@_common()
+def scaling(rates: tuple[str, ...], measured: float | None, as_json: bool) -> None:
+    """The Universal Scalability Law, fitted to rates by the number of clients.
+
+    For example: leadline model scaling 1=955 2=1878 4=3548 8=5531 16=7500
+    """
+    from leadline.analysis.models.scaling import scaling as fitted
+
+    if measured is not None:
+        raise UsageError("--measured has nothing to be held against here", "give the rate as N=RATE")
+    seen = {float(name): rate for name, rate in number_pairs(rates, "N=RATE", numbered=True)}
+    _show("scaling", fitted(seen), None, as_json)
+
+
+def _show(model: str, said: ModelSaid, measured: float | None, as_json: bool) -> None:
+    against = None if measured is None else said.computed[0].against(measured)
+    if as_json:
+        found = {"format": "leadline.model/1", "model": model, **asdict(said)}
+        if against is not None:
+            found["measured"] = {"value": measured, "of_should_be": list(against)}
+        echo_text(json.dumps(found, indent=1))
+        return
+    for one in said.computed:
+        _say(f"{one.what}: {_span(one)}")
+        _say(f"  {one.formula}")
+    if against is not None and measured is not None:
+        words = _range([100 * one for one in against], lambda value: f"{_number(value)} %")
+        unit = said.computed[0].unit
+        _say(f"measured / should be: {_quantity(measured, unit)} is {words} of the first")
+    _say(f"By: {said.source}.")
+    _say(f"Not where: {said.ends}")
+
+
+def _say(words: str) -> None:
+    """One line, or more where it is a long one: what follows is indented."""
+    indent = words[: len(words) - len(words.lstrip())] + "  "
+    for line in textwrap.wrap(words, _WIDTH, subsequent_indent=indent, break_long_words=False):
+        echo(line)
+
+
+def _span(one: Computed) -> str:
+    return _range([one.low, one.high], lambda value: _quantity(value, one.unit))
+
+
+def _range(ends: Sequence[float], words: Callable[[float], str]) -> str:
+    first, last = (words(end) for end in ends)
+    return first if first == last else f"{first} to {last}"
+
+
+def _number(value: float) -> str:
+    from leadline.units import format_number
+
+    return format_number(value)
+
+
+def _quantity(value: float, unit: str) -> str:
+    from leadline.units import format_latency, format_quantity
+
+    if value == float("inf"):
+        return "without a limit"
+    if unit in ("", "x"):
+        return f"{_number(value)}{' times' if unit else ''}"
+    return format_latency(value * 1e9) if unit == "s" and value < 1 else format_quantity(value, unit)

@@ -1,0 +1,196 @@
+"""Samples the servers behind targets that run on this host: Ceph's daemons, each with its busiest threads.
+
+On a lab, on hosts that store and compute, and on a server itself; elsewhere there is none, and no row.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leadline.errors import LeadlineError
+from leadline.foreign import read_plain
+from leadline.observe.ceph.parse import rate_between
+from leadline.observe.host.host import group_path, parse_flat
+from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
+from leadline.observe.host.reader import TICK_NS
+from leadline.observe.reading import Counters, Request, Row, missing
+
+if TYPE_CHECKING:
+    from leadline.study.target import TargetFacts
+
+SOURCE = "daemon"
+_KINDS = {"ceph-osd": "osd", "ceph-mds": "mds", "ceph-mon": "mon", "ceph-mgr": "mgr", "radosgw": "rgw"}
+_CONF, _ID = ("-c", "--conf"), ("-i", "--id")
+_USUAL_CONF = "/etc/ceph/ceph.conf"
+_CONF_BYTES_MAX = 1 << 20
+_FSID = re.compile(r"^[ \t]*fsid[ \t]*=[ \t]*([0-9a-fA-F-]{36})", re.MULTILINE)
+_LOOK_AGAIN = 10  # samples until daemons are looked for anew
+_THREADS_EVERY = 2  # an OSD has 60 threads: looking at all of them each second would cost
+_IDLE_SHARE = 0.02
+_STOPPED, _BLOCKED = frozenset("Tt"), "D"
+
+
+def cluster_of(conf: str) -> str:
+    """The cluster that a configuration is of: its fsid, or the file itself where it names none."""
+    try:
+        text = read_plain(Path(conf), _CONF_BYTES_MAX).decode("utf-8", "replace")
+    except (LeadlineError, OSError, ValueError):
+        return conf
+    found = _FSID.search(text)
+    return found.group(1) if found else conf
+
+
+def daemons_here(clusters: Collection[str], proc: Path = Path("/proc")) -> dict[int, str]:
+    """Ceph's daemons of these clusters (as `cluster_of` has them) on this host, `osd.3` by process."""
+    found, known = {}, dict[str, str]()
+    for name in os.listdir(proc):  # noqa: PTH208 - names are all it needs
+        if not name.isdigit():
+            continue
+        try:
+            kind = _KINDS.get((proc / name / "comm").read_text().strip())
+            words = (proc / name / "cmdline").read_text(errors="replace").split("\0") if kind else []
+        except OSError:
+            continue
+        own = _option(words, _ID)
+        if kind is None or own is None:
+            continue
+        conf = _option(words, _CONF) or _USUAL_CONF
+        if known.setdefault(conf, cluster_of(conf)) in clusters:
+            found[int(name)] = f"{kind}.{own}"
+    return found
+
+
+def _option(words: list[str], names: tuple[str, ...]) -> str | None:
+    for at, word in enumerate(words):
+        if word in names and at + 1 < len(words):
+            return words[at + 1]
+        for name in names:
+            if name.startswith("--") and word.startswith(f"{name}="):
+                return word.partition("=")[2]
+    return None
+
+
+class DaemonReader:
+    """All of them as one source."""
+
+    name = "the servers' processes"
+
+    def __init__(self, targets: Mapping[str, TargetFacts], proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+        self._clusters = frozenset(
+            cluster_of(facts.ceph.conf or _USUAL_CONF) for facts in targets.values() if facts.ceph is not None
+        )
+        self._daemons: dict[int, str] = {}
+        self._groups: dict[str, tuple[Path, ...]] = {}
+        self._before: dict[str, tuple[int, int]] = {}
+        self._now: dict[str, tuple[int, int]] = {}
+        self._looks = 0
+
+    def sample(self, now_ns: int) -> list[Row]:
+        """CPU of each and its threads, storage I/O, throttling, whether it stands still or waits."""
+        if self._looks % _LOOK_AGAIN == 0:
+            self._daemons = daemons_here(self._clusters, self._proc)
+        threads = self._looks % _THREADS_EVERY == 0
+        self._looks += 1
+        rows: list[Row] = []
+        for pid, name in self._daemons.items():
+            stat = self._stat(f"{pid}/stat")
+            if stat is not None:
+                rows += self._of_process(pid, name, stat, now_ns)
+                rows += self._of_threads(pid, name, now_ns) if threads else ()
+        rows += self._of_networks(now_ns)
+        self._before.update(self._now)
+        self._now = {}
+        return rows
+
+    def counters(self, _request: Request, /) -> Counters:
+        """Nothing: no figure of a trial is read here."""
+        return missing((), "")
+
+    def _of_process(self, pid: int, name: str, stat: TaskStat, now_ns: int) -> Iterator[Row]:
+        yield (SOURCE, name, "stopped", float(stat.state in _STOPPED), "share")
+        cpu = self._rate(f"{pid}.{stat.started_ticks}", stat.cpu_ticks, now_ns)
+        if cpu is not None:
+            yield (SOURCE, name, "cpu", cpu * TICK_NS / 1e9, "cores")
+        try:
+            amounts = parse_io((self._proc / str(pid) / "io").read_text())
+        except OSError:
+            amounts = {}
+        for metric, key in (("read", "read_bytes"), ("written", "write_bytes")):
+            rate = self._rate(f"{pid}.{key}", amounts[key], now_ns) if key in amounts else None
+            if rate is not None:
+                yield (SOURCE, name, metric, rate, "B/s")
+        throttled = self._throttled(pid)
+        rate = None if throttled is None else self._rate(f"{pid}.throttled", throttled, now_ns)
+        if rate is not None:
+            yield (SOURCE, name, "throttled", rate, "1/s")
+
+    def _of_threads(self, pid: int, name: str, now_ns: int) -> Iterator[Row]:
+        try:
+            threads = os.listdir(self._proc / str(pid) / "task")  # noqa: PTH208 - names are all it needs
+        except OSError:
+            return
+        blocked = 0
+        for thread in threads:
+            stat = self._stat(f"{pid}/task/{thread}/stat")
+            blocked += stat is not None and stat.state == _BLOCKED
+            cpu = None if stat is None else self._rate(f"{pid}/{thread}", stat.cpu_ticks, now_ns)
+            if stat is not None and cpu is not None and (share := cpu * TICK_NS / 1e9) >= _IDLE_SHARE:
+                yield (SOURCE, f"{name}/{stat.name}.{thread}", "cpu", share, "cores")
+        yield (SOURCE, name, "blocked", float(blocked > 0), "share")
+
+    def _of_networks(self, now_ns: int) -> Iterator[Row]:
+        """TCP segments sent again, once for each network that daemons are in, under the first of these."""
+        seen = set()
+        for pid, name in sorted(self._daemons.items(), key=lambda pair: pair[1]):
+            try:
+                network = (self._proc / str(pid) / "ns" / "net").stat().st_ino
+                if network in seen:
+                    continue
+                seen.add(network)
+                resent = _resent((self._proc / str(pid) / "net" / "snmp").read_text())
+            except OSError:
+                continue
+            rate = None if resent is None else self._rate(f"net.{network}", resent, now_ns)
+            if rate is not None:
+                yield (SOURCE, name, "resent_segments", rate, "1/s")
+
+    def _throttled(self, pid: int) -> int | None:
+        try:
+            text = (self._proc / str(pid) / "cgroup").read_text()
+        except OSError:
+            return None
+        if text not in self._groups:  # where hierarchies are mounted is a long list to read
+            group = group_path("cpu", self._proc, of=str(pid))
+            self._groups[text] = group.directories if group else ()
+        for directory in self._groups[text]:
+            try:
+                return parse_flat((directory / "cpu.stat").read_text())["nr_throttled"]
+            except (OSError, KeyError):
+                continue
+        return None
+
+    def _stat(self, path: str) -> TaskStat | None:
+        try:
+            return parse_task_stat((self._proc / path).read_text(errors="replace"))
+        except OSError:
+            return None
+
+    def _rate(self, key: str, value: int, now_ns: int) -> float | None:
+        self._now[key] = (now_ns, value)
+        if key not in self._before:
+            return None
+        then_ns, then = self._before[key]
+        return rate_between(then, value, (now_ns - then_ns) / 1e9)
+
+
+def _resent(text: str) -> int | None:
+    """`RetransSegs` of /proc/net/snmp, whose lines come in pairs: names, and values."""
+    lines = [line.split() for line in text.splitlines() if line.startswith("Tcp:")]
+    if len(lines) != 2 or "RetransSegs" not in lines[0]:
+        return None
+    return int(lines[1][lines[0].index("RetransSegs")])

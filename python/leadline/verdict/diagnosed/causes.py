@@ -1,0 +1,179 @@
+"""The list of causes, and which of them hold for a trial's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Literal
+
+from leadline.errors import SpecError
+from leadline.units import format_latency, format_percent, format_rate, format_size
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from leadline.verdict.diagnosed.seen import Figures
+
+SOURCE = "causes.yaml"
+Place = Literal["load", "client", "host", "network", "proxy", "osd", "mds", "cluster"]
+TOLD = ("direct", "full", "rest")
+PLACES = ("load", "client", "host", "network", "proxy", "osd", "mds", "cluster")
+
+
+@dataclass(frozen=True)
+class CauseEntry:
+    """One entry of the table; see its head."""
+
+    name: str
+    place: Place
+    told: Literal["direct", "full", "rest"]
+    title: str
+    means: str
+    needs: tuple[str, ...]
+    seen: str
+    share: str
+    evidence: str
+    experiment: str
+    remedy: str
+    price: str
+    source: str
+    against: tuple[Mapping[str, str], ...] = ()
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CauseInTrial:
+    """What one trial says of a cause.
+
+    `holds` is None where a figure that it needs was not observable: `lacks` has them. `share` is of the time,
+    0 to 1; `title` and `evidence` have the trial's figures; `against` is what speaks against it here.
+    """
+
+    name: str
+    holds: bool | None
+    share: float = 0.0
+    title: str = ""
+    evidence: str = ""
+    against: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+
+@cache
+def causes() -> tuple[CauseEntry, ...]:
+    """Every cause, in the order of the file."""
+    text = resources.files("leadline.verdict.diagnosed").joinpath(SOURCE).read_text(encoding="utf-8")
+    return read_causes(text)
+
+
+def read_causes(text: str) -> tuple[CauseEntry, ...]:
+    """The causes of a table. Raises SpecError where one lacks a part, or has one too many."""
+    from ruamel.yaml import YAML
+
+    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
+    found = []
+    for name, entry in entries.items():
+        try:
+            parts: dict[str, Any] = {key: _frozen(value) for key, value in entry.items()}
+            one = CauseEntry(name=name, **parts)
+        except TypeError as error:
+            raise SpecError(str(error), "see the head of the file", source=SOURCE, key=name) from None
+        if one.place not in PLACES:
+            raise SpecError(
+                f"{one.place!a} is no place", f"use one of {', '.join(PLACES)}", source=SOURCE, key=name
+            )
+        if one.told not in TOLD:
+            words = f"use one of {', '.join(TOLD)}"
+            raise SpecError(f"{one.told!a} is no way to tell", words, source=SOURCE, key=name)
+        found.append(one)
+    return tuple(found)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def judged(figures: Figures, table: tuple[CauseEntry, ...] | None = None) -> dict[str, CauseInTrial]:
+    """Each cause of the table, judged by the figures of one trial.
+
+    Raises SpecError where an entry names a figure that there is none of.
+    """
+    import duckdb
+
+    columns = ", ".join(f'?::{"VARCHAR" if name in _TEXTS else "DOUBLE"} AS "{name}"' for name in figures)
+    found = {}
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE trial AS SELECT {columns}", list(figures.values()))
+        for cause in causes() if table is None else table:
+            try:
+                found[cause.name] = _judged(connection, cause, figures)
+            except (duckdb.Error, KeyError) as error:
+                words = str(error).splitlines()[0]
+                raise SpecError(
+                    words, "see the figures in docs/diagnosis.md", source=SOURCE, key=cause.name
+                ) from None
+    return found
+
+
+# Figures that are names: everything else is a number.
+_TEXTS = frozenset(
+    {"client_thread", "port", "slowest_port", "resent_at", "slow_osd", "loaded_osd", "blocked_osd"}
+    | {"health_checks", "flags", "full_checks"}
+    | {
+        f"{kind}_{what}"
+        for kind in ("osd", "mds", "mon", "mgr")
+        for what in ("throttled", "stopped", "thread")
+    }
+)
+
+
+def _judged(connection: duckdb.DuckDBPyConnection, cause: CauseEntry, figures: Figures) -> CauseInTrial:
+    lacks = tuple(name for name in cause.needs if figures[name] is None)
+    if lacks:
+        return CauseInTrial(cause.name, None, lacks=lacks)
+    if not _asked(connection, cause, f"coalesce({cause.seen}, false)"):
+        return CauseInTrial(cause.name, False)
+    share = float(_asked(connection, cause, f"coalesce(({cause.share})::DOUBLE, 0)") or 0.0)
+    shown = {name: ShownFigure(value) for name, value in figures.items()}
+    against = tuple(
+        one["words"] for one in cause.against if _asked(connection, cause, f"coalesce({one['where']}, false)")
+    )
+    return CauseInTrial(
+        cause.name,
+        True,
+        min(max(share, 0.0), 1.0),
+        cause.title.format(**shown),
+        cause.evidence.format(**shown),
+        against,
+    )
+
+
+def _asked(connection: duckdb.DuckDBPyConnection, cause: CauseEntry, expression: str) -> Any:
+    used = {name: value for name, value in cause.thresholds.items() if f"${name}" in expression}
+    answer = connection.execute(f"SELECT {expression} FROM trial", used).fetchone()  # noqa: S608 - our own table
+    return None if answer is None else answer[0]
+
+
+class ShownFigure:
+    """A figure that a template prints as count, size, rate, share, latency or decimal."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __format__(self, form: str) -> str:
+        value = self._value
+        if value is None:
+            return "an unknown number" if form else "one that is not known"
+        if form == "count":
+            return f"{value:,.0f}"
+        if form == "decimal":
+            return f"{value:.2g}"
+        forms: dict[str, Callable[[float], str]] = {
+            "size": format_size,
+            "rate": format_rate,
+            "share": lambda share: f"{100 * share:.0f} %",
+            "percent": format_percent,
+            "latency": lambda seconds: format_latency(seconds * 1e9),
+        }
+        return str(forms.get(form, str)(value))

@@ -1,0 +1,144 @@
+"""From the trials of a cell to what bounds it: one cause or several, or what nobody could tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from leadline.verdict.diagnosed.causes import TOLD, CauseEntry, CauseInTrial, causes, judged
+from leadline.verdict.diagnosed.seen import Figures
+
+Outcome = Literal["named", "undecided", "unusable"]
+_IN_TRIALS = 2 / 3  # of a cell's trials a cause must hold in
+_SHARE = 0.3  # of the time: less than that does not bound anything
+_BESIDE = 0.5  # a second cause is named with at least that part of the first one's share
+
+
+@dataclass(frozen=True)
+class CauseNamed:
+    """A cause that holds for a cell. `shares` are the least and the most of its trials."""
+
+    entry: CauseEntry
+    title: str
+    evidence: str
+    share: float
+    shares: tuple[float, float]
+    held: int
+    trials: int
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlaceUse:
+    """How much of what a part can do was in use: mean of the cell's trials. None: it was not observable."""
+
+    place: str
+    what: str
+    use: float | None
+    bounds: bool = False
+
+
+@dataclass(frozen=True)
+class CauseOpen:
+    """A cause that nobody can rule out here, and the figures that were not observable."""
+
+    entry: CauseEntry
+    lacks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """What bounds a cell: `named` causes first, `behind` what comes next, `open` what could not be judged."""
+
+    outcome: Outcome
+    named: tuple[CauseNamed, ...] = ()
+    behind: tuple[CauseNamed, ...] = ()
+    open: tuple[CauseOpen, ...] = ()
+    uses: tuple[PlaceUse, ...] = ()
+    figures: tuple[Figures, ...] = ()
+
+
+def diagnose(trials: Sequence[Figures], table: tuple[CauseEntry, ...] | None = None) -> Diagnosed:
+    """The causes that hold for a cell, by the figures of its trials."""
+    if not trials:
+        return Diagnosed("unusable")
+    entries = causes() if table is None else table
+    said = [judged(figures, entries) for figures in trials]
+    holding = sorted(_holding(entries, said), key=lambda one: -one.share)
+    named = _named(holding)
+    places: set[str] = {one.entry.place for one in named}
+    return Diagnosed(
+        "named" if named else "undecided",
+        named,
+        tuple(one for one in holding if one not in named),
+        tuple(_open(entries, said)),
+        tuple(_uses(trials, places)),
+        tuple(trials),
+    )
+
+
+def _holding(entries: Sequence[CauseEntry], said: Sequence[Mapping[str, CauseInTrial]]) -> list[CauseNamed]:
+    found = []
+    for entry in entries:
+        held = [one[entry.name] for one in said if one[entry.name].holds]
+        if not held or len(held) < _IN_TRIALS * len(said):
+            continue
+        shares = sorted(one.share for one in held)
+        middle = min(held, key=lambda one: abs(one.share - median(shares)))
+        against = tuple(dict.fromkeys(words for one in held for words in one.against))
+        found.append(
+            CauseNamed(
+                entry,
+                middle.title,
+                middle.evidence,
+                median(shares),
+                (shares[0], shares[-1]),
+                len(held),
+                len(said),
+                against,
+            )
+        )
+    return found
+
+
+def _named(holding: Sequence[CauseNamed]) -> tuple[CauseNamed, ...]:
+    """What a counter says or what is used up, where it has a share to speak of; else what is left over."""
+    for told in (TOLD[:-1], TOLD[-1:]):
+        own = [one for one in holding if one.entry.told in told and one.share >= _SHARE]
+        if own:
+            named = [one for one in own if one.share >= _BESIDE * own[0].share]
+            return tuple(sorted(named, key=lambda one: (TOLD.index(one.entry.told), -one.share)))
+    return ()
+
+
+def _open(entries: Sequence[CauseEntry], said: Sequence[Mapping[str, CauseInTrial]]) -> list[CauseOpen]:
+    found = []
+    for entry in entries:
+        unknown = [one[entry.name] for one in said if one[entry.name].holds is None]
+        if len(unknown) > (1 - _IN_TRIALS) * len(said):
+            found.append(CauseOpen(entry, unknown[0].lacks))
+    return found
+
+
+_PARTS = (
+    ("client", "load generator, busiest thread", "engine_share"),
+    ("client", "client daemon, busiest thread", "client_thread_share"),
+    ("host", "this host's CPUs", "cpu_share"),
+    ("network", "fullest port", "port_share"),
+    ("network", "link of this host", "link_share"),
+    ("mds", "metadata server, busiest thread", "mds_thread_share"),
+    ("osd", "OSDs, busiest thread", "osd_thread_share"),
+    ("device", "block device here", "device_share"),
+)
+
+
+def _uses(trials: Sequence[Figures], places: set[str]) -> list[PlaceUse]:
+    """Along the way, in its order: what is not observable is there, too."""
+    found = []
+    for place, what, figure in _PARTS:
+        known = [value for one in trials if isinstance(value := one[figure], float | int)]
+        use = sum(known) / len(known) if known else None
+        found.append(PlaceUse(place, what, use, place in places))
+    return found

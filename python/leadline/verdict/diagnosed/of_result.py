@@ -1,0 +1,83 @@
+"""The diagnoses of a stored result: of each cell, from the trials that its figures rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leadline.errors import UsageError
+from leadline.foreign import UNTOUCHED, reading
+from leadline.store.by_host import samples_by_host
+from leadline.store.reader import Result, require_study
+from leadline.store.tables import SeriesRow
+from leadline.verdict.cells import judge_cells
+from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
+from leadline.verdict.diagnosed.seen import figures_of
+from leadline.verdict.material import Material, read_material, rows_by_trial
+from leadline.verdict.model import UNUSABLE, Cell
+
+
+@dataclass(frozen=True)
+class CellDiagnosed:
+    """A cell, and what bounds it."""
+
+    cell: Cell
+    found: Diagnosed
+
+
+def diagnose_result(result: Result, wanted: str | None = None) -> tuple[CellDiagnosed, ...]:
+    """Every cell whose id, work or target has `wanted` in it; all of them where it is None.
+
+    Raises UsageError where there is none, or the result has no trials.
+    """
+    require_study(result.path, result.manifest)
+    with reading(result.path, UNTOUCHED):
+        read = read_material(result, with_charts=False)
+        cells = [cell for cell in judge_cells(read, with_charts=False) if _is_wanted(cell, wanted)]
+        if not cells:
+            names = ", ".join(
+                sorted({f"{cell.target}.{cell.work}" for cell in judge_cells(read, with_charts=False)})
+            )
+            raise UsageError(f"no cell has {wanted!r} in its name", f"the cells are: {names}")
+        series = rows_by_trial(result.series())
+        return tuple(CellDiagnosed(cell, _diagnosed(cell, read, result, series)) for cell in cells)
+
+
+def _is_wanted(cell: Cell, wanted: str | None) -> bool:
+    return wanted is None or any(wanted in name for name in (cell.id, f"{cell.target}.{cell.work}"))
+
+
+def _diagnosed(cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]) -> Diagnosed:
+    if cell.validity.state in UNUSABLE and _says_nothing(cell):
+        return Diagnosed("unusable")
+    trials = read.good(cell.id)
+    return diagnose(
+        [
+            figures_of(
+                trial,
+                read.latency.get(trial.trial, ()),
+                tuple(_samples(result, trial.trial, series)),
+                cell.shown.in_flight,
+                behind_server=read.facts[cell.target].behind_server,
+            )
+            for trial in trials
+        ]
+    )
+
+
+# An INVALID cell's rate is not to be used; that does not make what was seen of it wrong, but for these.
+_WRONG = frozenset({"data_errors", "cached_reads", "incomplete", "not_run"})
+
+
+def _says_nothing(cell: Cell) -> bool:
+    return not cell.trials or any(code.code in _WRONG for code in cell.validity.codes)
+
+
+def _samples(result: Result, trial: str, series: dict[str, list[SeriesRow]]) -> Iterator[SeriesRow]:
+    """Of a trial on many hosts those of each, which have what the trial's own lacks."""
+    own: Sequence[SeriesRow] = series.get(trial, ())
+    yield from own
+    seen = {(row.source, row.subject, row.metric) for row in own}
+    yield from (
+        row for row in samples_by_host(result, trial) if (row.source, row.subject, row.metric) not in seen
+    )

@@ -1,0 +1,156 @@
+"""What bounds a cell: causes that hold for made figures, and what is not told where nobody could see it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from builders import trial_row
+
+from leadline.errors import SpecError
+from leadline.store.tables import SeriesRow
+from leadline.verdict.diagnosed.causes import causes, judged, read_causes
+from leadline.verdict.diagnosed.figures import FIGURES
+from leadline.verdict.diagnosed.judge import diagnose
+from leadline.verdict.diagnosed.samples import outlier
+from leadline.verdict.diagnosed.seen import Figures, figures_of
+
+S = 1_000_000_000
+
+
+def rows(*samples: tuple[str, str, str, float]) -> list[SeriesRow]:
+    """Each as it was sampled in three seconds."""
+    return [
+        SeriesRow("t0001", at * S, source, subject, metric, value, "")
+        for at in (1, 2, 3)
+        for source, subject, metric, value in samples
+    ]
+
+
+def seen(*samples: tuple[str, str, str, float], asked: int | None = None, **changes: Any) -> Figures:
+    """The figures of a trial of three seconds, on a quiet host."""
+    quiet = {"cpu_busy_share": 0.2, "cpu_steal_share": 0.0, "other_cpu_share": 0.0, "busy_share_max": 0.1}
+    row = replace(trial_row(), ramp_ns=0, measured_ns=3 * S, **{**quiet, **changes})
+    return figures_of(row, (), rows(*samples), asked)
+
+
+def named(*trials: Figures) -> list[str]:
+    return [one.entry.name for one in diagnose(trials).named]
+
+
+def port(name: str, rate: float, sent: float) -> list[tuple[str, str, str, float]]:
+    return [("wire", name, "rate_bytes_per_s", rate), ("wire", name, "tx_bytes_per_s", sent)]
+
+
+def test_nothing_seen_is_nothing_said() -> None:
+    """Not even by what nobody could see: each figure that is needed is None."""
+    found = diagnose([figures_of(replace(trial_row(), cpu_busy_share=None), (), (), None)])
+    assert found.outcome == "undecided"
+    assert found.behind == ()
+    assert "link_full" in {one.entry.name for one in found.open}
+
+
+def test_a_full_port_is_named_with_its_rate() -> None:
+    full = seen(*port("client1", 25e6, 23.5e6), *port("disk1", 125e6, 20e6), *port("disk2", 125e6, 20e6))
+    (cause,) = diagnose([full]).named
+    assert cause.entry.name == "link_full"
+    assert cause.title == "a full link, client1"
+    assert cause.share == pytest.approx(23.5 / 25 / 0.956)
+    half = seen(*port("client1", 25e6, 12e6), *port("disk1", 125e6, 20e6))
+    assert named(half) == []
+
+
+def test_a_cause_holds_in_most_of_the_trials_or_not_at_all() -> None:
+    full, free = seen(*port("client1", 25e6, 23.5e6)), seen(*port("client1", 25e6, 2e6))
+    assert named(full, full, free) == ["link_full"]
+    assert named(full, free, free) == []
+
+
+def test_what_a_counter_says_by_itself_stands_before_what_is_full() -> None:
+    slow = ("daemon", "osd.1", "throttled", 9.0)
+    assert named(seen(*port("client1", 25e6, 23.5e6), slow)) == ["osd_throttled", "link_full"]
+    little = ("daemon", "osd.1", "throttled", 1.5)
+    assert named(seen(*port("client1", 25e6, 23.5e6), little)) == ["link_full"]
+
+
+def test_two_at_once_are_both_named() -> None:
+    found = seen(("daemon", "osd.1", "throttled", 9.0), ("daemon", "mds.a", "throttled", 8.0))
+    assert named(found) == ["osd_throttled", "mds_throttled"]
+
+
+def test_an_osd_is_slow_beside_others_and_not_by_itself() -> None:
+    commits = {"osd.0": 10.0, "osd.1": 12.0, "osd.2": 90.0}
+    samples = [("ceph", osd, "store_commit_latency", value) for osd, value in commits.items()]
+    assert named(seen(*samples)) == ["osd_slow_device"]
+    assert named(seen(*[("ceph", osd, "store_commit_latency", 90.0) for osd in commits])) == []
+    assert outlier({"a": 1.0, "b": 9.0}) is None
+
+
+def test_an_osd_that_waits_for_its_device_is_told_from_one_that_shares_it() -> None:
+    def waiting(*shares: float) -> Figures:
+        return seen(*[("daemon", f"osd.{at}", "blocked", share) for at, share in enumerate(shares)])
+
+    assert named(waiting(0.0, 1.0, 0.1)) == ["osd_waits_for_device"]
+    assert named(waiting(0.9, 1.0, 0.8)) == []
+    assert named(waiting(1.0)) == []
+
+
+def test_the_states_of_a_cluster() -> None:
+    def state(**changes: Any) -> str:
+        quiet = {"checks": {}, "flags": [], "osds": 4, "osds_up": 4, "recovering": False}
+        return json.dumps({**quiet, **changes})
+
+    assert named(seen(start_state=state(osds_up=3), end_state=state())) == ["osds_lost"]
+    full = {"OSD_NEARFULL": "1 nearfull osd(s)"}
+    assert named(seen(start_state=state(), end_state=state(checks=full))) == ["nearly_full"]
+    assert named(seen(start_state=state(), end_state=state(recovering=True))) == ["recovery"]
+    assert named(seen(start_state=state(), end_state=state())) == []
+
+
+def test_too_little_in_flight_only_where_nothing_is_full() -> None:
+    quiet = {**seen(asked=1), "in_flight": 0.97, "latency_s": 0.01}
+    assert named(quiet) == ["latency_bound"]
+    assert named({**quiet, "cpu_share": 0.9}) == ["host_cpu"]
+    assert named({**quiet, "in_flight": 0.3}) == []
+    assert named({**quiet, "port_share": 0.95, "port": "client1", "port_rate": 1e7}) == ["link_full"]
+
+
+def test_every_figure_is_said_what_it_is() -> None:
+    assert set(seen()) == set(FIGURES)
+
+
+def test_every_cause_can_be_judged_and_says_what_to_do() -> None:
+    every: Figures = {name: ("x" if isinstance(value, str) else 0.0) for name, value in seen().items()}
+    texts = seen(("daemon", "osd.1", "throttled", 1.0))
+    every |= {name: "osd.1" for name, value in texts.items() if isinstance(value, str)}
+    assert set(judged(every)) == {one.name for one in causes()}
+    for one in causes():
+        assert set(one.needs) <= set(every), one.name
+        assert one.remedy, one.name
+        assert one.experiment, one.name
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"place": "moon"}, "is no place"),
+        ({"told": "loudly"}, "is no way to tell"),
+        ({"colour": "red"}, "unexpected keyword"),
+    ],
+)
+def test_an_entry_that_is_wrong_is_named(change: dict[str, str], complaint: str) -> None:
+    entry = {
+        "place": "osd",
+        "told": "full",
+        "needs": [],
+        **dict.fromkeys(
+            ("title", "means", "seen", "share", "evidence", "experiment", "remedy", "price", "source"), "x"
+        ),
+    }
+    with pytest.raises(SpecError, match=complaint):
+        read_causes(json.dumps({"mine": {**entry, **change}}))
+    (one,) = read_causes(json.dumps({"mine": {**entry, "seen": "no_such_figure > 1"}}))
+    with pytest.raises(SpecError, match="no_such_figure"):
+        judged(seen(), (one,))

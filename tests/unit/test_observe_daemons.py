@@ -1,0 +1,95 @@
+"""Ceph's daemons of a host, as /proc has them: which are the target's, and what of them is sampled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from builders import facts
+
+from leadline.observe.host.daemon_reader import DaemonReader, cluster_of, daemons_here
+from leadline.study.target import CephAccess
+
+FSID = "0f1e2d3c-0000-4000-8000-123456789abc"
+TICKS = 100
+S = 1_000_000_000
+
+
+def stat(name: str, state: str, ticks: int) -> str:
+    return f"11 ({name}) {state} 1 11 11 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 500 0 40 0 0"
+
+
+class Proc:
+    """One OSD with a thread, in a tree like /proc."""
+
+    def __init__(self, place: Path) -> None:
+        self.root, self.conf = place / "proc", place / "ceph.conf"
+        self.own = self.root / "11"
+        self.conf.write_text(f"[global]\n fsid = {FSID}\n")
+        (self.own / "task" / "12").mkdir(parents=True)
+        (self.own / "net").mkdir()
+        (self.own / "ns").mkdir()
+        (self.own / "ns" / "net").touch()
+        (self.root / "self").mkdir()
+        (self.own / "comm").write_text("ceph-osd\n")
+        self.command("ceph-osd", "-f", "-c", str(self.conf), "--id=3")
+        self.set("S", 0, "S", 0)
+        (self.own / "cgroup").write_text("")
+
+    def command(self, *words: str) -> None:
+        (self.own / "cmdline").write_bytes(b"\0".join(map(str.encode, words)) + b"\0")
+
+    def set(self, state: str, ticks: int, thread_state: str, written: int, resent: int = 0) -> None:
+        (self.own / "stat").write_text(stat("ceph-osd", state, ticks))
+        (self.own / "task" / "12" / "stat").write_text(stat("bstore_kv_sync", thread_state, ticks))
+        (self.own / "io").write_text(f"read_bytes: 0\nwrite_bytes: {written}\n")
+        (self.own / "net" / "snmp").write_text(f"Tcp: InSegs RetransSegs\nTcp: 7 {resent}\n")
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Proc:
+    return Proc(tmp_path)
+
+
+def reader(proc: Proc, conf: Path) -> DaemonReader:
+    return DaemonReader({"a": facts(ceph=CephAccess(conf=str(conf)))}, proc.root)
+
+
+def test_what_is_sampled_of_an_osd(proc: Proc) -> None:
+    source = reader(proc, proc.conf)
+    source.sample(1 * S)
+    source.sample(2 * S)
+    proc.set("T", TICKS, "D", 5 << 20, resent=30)
+    found = {(subject, metric): value for _, subject, metric, value, _ in source.sample(4 * S)}
+    assert found["osd.3", "stopped"] == 1.0
+    assert found["osd.3", "cpu"] == pytest.approx(0.5)
+    assert found["osd.3", "written"] == pytest.approx(2.5 * (1 << 20))
+    assert found["osd.3", "blocked"] == 1.0
+    assert found["osd.3", "resent_segments"] == pytest.approx(15)
+    assert found["osd.3/bstore_kv_sync.12", "cpu"] == pytest.approx(1 / 3)
+
+
+def test_another_file_of_the_same_cluster_is_that_cluster(proc: Proc, tmp_path: Path) -> None:
+    client = tmp_path / "client.conf"
+    client.write_text(f"[global]\nfsid={FSID}\n")
+    assert reader(proc, client).sample(S) != []
+    client.write_text(f"[global]\nfsid={FSID.replace('0f', 'ff')}\n")
+    assert reader(proc, client).sample(S) == []
+    assert cluster_of(str(tmp_path / "none.conf")) == str(tmp_path / "none.conf")
+
+
+def test_whose_command_says_nothing_is_nobodys(proc: Proc) -> None:
+    assert daemons_here({FSID}, proc.root) == {11: "osd.3"}
+    proc.command("ceph-osd", "-f", "-c", str(proc.conf))
+    assert daemons_here({FSID}, proc.root) == {}
+    proc.command("ceph-osd", "-c", str(proc.conf), "-i", "3")
+    (proc.own / "comm").write_text("bash\n")
+    assert daemons_here({FSID}, proc.root) == {}
+
+
+def test_one_that_ended_is_no_row(proc: Proc) -> None:
+    source = reader(proc, proc.conf)
+    source.sample(1 * S)
+    (proc.own / "stat").unlink()
+    (proc.own / "ns" / "net").unlink()
+    assert source.sample(2 * S) == []

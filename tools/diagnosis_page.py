@@ -1,0 +1,58 @@
+"""Writes the tables of docs/diagnosis.md from the causes and the figures, so that they never differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from leadline.verdict.diagnosed.causes import CauseEntry, causes
+from leadline.verdict.diagnosed.figures import FIGURES
+
+PAGE = Path(__file__).parent.parent / "docs" / "diagnosis.md"
+BEGIN, END = "<!-- made by tools/diagnosis_page.py: {} -->", "<!-- end -->"
+
+
+def page() -> str:
+    """The whole page, with its tables made anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name, lines in (("causes", _causes()), ("figures", _figures())):
+        begin = BEGIN.format(name)
+        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(END)}", re.DOTALL)
+        made = "\n".join([begin, *lines, END])
+        text = pattern.sub(lambda _, made=made: made, text)
+    return text
+
+
+def _causes() -> Iterator[str]:
+    for cause in causes():
+        yield f"### `{cause.name}`: {_plain(cause.title)}"
+        yield ""
+        yield f"{cause.place}, {cause.told}. {cause.means}"
+        yield ""
+        yield f"- Seen: `{_seen(cause)}`" + (f"; needs {', '.join(f'`{name}`' for name in cause.needs)}.")
+        yield f"- To be sure: {cause.experiment}"
+        yield f"- Remedy: {cause.remedy} Price: {cause.price}. Source: {cause.source}."
+        yield ""
+
+
+def _plain(title: str) -> str:
+    return re.sub(r",? ?\{\w+\}", "", title)
+
+
+def _seen(cause: CauseEntry) -> str:
+    words = " ".join(cause.seen.split())
+    for name, value in sorted(cause.thresholds.items(), key=lambda pair: -len(pair[0])):
+        words = words.replace(f"${name}", f"{value:g}")
+    return words
+
+
+def _figures() -> Iterator[str]:
+    yield "| figure | what it is |"
+    yield "|---|---|"
+    for name, words in FIGURES.items():
+        yield f"| `{name}` | {words} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
