@@ -31,6 +31,10 @@ RUNS, PAGE = HERE / "diagnosis.jsonl", HERE / "diagnosis.md"
 LEVELS = ("weak", "middle", "strong")
 LAB = "diagnosis"
 TUNED = frozenset({1})
+_WORDS = """
+The thresholds were chosen by the runs of seed {}: these show that causes can be told, and prove nothing. Right is
+a cause that was injected and named, undecided where neither it nor another that can be injected was, wrong where
+another was. `others_here`: other work ran on the machine meanwhile, so that it is true."""
 TOPOLOGY = """
 mtu: 1500
 switches: {core: }
@@ -206,12 +210,7 @@ def judge() -> Iterator[str]:
     yield "# Diagnosis: what was injected, and what was named"
     yield ""
     yield f"Written by `make diagnosis-bench` from `bench/diagnosis.jsonl`; {len(CASES)} causes so far."
-    yield (
-        f"The thresholds were chosen by the runs of seed {', '.join(map(str, sorted(TUNED)))}: these show that"
-        " causes can be told, and prove nothing. Right is a cause that was injected and named, undecided where"
-        " neither it nor another that can be injected was, wrong where another was. `others_here`: other work ran on"
-        " the machine meanwhile, so that it is true."
-    )
+    yield _WORDS.format(", ".join(map(str, sorted(TUNED))))
     yield ""
     yield "| strength | right | undecided | wrong |"
     yield "|---|---|---|---|"
