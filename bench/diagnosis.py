@@ -32,9 +32,9 @@ LEVELS = ("weak", "middle", "strong")
 LAB = "diagnosis"
 TUNED = frozenset({1})
 _WORDS = """
-The thresholds were chosen by the runs of seed {}: these show that causes can be told, and prove nothing. Right is
-a cause that was injected and named, undecided where neither it nor another that can be injected was, wrong where
-another was. `others_here`: other work ran on the machine meanwhile, so that it is true."""
+The thresholds were chosen by the runs of seed {}: these show that causes can be told, and prove nothing.
+Right is a cause that was injected and named, undecided where neither it nor another that can be injected
+was, wrong where another was. `others_here`: other work ran on the machine meanwhile, so that it is true."""
 TOPOLOGY = """
 mtu: 1500
 switches: {core: }
