@@ -14,7 +14,7 @@ use super::ending::Ending;
 use super::meeting::Meeting;
 use super::progress::Progress;
 use super::runner::{self, Crew, Runner, Terms, Trial};
-use super::summary::Summary;
+use super::summary::{Summary, measured_to_ns};
 use super::watch::Alarm;
 use crate::Interrupts;
 use crate::blocks::ledger::Ledger;
@@ -255,12 +255,13 @@ impl Trial for DataTrial<'_> {
             self.ended_ns
         };
         let notes = self.notes(ends, ending, done_ns);
-        let (writer, totals, threads) = self.collector.finish(done_ns)?;
+        let measured_to_ns = measured_to_ns(&self.context.job, ending.state, done_ns);
+        let (writer, totals, threads) = self.collector.finish(measured_to_ns)?;
         let summary = Summary {
             job: &self.context.job,
             ended_ns: self.ended_ns,
             last_done_ns: done_ns,
-            state: ending.state,
+            measured_to_ns,
             totals,
             threads,
             ends,

@@ -10,6 +10,17 @@ use crate::io::Direction;
 use crate::job::Job;
 use crate::sys::process::CpuTime;
 
+/// Where the measured time ends of a trial whose last operation was done at `done_ns`.
+///
+/// Of an open loop that ran its time it is that time: nothing was due after its last operation, and without the
+/// wait for the next one its rate would be above the one that was asked for.
+pub fn measured_to_ns(job: &Job, state: &str, done_ns: u64) -> u64 {
+    if state == "complete" && job.time_based && job.is_open_loop() {
+        return done_ns.max(job.ramp_time_ns + job.runtime_ns);
+    }
+    done_ns
+}
+
 /// What is said of a trial that reads and writes.
 pub struct Summary<'a> {
     pub job: &'a Job,
@@ -17,7 +28,7 @@ pub struct Summary<'a> {
     pub ended_ns: u64,
     /// When the last thread ended, as far as threads came back.
     pub last_done_ns: u64,
-    pub state: &'static str,
+    pub measured_to_ns: u64,
     pub totals: Totals,
     pub threads: Vec<Totals>,
     /// `None` for a thread that never came back.
@@ -31,10 +42,9 @@ impl Summary<'_> {
     pub fn keys(&self) -> Value {
         let ends = self.ends.iter().flatten();
         let bytes: u64 = self.totals.all.iter().map(|sums| sums.bytes).sum();
-        let measured_to_ns = self.measured_to_ns();
         json!({
-            "ramp_ns": self.job.ramp_time_ns.min(measured_to_ns),
-            "measured_ns": measured_to_ns.saturating_sub(self.job.ramp_time_ns),
+            "ramp_ns": self.job.ramp_time_ns.min(self.measured_to_ns),
+            "measured_ns": self.measured_to_ns.saturating_sub(self.job.ramp_time_ns),
             "first_done_ns": ends.map(|end| end.done_ns).min().unwrap_or(0),
             "last_done_ns": self.last_done_ns,
             "directions": self.directions(&self.totals.measured),
@@ -50,16 +60,6 @@ impl Summary<'_> {
             "engine": self.job.engine.name(),
             "notes": self.notes,
         })
-    }
-
-    /// Of an open loop that ran its time it is that time: nothing was due after its last operation, and
-    /// without the wait for the next one its rate would be above the one that was asked for.
-    fn measured_to_ns(&self) -> u64 {
-        if self.state == "complete" && self.job.time_based && self.job.is_open_loop() {
-            let end_ns = self.job.ramp_time_ns + self.job.runtime_ns;
-            return self.last_done_ns.max(end_ns);
-        }
-        self.last_done_ns
     }
 
     fn directions(&self, sums: &[Sums; 3]) -> Value {
