@@ -45,6 +45,7 @@ SEEN = (
     *(("bpf", interface) for interface in ("posix", "list", "liburing", "ring_by_number")),
 )
 DELAY_MS = 30
+RUNS = 3
 # A latency is kept as the middle of a bucket: so much lower it may come out.
 BUCKET = 0.93
 
@@ -99,14 +100,23 @@ def sums_of(truth: Said) -> tuple[int, int, int, int]:
 
 @pytest.mark.parametrize("interface", sorted({interface for _, interface in SEEN}))
 def test_the_account_is_what_the_kernel_counts(interface: str, place: Path) -> None:
-    """Not under a tracer: what a library writes down in the process is counted, too."""
+    """Not under a tracer: what a library writes down in the process is counted, too.
+
+    The kernel charges a page of the file system's own, such as one of its inodes, to whoever makes it dirty:
+    by chance that is the subject, once. What the account itself missed is missing in every run.
+    """
     command = subject(interface, "direct")
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60, check=True)
-    truth = said(done.stdout)
-    kernel = (truth.kernel_read, truth.kernel_wrote)
-    if not any(kernel):
-        pytest.skip("a file system in memory: the kernel counts no bytes of it")
-    assert kernel == (truth.counts.bytes_read, truth.counts.bytes_written)
+    pairs = []
+    for _ in range(RUNS):
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60, check=True)
+        truth = said(done.stdout)
+        kernel = (truth.kernel_read, truth.kernel_wrote)
+        if not any(kernel):
+            pytest.skip("a file system in memory: the kernel counts no bytes of it")
+        pairs.append((kernel, (truth.counts.bytes_read, truth.counts.bytes_written)))
+        if kernel == pairs[-1][1]:
+            return
+    raise AssertionError(f"in no run, read and written by the kernel and by the account: {pairs}")
 
 
 @pytest.mark.parametrize(("via", "interface"), SEEN)

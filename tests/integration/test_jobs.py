@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -103,16 +104,18 @@ def test_when_one_job_fails_the_others_are_ended_and_none_counts(
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.parametrize("begun", [True, False], ids=["while it runs", "before it is open"])
 def test_a_hung_job_makes_its_group_invalid_and_the_target_is_left_alone(
-    leadline: Command, start: Start, study: Path, target: Path, tmp_path: Path
+    leadline: Command, start: Start, study: Path, target: Path, tmp_path: Path, begun: bool
 ) -> None:
     out = tmp_path / "r"
     process = start(
         *("run", str(study), "--target", f"a={target}", "--out", str(out), "--grace", "1s"),
         *("--blocks", "1", "--set", "works.both.runtime=3s"),
     )
-    trial, worker = wait_for_worker(out, "a.both.stream")
-    wait_until((out / "records" / f"{trial}.llrec").exists)  # its engine runs
+    _, worker = wait_for_worker(out, "a.both.stream")
+    if begun:
+        wait_until(partial(is_written_to, target))
     os.kill(worker, signal.SIGSTOP)
     _, errors = process.communicate(timeout=90)
     assert process.returncode == 3, errors
@@ -124,6 +127,11 @@ def test_a_hung_job_makes_its_group_invalid_and_the_target_is_left_alone(
     assert verdicts["a.both.stream"] == verdicts["a.both.small"] == "INVALID"
     assert leadline("undo", str(out)).returncode == 0
     assert list(target.iterdir()) == []
+
+
+def is_written_to(target: Path) -> bool:
+    """Whether the file that the stream makes has bytes: its engine is past the common start."""
+    return any(path.stat().st_size for path in target.rglob("*-fresh-*"))
 
 
 def wait_for_worker(out: Path, cell: str, seconds: float = 30) -> tuple[str, int]:

@@ -234,8 +234,9 @@ class LocalSite:
             return []
         self._watch.check(after.state)
         samples = self._watch.samples()
-        found = [self._read_back(*one) for one in zip(members, found, strict=True)]
-        if any(answer.outcome == "interrupted" for answer in found):
+        ended, found = found, [self._read_back(*one) for one in zip(members, found, strict=True)]
+        # A job may have been interrupted because one beside it failed: that slot is kept, with its reason.
+        if any(now.outcome == "interrupted" != then.outcome for then, now in zip(ended, found, strict=True)):
             return []
         self._slot.answers += found
         change = delta(before, after)
