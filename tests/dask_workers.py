@@ -45,12 +45,12 @@ class DaskWorkers:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
         for process in reversed(self._processes):
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(10)
-            except subprocess.TimeoutExpired:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait(10)
+            # What stands before a worker, as faketime, may be gone while the worker itself is not.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
 
     def start_scheduler(self) -> None:
         """A scheduler on a port of its own; workers that are there already do not know it."""
