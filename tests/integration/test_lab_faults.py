@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from leadline import faults
+from leadline import _core, faults
 from leadline.faults import TrialFault
 from leadline.store.reader import Result, open_result
 from leadline.store.tables import TrialRow
@@ -191,7 +191,8 @@ def test_a_fault_that_begins_in_the_middle_is_in_the_journal_and_the_cell_is_dou
     leadline: Command, start: Start, small: Path, lab: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
-    process = _started(start, asked(small, lab / "mnt", out), out, "trial_finished")
+    long = ("--set", "runtime=2s")  # so that the last trial begins after the fault
+    process = _started(start, asked(small, lab / "mnt", out, *long), out, "trial_finished")
     faults.begin(lab, "1", *LINK)
     process.communicate(timeout=60)
     first, *others = [marks(row) for row in trials(out)]
@@ -210,8 +211,10 @@ def test_a_fault_within_one_trial_marks_that_trial_alone(
     start: Start, lab: Path, tmp_path: Path, asked_for: tuple[str, ...]
 ) -> None:
     study, out = write_study(tmp_path / "s.yaml", WORK, blocks=2), tmp_path / "r"
-    process = _started(start, asked(study, lab / "mnt", out, *asked_for), out, "trial_started")
-    wait_until(lambda: any((out / "records").glob("t0001*")))
+    long = ("--set", "runtime=3s")  # and it is in its middle once it has told of its first interval
+    process = _started(start, asked(study, lab / "mnt", out, *long, *asked_for), out, "trial_started")
+    record = out / "records" / "t0001.llrec"
+    wait_until(lambda: record.exists() and bool(_core.read_record(str(record))["intervals"]))
     faults.begin(lab, "1", *STOPPED)
     faults.end(lab, "1")
     process.communicate(timeout=60)
