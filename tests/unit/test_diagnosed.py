@@ -15,7 +15,8 @@ from leadline.verdict.diagnosed.causes import causes, judged, read_causes
 from leadline.verdict.diagnosed.figures import FIGURES
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import outlier
-from leadline.verdict.diagnosed.seen import Figures, figures_of
+from leadline.verdict.diagnosed.seen.of_trial import figures_of
+from leadline.verdict.diagnosed.seen.values import Figures
 
 S = 1_000_000_000
 

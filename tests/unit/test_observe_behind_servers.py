@@ -9,7 +9,7 @@ import pytest
 
 from leadline.observe.ceph.client import NotObservableError
 from leadline.observe.ceph.cluster import ClusterKey, ClusterReader, Dump
-from leadline.observe.host.wire import WIRE
+from leadline.observe.network.wire import WIRE
 from leadline.observe.reading import Request
 
 OSD = {"osd": {"op_out_bytes": 7, "op_in_bytes": 8}}

@@ -9,16 +9,16 @@ import threading
 
 import pytest
 
-from leadline.observe.host import socket_reader
-from leadline.observe.host.socket_reader import SocketReader
-from leadline.observe.host.socket_table import (
+from leadline.observe.network import socket_reader
+from leadline.observe.network.socket_reader import SocketReader
+from leadline.observe.network.socket_table import (
     SocketBytes,
     parse_messages,
     parse_socket,
     sockets_of,
     tcp_sockets,
 )
-from leadline.observe.host.wire import WIRE
+from leadline.observe.network.wire import WIRE
 from leadline.observe.reading import Request
 
 _AMOUNT_BYTES = 300_000

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -26,15 +26,20 @@ from leadline.observe.ceph.cluster import (
     key_of,
 )
 from leadline.observe.clock import steady_unix_ns
-from leadline.observe.host.addresses import host_interfaces
 from leadline.observe.host.daemon_reader import DaemonReader
-from leadline.observe.host.lab_ports import LabPortReader
 from leadline.observe.host.process_reader import ProcessReader
 from leadline.observe.host.process_table import ProcessTable
 from leadline.observe.host.reader import HostReader
-from leadline.observe.host.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
-from leadline.observe.host.socket_reader import SocketReader
-from leadline.observe.host.wire import (
+from leadline.observe.model import ClusterState
+from leadline.observe.mounts.kernel_client import KernelClientReader
+from leadline.observe.mounts.limits import WIRE_LIMIT
+from leadline.observe.network.addresses import host_interfaces
+from leadline.observe.network.lab_ports import LabPortReader
+from leadline.observe.network.socket_reader import PERIOD_S as SOCKETS_PERIOD_S
+from leadline.observe.network.socket_reader import SocketReader
+from leadline.observe.network.tcp_reader import PERIOD_S as TCP_PERIOD_S
+from leadline.observe.network.tcp_reader import TcpReader
+from leadline.observe.network.wire import (
     INTERFACE,
     WIRE,
     interface_counters,
@@ -42,9 +47,6 @@ from leadline.observe.host.wire import (
     interface_towards,
     server_addresses,
 )
-from leadline.observe.model import ClusterState
-from leadline.observe.mounts.kernel_client import KernelClientReader
-from leadline.observe.mounts.limits import WIRE_LIMIT
 from leadline.observe.reading import Counters, Reader, Request, Row, SourceThread, joined, missing
 from leadline.study.target import TargetFacts
 
@@ -126,8 +128,13 @@ class Agent:
             self._add_clusters(ceph)
         if config.get("ceph", True):
             self._add_clients(ceph)
+        servers: Callable[[], Mapping[int, str]] = dict
         if ceph and config.get("ceph", True) and config.get("clusters", True):
-            self._threads.append(self._thread(DaemonReader(ceph)))
+            daemons = DaemonReader(ceph)
+            self._threads.append(self._thread(daemons))
+            servers = daemons.here
+        if any(facts.is_remote for facts in targets.values()):
+            self._threads.append(self._thread(TcpReader(servers), max(TCP_PERIOD_S, interval_s)))
         self._add_sockets(targets)
         if config.get("labs"):
             self._threads.append(self._thread(LabPortReader(config["labs"])))

@@ -18,16 +18,16 @@ from leadline.observe.ceph.client import (
     ask_socket,
     connect,
 )
-from leadline.observe.host.addresses import host_interfaces
-from leadline.observe.host.wire import (
+from leadline.observe.model import ClusterState, group_is_clean
+from leadline.observe.mounts.fuse_client import admin_socket_of
+from leadline.observe.mounts.fuse_server import PROC, processes_named
+from leadline.observe.network.addresses import host_interfaces
+from leadline.observe.network.wire import (
     WIRE,
     interface_counters,
     interface_totals,
     interface_towards,
 )
-from leadline.observe.model import ClusterState, group_is_clean
-from leadline.observe.mounts.fuse_client import admin_socket_of
-from leadline.observe.mounts.fuse_server import PROC, processes_named
 from leadline.observe.reading import Counters, Request, Row, joined, missing
 from leadline.trusted import account_of_ceph, accounts_of, believed_accounts
 

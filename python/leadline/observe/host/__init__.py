@@ -1,1 +1,1 @@
-"""What the kernel says of this host: CPUs, devices, network, processes."""
+"""What the kernel says of this host: CPUs, devices, processes."""

@@ -93,7 +93,7 @@ class DaemonReader:
     def sample(self, now_ns: int) -> list[Row]:
         """CPU of each and its threads, storage I/O, throttling, whether it stands still or waits."""
         if self._looks % _LOOK_AGAIN == 0:
-            self._daemons = daemons_here(self._clusters, self._proc)
+            self._daemons = self.here()
         threads = self._looks % _THREADS_EVERY == 0
         self._looks += 1
         rows: list[Row] = []
@@ -106,6 +106,10 @@ class DaemonReader:
         self._before.update(self._now)
         self._now = {}
         return rows
+
+    def here(self) -> dict[int, str]:
+        """The daemons as they are now, by process."""
+        return daemons_here(self._clusters, self._proc)
 
     def counters(self, _request: Request, /) -> Counters:
         """Nothing: no figure of a trial is read here."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.counters.catalogue import read_at
-from leadline.observe.host.listening import listeners
 from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.host.reader import TICK_NS
+from leadline.observe.network.listening import listeners
 from leadline.observe.reading import Counters, Request, Row, missing, sum_of
 from leadline.units import printable
 

@@ -17,9 +17,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from leadline import _core
 from leadline.errors import UsageError
-from leadline.observe.host.addresses import host_interfaces
-from leadline.observe.host.listening import PROC, listeners
-from leadline.observe.host.wire import interface_towards, server_addresses
+from leadline.observe.network.addresses import host_interfaces
+from leadline.observe.network.listening import PROC, listeners
+from leadline.observe.network.wire import interface_towards, server_addresses
 from leadline.study.target import CephAccess, ServerAccess, TargetFacts
 from leadline.trusted import account_of_ceph, accounts_of, believed_accounts, why_not_file
 from leadline.units import printable

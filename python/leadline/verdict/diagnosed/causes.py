@@ -14,7 +14,7 @@ from leadline.units import format_latency, format_percent, format_rate, format_s
 if TYPE_CHECKING:
     import duckdb
 
-    from leadline.verdict.diagnosed.seen import Figures
+    from leadline.verdict.diagnosed.seen.values import Figures
 
 SOURCE = "causes.yaml"
 Place = Literal["load", "client", "host", "network", "proxy", "osd", "mds", "cluster"]

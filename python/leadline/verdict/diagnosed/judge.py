@@ -8,7 +8,7 @@ from statistics import median
 from typing import Literal
 
 from leadline.verdict.diagnosed.causes import TOLD, CauseEntry, CauseInTrial, causes, judged
-from leadline.verdict.diagnosed.seen import Figures
+from leadline.verdict.diagnosed.seen.values import Figures
 
 Outcome = Literal["named", "undecided", "unusable"]
 _IN_TRIALS = 2 / 3  # of a cell's trials a cause must hold in

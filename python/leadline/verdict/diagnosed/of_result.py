@@ -12,7 +12,7 @@ from leadline.store.reader import Result, require_study
 from leadline.store.tables import SeriesRow
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
-from leadline.verdict.diagnosed.seen import figures_of
+from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.material import Material, read_material, rows_by_trial
 from leadline.verdict.model import UNUSABLE, Cell
 

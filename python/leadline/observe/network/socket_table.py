@@ -47,8 +47,17 @@ def parse_messages(data: bytes) -> Iterator[tuple[int, bytes]]:
         place += (length + 3) & ~3
 
 
-def parse_socket(payload: bytes) -> SocketBytes | None:
-    """One socket; None where the kernel gave no counts of it (one that only waits, or listens)."""
+@dataclass(frozen=True)
+class SocketInfo:
+    """A socket and the kernel's struct tcp_info of it, empty where it gave none."""
+
+    cookie: int
+    inode: int
+    info: bytes
+
+
+def parse_info(payload: bytes) -> SocketInfo | None:
+    """One socket of the table; None of what is too short to be one."""
     if len(payload) < _MESSAGE_BYTES:
         return None
     (cookie,) = struct.unpack_from("=Q", payload, _COOKIE)
@@ -56,19 +65,37 @@ def parse_socket(payload: bytes) -> SocketBytes | None:
     place = _MESSAGE_BYTES
     while place + 4 <= len(payload):
         length, kind = struct.unpack_from("=HH", payload, place)
-        if kind == _INFO_ATTRIBUTE and length - 4 >= _BYTES_RECEIVED + 8:
-            sent, received = struct.unpack_from("=QQ", payload, place + 4 + _BYTES_ACKED)
-            return SocketBytes(cookie, inode, sent, received)
+        if kind == _INFO_ATTRIBUTE:
+            return SocketInfo(cookie, inode, payload[place + 4 : place + length])
         place += max((length + 3) & ~3, 4)
-    return None
+    return SocketInfo(cookie, inode, b"")
+
+
+def parse_socket(payload: bytes) -> SocketBytes | None:
+    """One socket; None where the kernel gave no counts of it (one that only waits, or listens)."""
+    found = parse_info(payload)
+    if found is None or len(found.info) < _BYTES_RECEIVED + 8:
+        return None
+    sent, received = struct.unpack_from("=QQ", found.info, _BYTES_ACKED)
+    return SocketBytes(found.cookie, found.inode, sent, received)
 
 
 def tcp_sockets() -> list[SocketBytes]:
     """Every TCP socket of this network namespace."""
-    return [found for family in (socket.AF_INET, socket.AF_INET6) for found in _dump(family)]
+    return [found for payload in _payloads() if (found := parse_socket(payload)) is not None]
 
 
-def _dump(family: int) -> Iterator[SocketBytes]:
+def socket_infos() -> list[SocketInfo]:
+    """Every TCP socket of this thread's network namespace, with what the kernel says of it."""
+    return [found for payload in _payloads() if (found := parse_info(payload)) is not None]
+
+
+def _payloads() -> Iterator[bytes]:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        yield from _dump(family)
+
+
+def _dump(family: int) -> Iterator[bytes]:
     body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INFO_ATTRIBUTE - 1), 0, _ALL_STATES)
     head = struct.pack("=IHHII", 16 + len(body), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
@@ -81,9 +108,8 @@ def _dump(family: int) -> Iterator[SocketBytes]:
                 if kind == _NLMSG_ERROR:
                     (code,) = struct.unpack_from("=i", payload)
                     raise OSError(-code, os.strerror(-code))
-                found = parse_socket(payload) if kind == _SOCK_DIAG_BY_FAMILY else None
-                if found is not None:
-                    yield found
+                if kind == _SOCK_DIAG_BY_FAMILY:
+                    yield payload
 
 
 class EndedSockets:

@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from leadline.observe.host.socket_table import parse_messages
+from leadline.observe.network.socket_table import parse_messages
 
 _NETLINK_ROUTE = 0
 _GET_ADDRESS, _NEW_ADDRESS = 22, 20

@@ -6,23 +6,21 @@ a lab is never kept from going by who looks at it. That needs root; without it t
 
 from __future__ import annotations
 
-import ctypes
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.errors import ResultError
 from leadline.observe.host.proc_parse import Interface, parse_net_dev
+from leadline.observe.network.entered import entered
 from leadline.observe.reading import Counters, Request, Row
 from leadline.trusted import why_not_file
 from leadline.wires import FILE, UPLINK, Wire, read_wires
 
 SOURCE = "wire"
-_CLONE_NEWNET = 0x40000000
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-_OWN = "/proc/thread-self/ns/net"
+_NEVER_LINKED = os.O_NONBLOCK | os.O_NOFOLLOW
 # Not /proc/net, which is that of the process's first thread.
 _DEVICES = Path("/proc/thread-self/net/dev")
 
@@ -68,7 +66,7 @@ def read_ports(directory: Path, now_ns: int) -> PortReading:
     wires = read_wires(directory)
     devices: dict[str, Interface] = {}
     for namespace in dict.fromkeys(wire.namespace for wire in wires):
-        with _entered(namespace):
+        with entered(namespace, _NEVER_LINKED):
             devices |= parse_net_dev(_DEVICES.read_text())
     return PortReading(now_ns, wires, devices)
 
@@ -91,30 +89,3 @@ def port_rows(before: PortReading, now: PortReading) -> list[Row]:
         if wire.rate_bits_per_s is not None:
             rows.append((SOURCE, wire.name, "rate_bytes_per_s", wire.rate_bits_per_s / 8, "B/s"))
     return rows
-
-
-@contextmanager
-def _entered(namespace: str) -> Iterator[None]:
-    """This thread in that network namespace. Raises OSError where there is none, or this is not root."""
-    library = ctypes.CDLL(None, use_errno=True)
-    with _opened(_OWN, os.O_RDONLY | os.O_CLOEXEC) as own, _opened(namespace, _OPEN) as there:
-        _enter(library, there, namespace)
-        try:
-            yield
-        finally:
-            _enter(library, own, _OWN)
-
-
-def _enter(library: ctypes.CDLL, descriptor: int, name: str) -> None:
-    if library.setns(descriptor, _CLONE_NEWNET):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), name)
-
-
-@contextmanager
-def _opened(path: str, flags: int) -> Iterator[int]:
-    descriptor = os.open(path, flags)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

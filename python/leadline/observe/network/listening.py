@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from leadline.observe.host.socket_table import sockets_in
+from leadline.observe.network.socket_table import sockets_in
 
 PROC = Path("/proc")
 _LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp (proc(5))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from leadline.observe.host.socket_table import EndedSockets, SocketBytes, sockets_of, tcp_sockets
-from leadline.observe.host.wire import WIRE
+from leadline.observe.network.socket_table import EndedSockets, SocketBytes, sockets_of, tcp_sockets
+from leadline.observe.network.wire import WIRE
 from leadline.observe.reading import Counters, Request, Row, missing
 
 PERIOD_S = 0.2

@@ -1,0 +1,68 @@
+"""Metadata servers, and the state of the cluster."""
+
+from __future__ import annotations
+
+import json
+
+from leadline.store.tables import TrialRow
+from leadline.verdict.diagnosed.samples import Samples
+from leadline.verdict.diagnosed.seen.values import Figures, seconds
+
+_FULL_CHECKS = (
+    "OSD_NEARFULL",
+    "OSD_BACKFILLFULL",
+    "OSD_FULL",
+    "POOL_NEAR_FULL",
+    "POOL_NEARFULL",
+    "POOL_FULL",
+)
+
+
+def of_metadata(samples: Samples) -> Figures:
+    """Metadata servers, those that answered requests."""
+    served = {
+        one: value
+        for one, value in samples.by_subject("ceph", "mds.", "client_requests").items()
+        if value > 0
+    }
+    name = max(served, key=lambda one: served[one], default="")
+    return {
+        "mds_requests_per_s": sum(served.values()) if samples.subjects("ceph", "mds.") else None,
+        "mds_reply_s": seconds(samples.weighted("ceph", name, "reply_latency", ("client_requests",))),
+        "mds_journal_s": seconds(samples.mean("ceph", name, "journal_latency")),
+        "mds_caps": samples.mean("ceph", name, "caps"),
+        "mds_inodes": samples.mean("ceph", name, "inodes"),
+    }
+
+
+def of_cluster(trial: TrialRow, samples: Samples) -> Figures:
+    """Its state at both ends of the trial, and what was sampled between."""
+    states = [state for text in (trial.start_state, trial.end_state) if (state := json.loads(text))]
+    checks = {name: text for state in states for name, text in (state.get("checks") or {}).items()}
+    flags = sorted({flag for state in states for flag in (state.get("flags") or ())})
+    down = [
+        state["osds"] - state["osds_up"]
+        for state in states
+        if state.get("osds") is not None and state.get("osds_up") is not None
+    ]
+    up = samples.values("ceph", "cluster", "osds_up")
+    known = [state["osds"] for state in states if state.get("osds") is not None]
+    if up and known:
+        down.append(known[0] - min(up))
+    full = [name for name in _FULL_CHECKS if name in checks]
+    seen = bool(states)
+    return {
+        "health_checks": ", ".join(sorted(checks)) if seen else None,
+        "flags": ", ".join(flags)
+        if seen and any(state.get("flags") is not None for state in states)
+        else None,
+        "osds_down": float(max(down)) if down else None,
+        "pgs_not_clean": trial.pgs_not_clean_max,
+        "pgs_scrubbing": trial.pgs_scrubbing_max,
+        "recovering": float(any(state.get("recovering") for state in states)) if seen else None,
+        "full_checks": ", ".join(full) if seen else None,
+        "full_count": float(len(full)) if seen else None,
+        "slow_ops": samples.most("ceph", "cluster", "slow_ops"),
+        "cache_oversized": float("MDS_CACHE_OVERSIZED" in checks) if seen else None,
+        "monitors_down": float("MON_DOWN" in checks) if seen else None,
+    }

@@ -1,0 +1,49 @@
+"""Processes of servers, where they run on this host."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from leadline.verdict.diagnosed.samples import Samples
+from leadline.verdict.diagnosed.seen.values import Figures
+
+
+def of_daemons(samples: Samples) -> Figures:
+    """Processes of Ceph's daemons, where they run on this host."""
+    found: Figures = {}
+    for kind in ("osd", "mds", "mon", "mgr"):
+        whole = [one for one in samples.subjects("daemon", f"{kind}.") if "/" not in one]
+        throttled = {one: samples.mean("daemon", one, "throttled") or 0.0 for one in whole}
+        stopped = {one: samples.mean("daemon", one, "stopped") or 0.0 for one in whole}
+        threads = {
+            one: value for one, value in samples.by_subject("daemon", f"{kind}.", "cpu").items() if "/" in one
+        }
+        most = max(throttled, key=lambda one: throttled[one], default=None)
+        still = max(stopped, key=lambda one: stopped[one], default=None)
+        thread = max(threads, key=lambda one: threads[one], default=None)
+        found |= {
+            f"{kind}_throttled": most,
+            f"{kind}_throttled_per_s": throttled[most] if most is not None else None,
+            f"{kind}_stopped": still,
+            f"{kind}_stopped_share": stopped[still] if still is not None else None,
+            f"{kind}_thread": None if thread is None else thread.rpartition(".")[0],
+            f"{kind}_thread_share": threads[thread] if thread is not None else None,
+            f"{kind}_cores": samples.total("daemon", f"{kind}.", "cpu") if whole else None,
+        }
+    return found
+
+
+def of_blocked(samples: Samples) -> Figures:
+    """The OSD that waits for its device most, beside the others."""
+    shares = {
+        one: samples.mean("daemon", one, "blocked") or 0.0
+        for one in samples.subjects("daemon", "osd.")
+        if samples.values("daemon", one, "blocked")
+    }
+    name = max(shares, key=lambda one: shares[one], default=None)
+    others = [share for one, share in shares.items() if one != name]
+    return {
+        "blocked_osd": name,
+        "blocked_osd_share": shares[name] if name is not None else None,
+        "blocked_others_share": median(others) if others else None,
+    }

@@ -1,0 +1,52 @@
+"""This host, which bears the load, and the client daemon on it."""
+
+from __future__ import annotations
+
+from leadline.store.tables import TrialRow
+from leadline.verdict.diagnosed.samples import Samples
+from leadline.verdict.diagnosed.seen.values import Figures, seconds
+
+
+def of_host(trial: TrialRow, samples: Samples) -> Figures:
+    """This host, which bears the load; on a lab it bears the servers, too."""
+    cores = {
+        one: samples.mean("host", one, "busy") for one in samples.subjects("host", "cpu") if one != "cpu"
+    }
+    available = samples.values("host", "memory", "available")
+    return {
+        "cpu_share": trial.cpu_busy_share,
+        "core_share": max((value for value in cores.values() if value is not None), default=None),
+        "steal_share": trial.cpu_steal_share,
+        "other_cpu_share": trial.other_cpu_share,
+        "throttled_per_s": samples.mean("host", "cgroup", "throttled"),
+        "memory_stalled_share": samples.mean("host", "pressure", "memory_full"),
+        "io_stalled_share": samples.mean("host", "pressure", "io_full"),
+        "memory_available": min(available, default=None),
+        "device_share": max(
+            (samples.mean("host", one, "busy") or 0.0 for one in _disks(samples)), default=None
+        ),
+    }
+
+
+def _disks(samples: Samples) -> list[str]:
+    return [one for one in samples.subjects("host") if samples.values("host", one, "operations_written")]
+
+
+def of_client(samples: Samples) -> Figures:
+    """ceph-fuse, or the kernel's client."""
+    threads = {
+        one.partition("/")[2].rpartition(".")[0]: value
+        for one, value in samples.by_subject("client", "ceph-fuse", "cpu").items()
+        if "/" in one
+    }
+    busiest = max(threads, key=lambda one: threads[one], default=None)
+    daemon = next((one for one in samples.subjects("client", "ceph-fuse") if "/" not in one), "")
+    return {
+        "client_thread": busiest,
+        "client_thread_share": threads[busiest] if busiest is not None else None,
+        "client_cores": samples.mean("client", daemon, "cpu"),
+        "client_in_flight": samples.mean("client", daemon, "operations_in_flight"),
+        "client_blocked_per_s": samples.mean("client", daemon, "writes_blocked"),
+        "client_resent_per_s": samples.mean("client", daemon, "operations_resent"),
+        "client_reply_s": seconds(samples.mean("client", daemon, "reply_latency")),
+    }

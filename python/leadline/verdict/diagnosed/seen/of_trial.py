@@ -1,0 +1,55 @@
+"""What was seen of a trial, as the one row of figures that causes are judged by.
+
+A figure that was not observable is None: no condition on it holds. docs/diagnosis.md has the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
+from leadline.verdict.diagnosed.samples import Samples
+from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata
+from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons
+from leadline.verdict.diagnosed.seen.load import of_load
+from leadline.verdict.diagnosed.seen.machine import of_client, of_host
+from leadline.verdict.diagnosed.seen.network import of_network
+from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
+from leadline.verdict.diagnosed.seen.values import Figure, Figures
+
+
+def figures_of(
+    trial: TrialRow,
+    latency: Sequence[LatencyRow],
+    series: Sequence[SeriesRow],
+    asked: int | None,
+    *,
+    behind_server: bool = False,
+) -> Figures:
+    """All figures of a trial; `asked` is how many operations each host asks to have in flight, where it does.
+
+    `behind_server`: a gateway answers, whose own work is in no figure.
+    """
+    samples = Samples(trial, series)
+    found = of_load(trial, latency, None if asked is None else asked * (trial.hosts or 1))
+    found["behind_server"] = float(behind_server)
+    for part in (of_host(trial, samples), of_client(samples), of_network(trial, samples), of_osds(samples)):
+        found |= part
+    found |= of_slow_osd(samples)
+    found |= of_daemons(samples)
+    found |= of_blocked(samples)
+    found |= of_metadata(samples)
+    found |= of_cluster(trial, samples)
+    return found | between(found)
+
+
+def between(found: Mapping[str, Figure]) -> Figures:
+    """What is left of the client's latency once the OSDs' own is taken off: the way there, and the client."""
+    writes = found["write_share"]
+    latency = found["latency_s"]
+    if not isinstance(writes, float) or not isinstance(latency, float):
+        return {"osd_s": None, "outside_osd_share": None}
+    osd = found["osd_write_s"] if writes >= 0.5 else found["osd_read_s"]
+    if not isinstance(osd, float):
+        return {"osd_s": None, "outside_osd_share": None}
+    return {"osd_s": osd, "outside_osd_share": max(1.0 - osd / latency, 0.0) if latency > 0 else None}

@@ -1,0 +1,78 @@
+"""OSDs, by their counters."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from leadline.verdict.diagnosed.samples import Samples, outlier
+from leadline.verdict.diagnosed.seen.values import Figures, ratio, seconds
+
+_OWN = {
+    "store_commit_latency": "commit_s",
+    "kv_sync_latency": "kv_sync_s",
+    "store_aio_wait_latency": "aio_wait_s",
+    "kv_commit_latency": "kv_commit_s",
+}
+
+
+def of_osds(samples: Samples) -> Figures:
+    """All OSDs together, by their operations."""
+
+    def over_all(metric: str, by: tuple[str, ...]) -> float | None:
+        parts = []
+        for osd in samples.subjects("ceph", "osd."):
+            value = samples.weighted("ceph", osd, metric, by)
+            count = sum(samples.mean("ceph", osd, name) or 0.0 for name in by)
+            if value is not None:
+                parts.append((value, count))
+        total = sum(count for _, count in parts)
+        if not parts or total <= 0:
+            return seconds(fmean(value for value, _ in parts)) if parts else None
+        return seconds(sum(value * count for value, count in parts) / total)
+
+    written, read = ("operations_written",), ("operations_read",)
+    whole, process = over_all("op_write_latency", written), over_all("op_write_process_latency", written)
+    writes = samples.total("ceph", "osd.", "operations_written")
+    commit = over_all("store_commit_latency", written)
+    return {
+        "osd_operations_per_s": samples.total("ceph", "osd.", "operations_written"),
+        "osd_write_s": whole,
+        "osd_write_queue_s": None if whole is None or process is None else max(whole - process, 0.0),
+        "osd_write_prepare_s": over_all("op_write_prepare_latency", written),
+        "osd_peers_s": None
+        if whole is None or process is None or commit is None
+        else max(process - commit, 0.0),
+        "osd_read_s": over_all("op_read_latency", read),
+        "osd_store_commit_s": commit,
+        "osd_aio_wait_s": over_all("store_aio_wait_latency", written),
+        "osd_kv_queued_s": over_all("store_kv_queued_latency", written),
+        "osd_kv_sync_s": over_all("kv_sync_latency", written),
+        "osd_store_throttle_s": over_all("store_throttle_latency", written),
+        "osd_deferred_share": ratio(samples.total("ceph", "osd.", "deferred_writes"), writes),
+        "osd_penalty_reads": ratio(samples.total("ceph", "osd.", "penalty_reads"), writes),
+        "recovery_per_s": samples.total("ceph", "osd.", "recovery"),
+    }
+
+
+def of_slow_osd(samples: Samples) -> Figures:
+    """The OSD that takes longer than the others, and what its store waits for."""
+    factors: dict[str, float] = {}
+    for metric in ("subop_write_latency", "store_commit_latency", "op_write_latency", "op_read_latency"):
+        found = outlier(samples.by_subject("ceph", "osd.", metric))
+        if found is not None:
+            factors[found[0]] = max(factors.get(found[0], 0.0), found[1])
+    name = max(factors, key=lambda one: factors[one], default=None)
+    load = samples.by_subject("ceph", "osd.", "operations_written") or samples.by_subject(
+        "ceph", "osd.", "operations_read"
+    )
+    own = {metric: samples.mean("ceph", name or "", metric) for metric in _OWN}
+    busy = max(load, key=lambda one: load[one], default=None)
+    return {
+        "slow_osd": name,
+        "slow_osd_factor": factors[name] if name is not None else None,
+        **{f"slow_osd_{figure}": seconds(own[metric]) for metric, figure in _OWN.items()},
+        "loaded_osd": busy,
+        "loaded_osd_factor": load[busy] * len(load) / sum(load.values())
+        if busy is not None and sum(load.values()) > 0
+        else None,
+    }

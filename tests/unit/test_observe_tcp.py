@@ -1,0 +1,125 @@
+"""TCP connections as they are sampled: on real sockets of this kernel."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from leadline.observe.network.socket_table import SocketInfo
+from leadline.observe.network.tcp_reader import HERE, TcpReader
+from leadline.observe.network.tcp_state import Connection, connection, connections, growth
+
+
+@contextmanager
+def pair(receive_bytes: int | None = None) -> Iterator[tuple[socket.socket, socket.socket]]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        if receive_bytes is not None:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        with socket.create_connection(server.getsockname()) as sender:
+            receiver, _ = server.accept()
+            with receiver:
+                yield sender, receiver
+
+
+def cookie_of(one: socket.socket) -> int:
+    return int(struct.unpack("=Q", one.getsockopt(socket.SOL_SOCKET, 57, 8))[0])  # SO_COOKIE
+
+
+def grown(before: dict[int, Connection], now: list[Connection]) -> dict[str, float]:
+    return {metric: value for metric, value, _ in growth(before, now, 2.0)}
+
+
+def test_a_connection_is_there_while_it_is_open_and_counts_what_it_sends() -> None:
+    with pair() as (sender, receiver):
+        cookie = cookie_of(sender)
+        before = connections()[cookie]
+        sender.sendall(bytes(200_000))
+        left = 200_000
+        while left:
+            left -= len(receiver.recv(left))
+        after = connections()[cookie]
+
+        assert after.sent_segments > before.sent_segments
+        assert 0 < after.rtt_s < 1
+    assert cookie not in connections()
+
+
+def test_a_receiver_that_does_not_read_is_what_its_sender_waits_for() -> None:
+    with pair(receive_bytes=4096) as (sender, _receiver):
+        cookie = cookie_of(sender)
+        sender.setblocking(False)
+        before = connections()[cookie]
+        with pytest.raises(BlockingIOError):
+            while True:
+                sender.send(bytes(65536))
+        deadline = time.monotonic() + 20
+        while True:
+            now = connections()[cookie]
+            figures = grown({cookie: before}, [now])
+            if figures["receiver_full"] > 0.5 and now.window_s - before.window_s > 0.05:
+                break
+            assert time.monotonic() < deadline, figures
+            time.sleep(0.02)  # the kernel adds to its times only as time passes
+
+
+def test_what_was_not_there_before_is_new_and_nothing_else_is_counted_of_it() -> None:
+    old = Connection(1, 0, 0.001, 100, 5, 1.0, 0.0, 0.0)
+    later = Connection(1, 2, 0.003, 300, 9, 2.0, 0.5, 0.25)
+    new = Connection(2, 0, 0.5, 90_000, 700, 50.0, 50.0, 0.0)
+
+    figures = grown({1: old}, [later, new])
+
+    assert figures == {
+        "connections": 2.0,
+        "new_connections": 0.5,
+        "unanswered": 2.0,
+        "segments_again": 2.0,
+        "round_trip": pytest.approx(3.0),
+        "receiver_full": 0.5,
+        "sender_full": 0.25,
+    }
+
+
+def test_of_connections_that_carried_nothing_no_time_is_said() -> None:
+    one = Connection(1, 0, 0.001, 100, 5, 1.0, 0.0, 0.0)
+    assert set(grown({1: one}, [one])) == {"connections", "new_connections", "unanswered", "segments_again"}
+
+
+@pytest.mark.parametrize("info", [b"", bytes(191), b"\x0a" + bytes(300)])
+def test_a_socket_that_listens_or_an_older_kernel_gives_none(info: bytes) -> None:
+    assert connection(SocketInfo(1, 1, info)) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another network can be entered by root only")
+def test_networks_of_daemons_are_subjects_and_this_thread_comes_back() -> None:
+    own = os.stat("/proc/thread-self/ns/net").st_ino
+    with subprocess.Popen(["unshare", "--net", "sleep", "60"]) as other:
+        try:
+            path = f"/proc/{other.pid}/ns/net"
+            while os.stat(path).st_ino == own:
+                time.sleep(0.005)
+            reader = TcpReader(lambda: {other.pid: "osd.3", os.getpid(): "osd.4"})
+            with pair():
+                assert reader.sample(0) == []
+                rows = reader.sample(2_000_000_000)
+        finally:
+            other.kill()
+    counts = {subject: value for _, subject, metric, value, _ in rows if metric == "connections"}
+    assert counts[HERE] >= 2
+    assert counts["osd.3"] == 0.0
+    assert "osd.4" not in counts
+    assert os.stat("/proc/thread-self/ns/net").st_ino == own
+
+
+def test_a_network_that_is_gone_is_left_out() -> None:
+    reader = TcpReader(lambda: {})
+    reader.sample(0)
+    reader._networks["osd.9"] = "/proc/0/ns/net"  # noqa: SLF001 - as one that went between two looks
+    assert {row[1] for row in reader.sample(2_000_000_000)} == {HERE}
