@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from leadline.store.tables import TrialRow
 from leadline.verdict.diagnosed.samples import Samples
@@ -16,6 +18,17 @@ _FULL_CHECKS = (
     "POOL_NEARFULL",
     "POOL_FULL",
 )
+# Figures that are 1 where the cluster raised one of these checks at either end.
+_CHECKS = {
+    "cache_oversized": ("MDS_CACHE_OVERSIZED",),
+    "caps_recalled": ("MDS_CLIENT_RECALL", "MDS_CLIENT_LATE_RELEASE"),
+    "journal_behind": ("MDS_TRIM",),
+    "monitors_down": ("MON_DOWN",),
+    "managers_down": ("MGR_DOWN",),
+    "clocks_apart": ("MON_CLOCK_SKEW",),
+    "pings_slow": ("OSD_SLOW_PING_TIME_BACK", "OSD_SLOW_PING_TIME_FRONT"),
+    "versions_differ": ("DAEMON_OLD_VERSION", "OSD_UPGRADE_FINISHED"),
+}
 
 
 def of_metadata(samples: Samples) -> Figures:
@@ -63,6 +76,20 @@ def of_cluster(trial: TrialRow, samples: Samples) -> Figures:
         "full_checks": ", ".join(full) if seen else None,
         "full_count": float(len(full)) if seen else None,
         "slow_ops": samples.most("ceph", "cluster", "slow_ops"),
-        "cache_oversized": float("MDS_CACHE_OVERSIZED" in checks) if seen else None,
-        "monitors_down": float("MON_DOWN" in checks) if seen else None,
+        "pgs_snaptrim": _most_groups(states, "snaptrim"),
+        "paused": float(any(flag.startswith("pause") for flag in flags)) if seen else None,
+        **{
+            name: float(any(check in checks for check in codes)) if seen else None
+            for name, codes in _CHECKS.items()
+        },
     }
+
+
+def _most_groups(states: Sequence[Mapping[str, Any]], part: str) -> float | None:
+    """The most placement groups in a state that has this part."""
+    counts = [
+        sum(count for name, count in state["pgs"].items() if part in name.split("+"))
+        for state in states
+        if state.get("pgs") is not None
+    ]
+    return float(max(counts)) if counts else None

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.diagnosed.seen.values import Figures, ratio
 
+_NO_ROOM = ("No space left", "quota exceeded", "ENOSPC", "EDQUOT")
+
 
 def of_load(trial: TrialRow, latency: Sequence[LatencyRow], asked: int | None) -> Figures:
     seconds = trial.measured_ns / 1e9
@@ -32,6 +34,8 @@ def of_load(trial: TrialRow, latency: Sequence[LatencyRow], asked: int | None) -
         "asked": None if asked is None else float(asked),
         "in_flight": None if mean_s is None or rate is None else mean_s * rate,
         "engine_share": trial.busy_share_max,
+        "no_room": float(any(words in (trial.error or "") for words in _NO_ROOM)),
+        "unfinished": float(trial.state in ("hung", "error")),
     }
 
 

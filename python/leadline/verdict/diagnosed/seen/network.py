@@ -6,7 +6,7 @@ from statistics import median
 
 from leadline.store.tables import TrialRow
 from leadline.verdict.diagnosed.samples import Samples
-from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.diagnosed.seen.values import Figures, seconds
 
 # Of a port's rate, what its counters show when it is full: headers are counted once a packet, but sent with
 # each segment (MTU 1500; docs/observers.md).
@@ -24,7 +24,7 @@ def of_network(trial: TrialRow, samples: Samples) -> Figures:
         if rate > 0
     }
     port = max(shares, key=lambda one: shares[one], default=None)
-    seconds = (trial.ramp_ns + trial.measured_ns) / 1e9
+    lasted_s = (trial.ramp_ns + trial.measured_ns) / 1e9
     carried = max(trial.interface_sent_bytes or 0, trial.interface_received_bytes or 0)
     limit = trial.wire_limit_bytes_per_s
     faults = [samples.total("host", "", metric) for metric in ("errors", "drops")]
@@ -38,7 +38,7 @@ def of_network(trial: TrialRow, samples: Samples) -> Figures:
         "slowest_port": min(rates, key=lambda one: rates[one], default=None),
         "slowest_port_factor": median(rates.values()) / min(rates.values()) if rates else None,
         "ports_share": _fullest_in_turn(samples),
-        "link_share": carried / seconds / limit if limit and seconds > 0 else None,
+        "link_share": carried / lasted_s / limit if limit and lasted_s > 0 else None,
         "link_faults_per_s": sum(one for one in faults if one is not None),
         "resent_per_s": sum(resent.values()) if resent else None,
         "resent_at": worst,
@@ -57,3 +57,28 @@ def _fullest_in_turn(samples: Samples) -> float | None:
             if rates.get(subject):
                 moments[at] = max(moments.get(at, 0.0), value / rates[subject] / _CARRIED)
     return min(median(moments.values()), 1.0) if moments else None
+
+
+_STUCK = 2  # segments in a row that nobody answers: one happens by chance
+
+
+def of_connections(samples: Samples) -> Figures:
+    """TCP connections of this host, and of those that servers here are on."""
+    places = samples.subjects("tcp")
+    stuck = {
+        one: sum(value >= _STUCK for value in values) / len(values)
+        for one in places
+        if (values := samples.values("tcp", one, "unanswered"))
+    }
+    new = [samples.middle("tcp", one, "new_connections") for one in places]
+    full = samples.by_subject("tcp", "", "receiver_full")
+    where = max(stuck, key=lambda one: stuck[one], default=None)
+    place = max(full, key=lambda one: full[one], default=None)
+    return {
+        "round_trip_s": seconds(samples.middle("tcp", "here", "round_trip")),
+        "unanswered_share": stuck[where] if where is not None else None,
+        "unanswered_at": where,
+        "connections_per_s": max((value for value in new if value is not None), default=None),
+        "receiver_full_share": full[place] if place is not None else None,
+        "receiver_full_at": place,
+    }

@@ -13,7 +13,7 @@ from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata
 from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons
 from leadline.verdict.diagnosed.seen.load import of_load
 from leadline.verdict.diagnosed.seen.machine import of_client, of_host
-from leadline.verdict.diagnosed.seen.network import of_network
+from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
 from leadline.verdict.diagnosed.seen.values import Figure, Figures
 
@@ -35,6 +35,7 @@ def figures_of(
     found["behind_server"] = float(behind_server)
     for part in (of_host(trial, samples), of_client(samples), of_network(trial, samples), of_osds(samples)):
         found |= part
+    found |= of_connections(samples)
     found |= of_slow_osd(samples)
     found |= of_daemons(samples)
     found |= of_blocked(samples)
