@@ -136,14 +136,12 @@ def test_every_cause_can_be_judged_and_says_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"place": "moon"}, "is no place"),
         ({"told": "loudly"}, "is no way to tell"),
         ({"colour": "red"}, "unexpected keyword"),
     ],
 )
 def test_an_entry_that_is_wrong_is_named(change: dict[str, str], complaint: str) -> None:
     entry = {
-        "place": "osd",
         "told": "full",
         "needs": [],
         **dict.fromkeys(
@@ -151,7 +149,113 @@ def test_an_entry_that_is_wrong_is_named(change: dict[str, str], complaint: str)
         ),
     }
     with pytest.raises(SpecError, match=complaint):
-        read_causes(json.dumps({"mine": {**entry, **change}}))
-    (one,) = read_causes(json.dumps({"mine": {**entry, "seen": "no_such_figure > 1"}}))
+        read_causes(json.dumps({"mine": {**entry, **change}}), "osd")
+    (one,) = read_causes(json.dumps({"mine": {**entry, "seen": "no_such_figure > 1"}}), "osd")
     with pytest.raises(SpecError, match="no_such_figure"):
         judged(seen(), (one,))
+
+
+# What each cause is told by, on a host where nothing else was seen.
+HOLDS: dict[str, dict[str, float | str]] = {
+    "latency_bound": {"asked": 4.0, "in_flight": 3.9, "cpu_share": 0.2},
+    "sync_each_write": {"syncs_per_write": 1.0, "sync_latency_s": 0.01, "latency_s": 0.001},
+    "metadata_each": {
+        "metadata_per_operation": 2.0,
+        "mds_reply_s": 0.01,
+        "latency_s": 0.001,
+        "operations_per_s": 5.0,
+    },
+    "client_thread": {"client_thread": "fuse", "client_thread_share": 0.95},
+    "client_throttled": {"throttled_per_s": 9.0},
+    "load_generator": {"engine_share": 0.99, "submission_share": 0.9},
+    "objecter_window": {"client_in_flight": 1024.0, "client_in_flight_bytes": 1e7},
+    "client_cache_full": {"client_blocked_per_s": 5e6, "bytes_per_s": 1e7},
+    "others_here": {"other_cpu_share": 0.6, "cpu_share": 0.95},
+    "stolen": {"steal_share": 0.4},
+    "host_cpu": {"cpu_share": 0.97},
+    "device_here": {"device_share": 1.0},
+    "memory_short": {"memory_stalled_share": 0.5, "memory_available": 1e6},
+    "link_full": {"port": "client1", "port_share": 0.97, "port_rate": 1e7},
+    "link_shared": {"port": "client1", "port_share": 0.97, "port_rate": 1e7, "port_own_share": 0.3},
+    "links_in_turn": {"port": "disk1", "port_share": 0.6, "ports_share": 0.95},
+    "link_full_here": {"link_share": 0.95},
+    "packets_lost": {"resent_share": 0.05, "resent_per_s": 90.0, "resent_at": "osd.1"},
+    "packets_vanish": {"unanswered_share": 0.9, "unanswered_at": "osd.1"},
+    "connections_break": {"connections_per_s": 12.0},
+    "receiver_full": {"receiver_full_share": 0.8, "receiver_full_at": "here"},
+    "pings_slow": {"pings_slow": 1.0},
+    "on_the_way": {"outside_osd_share": 0.9, "latency_s": 0.1, "osd_s": 0.01, "request_bytes": 4096.0},
+    "peers_late": {
+        **{"write_share": 1.0, "osd_peers_s": 0.08, "latency_s": 0.1, "request_bytes": 4096.0},
+        **{"osd_write_s": 0.09, "osd_store_commit_s": 0.001},
+    },
+    "proxy_stopped": {"proxy_stopped": "proxy.xrootd.1", "proxy_stopped_share": 0.5, "behind_server": 1.0},
+    "proxy_throttled": {
+        "proxy_throttled": "proxy.xrootd.1",
+        "proxy_throttled_per_s": 9.0,
+        "behind_server": 1.0,
+    },
+    "proxy_cpu": {"proxy_thread": "proxy.xrootd.1/x", "proxy_thread_share": 0.99, "behind_server": 1.0},
+    "osd_stopped": {"osd_stopped": "osd.1", "osd_stopped_share": 0.9},
+    "osd_throttled": {"osd_throttled": "osd.1", "osd_throttled_per_s": 9.0},
+    "osd_slow_device": {
+        **{"slow_osd": "osd.1", "slow_osd_factor": 9.0},
+        **{"slow_osd_commit_s": 0.2, "latency_s": 0.21},
+    },
+    "osd_waits_for_device": {"blocked_osd": "osd.1", "blocked_osd_share": 0.9, "blocked_others_share": 0.1},
+    "osds_uneven": {"loaded_osd": "osd.1", "loaded_osd_factor": 2.9, "osd_thread_share": 0.75},
+    "osd_cpu": {"osd_thread": "osd.1/tp_osd_tp", "osd_thread_share": 0.97},
+    "osd_last": {
+        **{"last_osd": "osd.1", "last_osd_share": 0.9, "last_others_share": 0.1, "operations_joined": 20.0},
+        **{"osd_peers_part": 0.9, "write_share": 1.0},
+    },
+    "osd_logs": {"logging_osd": "osd.1", "logging_share": 0.3},
+    "osd_queue": {
+        **{"write_share": 1.0, "osd_write_queue_s": 0.08, "osd_queue_share": 0.9},
+        "latency_s": 0.09,
+    },
+    "store_flush": {
+        **{"write_share": 1.0, "osd_kv_sync_s": 0.05, "osd_write_s": 0.09},
+        **{"osd_store_commit_s": 0.08, "latency_s": 0.1},
+    },
+    "store_device": {"write_share": 1.0, "osd_aio_wait_s": 0.08, "latency_s": 0.1},
+    "store_log_queue": {
+        **{"write_share": 1.0, "osd_kv_queued_s": 0.08, "osd_kv_sync_s": 0.01},
+        "latency_s": 0.1,
+    },
+    "store_throttle": {"write_share": 1.0, "osd_store_throttle_s": 0.08, "latency_s": 0.1},
+    "deferred_writes": {
+        **{"write_share": 1.0, "osd_deferred_share": 0.9, "osd_store_commit_s": 0.05},
+        "latency_s": 0.1,
+    },
+    "store_amplifies": {"write_share": 1.0, "request_bytes": 4096.0, "store_amplification": 20.0},
+    "read_modify_write": {"write_share": 1.0, "osd_penalty_reads": 2.0, "request_bytes": 4096.0},
+    "osds_lost": {"osds_down": 1.0, "health_checks": "OSD_DOWN"},
+    "recovery": {"recovering": 1.0, "recovery_per_s": 1e7, "bytes_per_s": 1e7, "pgs_not_clean": 9.0},
+    "scrub": {"pgs_scrubbing": 2.0},
+    "snaptrim": {"pgs_snaptrim": 2.0},
+    "nearly_full": {"full_count": 1.0, "full_checks": "OSD_NEARFULL"},
+    "cluster_paused": {"paused": 1.0, "flags": "pauserd, pausewr"},
+    "out_of_room": {"no_room": 1.0},
+    "monitor_lost": {"monitors_down": 1.0},
+    "manager_lost": {"managers_down": 1.0},
+    "clocks_apart": {"clocks_apart": 1.0},
+    "versions_differ": {"versions_differ": 1.0},
+    "mds_stopped": {"mds_stopped": "mds.a", "mds_stopped_share": 0.9},
+    "mds_throttled": {"mds_throttled": "mds.a", "mds_throttled_per_s": 9.0},
+    "mds_cpu": {"mds_thread": "mds.a/ms_dispatch", "mds_thread_share": 0.95, "mds_requests_per_s": 900.0},
+    "mds_cache": {"cache_oversized": 1.0, "mds_inodes": 9.0, "mds_caps": 5.0},
+    "mds_journal": {"journal_behind": 1.0, "mds_journal_s": 0.1},
+    "mds_recall": {"caps_recalled": 1.0, "mds_caps": 9.0},
+}
+
+
+@pytest.mark.parametrize("cause", [one.name for one in causes()])
+def test_each_cause_holds_by_what_it_is_told_by_and_not_without(cause: str) -> None:
+    quiet = seen()
+    assert set(HOLDS[cause]) <= set(quiet)
+    found = diagnose([{**quiet, **HOLDS[cause]}])
+    assert cause in {one.entry.name for one in (*found.named, *found.behind)}
+    assert "not known" not in " ".join(one.title for one in found.named)
+    before = diagnose([quiet])
+    assert cause not in {one.entry.name for one in (*before.named, *before.behind)}

@@ -129,8 +129,9 @@ class Agent:
         if config.get("ceph", True):
             self._add_clients(ceph)
         servers: Callable[[], Mapping[int, str]] = dict
-        if ceph and config.get("ceph", True) and config.get("clusters", True):
-            daemons = DaemonReader(ceph)
+        served = {name: facts for name, facts in targets.items() if facts.ceph or facts.server}
+        if served and config.get("ceph", True) and config.get("clusters", True):
+            daemons = DaemonReader(served)
             self._threads.append(self._thread(daemons))
             servers = daemons.here
         if any(facts.is_remote for facts in targets.values()):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.counters.catalogue import read_at, sampled
-from leadline.observe.ceph import parse
+from leadline.observe.ceph import parse, stages
 from leadline.observe.ceph.client import (
     Cluster,
     MetadataServers,
@@ -113,6 +113,7 @@ class ClusterReader:
         self._osd_dump: Mapping[str, Any] | None = None
         self._dumps: dict[int, Dump] = {}
         self._turn = 0
+        self._stages = stages.StageBook()
         self._sockets: Mapping[int, tuple[str, int]] | None = None
         self._interfaces: tuple[str, ...] | None = None
 
@@ -129,11 +130,14 @@ class ClusterReader:
                 rows.append(("ceph", f"osd.{osd}", "apply_latency", apply_ms, "ms"))
         except NotObservableError:
             pass  # the manager may be away while monitors and OSDs answer
-        for osd, answer in self._ask_osds(self._in_turn(), _SAMPLE_DEADLINE_S).items():
+        osds = self._in_turn()
+        for osd, answer in self._ask_osds(osds, _SAMPLE_DEADLINE_S).items():
             if isinstance(answer, Dump):
                 rows.extend(_dump_rows("osd", ("ceph", f"osd.{osd}"), self._dumps.get(osd), answer))
                 self._dumps[osd] = answer
-        return rows
+        asked = self._ask_osds(osds, _SAMPLE_DEADLINE_S, stages.COMMAND)
+        known = {osd: answer.counters for osd, answer in asked.items() if isinstance(answer, Dump)}
+        return rows + self._stages.rows(known)
 
     def counters(self, request: Request, /) -> Counters:
         """Bytes of all OSDs, the state, and the wire by interface (a client daemon's count is better)."""
@@ -174,14 +178,16 @@ class ClusterReader:
         self._turn += _OSDS_PER_SAMPLE
         return (osds + osds)[start : start + _OSDS_PER_SAMPLE]
 
-    def _ask_osds(self, osds: tuple[int, ...], deadline_s: float) -> dict[int, Dump | str]:
-        """Each OSD's perf dump or why there is none. One that hangs does not cost the others' answers."""
+    def _ask_osds(
+        self, osds: tuple[int, ...], deadline_s: float, command: str = "perf dump"
+    ) -> dict[int, Dump | str]:
+        """Each OSD's answer or why there is none. One that hangs does not cost the others' answers."""
 
         def ask(osd: int) -> Dump | str:
             try:
-                return Dump(time.monotonic(), self._connection.get().osd(osd, "perf dump"))
+                return Dump(time.monotonic(), self._connection.get().osd(osd, command))
             except NotObservableError as error:
-                return self._ask_socket(osd, str(error))
+                return self._ask_socket(osd, str(error), command)
 
         asked = {osd: self._pool.submit(ask, osd) for osd in osds}
         wait(asked.values(), timeout=deadline_s)
@@ -190,7 +196,7 @@ class ClusterReader:
             osd: answer.result() if answer.done() else _give_up(answer, late) for osd, answer in asked.items()
         }
 
-    def _ask_socket(self, osd: int, refusal: str) -> Dump | str:
+    def _ask_socket(self, osd: int, refusal: str, command: str) -> Dump | str:
         """Where the client's name may not ask an OSD, its admin socket may still answer, if it runs here."""
         if self._sockets is None:
             self._sockets = local_osd_sockets(str((self._osd_dump or {}).get("fsid", "")))
@@ -198,7 +204,7 @@ class ClusterReader:
         if path is None:
             return refusal
         try:
-            return Dump(time.monotonic(), ask_socket(*path, "perf dump", _DEADLINE_S))
+            return Dump(time.monotonic(), ask_socket(*path, command, _DEADLINE_S))
         except NotObservableError as error:
             return f"{refusal}; {error}"
 

@@ -1,4 +1,4 @@
-"""Samples the servers behind targets that run on this host: Ceph's daemons, each with its busiest threads.
+"""Samples the servers behind targets that run on this host: Ceph's daemons and gateways, with their threads.
 
 On a lab, on hosts that store and compute, and on a server itself; elsewhere there is none, and no row.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from leadline.errors import LeadlineError
 from leadline.foreign import read_plain
 from leadline.observe.ceph.parse import rate_between
+from leadline.observe.host.gateways import gateways_here
 from leadline.observe.host.host import group_path, parse_flat
 from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.host.reader import TICK_NS
@@ -84,6 +85,8 @@ class DaemonReader:
         self._clusters = frozenset(
             cluster_of(facts.ceph.conf or _USUAL_CONF) for facts in targets.values() if facts.ceph is not None
         )
+        servers = (facts.server for facts in targets.values())
+        self._ports = frozenset(one.port for one in servers if one is not None and one.port is not None)
         self._daemons: dict[int, str] = {}
         self._groups: dict[str, tuple[Path, ...]] = {}
         self._before: dict[str, tuple[int, int]] = {}
@@ -108,8 +111,9 @@ class DaemonReader:
         return rows
 
     def here(self) -> dict[int, str]:
-        """The daemons as they are now, by process."""
-        return daemons_here(self._clusters, self._proc)
+        """The daemons and gateways as they are now, by process."""
+        daemons = daemons_here(self._clusters, self._proc) if self._clusters else {}
+        return daemons | gateways_here(self._ports, self._proc)
 
     def counters(self, _request: Request, /) -> Counters:
         """Nothing: no figure of a trial is read here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from pathlib import Path
 
 from leadline.observe.network.socket_table import sockets_in
@@ -13,18 +14,24 @@ _LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp (proc(5))
 
 def listeners(port: int, proc: Path = PROC) -> frozenset[int]:
     """Processes that hold a socket listening on this TCP port; none where they are not ours to see."""
-    inodes = _listening(port, proc)
+    inodes = _listening(port, proc / "net")
     if not inodes:
         return frozenset()
     pids = (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
     return frozenset(pid for pid in pids if inodes & sockets_in(proc / str(pid) / "fd"))
 
 
-def _listening(port: int, proc: Path) -> set[int]:
+def listens(pid: int, ports: Collection[int], proc: Path = PROC) -> bool:
+    """Whether a process listens on one of these TCP ports, in whatever network namespace it is."""
+    inodes = {inode for port in ports for inode in _listening(port, proc / str(pid) / "net")}
+    return bool(inodes) and bool(inodes & sockets_in(proc / str(pid) / "fd"))
+
+
+def _listening(port: int, net: Path) -> set[int]:
     found: set[int] = set()
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
-            for line in (proc / "net" / table).read_text().splitlines()[1:]:
+            for line in (net / table).read_text().splitlines()[1:]:
                 fields = line.split()
                 if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
                     found.add(int(fields[9]))

@@ -16,15 +16,26 @@ if TYPE_CHECKING:
 
     from leadline.verdict.diagnosed.seen.values import Figures
 
-SOURCE = "causes.yaml"
 Place = Literal["load", "client", "host", "network", "proxy", "osd", "mds", "cluster"]
 TOLD = ("direct", "full", "rest")
-PLACES = ("load", "client", "host", "network", "proxy", "osd", "mds", "cluster")
+PLACES: tuple[Place, ...] = ("load", "client", "host", "network", "proxy", "osd", "mds", "cluster")
 
 
 @dataclass(frozen=True)
 class CauseEntry:
-    """One entry of the table; see its head."""
+    """One entry of `table/PLACE.yaml`; each is judged on each trial's figures (docs/diagnosis.md lists them).
+
+    - `place`: where on the way it is, the name of its file.
+    - `told`: direct, where a counter says it by itself; full, where something is used up; rest, what is left
+      where neither holds, and named only then.
+    - `title`: in a few words, as it reads after "bound by"; `means`: what goes on.
+    - `needs`: figures without which nobody can tell: where one was not observable the cause is left open.
+    - `seen`: a condition in SQL on the figures, with `$thresholds`; `against`: words and a condition each.
+    - `share`: an expression: of the time, 0 to 1, or how full what is full is.
+    - `evidence`: what was seen; figures print as count, size, share, percent, latency, decimal, rate.
+    - `experiment`: what decides where it is not sure; `remedy`: what to change, and its `price`; `source`: where
+      that is known from.
+    """
 
     name: str
     place: Place
@@ -62,13 +73,19 @@ class CauseInTrial:
 
 @cache
 def causes() -> tuple[CauseEntry, ...]:
-    """Every cause, in the order of the file."""
-    text = resources.files("leadline.verdict.diagnosed").joinpath(SOURCE).read_text(encoding="utf-8")
-    return read_causes(text)
+    """Every cause, place by place along the way."""
+    table = resources.files("leadline.verdict.diagnosed").joinpath("table")
+    texts = ((place, table.joinpath(f"{place}.yaml").read_text(encoding="utf-8")) for place in PLACES)
+    return tuple(one for place, text in texts for one in read_causes(text, place))
 
 
-def read_causes(text: str) -> tuple[CauseEntry, ...]:
-    """The causes of a table. Raises SpecError where one lacks a part, or has one too many."""
+def of_itself() -> tuple[CauseEntry, ...]:
+    """The causes that a counter says by itself, whatever a trial's own figures are."""
+    return tuple(cause for cause in causes() if cause.told == "direct")
+
+
+def read_causes(text: str, place: Place) -> tuple[CauseEntry, ...]:
+    """The causes of a place. Raises SpecError where one lacks a part, or has one too many."""
     from ruamel.yaml import YAML
 
     entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
@@ -76,18 +93,18 @@ def read_causes(text: str) -> tuple[CauseEntry, ...]:
     for name, entry in entries.items():
         try:
             parts: dict[str, Any] = {key: _frozen(value) for key, value in entry.items()}
-            one = CauseEntry(name=name, **parts)
+            one = CauseEntry(name=name, place=place, **parts)
         except TypeError as error:
-            raise SpecError(str(error), "see the head of the file", source=SOURCE, key=name) from None
-        if one.place not in PLACES:
-            raise SpecError(
-                f"{one.place!a} is no place", f"use one of {', '.join(PLACES)}", source=SOURCE, key=name
-            )
+            raise SpecError(str(error), "see CauseEntry", source=_file_of(place), key=name) from None
         if one.told not in TOLD:
             words = f"use one of {', '.join(TOLD)}"
-            raise SpecError(f"{one.told!a} is no way to tell", words, source=SOURCE, key=name)
+            raise SpecError(f"{one.told!a} is no way to tell", words, source=_file_of(place), key=name)
         found.append(one)
     return tuple(found)
+
+
+def _file_of(place: Place) -> str:
+    return f"table/{place}.yaml"
 
 
 def _frozen(value: Any) -> Any:
@@ -111,7 +128,7 @@ def judged(figures: Figures, table: tuple[CauseEntry, ...] | None = None) -> dic
             except (duckdb.Error, KeyError) as error:
                 words = str(error).splitlines()[0]
                 raise SpecError(
-                    words, "see the figures in docs/diagnosis.md", source=SOURCE, key=cause.name
+                    words, "see the figures in docs/diagnosis.md", source=_file_of(cause.place), key=cause.name
                 ) from None
     return found
 
@@ -119,10 +136,10 @@ def judged(figures: Figures, table: tuple[CauseEntry, ...] | None = None) -> dic
 # Figures that are names: everything else is a number.
 _TEXTS = frozenset(
     {"client_thread", "port", "slowest_port", "resent_at", "slow_osd", "loaded_osd", "blocked_osd"}
-    | {"health_checks", "flags", "full_checks"}
+    | {"health_checks", "flags", "full_checks", "unanswered_at", "receiver_full_at", "last_osd", "logging_osd"}
     | {
         f"{kind}_{what}"
-        for kind in ("osd", "mds", "mon", "mgr")
+        for kind in ("osd", "mds", "mon", "mgr", "proxy")
         for what in ("throttled", "stopped", "thread")
     }
 )

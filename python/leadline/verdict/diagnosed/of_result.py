@@ -9,12 +9,18 @@ from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
 from leadline.store.by_host import samples_by_host
 from leadline.store.reader import Result, require_study
-from leadline.store.tables import SeriesRow
+from leadline.store.tables import SeriesRow, TrialRow
 from leadline.verdict.cells import judge_cells
+from leadline.verdict.diagnosed.causes import of_itself
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
+from leadline.verdict.diagnosed.seen.values import Figures
 from leadline.verdict.material import Material, read_material, rows_by_trial
-from leadline.verdict.model import UNUSABLE, Cell
+from leadline.verdict.model import Cell
+
+
+# An INVALID cell's rate is not to be used; that does not make what was seen of it wrong, but for these.
+_UNTRUE = frozenset({"data_errors", "cached_reads"})
 
 
 @dataclass(frozen=True)
@@ -48,29 +54,32 @@ def _is_wanted(cell: Cell, wanted: str | None) -> bool:
 
 
 def _diagnosed(cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]) -> Diagnosed:
-    if cell.validity.state in UNUSABLE and _says_nothing(cell):
+    """By the trials that its figures rest on; where half as many failed, first by those.
+
+    What did not come to its end says nothing by its own rate, but a counter may still say why.
+    """
+    if any(code.code in _UNTRUE for code in cell.validity.codes):
         return Diagnosed("unusable")
-    trials = read.good(cell.id)
-    return diagnose(
-        [
-            figures_of(
-                trial,
-                read.latency.get(trial.trial, ()),
-                tuple(_samples(result, trial.trial, series)),
-                cell.shown.in_flight,
-                behind_server=read.facts[cell.target].behind_server,
-            )
-            for trial in trials
-        ]
+    table = read.tables.get(cell.id)
+    good = read.good(cell.id)
+    failed = [trial for trial in table.judged if trial.state != "complete"] if table is not None else []
+    if failed and 2 * len(failed) >= len(good):
+        found = diagnose([_figures(one, cell, read, result, series) for one in failed], of_itself())
+        if found.named:
+            return found
+    return diagnose([_figures(one, cell, read, result, series) for one in good])
+
+
+def _figures(
+    trial: TrialRow, cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]
+) -> Figures:
+    return figures_of(
+        trial,
+        read.latency.get(trial.trial, ()),
+        tuple(_samples(result, trial.trial, series)),
+        cell.shown.in_flight,
+        behind_server=read.facts[cell.target].behind_server,
     )
-
-
-# An INVALID cell's rate is not to be used; that does not make what was seen of it wrong, but for these.
-_WRONG = frozenset({"data_errors", "cached_reads", "incomplete", "not_run"})
-
-
-def _says_nothing(cell: Cell) -> bool:
-    return not cell.trials or any(code.code in _WRONG for code in cell.validity.codes)
 
 
 def _samples(result: Result, trial: str, series: dict[str, list[SeriesRow]]) -> Iterator[SeriesRow]:

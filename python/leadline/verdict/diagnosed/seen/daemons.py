@@ -8,16 +8,26 @@ from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.values import Figures
 
 
+# What stands before a cluster is a proxy, whatever its kind.
+_SUBJECTS = {
+    "osd": ("osd.",),
+    "mds": ("mds.",),
+    "mon": ("mon.",),
+    "mgr": ("mgr.",),
+    "proxy": ("proxy.", "rgw."),
+}
+
+
 def of_daemons(samples: Samples) -> Figures:
-    """Processes of Ceph's daemons, where they run on this host."""
+    """Processes of Ceph's daemons and of gateways, where they run on this host."""
     found: Figures = {}
-    for kind in ("osd", "mds", "mon", "mgr"):
-        whole = [one for one in samples.subjects("daemon", f"{kind}.") if "/" not in one]
+    for kind, prefixes in _SUBJECTS.items():
+        subjects = [one for prefix in prefixes for one in samples.subjects("daemon", prefix)]
+        whole = [one for one in subjects if "/" not in one]
         throttled = {one: samples.mean("daemon", one, "throttled") or 0.0 for one in whole}
         stopped = {one: samples.mean("daemon", one, "stopped") or 0.0 for one in whole}
-        threads = {
-            one: value for one, value in samples.by_subject("daemon", f"{kind}.", "cpu").items() if "/" in one
-        }
+        cpus = {one: samples.mean("daemon", one, "cpu") for one in subjects}
+        threads = {one: value for one, value in cpus.items() if "/" in one and value is not None}
         most = max(throttled, key=lambda one: throttled[one], default=None)
         still = max(stopped, key=lambda one: stopped[one], default=None)
         thread = max(threads, key=lambda one: threads[one], default=None)
@@ -28,9 +38,28 @@ def of_daemons(samples: Samples) -> Figures:
             f"{kind}_stopped_share": stopped[still] if still is not None else None,
             f"{kind}_thread": None if thread is None else thread.rpartition(".")[0],
             f"{kind}_thread_share": threads[thread] if thread is not None else None,
-            f"{kind}_cores": samples.total("daemon", f"{kind}.", "cpu") if whole else None,
+            f"{kind}_cores": sum(cpus[one] or 0.0 for one in whole) if whole else None,
         }
     return found
+
+
+def of_logs(samples: Samples) -> Figures:
+    """What OSDs spend on writing their own log, of what they spend at all."""
+    threads = {
+        one: value for one, value in samples.by_subject("daemon", "osd.", "cpu").items() if "/" in one
+    }
+    logs = {
+        one.partition("/")[0]: value
+        for one, value in threads.items()
+        if one.partition("/")[2].rpartition(".")[0] == "log"
+    }
+    name = max(logs, key=lambda one: logs[one], default=None)
+    whole = None if name is None else samples.mean("daemon", name, "cpu")
+    seen = any(threads.values())
+    return {
+        "logging_osd": name,
+        "logging_share": logs[name] / whole if name is not None and whole else 0.0 if seen else None,
+    }
 
 
 def of_blocked(samples: Samples) -> Figures:

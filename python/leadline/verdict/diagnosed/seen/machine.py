@@ -46,6 +46,7 @@ def of_client(samples: Samples) -> Figures:
         "client_thread_share": threads[busiest] if busiest is not None else None,
         "client_cores": samples.mean("client", daemon, "cpu"),
         "client_in_flight": samples.mean("client", daemon, "operations_in_flight"),
+        "client_in_flight_bytes": samples.mean("client", daemon, "in_flight"),
         "client_blocked_per_s": samples.mean("client", daemon, "writes_blocked"),
         "client_resent_per_s": samples.mean("client", daemon, "operations_resent"),
         "client_reply_s": seconds(samples.mean("client", daemon, "reply_latency")),

@@ -31,9 +31,14 @@ def of_network(trial: TrialRow, samples: Samples) -> Figures:
     resent = samples.by_subject("daemon", "", "resent_segments")
     sent = sum(samples.mean("wire", one, "tx_bytes_per_s") or 0.0 for one in samples.subjects("wire"))
     worst = max(resent, key=lambda one: resent[one], default=None)
+    sent_s = None if trial.wire_sent_bytes is None else trial.wire_sent_bytes / (lasted_s or 1.0)
+    received_s = None if trial.wire_received_bytes is None else trial.wire_received_bytes / (lasted_s or 1.0)
+    own = max((one for one in (sent_s, received_s) if one is not None), default=None)
     return {
         "port": port,
         "port_share": shares[port] if port is not None else None,
+        "port_own_share": _own_share(trial, samples, port, own),
+        "link_own_share": own * lasted_s / carried if own is not None and carried > 0 else None,
         "port_rate": rates[port] if port is not None else None,
         "slowest_port": min(rates, key=lambda one: rates[one], default=None),
         "slowest_port_factor": median(rates.values()) / min(rates.values()) if rates else None,
@@ -46,6 +51,15 @@ def of_network(trial: TrialRow, samples: Samples) -> Figures:
         if resent and sent > 0
         else None,
     }
+
+
+def _own_share(trial: TrialRow, samples: Samples, port: str | None, own: float | None) -> float | None:
+    """Of what a client's port carried the part that this trial moved, by sockets or by its own bytes."""
+    if port is None or not port.startswith("client"):
+        return None
+    carried = max(samples.middle("wire", port, f"{way}_bytes_per_s") or 0.0 for way in ("tx", "rx"))
+    moved = (trial.read_bytes + trial.write_bytes) * 1e9 / trial.measured_ns if trial.measured_ns else 0.0
+    return min(max(own or 0.0, moved) / carried, 1.0) if carried > 0 and not (trial.hosts or 1) > 1 else None
 
 
 def _fullest_in_turn(samples: Samples) -> float | None:

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata
-from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons
+from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons, of_logs
 from leadline.verdict.diagnosed.seen.load import of_load
 from leadline.verdict.diagnosed.seen.machine import of_client, of_host
 from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
-from leadline.verdict.diagnosed.seen.values import Figure, Figures
+from leadline.verdict.diagnosed.seen.values import Figure, Figures, ratio
 
 
 def figures_of(
@@ -39,9 +39,17 @@ def figures_of(
     found |= of_slow_osd(samples)
     found |= of_daemons(samples)
     found |= of_blocked(samples)
+    found |= of_logs(samples)
     found |= of_metadata(samples)
     found |= of_cluster(trial, samples)
+    found["metadata_per_operation"] = ratio(found["mds_requests_per_s"], found["operations_per_s"])
+    found["store_amplification"] = ratio(number(trial.store_written_bytes), number(trial.osd_written_bytes))
     return found | between(found)
+
+
+def number(value: int | None) -> float | None:
+    """A count as a figure."""
+    return None if value is None else float(value)
 
 
 def between(found: Mapping[str, Figure]) -> Figures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import fmean
+from statistics import fmean, median
 
 from leadline.verdict.diagnosed.samples import Samples, outlier
 from leadline.verdict.diagnosed.seen.values import Figures, ratio, seconds
@@ -49,9 +49,22 @@ def of_osds(samples: Samples) -> Figures:
         "osd_kv_sync_s": over_all("kv_sync_latency", written),
         "osd_store_throttle_s": over_all("store_throttle_latency", written),
         "osd_deferred_share": ratio(samples.total("ceph", "osd.", "deferred_writes"), writes),
+        "osd_queue_share": None if not whole or process is None else max(1.0 - process / whole, 0.0),
+        "osd_read_queue_s": queued_read(over_all("op_read_latency", read), over_all("op_read_process_latency", read)),
         "osd_penalty_reads": ratio(samples.total("ceph", "osd.", "penalty_reads"), writes),
         "recovery_per_s": samples.total("ceph", "osd.", "recovery"),
     }
+
+
+def _of_slowest(samples: Samples, metric: str) -> float | None:
+    """A part of the time of single operations, the mean of all OSDs."""
+    parts = samples.by_subject("ceph", "osd.", metric)
+    return fmean(parts.values()) if parts else None
+
+
+def queued_read(whole: float | None, process: float | None) -> float | None:
+    """What a read waited before it was worked on."""
+    return None if whole is None or process is None else max(whole - process, 0.0)
 
 
 def of_slow_osd(samples: Samples) -> Figures:
@@ -67,7 +80,17 @@ def of_slow_osd(samples: Samples) -> Figures:
     )
     own = {metric: samples.mean("ceph", name or "", metric) for metric in _OWN}
     busy = max(load, key=lambda one: load[one], default=None)
+    last = samples.by_subject("ceph", "osd.", "came_last")
+    late = max(last, key=lambda one: last[one], default=None)
     return {
+        "last_osd": late,
+        "last_osd_share": last[late] if late is not None else None,
+        "last_others_share": median(value for one, value in last.items() if one != late)
+        if len(last) > 1
+        else None,
+        "operations_joined": samples.total("ceph", "cluster", "operations_joined"),
+        "osd_queue_part": _of_slowest(samples, "op_queue_part"),
+        "osd_peers_part": _of_slowest(samples, "op_peers_part"),
         "slow_osd": name,
         "slow_osd_factor": factors[name] if name is not None else None,
         **{f"slow_osd_{figure}": seconds(own[metric]) for metric, figure in _OWN.items()},
