@@ -12,34 +12,45 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from diagnosis_cases import CASES, WORKS, DiagnosisCase, Fault
+from diagnosis_cases import CASES, PAIRS, WORKS, DiagnosisCase, Fault, Strength
+from leadline.lab.record import read_record
 
 HERE = Path(__file__).parent
 RUNS, PAGE = HERE / "diagnosis.jsonl", HERE / "diagnosis.md"
 LEVELS = ("weak", "middle", "strong")
 LAB = "diagnosis"
+HELD_S = 4.0
+QUIET = ("stream", "small", "one", "read", "files")
 TUNED = frozenset({1})
 _WORDS = """
 The thresholds were chosen by the runs of seed {}: these show that causes can be told, and prove nothing.
 Right is a cause that was injected and named, undecided where neither it nor another that can be injected
 was, wrong where another was. `others_here`: other work ran on the machine meanwhile, so that it is true."""
 TOPOLOGY = """
+ec: 2+1
 mtu: 1500
-switches: {core: }
+switches:
+  core:
+  rack: {uplink: core}
 hosts:
-  host[1-3]: {switch: core, link: 400Mbit, osds: 1}
+  host[1-4]: {switch: rack, link: 400Mbit, osds: 1}
+  gate1: {switch: core, runs: [xrootd]}
 clients:
   client1: {switch: core, link: 200Mbit}
 """
@@ -75,50 +86,50 @@ def targets(directory: Path) -> dict[str, str]:
 
 
 def planned(seeds: int, first: int) -> list[dict[str, Any]]:
-    """Every run of every case, none injected among them, in random order."""
+    """Every run of every case, none injected among them and two at once, in random order."""
+    numbers = range(first, first + seeds)
     found = [
         {"case": case.name, "level": level, "seed": seed}
         for case in CASES
         for level in LEVELS
-        for seed in range(first, first + seeds)
+        for seed in numbers
     ]
+    found += [{"case": case.name, "level": "two", "seed": seed} for case in PAIRS for seed in numbers]
     found += [
         {"case": f"nothing, {work}", "level": "", "seed": seed}
-        for work in WORKS
+        for work in QUIET
         for seed in range(first, first + 2 * seeds)
     ]
     random.Random(first).shuffle(found)  # noqa: S311 - an order, no secret
     return found
 
 
+def strength_of(one: dict[str, Any]) -> Strength:
+    """What is broken in a run, and what is run."""
+    cases = {case.name: case for case in (*CASES, *PAIRS)}
+    if one["case"] not in cases:
+        return Strength(one["case"].partition(", ")[2])
+    case = cases[one["case"]]
+    return case.strengths[0 if one["level"] == "two" else LEVELS.index(one["level"])]
+
+
 def run(directory: Path, one: dict[str, Any], ways: dict[str, str]) -> dict[str, Any]:
     """One run: broken, measured, mended, blinded, diagnosed."""
-    case = next((case for case in CASES if case.name == one["case"]), None)
-    work = case.work if case else one["case"].partition(", ")[2]
-    faults = case.strengths[LEVELS.index(one["level"])] if case else ()
-    way, text = WORKS[work]
-    with tempfile.TemporaryDirectory(prefix="diagnosis-") as place:
+    strength = strength_of(one)
+    way, text = WORKS[strength.work]
+    with tempfile.TemporaryDirectory(prefix="diagnosis-") as place, ExitStack() as stack:
         study, out = Path(place) / "study.yaml", Path(place) / "out"
         study.write_text(STUDY.format(work=text))
-        try:
-            for fault in faults:
-                command("lab", "inject", *_words(fault), "--dir", str(directory))
-            words = ["run", str(study), "--target", f"target={ways[way]}", "-o", str(out)]
-            words += ["--seed", str(one["seed"]), *(["--under-fault"] if faults else [])]
-            command(
-                "lab",
-                "exec",
-                "client1",
-                "--dir",
-                str(directory),
-                "--",
-                sys.executable,
-                "-m",
-                "leadline",
-                *words,
-            )
-        finally:
-            command("lab", "inject", "--clear", "--dir", str(directory), check=False)
+        stack.callback(command, "lab", "inject", "--clear", "--dir", str(directory), check=False)
+        for fault in strength.faults:
+            command("lab", "inject", *_words(fault), "--dir", str(directory))
+        if strength.held is not None:
+            stack.enter_context(held(directory, *strength.held))
+        words = ["run", str(study), "--target", f"target={ways[way]}", "-o", str(out)]
+        words += ["--seed", str(one["seed"]), *(["--under-fault"] if strength.faults else [])]
+        inside = ("lab", "exec", "client1", "--dir", str(directory), "--", sys.executable, "-m", "leadline")
+        command(*inside, *words)
+        stack.close()
         blind(out)
         said = json.loads(command("diagnose", str(out), "--json").stdout)
     cells = [
@@ -126,6 +137,28 @@ def run(directory: Path, one: dict[str, Any], ways: dict[str, str]) -> dict[str,
         for cell in said["cells"]
     ]
     return {**one, "cells": cells}
+
+
+@contextmanager
+def held(directory: Path, name: str, share: float) -> Iterator[None]:
+    """Stop a daemon of the lab for that share of each period, until the block ends."""
+    pid = next(one.pid for one in read_record(directory).processes if one.name == name)
+    end = threading.Event()
+
+    def hold() -> None:
+        while not end.wait(HELD_S * (1 - share)):
+            os.kill(pid, signal.SIGSTOP)
+            end.wait(HELD_S * share)
+            os.kill(pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+        os.kill(pid, signal.SIGCONT)
 
 
 def _words(fault: Fault) -> list[str]:
@@ -192,19 +225,21 @@ def kept() -> list[dict[str, Any]]:
 
 def judge() -> Iterator[str]:
     """The table, by the causes as they are now."""
-    sys.path[:0] = [str(HERE.parent / "python")]
+    from leadline.verdict.diagnosed.figures import FIGURES
     from leadline.verdict.diagnosed.judge import diagnose
 
-    cases: dict[str, DiagnosisCase] = {case.name: case for case in CASES}
+    cases: dict[str, DiagnosisCase] = {case.name: case for case in (*CASES, *PAIRS)}
     injected = frozenset(name for case in CASES for name in case.right)
-    rows, counts = [], dict[tuple[str, str], int]()
+    unknown = dict.fromkeys(FIGURES)
+    rows, counts = list[str](), dict[tuple[str, str], int]()
     for one in sorted(kept(), key=lambda one: (one["case"], one["level"], one["seed"])):
         for cell in one["cells"]:
-            found = diagnose(cell["figures"])
+            found = diagnose([{**unknown, **figures} for figures in cell["figures"]])
             names = [cause.entry.name for cause in found.named]
             share = f"{100 * found.named[0].share:.0f} %" if names else ""
-            outcome = _outcome(cases.get(one["case"]), names, injected)
-            counts[one["level"], outcome] = counts.get((one["level"], outcome), 0) + 1
+            outcome = _outcome(cases.get(one["case"]), one["level"], names, injected)
+            at = (one["level"], outcome)
+            counts[at] = counts.get(at, 0) + 1
             parts = (one["case"], one["level"], str(one["seed"]), ", ".join(names), share, outcome)
             rows.append(f"| {' | '.join(parts)} |")
     yield "# Diagnosis: what was injected, and what was named"
@@ -214,7 +249,7 @@ def judge() -> Iterator[str]:
     yield ""
     yield "| strength | right | undecided | wrong |"
     yield "|---|---|---|---|"
-    for level in (*LEVELS, ""):
+    for level in (*LEVELS, "two", ""):
         numbers = [str(counts.get((level, outcome), 0)) for outcome in ("right", "undecided", "wrong")]
         yield f"| {level or 'nothing injected'} | {' | '.join(numbers)} |"
     yield ""
@@ -223,20 +258,23 @@ def judge() -> Iterator[str]:
     yield from rows
 
 
-def _outcome(case: DiagnosisCase | None, names: list[str], injected: frozenset[str]) -> str:
-    """Of an injected cause: right where it is named, wrong where something else that can be injected is.
+def _outcome(case: DiagnosisCase | None, level: str, names: list[str], injected: frozenset[str]) -> str:
+    """Right where the cause is named (of two both), wrong where something else that can be injected is.
 
     What is true of the lab by itself, as its CPUs or its client's full link, is no accusation.
     """
     right = case.right if case else frozenset()
-    if case and right & set(names):
-        return "right" if set(names) & injected <= right else "wrong"
-    accused = set(names) & (injected - right - _OWN)
-    return "wrong" if accused else "right" if case is None else "undecided"
+    if set(names) & (injected - right - _OWN):
+        return "wrong"
+    if case is None:
+        return "right"
+    found = right & set(names)
+    return "right" if found and (level != "two" or found == right) else "undecided"
 
 
-# The client's own link of 200 Mbit is full in streams without any fault.
-_OWN = frozenset({"link_full"})
+# True of this lab without any fault: the client's link of 200 Mbit is full in streams, one request at a time
+# waits for nothing else, and machines that share two processors disturb each other.
+_OWN = frozenset({"link_full", "links_in_turn", "latency_bound", "others_here"})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is broken for bench/diagnosis.py: causes in three strengths, the work that shows them."""
+"""What is broken for bench/diagnosis.py: causes in three strengths, and the work that shows each."""
 
 from __future__ import annotations
 
@@ -8,73 +8,238 @@ Fault = tuple[str, str, dict[str, str]]
 
 
 @dataclass(frozen=True)
-class DiagnosisCase:
-    """A cause, by three strengths (weak, middle, strong) of one fault or several.
+class Strength:
+    """Faults of a lab, and one of `WORKS`; `held` stops a process for that share of each 4 s, by its name."""
 
-    `right` are the names that are true of it, `work` is one of `WORKS`.
-    """
+    work: str
+    faults: tuple[Fault, ...] = ()
+    held: tuple[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class DiagnosisCase:
+    """A cause by three strengths: weak, middle, strong. `right` are the names that are true of it."""
 
     name: str
-    work: str
-    strengths: tuple[tuple[Fault, ...], ...]
+    strengths: tuple[Strength, ...]
     right: frozenset[str]
 
 
+_DIRECT = "direct: true, time_based: true"
 WORKS = {
     # One client of 200 Mbit: its link is full in what streams, and nothing is in what waits.
-    "stream": ("rados", "{rw: write, bs: 4M, size: 256M, iodepth: 4, direct: true, time_based: true}"),
-    "small": ("rados", "{rw: randwrite, bs: 4k, size: 64M, iodepth: 4, direct: true, time_based: true}"),
-    "one": ("rados", "{rw: randwrite, bs: 4k, size: 64M, iodepth: 1, direct: true, time_based: true}"),
-    "read": ("rados", "{rw: randread, bs: 64k, size: 128M, iodepth: 4, direct: true, time_based: true}"),
+    "stream": ("rados", f"{{rw: write, bs: 4M, size: 256M, iodepth: 4, {_DIRECT}}}"),
+    "small": ("rados", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 4, {_DIRECT}}}"),
+    "many": ("rados", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 16, {_DIRECT}}}"),
+    "one": ("rados", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 1, {_DIRECT}}}"),
+    "read": ("rados", f"{{rw: randread, bs: 64k, size: 128M, iodepth: 4, {_DIRECT}}}"),
+    "read 4": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 4, {_DIRECT}}}"),
+    "read 2": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 2, {_DIRECT}}}"),
+    "read 1": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 1, {_DIRECT}}}"),
+    "little": ("rados", f"{{rw: randwrite, bs: 4k, size: 8M, iodepth: 4, {_DIRECT}}}"),
     "files": ("ceph-fuse", "{operations: [create, stat, unlink], files: 400, numjobs: 2, time_based: true}"),
+    "sync 16": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 16, time_based: true}"),
+    "sync 4": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 4, time_based: true}"),
+    "sync 1": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 1, time_based: true}"),
+    "parts 64k": ("cephfs-ec", f"{{rw: randwrite, bs: 64k, size: 64M, iodepth: 2, {_DIRECT}}}"),
+    "parts 16k": ("cephfs-ec", f"{{rw: randwrite, bs: 16k, size: 64M, iodepth: 2, {_DIRECT}}}"),
+    "parts 4k": ("cephfs-ec", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 2, {_DIRECT}}}"),
+    "gate": ("xrootd", "{rw: write, bs: 1M, size: 128M, iodepth: 2, time_based: true}"),
+    "gate small": ("xrootd", "{rw: randread, bs: 64k, size: 32M, iodepth: 2, time_based: true}"),
+    "fresh": ("cephfs", "{rw: write, bs: 1M, size: 64M, fresh: true, time_based: true}"),
 }
 
 
-def _each(kind: str, on: str, option: str, *values: str) -> tuple[tuple[Fault, ...], ...]:
-    return tuple(((kind, on, {option: value}),) for value in values)
+def _each(work: str, kind: str, on: str, option: str, *values: str) -> tuple[Strength, ...]:
+    return tuple(Strength(work, ((kind, on, {option: value}),)) for value in values)
+
+
+def _under(kind: str, on: str, *works: str, **options: str) -> tuple[Strength, ...]:
+    """One fault that is there or is not: its strength is how much there is for it to hold up."""
+    return tuple(Strength(work, ((kind, on, options),)) for work in works)
+
+
+def _held(work: str, name: str) -> tuple[Strength, ...]:
+    return tuple(Strength(work, held=(name, share)) for share in (0.25, 0.5, 0.9))
+
+
+def _of(*causes: str) -> frozenset[str]:
+    return frozenset(causes)
 
 
 CASES = (
     DiagnosisCase(
         "link of the client",
-        "stream",
-        _each("link-rate", "client1", "rate", "100Mbit", "50Mbit", "20Mbit"),
-        frozenset({"link_full"}),
+        _each("stream", "link-rate", "client1", "rate", "100Mbit", "50Mbit", "20Mbit"),
+        _of("link_full"),
     ),
     DiagnosisCase(
         "link of a host",
-        "stream",
-        _each("link-rate", "host2", "rate", "100Mbit", "50Mbit", "20Mbit"),
-        frozenset({"link_full"}),
+        _each("stream", "link-rate", "host2", "rate", "100Mbit", "50Mbit", "20Mbit"),
+        _of("link_full", "links_in_turn"),
+    ),
+    DiagnosisCase(
+        "uplink",
+        _each("stream", "link-rate", "rack", "rate", "150Mbit", "80Mbit", "30Mbit"),
+        _of("link_full"),
+    ),
+    DiagnosisCase(
+        "others on the link",
+        _each("stream", "client-busy-link", "client1", "rate", "60Mbit", "120Mbit", "170Mbit"),
+        _of("link_shared", "link_full", "packets_lost"),
     ),
     DiagnosisCase(
         "loss at a host",
-        "small",
-        _each("link-loss", "host2", "share", "1%", "3%", "8%"),
-        frozenset({"packets_lost"}),
+        _each("small", "link-loss", "host2", "share", "1%", "3%", "8%"),
+        _of("packets_lost"),
     ),
     DiagnosisCase(
-        "CPU of an OSD",
-        "small",
-        _each("osd-slow-cpu", "osd.1", "cpu", "20%", "10%", "5%"),
-        frozenset({"osd_throttled"}),
+        "MTU", _each("stream", "mtu-mismatch", "host2", "mtu", "1400", "1000", "600"), _of("packets_vanish")
     ),
     DiagnosisCase(
-        "disk of an OSD",
-        "stream",
-        _each("osd-slow-disk", "osd.1", "rate", "4MB/s", "2MB/s", "1MB/s"),
-        frozenset({"osd_slow_device", "osd_waits_for_device"}),
+        "a host cut off",
+        _under("link-down", "host2", "one", "small", "stream"),
+        _of("packets_vanish", "osds_lost"),
     ),
     DiagnosisCase(
-        "CPU of the MDS",
-        "files",
-        _each("mds-slow-cpu", "mds.a", "cpu", "20%", "10%", "5%"),
-        frozenset({"mds_throttled"}),
+        "connections",
+        _each("small", "connection-resets", "osd.1", "one-in", "1000", "200", "50"),
+        _of("connections_break"),
     ),
     DiagnosisCase(
         "late messages",
-        "one",
-        _each("message-delay", "osd.1", "max", "20ms", "60ms", "200ms"),
-        frozenset({"on_the_way", "peers_late"}),
+        _each("one", "message-delay", "osd.1", "max", "20ms", "60ms", "200ms"),
+        _of("on_the_way", "peers_late", "osd_last"),
+    ),
+    DiagnosisCase(
+        "CPU of an OSD",
+        _each("small", "osd-slow-cpu", "osd.1", "cpu", "20%", "10%", "5%"),
+        _of("osd_throttled"),
+    ),
+    DiagnosisCase(
+        "disk of an OSD",
+        _each("stream", "osd-slow-disk", "osd.1", "rate", "4MB/s", "2MB/s", "1MB/s"),
+        _of("osd_slow_device", "osd_waits_for_device"),
+    ),
+    DiagnosisCase("an OSD that hangs", _held("small", "osd.1"), _of("osd_stopped")),
+    DiagnosisCase("an OSD down", _under("osd-down", "osd.1", "one", "small", "many"), _of("osds_lost")),
+    DiagnosisCase(
+        "debug log",
+        tuple(
+            Strength("many", tuple(("osd-debug-log", osd, {}) for osd in osds))
+            for osds in (("osd.1",), ("osd.0", "osd.1"), ("osd.0", "osd.1", "osd.2", "osd.3"))
+        ),
+        _of("osd_logs"),
+    ),
+    DiagnosisCase(
+        "parts of stripes",
+        tuple(Strength(work) for work in ("parts 64k", "parts 16k", "parts 4k")),
+        _of("read_modify_write"),
+    ),
+    DiagnosisCase(
+        "backfill",
+        tuple(
+            Strength("small", (("osd-backfill", "osd.1", {"data": data, "sleep": "100ms"}),))
+            for data in ("64M", "128M", "256M")
+        ),
+        _of("recovery"),
+    ),
+    DiagnosisCase(
+        "recovery",
+        tuple(
+            Strength("small", (("osd-recovery", "osd.1", {"data": data, "sleep": "200ms"}),))
+            for data in ("64M", "128M", "256M")
+        ),
+        _of("recovery"),
+    ),
+    DiagnosisCase("scrub", _under("osd-scrub", "osd.1", "one", "small", "many"), _of("scrub")),
+    DiagnosisCase("nearly full", _under("osd-nearfull", "osd.1", "one", "small", "many"), _of("nearly_full")),
+    DiagnosisCase(
+        "a cluster on hold",
+        _under("cluster-flag", "pause", "little", "little", "little"),
+        _of("cluster_paused"),
+    ),
+    DiagnosisCase(
+        "CPU of the MDS",
+        _each("files", "mds-slow-cpu", "mds.a", "cpu", "20%", "10%", "5%"),
+        _of("mds_throttled"),
+    ),
+    DiagnosisCase("an MDS that hangs", _held("files", "mds.a"), _of("mds_stopped")),
+    DiagnosisCase(
+        "cache of the MDS",
+        _each("files", "mds-tiny-cache", "mds.a", "size", "1M", "256K", "64K"),
+        _of("mds_cache"),
+    ),
+    DiagnosisCase(
+        "CPU of the client",
+        _each("small", "client-slow-cpu", "client1", "cpu", "20%", "10%", "5%"),
+        _of("client_throttled"),
+    ),
+    DiagnosisCase(
+        "others on the host",
+        _each("small", "client-busy-cpu", "client1", "cores", "1", "2", "4"),
+        _of("others_here"),
+    ),
+    DiagnosisCase(
+        "CPU of a gateway",
+        _each("gate", "gateway-slow-cpu", "xrootd", "cpu", "20%", "10%", "5%"),
+        _of("proxy_throttled"),
+    ),
+    DiagnosisCase("a gateway that hangs", _held("gate small", "xrootd"), _of("proxy_stopped")),
+    DiagnosisCase(
+        "sync each write",
+        tuple(Strength(work) for work in ("sync 16", "sync 4", "sync 1")),
+        _of("sync_each_write"),
+    ),
+    DiagnosisCase(
+        "one at a time",
+        tuple(Strength(work) for work in ("read 4", "read 2", "read 1")),
+        _of("latency_bound", "on_the_way"),
+    ),
+)
+# Both are there; each alone is among the cases above.
+PAIRS = (
+    DiagnosisCase(
+        "CPU of an OSD, recovery",
+        (
+            Strength(
+                "small",
+                (
+                    ("osd-recovery", "osd.2", {"data": "128M", "sleep": "200ms"}),
+                    ("osd-slow-cpu", "osd.1", {"cpu": "8%"}),
+                ),
+            ),
+        ),
+        _of("osd_throttled", "recovery"),
+    ),
+    DiagnosisCase(
+        "CPU of an OSD, of the client",
+        (
+            Strength(
+                "small",
+                (("osd-slow-cpu", "osd.1", {"cpu": "8%"}), ("client-slow-cpu", "client1", {"cpu": "5%"})),
+            ),
+        ),
+        _of("osd_throttled", "client_throttled"),
+    ),
+    DiagnosisCase(
+        "cache and CPU of the MDS",
+        (
+            Strength(
+                "files",
+                (("mds-slow-cpu", "mds.a", {"cpu": "8%"}), ("mds-tiny-cache", "mds.a", {"size": "64K"})),
+            ),
+        ),
+        _of("mds_throttled", "mds_cache"),
+    ),
+    DiagnosisCase(
+        "link of the client, nearly full",
+        (
+            Strength(
+                "stream",
+                (("link-rate", "client1", {"rate": "60Mbit"}), ("osd-nearfull", "osd.1", {})),
+            ),
+        ),
+        _of("link_full", "nearly_full"),
     ),
 )

@@ -18,6 +18,7 @@ FILE = "wires.json"
 NEW = f"{FILE}.new"
 FORMAT = "leadline.wires/1"
 UPLINK, HOST, CLIENT = "uplink", "host", "client"
+BACK = "-back"  # of a host's name: its port on a cluster network that is apart
 _BYTES_MAX = 4 << 20
 
 
@@ -26,7 +27,8 @@ class Wire:
     """One port: `kind` is uplink, host or client, `device` its name in `namespace`, a path.
 
     An uplink's device is at its lower switch; a host's or client's is at the switch above it, and sends what
-    that receives. `rate_bits_per_s` is what it may carry each way, None where nothing limits it.
+    that receives. `rate_bits_per_s` is what it may carry each way, None where nothing limits it. `osds` are
+    those for data on a host.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Wire:
     device: str
     namespace: str
     rate_bits_per_s: int | None
+    osds: int = 0
 
 
 def write_wires(directory: Path, wires: Sequence[Wire]) -> None:

@@ -25,6 +25,7 @@ def test_an_uplink_is_read_at_its_lower_end_and_a_client_across_from_it() -> Non
         ("wire", "switch1", "rate_bytes_per_s", 25e6, "B/s"),
         ("wire", "client1", "tx_bytes_per_s", 10.0, "B/s"),
         ("wire", "client1", "rx_bytes_per_s", 100.0, "B/s"),
+        ("wire", "client1", "clients", 1.0, "count"),
     ]
 
 

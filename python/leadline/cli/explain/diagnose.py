@@ -15,6 +15,7 @@ from leadline.cli.paths import AskedPath
 if TYPE_CHECKING:
     from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
     from leadline.verdict.diagnosed.of_result import CellDiagnosed
+    from leadline.verdict.diagnosed.should import Should
 
 _WIDTH = 100
 _BAR = 20
@@ -49,10 +50,16 @@ def command(directory: Path, wanted: str | None, figures: bool, as_json: bool) -
 def _print_table(found: tuple[CellDiagnosed, ...]) -> None:
     """One line a cell; the rest with --cell."""
     width = max(len(_name(one)) for one in found)
+    echo(f"{'cell':<{width}}  {'of it':>5}  bound by")
     for one in found:
-        echo(f"{_name(one):<{width}}  {_summary(one.found)}"[:_WIDTH])
+        echo(f"{_name(one):<{width}}  {_reached(one.should):>5}  {_summary(one.found)}"[:_WIDTH])
     echo()
+    echo("of it: measured, of the least that a link, the device or what is in flight allows.")
     echo("Evidence, the way as a picture and what to do: leadline diagnose DIR --cell TARGET.WORK")
+
+
+def _reached(should: Should | None) -> str:
+    return "?" if should is None else f"{100 * should.share:.0f} %"
 
 
 def _name(one: CellDiagnosed) -> str:
@@ -82,11 +89,27 @@ def _print_cell(one: CellDiagnosed) -> None:
             _print_cause(cause)
     else:
         _say("I cannot tell what bounds it: nothing that was observed was full, and no cause holds.")
+    _print_should(one.should)
     for cause in found.behind[:2]:
         _say(f"Behind it: {cause.title} ({100 * cause.share:.0f} %): {cause.evidence}.")
     _print_way(found)
     _print_open(found)
     echo()
+
+
+def _print_should(should: Should | None) -> None:
+    from leadline.units import format_rate
+
+    if should is None:
+        _say("What it should reach is not known here: no limit of a link or device was observable.")
+        return
+    first, *others = should.ceilings
+    _say(
+        f"Measured / should be: {format_rate(should.measured)} of {format_rate(first.bytes_per_s)}"
+        f" ({100 * should.share:.0f} %), by {first.by}."
+    )
+    for other in others:
+        _say(f"  {other.by} would allow {format_rate(other.bytes_per_s)}.")
 
 
 def _print_cause(cause: CauseNamed) -> None:
@@ -142,9 +165,17 @@ def _as_json(one: CellDiagnosed) -> dict[str, Any]:
         "named": [_cause_json(cause) for cause in found.named],
         "behind": [_cause_json(cause) for cause in found.behind],
         "open": [{"cause": part.entry.name, "lacks": list(part.lacks)} for part in found.open],
+        "should": _should_json(one.should),
         "places": [{"place": part.place, "what": part.what, "use": part.use} for part in found.uses],
         "figures": [dict(figures) for figures in found.figures],
     }
+
+
+def _should_json(should: Should | None) -> dict[str, Any] | None:
+    if should is None:
+        return None
+    ceilings = [{"bytes_per_s": one.bytes_per_s, "by": one.by} for one in should.ceilings]
+    return {"measured_bytes_per_s": should.measured, "share": should.share, "ceilings": ceilings}
 
 
 def _cause_json(cause: CauseNamed) -> dict[str, Any]:

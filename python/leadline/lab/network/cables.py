@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leadline.lab.network.topology import LabHost, Link, Topology
+from leadline.wires import BACK as BACK_PORT
 from leadline.wires import CLIENT, HOST, Wire
 from leadline.wires import UPLINK as UPLINK_PORT
 
@@ -71,7 +72,7 @@ def cables(topology: Topology, console: str) -> Iterator[Cable]:
         yield Cable(member.name, End(member.name, UPLINK), upper, member.switch, member.link)
         if isinstance(member, LabHost) and member.cluster_switch:
             lower, upper = End(member.name, BACK), End(SWITCHES, f"c-{member.name}")
-            yield Cable(f"{member.name}-back", lower, upper, member.cluster_switch, member.cluster_link)
+            yield Cable(f"{member.name}{BACK_PORT}", lower, upper, member.cluster_switch, member.cluster_link)
     top = top_of(topology, topology.hosts[0].switch)
     # As large packets as anybody's: what leaves it must fit, what comes to it may be large.
     mtu = max(member.link.mtu_bytes for member in topology.members)
@@ -80,14 +81,14 @@ def cables(topology: Topology, console: str) -> Iterator[Cable]:
 
 def wires_of(topology: Topology, switches: str) -> Iterator[Wire]:
     """Every cable between parts of the lab, by its port in the namespace that `switches` holds."""
-    hosts = {host.name for host in topology.hosts}
+    hosts = {host.name: 0 if host.name in topology.metadata else host.osds for host in topology.hosts}
     for cable in cables(topology, ""):
         inner, rate = cable.lower.namespace, cable.link.rate_bit_s or None
         if inner == SWITCHES:
             yield Wire(cable.name, UPLINK_PORT, cable.lower.device, switches, rate)
         elif inner:
             kind = HOST if inner in hosts else CLIENT
-            yield Wire(cable.name, kind, cable.upper.device, switches, rate)
+            yield Wire(cable.name, kind, cable.upper.device, switches, rate, hosts.get(cable.name, 0))
 
 
 def shaping(device: str, link: Link) -> str:

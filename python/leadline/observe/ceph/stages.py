@@ -67,7 +67,9 @@ def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
         yield str(event.get("event", "")), at
 
 
-def _between(times: Sequence[tuple[str, float]], begin: tuple[str, ...], end: tuple[str, ...]) -> float | None:
+def _between(
+    times: Sequence[tuple[str, float]], begin: tuple[str, ...], end: tuple[str, ...]
+) -> float | None:
     """From the first that begins so to the last that ends so, s."""
     begun = [at for name, at in times if name.startswith(begin)]
     ended = [at for name, at in times if name.startswith(end)]
@@ -82,7 +84,7 @@ class StageBook:
         self._looked = False
 
     def rows(self, answers: Mapping[int, Mapping[str, Any]]) -> list[Row]:
-        """Of new operations: who came last, and the parts of their time in queues and in waiting for peers."""
+        """Of new operations: who came last, and the parts of their time in queues and waiting for peers."""
         known = set(self._known)
         fresh = {
             osd: tuple(one for one in tracked(answer) if (osd, one.request) not in known)
@@ -109,7 +111,7 @@ def _stages(fresh: Mapping[int, Sequence[TrackedOperation]]) -> Iterator[Row]:
 
 
 def _last(fresh: Mapping[int, Sequence[TrackedOperation]]) -> Iterator[Row]:
-    """Of the operations that can be joined, the share in which each OSD's part took longest, and most of it."""
+    """In which share of the operations that can be joined each OSD's part took longest, and most of it."""
     parts: dict[str, dict[int, float]] = {}
     for osd, found in fresh.items():
         for one in found:

@@ -17,7 +17,7 @@ from leadline.observe.host.proc_parse import Interface, parse_net_dev
 from leadline.observe.network.entered import entered
 from leadline.observe.reading import Counters, Request, Row
 from leadline.trusted import why_not_file
-from leadline.wires import FILE, UPLINK, Wire, read_wires
+from leadline.wires import CLIENT, FILE, UPLINK, Wire, read_wires
 
 SOURCE = "wire"
 _NEVER_LINKED = os.O_NONBLOCK | os.O_NOFOLLOW
@@ -88,4 +88,8 @@ def port_rows(before: PortReading, now: PortReading) -> list[Row]:
         rows.append((SOURCE, wire.name, "rx_bytes_per_s", received / elapsed_s, "B/s"))
         if wire.rate_bits_per_s is not None:
             rows.append((SOURCE, wire.name, "rate_bytes_per_s", wire.rate_bits_per_s / 8, "B/s"))
+        if wire.osds:
+            rows.append((SOURCE, wire.name, "osds", float(wire.osds), "count"))
+        if wire.kind == CLIENT:
+            rows.append((SOURCE, wire.name, "clients", 1.0, "count"))
     return rows

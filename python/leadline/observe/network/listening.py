@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
 from pathlib import Path
 
 from leadline.observe.network.socket_table import sockets_in
@@ -14,20 +13,15 @@ _LISTENS = "0A"  # TCP_LISTEN in /proc/net/tcp (proc(5))
 
 def listeners(port: int, proc: Path = PROC) -> frozenset[int]:
     """Processes that hold a socket listening on this TCP port; none where they are not ours to see."""
-    inodes = _listening(port, proc / "net")
+    inodes = listening(port, proc / "net")
     if not inodes:
         return frozenset()
     pids = (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
     return frozenset(pid for pid in pids if inodes & sockets_in(proc / str(pid) / "fd"))
 
 
-def listens(pid: int, ports: Collection[int], proc: Path = PROC) -> bool:
-    """Whether a process listens on one of these TCP ports, in whatever network namespace it is."""
-    inodes = {inode for port in ports for inode in _listening(port, proc / str(pid) / "net")}
-    return bool(inodes) and bool(inodes & sockets_in(proc / str(pid) / "fd"))
-
-
-def _listening(port: int, net: Path) -> set[int]:
+def listening(port: int, net: Path) -> set[int]:
+    """The sockets (inodes) that listen on a port, in the network whose tables are at `net`."""
     found: set[int] = set()
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Samples TCP connections: of this host, and of the networks that Ceph's daemons on it are in (a lab's hosts)."""
+"""Samples TCP connections: of this host, and of the networks that servers on it are in (a lab's hosts)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from leadline.observe.network.entered import OWN, entered
-from leadline.observe.network.tcp_state import Connection, connections, growth
+from leadline.observe.network.tcp_state import TcpConnection, connections, growth
 from leadline.observe.reading import Counters, Request, Row
 
 SOURCE = "tcp"
@@ -25,7 +25,7 @@ class TcpReader:
     def __init__(self, daemons: Callable[[], Mapping[int, str]], proc: Path = Path("/proc")) -> None:
         self._daemons, self._proc = daemons, proc
         self._networks: dict[str, str] = {}
-        self._before: dict[str, tuple[int, dict[int, Connection]]] = {}
+        self._before: dict[str, tuple[int, dict[int, TcpConnection]]] = {}
         self._looks = 0
 
     def sample(self, now_ns: int, /) -> list[Row]:
@@ -61,7 +61,7 @@ class TcpReader:
         return networks
 
     @staticmethod
-    def _look(network: str) -> dict[int, Connection]:
+    def _look(network: str) -> dict[int, TcpConnection]:
         if not network:
             return connections()
         with entered(network):
@@ -69,7 +69,7 @@ class TcpReader:
 
     @staticmethod
     def _rows(
-        subject: str, before: Mapping[int, Connection], now: Mapping[int, Connection], elapsed_s: float
+        subject: str, before: Mapping[int, TcpConnection], now: Mapping[int, TcpConnection], elapsed_s: float
     ) -> Iterator[Row]:
         for metric, value, unit in growth(before, now.values(), elapsed_s):
             yield (SOURCE, subject, metric, value, unit)

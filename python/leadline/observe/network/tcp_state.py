@@ -15,7 +15,7 @@ _INFO_BYTES = 192
 
 
 @dataclass(frozen=True)
-class Connection:
+class TcpConnection:
     """One connection at a moment: times in s, counts since it began.
 
     `in_a_row` segments were sent again for lack of an answer, since the last one that came; `busy_s` it had
@@ -32,7 +32,7 @@ class Connection:
     buffer_s: float
 
 
-def connection(one: SocketInfo) -> Connection | None:
+def connection(one: SocketInfo) -> TcpConnection | None:
     """An established connection; None of any other socket, and where the kernel says too little."""
     info = one.info
     if len(info) < _INFO_BYTES or info[0] != _ESTABLISHED:
@@ -41,7 +41,7 @@ def connection(one: SocketInfo) -> Connection | None:
     (again,) = struct.unpack_from("=I", info, _SENT_AGAIN)
     (segments,) = struct.unpack_from("=I", info, _SEGMENTS)
     busy_us, window_us, buffer_us = struct.unpack_from("=QQQ", info, _BUSY)
-    return Connection(
+    return TcpConnection(
         one.cookie,
         info[_IN_A_ROW],
         rtt_us / 1e6,
@@ -53,7 +53,7 @@ def connection(one: SocketInfo) -> Connection | None:
     )
 
 
-def connections() -> dict[int, Connection]:
+def connections() -> dict[int, TcpConnection]:
     """Every established connection of this thread's network namespace, by the kernel's cookie.
 
     Raises OSError where the table cannot be read.
@@ -63,7 +63,7 @@ def connections() -> dict[int, Connection]:
 
 
 def growth(
-    before: Mapping[int, Connection], now: Collection[Connection], elapsed_s: float
+    before: Mapping[int, TcpConnection], now: Collection[TcpConnection], elapsed_s: float
 ) -> Iterator[tuple[str, float, str]]:
     """Metric, value and unit of all connections together, each weighted by what it carried meanwhile."""
     old = [(before[one.cookie], one) for one in now if one.cookie in before]

@@ -33,8 +33,8 @@ class CauseEntry:
     - `seen`: a condition in SQL on the figures, with `$thresholds`; `against`: words and a condition each.
     - `share`: an expression: of the time, 0 to 1, or how full what is full is.
     - `evidence`: what was seen; figures print as count, size, share, percent, latency, decimal, rate.
-    - `experiment`: what decides where it is not sure; `remedy`: what to change, and its `price`; `source`: where
-      that is known from.
+    - `experiment`: what decides where it is not sure; `remedy`: what to change, and its `price`.
+    - `source`: where that is known from.
     """
 
     name: str
@@ -128,7 +128,10 @@ def judged(figures: Figures, table: tuple[CauseEntry, ...] | None = None) -> dic
             except (duckdb.Error, KeyError) as error:
                 words = str(error).splitlines()[0]
                 raise SpecError(
-                    words, "see the figures in docs/diagnosis.md", source=_file_of(cause.place), key=cause.name
+                    words,
+                    "see the figures in docs/diagnosis.md",
+                    source=_file_of(cause.place),
+                    key=cause.name,
                 ) from None
     return found
 
@@ -136,7 +139,15 @@ def judged(figures: Figures, table: tuple[CauseEntry, ...] | None = None) -> dic
 # Figures that are names: everything else is a number.
 _TEXTS = frozenset(
     {"client_thread", "port", "slowest_port", "resent_at", "slow_osd", "loaded_osd", "blocked_osd"}
-    | {"health_checks", "flags", "full_checks", "unanswered_at", "receiver_full_at", "last_osd", "logging_osd"}
+    | {
+        "health_checks",
+        "flags",
+        "full_checks",
+        "unanswered_at",
+        "receiver_full_at",
+        "last_osd",
+        "logging_osd",
+    }
     | {
         f"{kind}_{what}"
         for kind in ("osd", "mds", "mon", "mgr", "proxy")

@@ -13,11 +13,12 @@ from leadline.store.tables import SeriesRow, TrialRow
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosed.causes import of_itself
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
+from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.diagnosed.should import Should, should_of
 from leadline.verdict.material import Material, read_material, rows_by_trial
 from leadline.verdict.model import Cell
-
 
 # An INVALID cell's rate is not to be used; that does not make what was seen of it wrong, but for these.
 _UNTRUE = frozenset({"data_errors", "cached_reads"})
@@ -25,10 +26,11 @@ _UNTRUE = frozenset({"data_errors", "cached_reads"})
 
 @dataclass(frozen=True)
 class CellDiagnosed:
-    """A cell, and what bounds it."""
+    """A cell, what bounds it, and how much of what it should reach it reached."""
 
     cell: Cell
     found: Diagnosed
+    should: Should | None = None
 
 
 def diagnose_result(result: Result, wanted: str | None = None) -> tuple[CellDiagnosed, ...]:
@@ -46,11 +48,21 @@ def diagnose_result(result: Result, wanted: str | None = None) -> tuple[CellDiag
             )
             raise UsageError(f"no cell has {wanted!r} in its name", f"the cells are: {names}")
         series = rows_by_trial(result.series())
-        return tuple(CellDiagnosed(cell, _diagnosed(cell, read, result, series)) for cell in cells)
+        return tuple(_both(cell, read, result, series) for cell in cells)
 
 
 def _is_wanted(cell: Cell, wanted: str | None) -> bool:
     return wanted is None or any(wanted in name for name in (cell.id, f"{cell.target}.{cell.work}"))
+
+
+def _both(cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]) -> CellDiagnosed:
+    found = _diagnosed(cell, read, result, series)
+    trials = read.good(cell.id)
+    if found.outcome == "unusable" or len(trials) != len(found.figures):
+        return CellDiagnosed(cell, found)
+    samples = [Samples(trial, _samples(result, trial.trial, series)) for trial in trials]
+    should = should_of(list(zip(trials, samples, found.figures, strict=True)), read.facts[cell.target])
+    return CellDiagnosed(cell, found, should)
 
 
 def _diagnosed(cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]) -> Diagnosed:

@@ -7,7 +7,6 @@ from statistics import median
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.values import Figures
 
-
 # What stands before a cluster is a proxy, whatever its kind.
 _SUBJECTS = {
     "osd": ("osd.",),
@@ -45,9 +44,7 @@ def of_daemons(samples: Samples) -> Figures:
 
 def of_logs(samples: Samples) -> Figures:
     """What OSDs spend on writing their own log, of what they spend at all."""
-    threads = {
-        one: value for one, value in samples.by_subject("daemon", "osd.", "cpu").items() if "/" in one
-    }
+    threads = {one: value for one, value in samples.by_subject("daemon", "osd.", "cpu").items() if "/" in one}
     logs = {
         one.partition("/")[0]: value
         for one, value in threads.items()

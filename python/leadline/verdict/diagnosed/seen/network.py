@@ -10,7 +10,7 @@ from leadline.verdict.diagnosed.seen.values import Figures, seconds
 
 # Of a port's rate, what its counters show when it is full: headers are counted once a packet, but sent with
 # each segment (MTU 1500; docs/observers.md).
-_CARRIED = 0.956
+CARRIED = 0.956
 _SEGMENT_BYTES = 1448.0
 
 
@@ -19,7 +19,7 @@ def of_network(trial: TrialRow, samples: Samples) -> Figures:
     rates = samples.by_subject("wire", "", "rate_bytes_per_s")
     shares = {
         port: max(samples.middle("wire", port, f"{way}_bytes_per_s") or 0.0 for way in ("tx", "rx"))
-        / (rate * _CARRIED)
+        / (rate * CARRIED)
         for port, rate in rates.items()
         if rate > 0
     }
@@ -55,7 +55,7 @@ def of_network(trial: TrialRow, samples: Samples) -> Figures:
 
 def _own_share(trial: TrialRow, samples: Samples, port: str | None, own: float | None) -> float | None:
     """Of what a client's port carried the part that this trial moved, by sockets or by its own bytes."""
-    if port is None or not port.startswith("client"):
+    if port is None or not samples.values("wire", port, "clients"):
         return None
     carried = max(samples.middle("wire", port, f"{way}_bytes_per_s") or 0.0 for way in ("tx", "rx"))
     moved = (trial.read_bytes + trial.write_bytes) * 1e9 / trial.measured_ns if trial.measured_ns else 0.0
@@ -69,7 +69,7 @@ def _fullest_in_turn(samples: Samples) -> float | None:
     for metric in ("tx_bytes_per_s", "rx_bytes_per_s"):
         for subject, at, value in samples.moments("wire", metric):
             if rates.get(subject):
-                moments[at] = max(moments.get(at, 0.0), value / rates[subject] / _CARRIED)
+                moments[at] = max(moments.get(at, 0.0), value / rates[subject] / CARRIED)
     return min(median(moments.values()), 1.0) if moments else None
 
 

@@ -50,7 +50,9 @@ def of_osds(samples: Samples) -> Figures:
         "osd_store_throttle_s": over_all("store_throttle_latency", written),
         "osd_deferred_share": ratio(samples.total("ceph", "osd.", "deferred_writes"), writes),
         "osd_queue_share": None if not whole or process is None else max(1.0 - process / whole, 0.0),
-        "osd_read_queue_s": queued_read(over_all("op_read_latency", read), over_all("op_read_process_latency", read)),
+        "osd_read_queue_s": difference(
+            over_all("op_read_latency", read), over_all("op_read_process_latency", read)
+        ),
         "osd_penalty_reads": ratio(samples.total("ceph", "osd.", "penalty_reads"), writes),
         "recovery_per_s": samples.total("ceph", "osd.", "recovery"),
     }
@@ -62,8 +64,8 @@ def _of_slowest(samples: Samples, metric: str) -> float | None:
     return fmean(parts.values()) if parts else None
 
 
-def queued_read(whole: float | None, process: float | None) -> float | None:
-    """What a read waited before it was worked on."""
+def difference(whole: float | None, process: float | None) -> float | None:
+    """What is left of a time without a part of it, never below 0."""
     return None if whole is None or process is None else max(whole - process, 0.0)
 
 

@@ -1,0 +1,121 @@
+"""Measured beside what should be: the ceilings that are known of a cell, and the share that it reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from leadline.analysis.models.simple import Protection, network_bytes
+from leadline.verdict.diagnosed.samples import Samples
+from leadline.verdict.diagnosed.seen.network import CARRIED
+from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.wires import BACK
+
+if TYPE_CHECKING:
+    from leadline.store.tables import TrialRow
+    from leadline.study.target import TargetFacts
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """What a part allows, bytes per second, and by what that was computed."""
+
+    bytes_per_s: float
+    by: str
+
+
+@dataclass(frozen=True)
+class Should:
+    """`measured` of a cell's trials, bytes per second, and its ceilings, the least first."""
+
+    measured: float
+    ceilings: tuple[Ceiling, ...]
+
+    @property
+    def share(self) -> float:
+        """Of the least ceiling, 1 where it is reached."""
+        return self.measured / self.ceilings[0].bytes_per_s
+
+
+def should_of(trials: list[tuple[TrialRow, Samples, Figures]], facts: TargetFacts) -> Should | None:
+    """The means of a cell's trials; None where no ceiling is known, or nothing was moved."""
+    found: dict[str, list[float]] = {}
+    measured = []
+    for trial, samples, figures in trials:
+        rate = figures["bytes_per_s"]
+        if not isinstance(rate, float) or rate <= 0:
+            continue
+        measured.append(rate)
+        for one in _ceilings(trial, samples, figures, facts):
+            found.setdefault(one.by, []).append(one.bytes_per_s)
+    ceilings = [Ceiling(fmean(values), by) for by, values in found.items() if len(values) == len(measured)]
+    if not ceilings:
+        return None
+    return Should(fmean(measured), tuple(sorted(ceilings, key=lambda one: one.bytes_per_s)))
+
+
+def _ceilings(trial: TrialRow, samples: Samples, figures: Figures, facts: TargetFacts) -> Iterator[Ceiling]:
+    hosts = trial.hosts or 1
+    if trial.wire_limit_bytes_per_s:
+        yield Ceiling(hosts * trial.wire_limit_bytes_per_s * CARRIED, "the link of a client")
+    rates = samples.by_subject("wire", "", "rate_bytes_per_s")
+    own = _busiest_client(samples, rates)
+    if own is not None and hosts == 1:
+        yield Ceiling(rates[own] * CARRIED, f"the link of {own}")
+    servers = _of_servers(samples, rates, figures, facts)
+    if servers is not None:
+        yield Ceiling(servers, "the links of the hosts with OSDs")
+    writes = figures["write_share"]
+    if isinstance(writes, float):
+        limits = (trial.device_write_limit_bytes_per_s, trial.device_read_limit_bytes_per_s)
+        limit = limits[0] if writes >= 0.5 else limits[1]
+        if limit:
+            yield Ceiling(float(limit), "the limit of the device")
+    asked, size, osd_s = figures["asked"], figures["request_bytes"], figures["osd_s"]
+    if isinstance(asked, float) and isinstance(size, float) and isinstance(osd_s, float) and osd_s > 0:
+        yield Ceiling(asked * size / osd_s, f"{asked:.0f} in flight, each for as long as its OSD needs")
+
+
+def _busiest_client(samples: Samples, rates: dict[str, float]) -> str | None:
+    ports = [port for port in samples.by_subject("wire", "", "clients") if port in rates]
+    moved = {
+        port: sum(samples.mean("wire", port, f"{way}_bytes_per_s") or 0.0 for way in ("tx", "rx"))
+        for port in ports
+    }
+    return max(moved, key=lambda one: moved[one], default=None)
+
+
+def _of_servers(
+    samples: Samples, rates: dict[str, float], figures: Figures, facts: TargetFacts
+) -> float | None:
+    """What the links of the hosts with OSDs allow; all is dealt out by OSDs (docs/models.md, aggregate)."""
+    writes, protection = figures["write_share"], _protection(facts)
+    osds = samples.by_subject("wire", "", "osds")
+    if protection is None or not isinstance(writes, float) or not osds:
+        return None
+    front, back = network_bytes(1.0, protection) if writes >= 0.5 else (1.0, _read_between(protection))
+    found = []
+    for host, count in osds.items():
+        part = count / sum(osds.values())
+        apart = rates.get(f"{host}{BACK}")
+        if host in rates:
+            found.append(rates[host] / part / (front if apart is not None else front + back))
+        if apart is not None and back > 0:
+            found.append(apart / part / back)
+    return min(found) * CARRIED if found else None
+
+
+def _protection(facts: TargetFacts) -> Protection | None:
+    ceph = facts.ceph
+    if ceph is None:
+        return None
+    if ceph.protection == "erasure" and ceph.k and ceph.m:
+        return Protection(k=ceph.k, m=ceph.m)
+    return Protection(copies=ceph.size) if ceph.size else None
+
+
+def _read_between(protection: Protection) -> float:
+    """Between OSDs, for each byte that is read: the shards that the primary has not itself."""
+    return 0.0 if protection.k is None else (protection.k - 1) / protection.k
