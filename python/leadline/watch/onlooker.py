@@ -102,12 +102,15 @@ def watch(
     stop: Callable[[], bool],
     progress: Callable[[float, int], None],
     use_bpf: bool = True,
+    labs: tuple[str, ...] = (),
 ) -> Seen:
     """Look on for `duration_s`, or until `stop`; `progress` is told the seconds so far and the users seen.
 
+    Ports of the labs in `labs` (directories) are looked at, too.
+
     Raises ObserverError where the observers cannot be started.
     """
-    observer = Observer({_TARGET: facts})
+    observer = Observer({_TARGET: facts}, labs=labs)
     started_unix_ns = time.time_ns()
     with ExitStack() as stack:
         session, reason = _tracer(stack, use_bpf)

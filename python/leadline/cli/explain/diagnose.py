@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import echo, echo_text
-from leadline.cli.paths import AskedPath
+from leadline.cli.paths import AskedPath, UntouchedPath
+from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
@@ -21,16 +22,76 @@ _WIDTH = 100
 _BAR = 20
 
 
-@click.command(short_help="Say what bounds each cell of a result, and why")
-@click.argument("directory", type=AskedPath())
+@click.command(short_help="Say what bounds each cell of a result, or a mount in use, and why")
+@click.argument("directory", type=AskedPath(), required=False)
 @click.option("--cell", "wanted", metavar="TEXT", help="Only cells with this in TARGET.WORK or their id.")
+@click.option("--live", metavar="PATH", type=UntouchedPath(), help="What goes on below PATH now.")
+@click.option(
+    "--for",
+    "duration",
+    metavar="TIME",
+    default="30s",
+    show_default=True,
+    help="How long to look, with --live.",
+)
+@click.option("--no-bpf", is_flag=True, help="With --live: without the tracer in the kernel.")
 @click.option("--figures", is_flag=True, help="Print all figures that the causes were judged by, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.diagnosis/1.")
-def command(directory: Path, wanted: str | None, figures: bool, as_json: bool) -> None:
-    """Say why the cells of the result in DIRECTORY are not faster.
+def command(
+    directory: Path | None,
+    wanted: str | None,
+    live: str | None,
+    duration: str,
+    no_bpf: bool,
+    figures: bool,
+    as_json: bool,
+) -> None:
+    """Say why the cells of the result in DIRECTORY are not faster, or with --live what goes on on a mount.
 
-    Nothing is run. Causes are judged by what the trials' observers saw; what nobody could tell is said.
+    Nothing is run, and nothing is written to what is looked at. Causes are judged by what observers saw; what
+    nobody could tell is said.
     """
+    if (directory is None) == (live is None):
+        raise UsageError(
+            "it takes a result's directory, or --live with a path", "see leadline diagnose --help"
+        )
+    if live is not None:
+        _live(live, duration, figures=figures, as_json=as_json, use_bpf=not no_bpf)
+    elif directory is not None:
+        _of_result(directory, wanted, figures=figures, as_json=as_json)
+
+
+def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bool) -> None:
+    from leadline.cli.machine.lab_faults import labs_of
+    from leadline.cli.machine.watch import say_progress, seconds_of
+    from leadline.cli.signals import StopRequest
+    from leadline.observe.mounts.mounts import look
+    from leadline.verdict.diagnosed.live import Watched, diagnose_live
+    from leadline.watch.figures import watch_facts
+    from leadline.watch.onlooker import watch
+
+    duration_s = seconds_of(duration)
+    facts, mount, resolved = look(path)
+    labs = labs_of((), {"mount": facts}, under_fault=True)
+    progress = say_progress(duration_s)
+    with StopRequest() as stop:
+        seen = watch(
+            resolved, facts, mount, duration_s, stop=stop, progress=progress, use_bpf=use_bpf, labs=labs
+        )
+    values = watch_facts(seen).values
+    watched = Watched(seen.elapsed_s, seen.change, seen.samples, values, facts.behind_server)
+    found = diagnose_live(watched)
+    if as_json:
+        one = {"path": resolved, "seconds": seen.elapsed_s, **_found_json(found)}
+        echo_text(json.dumps({"format": "leadline.diagnosis/1", "live": one}, indent=1, allow_nan=False))
+        return
+    echo(f"{resolved} ({facts.words}), {seen.elapsed_s:.0f} s")
+    _print_found(found, None)
+    if figures:
+        _print_figures(found)
+
+
+def _of_result(directory: Path, wanted: str | None, *, figures: bool, as_json: bool) -> None:
     from leadline.store.reader import open_result
     from leadline.verdict.diagnosed.of_result import diagnose_result
 
@@ -83,13 +144,17 @@ def _print_cell(one: CellDiagnosed) -> None:
         _say("  No trial of it can be judged.")
         echo()
         return
+    _print_found(found, one.should)
+
+
+def _print_found(found: Diagnosed, should: Should | None) -> None:
     if found.named:
         _say(f"Bound by: {_summary(found)}.")
         for cause in found.named:
             _print_cause(cause)
     else:
         _say("I cannot tell what bounds it: nothing that was observed was full, and no cause holds.")
-    _print_should(one.should)
+    _print_should(should)
     for cause in found.behind[:2]:
         _say(f"Behind it: {cause.title} ({100 * cause.share:.0f} %): {cause.evidence}.")
     _print_way(found)
@@ -161,11 +226,17 @@ def _as_json(one: CellDiagnosed) -> dict[str, Any]:
         "work": cell.work,
         "factors": cell.factors,
         "validity": cell.validity.state,
+        "should": _should_json(one.should),
+        **_found_json(found),
+    }
+
+
+def _found_json(found: Diagnosed) -> dict[str, Any]:
+    return {
         "outcome": found.outcome,
         "named": [_cause_json(cause) for cause in found.named],
         "behind": [_cause_json(cause) for cause in found.behind],
         "open": [{"cause": part.entry.name, "lacks": list(part.lacks)} for part in found.open],
-        "should": _should_json(one.should),
         "places": [{"place": part.place, "what": part.what, "use": part.use} for part in found.uses],
         "figures": [dict(figures) for figures in found.figures],
     }

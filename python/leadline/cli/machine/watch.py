@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 
 import click
 
 from leadline import units
-from leadline.cli.console import echo_status, echo_text, make_console
+from leadline.cli.console import echo, echo_status, echo_text, make_console
 from leadline.cli.paths import UntouchedPath
 from leadline.errors import SpecError, UsageError
 
@@ -37,21 +38,22 @@ def command(path: str, duration: str, no_bpf: bool, as_json: bool) -> None:
     from leadline.watch.onlooker import watch
     from leadline.watch.printed import show_watch, watch_json
 
-    duration_s = _seconds(duration)
+    duration_s = seconds_of(duration)
     facts, mount, resolved = look(path)
+    progress = say_progress(duration_s)
     with StopRequest() as stop:
-        seen = watch(
-            resolved, facts, mount, duration_s, stop=stop, progress=_progress(duration_s), use_bpf=not no_bpf
-        )
+        seen = watch(resolved, facts, mount, duration_s, stop=stop, progress=progress, use_bpf=not no_bpf)
     found = watch_facts(seen)
     judged = judge(found)
     if as_json:
         echo_text(json.dumps(watch_json(seen, found, judged), indent=1))
     else:
         show_watch(seen, found, judged, make_console())
+        echo(f"What bounds it, with its evidence: leadline diagnose --live {shlex.quote(path)}")
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """What `--for` says. Raises UsageError outside of a second to a day."""
     try:
         duration_s = units.parse_duration(text) / units.NS_PER_S
     except SpecError as error:
@@ -61,7 +63,9 @@ def _seconds(text: str) -> float:
     return duration_s
 
 
-def _progress(duration_s: float) -> Callable[[float, int], None]:
+def say_progress(duration_s: float) -> Callable[[float, int], None]:
+    """What tells how long it has gone on, on a terminal."""
+
     def say(elapsed_s: float, users: int) -> None:
         if sys.stderr.isatty():
             words = (
