@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from leadline.cli.console import echo, echo_text
+from leadline.cli.explain.active import AskedExperiment, decide_by_experiment
+from leadline.cli.machine.watch import seconds_of
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, UntouchedPath
+from leadline.cli.trust import trust_option
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 _BAR = 20
+_LOOK, _LONGEST = "30s", "2m"
 
 
 @click.command(short_help="Say what bounds each cell of a result, or a mount in use, and why")
@@ -30,40 +36,72 @@ _BAR = 20
     "--for",
     "duration",
     metavar="TIME",
-    default="30s",
-    show_default=True,
-    help="How long to look, with --live.",
+    help="With --live: how long to look (30s). With --active: the longest that it may take (2m).",
 )
 @click.option("--no-bpf", is_flag=True, help="With --live: without the tracer in the kernel.")
+@click.option(
+    "--active", is_flag=True, help="Make the one experiment that decides; it is shown before it is run."
+)
+@click.option(
+    "--beside",
+    metavar="NAME=ADDRESS",
+    help="With --active: another way to the same storage, such as rados=rados://POOL.",
+)
+@click.option("--yes", is_flag=True, help="With --active: run it without a question.")
+@out_option()
+@trust_option
 @click.option("--figures", is_flag=True, help="Print all figures that the causes were judged by, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.diagnosis/1.")
 def command(
     directory: Path | None,
     wanted: str | None,
     live: str | None,
-    duration: str,
+    duration: str | None,
     no_bpf: bool,
+    active: bool,
+    beside: str | None,
+    yes: bool,
+    out: Path | None,
+    trusted: bool,
     figures: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Say why the cells of the result in DIRECTORY are not faster, or with --live what goes on on a mount.
 
-    Nothing is run, and nothing is written to what is looked at. Causes are judged by what observers saw; what
-    nobody could tell is said.
+    Nothing is run but with --active, and nothing is written to what is looked at. Causes are judged by what
+    observers saw; what nobody could tell is said.
+
+    \b
+    leadline diagnose leadline-quick-20260131-120000
+    leadline diagnose leadline-quick-20260131-120000 --cell ceph.randread --active
+    leadline diagnose --live /mnt/cephfs --for 1m
     """
     if (directory is None) == (live is None):
         raise UsageError(
             "it takes a result's directory, or --live with a path", "see leadline diagnose --help"
         )
+    _refuse_beside(active=active, others={"--beside": beside, "--yes": yes, "--out": out}, live=live)
     if live is not None:
-        _live(live, duration, figures=figures, as_json=as_json, use_bpf=not no_bpf)
+        _live(live, duration or _LOOK, figures=figures, as_json=as_json, use_bpf=not no_bpf)
     elif directory is not None:
         _of_result(directory, wanted, figures=figures, as_json=as_json)
+        if active:
+            asked = AskedExperiment(beside, seconds_of(duration or _LONGEST), out, yes, trusted)
+            return decide_by_experiment(directory, wanted, asked)
+    return 0
+
+
+def _refuse_beside(*, active: bool, others: Mapping[str, object], live: str | None) -> None:
+    if active and live is not None:
+        raise UsageError("--live adds no load, and --active would", "leave one of them out")
+    asked = [name for name, value in others.items() if value]
+    if asked and not active:
+        raise UsageError(f"{asked[0]} is for an experiment", "add --active, or leave it out")
 
 
 def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bool) -> None:
     from leadline.cli.machine.lab_faults import labs_of
-    from leadline.cli.machine.watch import say_progress, seconds_of
+    from leadline.cli.machine.watch import say_progress
     from leadline.cli.signals import StopRequest
     from leadline.observe.mounts.mounts import look
     from leadline.verdict.diagnosed.live import Watched, diagnose_live

@@ -167,9 +167,9 @@ def _start_on(
     lab, say = asked[-2], _saying(quiet)
     with implied(hosts, lab, say).reached(lab) as many:
         if many is None:
-            return _start(asked, out, flags, stop, quiet)
+            return start_here(asked, out, flags, stop, quiet)
         with recruiting(many, hosts.lost, say, stop) as recruited:
-            return _start(asked, out, flags, stop, quiet, recruited)
+            return start_here(asked, out, flags, stop, quiet, recruited)
 
 
 def _check_new(study: str, *, trusted: bool) -> None:
@@ -231,7 +231,7 @@ def _budget_s(text: str | None) -> float | None:
     return seconds
 
 
-def _start(
+def start_here(
     asked: _Asked,
     out: Path,
     flags: dict[str, Any],

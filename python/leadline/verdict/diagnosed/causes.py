@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from leadline.verdict.diagnosed.seen.values import Figures
 
 Place = Literal["load", "client", "host", "network", "proxy", "osd", "mds", "cluster"]
+EXPERIMENTS = ("depth", "jobs", "block", "syncs", "way")  # see experiments.py
 TOLD = ("direct", "full", "rest")
 PLACES: tuple[Place, ...] = ("load", "client", "host", "network", "proxy", "osd", "mds", "cluster")
 
@@ -33,8 +34,9 @@ class CauseEntry:
     - `seen`: a condition in SQL on the figures, with `$thresholds`; `against`: words and a condition each.
     - `share`: an expression: of the time, 0 to 1, or how full what is full is.
     - `evidence`: what was seen; figures print as count, size, share, percent, latency, decimal, rate.
-    - `experiment`: what decides where it is not sure; `remedy`: what to change, and its `price`.
-    - `source`: where that is known from.
+    - `experiment`: what decides where it is not sure; `predicts`: by how much the rate would change in those
+      that `--active` makes, or `rest`: to what the time is without this part.
+    - `remedy`: what to change, and its `price`; `source`: where that is known from.
     """
 
     name: str
@@ -52,6 +54,7 @@ class CauseEntry:
     source: str
     against: tuple[Mapping[str, str], ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    predicts: Mapping[str, float | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,9 @@ def read_causes(text: str, place: Place) -> tuple[CauseEntry, ...]:
         if one.told not in TOLD:
             words = f"use one of {', '.join(TOLD)}"
             raise SpecError(f"{one.told!a} is no way to tell", words, source=_file_of(place), key=name)
+        for experiment in set(one.predicts) - set(EXPERIMENTS):
+            words = f"use some of {', '.join(EXPERIMENTS)}"
+            raise SpecError(f"{experiment!a} is no experiment", words, source=_file_of(place), key=name)
         found.append(one)
     return tuple(found)
 
