@@ -11,7 +11,8 @@ from builders import trial_row
 
 from leadline.errors import SpecError
 from leadline.store.tables import SeriesRow
-from leadline.verdict.diagnosed.causes import causes, judged, read_causes
+from leadline.study.target import CephAccess, TargetFacts
+from leadline.verdict.diagnosed.causes import applying, causes, judged, read_causes
 from leadline.verdict.diagnosed.figures import FIGURES
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import outlier
@@ -259,3 +260,12 @@ def test_each_cause_holds_by_what_it_is_told_by_and_not_without(cause: str) -> N
     assert "not known" not in " ".join(one.title for one in found.named)
     before = diagnose([quiet])
     assert cause not in {one.entry.name for one in (*before.named, *before.behind)}
+
+
+def test_a_local_file_system_has_neither_links_nor_osds() -> None:
+    local = TargetFacts("local", "ext4", "ext4 on vda")
+    assert {one.place for one in applying(local)} == {"load", "client", "host"}
+    assert "client_thread" not in {one.name for one in applying(local)}
+    assert "client_throttled" in {one.name for one in applying(local)}
+    on_ceph = replace(local, access="ceph-fuse", ceph=CephAccess())
+    assert {one.place for one in applying(on_ceph)} == {one.place for one in causes()} - {"proxy"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ JOB: dict[str, Any] = {
 
 
 def found(**figures: Any) -> Diagnosed:
-    return diagnose([{**seen(), **figures}])
+    """With everything seen: nothing is left that cannot be ruled out."""
+    return replace(diagnose([{**seen(), **figures}]), open=())
 
 
 def experiments(**changes: Any) -> dict[str, dict[str, Any]]:
@@ -74,3 +76,19 @@ def test_without_syncs_the_time_is_what_is_left() -> None:
 def test_where_all_predict_the_same_nothing_is_run() -> None:
     assert choose(found(osds_down=1.0, health_checks="OSD_DOWN"), tuple(possible(JOB, "io"))) is None
     assert choose(found(), ()) is None
+
+
+def test_what_nobody_could_see_is_weighed_too() -> None:
+    """In flight all the time, and no link was seen: nor any thread: that one is full is held against it."""
+    blind = diagnose([{**seen(), "asked": 1.0, "in_flight": 0.98, "latency_s": 0.01}])
+    chosen = choose(blind, tuple(possible(JOB, "io")))
+    assert chosen is not None
+    assert {"latency_bound", "client_thread"} <= {one.cause.name for one in chosen.predictions}
+
+
+def test_an_interval_that_holds_both_tells_nothing() -> None:
+    chosen = choose(found(port="client1", port_share=0.97, port_rate=1e7), tuple(possible(JOB, "io")))
+    assert chosen is not None
+    assert not decide(chosen, 1.4, 0.9, 2.2).tells
+    assert decide(chosen, 1.0, 0.9, 1.1).tells
+    assert decide(chosen, 1.4, 1.39, 1.41).tells

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,15 +179,17 @@ def _decided(out: Path, plan: Plan, chosen: ChosenExperiment) -> Decided:
 def _say(decided: Decided, chosen: ChosenExperiment, out: Path) -> None:
     low, high = f"{decided.low:.2f}", f"{decided.high:.2f}"
     echo(f"With {chosen.experiment.words}: {decided.ratio:.2f} times the rate ({low} to {high}).")
-    if not decided.for_it:
+    if not decided.tells:
+        echo("That does not tell them apart: it scattered too much. Make it again on a quiet machine.")
+    elif not decided.for_it:
         echo("None of the likely causes predicts that: it is something else, or several of them.")
-    for words, ones in (("For", decided.for_it), ("Against", decided.against)):
-        for line in _lines(words, ones):
-            echo(line)
+    else:
+        echo(f"For: {_names(decided.for_it)}.")
+        echo(f"  {decided.for_it[0].cause.remedy}")
+    if decided.tells and decided.against:
+        echo(f"Against: {_names(decided.against)}.")
     echo(f"Result: {out}")
 
 
-def _lines(words: str, ones: tuple[Prediction, ...]) -> Iterator[str]:
-    for one in ones:
-        remedy = f" {one.cause.remedy}" if words == "For" else ""
-        yield f"  {words}: {one.cause.name} (predicts {one.ratio:.2f}).{remedy}"
+def _names(ones: tuple[Prediction, ...]) -> str:
+    return ", ".join(f"{one.cause.name} ({one.ratio:.2f})" for one in ones)

@@ -117,7 +117,7 @@ def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bo
             resolved, facts, mount, duration_s, stop=stop, progress=progress, use_bpf=use_bpf, labs=labs
         )
     values = watch_facts(seen).values
-    watched = Watched(seen.elapsed_s, seen.change, seen.samples, values, facts.behind_server)
+    watched = Watched(seen.elapsed_s, seen.change, seen.samples, values, facts)
     found = diagnose_live(watched)
     if as_json:
         one = {"path": resolved, "seconds": seen.elapsed_s, **_found_json(found)}

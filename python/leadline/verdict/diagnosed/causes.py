@@ -14,6 +14,7 @@ from leadline.units import format_latency, format_percent, format_rate, format_s
 if TYPE_CHECKING:
     import duckdb
 
+    from leadline.study.target import TargetFacts
     from leadline.verdict.diagnosed.seen.values import Figures
 
 Place = Literal["load", "client", "host", "network", "proxy", "osd", "mds", "cluster"]
@@ -82,9 +83,29 @@ def causes() -> tuple[CauseEntry, ...]:
     return tuple(one for place, text in texts for one in read_causes(text, place))
 
 
-def of_itself() -> tuple[CauseEntry, ...]:
+def applying(facts: TargetFacts) -> tuple[CauseEntry, ...]:
+    """The causes that there can be on the way to a target: a local file system has no link and no OSD."""
+    clustered = facts.ceph is not None or facts.on_cluster or facts.behind_server
+    on_the_way: dict[Place, bool] = {
+        **{"network": facts.is_remote, "proxy": facts.behind_server},
+        **{"osd": clustered, "mds": clustered, "cluster": clustered},
+    }
+    return tuple(
+        cause
+        for cause in causes()
+        if on_the_way.get(cause.place, True) and (clustered or not _OF_CLIENT & set(cause.needs))
+    )
+
+
+# Figures of the client of a cluster, which other causes of the client and the work do without.
+_OF_CLIENT = frozenset(
+    {"client_thread_share", "client_in_flight", "client_blocked_per_s", "metadata_per_operation"}
+)
+
+
+def of_itself(table: tuple[CauseEntry, ...]) -> tuple[CauseEntry, ...]:
     """The causes that a counter says by itself, whatever a trial's own figures are."""
-    return tuple(cause for cause in causes() if cause.told == "direct")
+    return tuple(cause for cause in table if cause.told == "direct")
 
 
 def read_causes(text: str, place: Place) -> tuple[CauseEntry, ...]:

@@ -16,6 +16,7 @@ from leadline.verdict.diagnosed.judge import Diagnosed
 
 _RIVAL = "latency_bound"  # what else it is where nothing else is
 _RIVAL_SHARE = 0.3
+_UNSEEN_SHARE = 0.1  # of what nobody could see, and so rule out
 _LIKELY = 6  # causes that are weighed
 _TELLS = 1.3  # predictions that are nearer together than that are not told apart
 _TOLERANCE = 1.15  # of a prediction: models are no better than that
@@ -64,6 +65,12 @@ class Decided:
     for_it: tuple[Prediction, ...]
     against: tuple[Prediction, ...]
 
+    @property
+    def tells(self) -> bool:
+        """False where it agrees with predictions that differ: it scattered too much to tell them apart."""
+        ratios = [one.ratio for one in self.for_it]
+        return not ratios or max(ratios) < _TELLS * min(ratios)
+
 
 def possible(job: Mapping[str, Any], kind: str, beside: str | None = None) -> Iterator[Experiment]:
     """The experiments that a job allows. An open loop's rate is given: nothing can be told by it."""
@@ -105,6 +112,8 @@ def choose(
 ) -> ChosenExperiment | None:
     """The one whose predictions differ most between the likely causes; None where none tells them apart."""
     likely = [(one.entry, one.share) for one in (*found.named, *found.behind)][:_LIKELY]
+    unseen = [one.entry for one in found.open if one.entry.predicts and one.entry.told != "direct"]
+    likely += [(entry, _UNSEEN_SHARE) for entry in unseen[: _LIKELY - len(likely)]]
     entries = causes() if table is None else table
     if _RIVAL not in {entry.name for entry, _ in likely}:
         likely += [(entry, _RIVAL_SHARE) for entry in entries if entry.name == _RIVAL]

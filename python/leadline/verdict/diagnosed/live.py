@@ -12,6 +12,8 @@ from typing import Any
 
 from leadline.counters.catalogue import trial_figures
 from leadline.store.tables import SeriesRow, TrialRow
+from leadline.study.target import TargetFacts
+from leadline.verdict.diagnosed.causes import applying
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
 from leadline.verdict.diagnosed.seen.of_trial import between, figures_of
 from leadline.verdict.diagnosed.seen.values import Figures, ratio
@@ -32,18 +34,18 @@ class Watched:
     change: Mapping[str, Any]
     samples: Sequence[tuple[int, str, str, str, float, str]]
     values: Mapping[str, float | str | None]
-    behind_server: bool
+    facts: TargetFacts
 
 
 def diagnose_live(watched: Watched) -> Diagnosed:
     """The causes that hold for what goes on."""
-    return diagnose([figures_of_live(watched)])
+    return diagnose([figures_of_live(watched)], applying(watched.facts))
 
 
 def figures_of_live(watched: Watched) -> Figures:
     """As of a trial that lasted as long."""
     row, series = _row(watched), _series(watched)
-    found = figures_of(row, (), series, None, behind_server=watched.behind_server)
+    found = figures_of(row, (), series, None, behind_server=watched.facts.behind_server)
     reads, writes = (watched.values.get(name) for name in ("reads_per_s", "writes_per_s"))
     times = (watched.values.get("mean_read_s"), watched.values.get("mean_write_s"))
     spent = [

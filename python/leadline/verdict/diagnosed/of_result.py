@@ -11,7 +11,7 @@ from leadline.store.by_host import samples_by_host
 from leadline.store.reader import Result, require_study
 from leadline.store.tables import SeriesRow, TrialRow
 from leadline.verdict.cells import judge_cells
-from leadline.verdict.diagnosed.causes import of_itself
+from leadline.verdict.diagnosed.causes import applying, of_itself
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
@@ -72,14 +72,16 @@ def _diagnosed(cell: Cell, read: Material, result: Result, series: dict[str, lis
     """
     if any(code.code in _UNTRUE for code in cell.validity.codes):
         return Diagnosed("unusable")
-    table = read.tables.get(cell.id)
+    table, there_can_be = read.tables.get(cell.id), applying(read.facts[cell.target])
     good = read.good(cell.id)
     failed = [trial for trial in table.judged if trial.state != "complete"] if table is not None else []
     if failed and 2 * len(failed) >= len(good):
-        found = diagnose([_figures(one, cell, read, result, series) for one in failed], of_itself())
+        found = diagnose(
+            [_figures(one, cell, read, result, series) for one in failed], of_itself(there_can_be)
+        )
         if found.named:
             return found
-    return diagnose([_figures(one, cell, read, result, series) for one in good])
+    return diagnose([_figures(one, cell, read, result, series) for one in good], there_can_be)
 
 
 def _figures(

@@ -27,7 +27,7 @@ def of_load(trial: TrialRow, latency: Sequence[LatencyRow], asked: int | None) -
         "bytes_per_s": moved / seconds if seconds > 0 else None,
         "request_bytes": moved / operations if operations else None,
         "write_share": trial.write_operations / operations if operations else None,
-        "syncs_per_write": trial.sync_operations / trial.write_operations if trial.write_operations else None,
+        "syncs_per_write": trial.sync_operations / max(trial.write_operations, 1) if operations else None,
         "latency_s": mean_s,
         "submission_share": ratio(means["submission"], mean_s),
         "sync_latency_s": mean_of([row for row in whole if row.direction == "sync" and row.clock == "total"]),
