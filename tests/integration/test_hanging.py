@@ -107,7 +107,12 @@ CASES = {
     "list": (Case("list HUNG"), Case("list", directory="HUNG"), Case("list ABOVE", names=None)),
     "trend": (Case("trend a.b.iops HUNG"),),
     "reproduce": (Case("reproduce HUNG/document.yaml"), Case("reproduce GOOD --measured HUNG/result")),
-    "diagnose": (Case("diagnose HUNG/result"),),
+    "diagnose": (
+        Case("diagnose HUNG/result"),
+        Case("diagnose --live HUNG --for 1s --no-bpf --json"),
+        Case("diagnose --live HUNG/deep --for 1s --no-bpf --json"),
+        Case("diagnose GOOD --active --yes -o HUNG/out"),
+    ),
     "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
     # Values only, from wherever it is called.
     **{
