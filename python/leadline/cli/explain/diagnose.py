@@ -182,6 +182,8 @@ def _print_cell(one: CellDiagnosed) -> None:
         _say("  No trial of it can be judged.")
         echo()
         return
+    for words in one.notes:
+        _say(f"  {words}")
     _print_found(found, one.should)
 
 
@@ -265,6 +267,7 @@ def _as_json(one: CellDiagnosed) -> dict[str, Any]:
         "factors": cell.factors,
         "validity": cell.validity.state,
         "should": _should_json(one.should),
+        "notes": list(one.notes),
         **_found_json(found),
     }
 

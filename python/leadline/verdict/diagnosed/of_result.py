@@ -13,6 +13,7 @@ from leadline.store.tables import SeriesRow, TrialRow
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosed.causes import applying, of_itself
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
+from leadline.verdict.diagnosed.notes import notes_of
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
@@ -31,6 +32,7 @@ class CellDiagnosed:
     cell: Cell
     found: Diagnosed
     should: Should | None = None
+    notes: tuple[str, ...] = ()
 
 
 def diagnose_result(result: Result, wanted: str | None = None) -> tuple[CellDiagnosed, ...]:
@@ -60,9 +62,10 @@ def _both(cell: Cell, read: Material, result: Result, series: dict[str, list[Ser
     trials = read.good(cell.id)
     if found.outcome == "unusable" or len(trials) != len(found.figures):
         return CellDiagnosed(cell, found)
-    samples = [Samples(trial, _samples(result, trial.trial, series)) for trial in trials]
+    rows = [tuple(_samples(result, trial.trial, series)) for trial in trials]
+    samples = [Samples(trial, own) for trial, own in zip(trials, rows, strict=True)]
     should = should_of(list(zip(trials, samples, found.figures, strict=True)), read.facts[cell.target])
-    return CellDiagnosed(cell, found, should)
+    return CellDiagnosed(cell, found, should, notes_of(trials, [len(own) for own in rows]))
 
 
 def _diagnosed(cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]) -> Diagnosed:
