@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from leadline.observe.ceph.lock_stages import LockBook
 from leadline.observe.ceph.stages import StageBook, tracked
 
 
@@ -91,3 +92,18 @@ def test_a_short_part_is_not_what_an_operation_waited_for() -> None:
         {0: {"ops": [write("client.41.0:1", 2.0)]}, 1: {"ops": [operation("client.41.0:1", SHARD, 0.3)]}}
     )
     assert {value for _, _, metric, value, _ in rows if metric == "came_last"} == {0.0}
+
+
+def request(number: int, *events: dict[str, str]) -> dict[str, Any]:
+    words = f"client_request(client.4123:{number} create #0x1/file {number})"
+    return {"description": words, "duration": 2.0, "type_data": {"events": list(events)}}
+
+
+def test_what_a_request_waited_for_locks_is_its_part() -> None:
+    book = LockBook()
+    waited = (event(1.0, "dispatched"), event(1.2, "failed to xlock, waiting"), event(2.2, "acquired locks"))
+    assert book.rows("a", {"ops": [request(1, *waited)]}) == []
+    new = {"ops": [request(1, *waited), request(2, *waited), request(3, event(1.0, "dispatched"))]}
+    assert book.rows("a", new) == [("ceph", "mds.a", "lock_part", pytest.approx(0.25), "share")]
+    assert book.rows("a", new) == []
+    assert book.rows("a", {"ops": [{}, {"description": "peer_request(1)"}]}) == []

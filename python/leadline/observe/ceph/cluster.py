@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.counters.catalogue import read_at, sampled
-from leadline.observe.ceph import parse, stages
+from leadline.observe.ceph import lock_stages, parse, stages
 from leadline.observe.ceph.client import (
     Cluster,
     MetadataServers,
@@ -369,14 +369,17 @@ class MdsReader:
         self._connection = Connection(key)
         self._servers: MetadataServers | None = None
         self._before: dict[str, Dump] = {}
+        self._locks = lock_stages.LockBook()
 
     def sample(self, _now_ns: int, /) -> list[Row]:
-        """Rates, latencies and caches of each active MDS."""
+        """Rates, latencies and caches of each active MDS, and what its slowest requests waited for."""
         rows: list[Row] = []
         try:
             for name, now in self._ask():
                 rows.extend(_dump_rows("mds", ("ceph", f"mds.{name}"), self._before.get(name), now))
                 self._before[name] = now
+                if self._servers is not None:
+                    rows.extend(self._locks.rows(name, self._servers.ask(name, lock_stages.COMMAND)))
         except NotObservableError:
             return rows
         return rows

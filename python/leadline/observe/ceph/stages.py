@@ -45,7 +45,7 @@ def tracked(answer: Mapping[str, Any]) -> tuple[TrackedOperation, ...]:
         duration = one.get("duration")
         if request is None or not isinstance(duration, int | float):
             continue
-        times = list(_events((one.get("type_data") or {}).get("events") or ()))
+        times = list(timed((one.get("type_data") or {}).get("events") or ()))
         found.append(
             TrackedOperation(
                 request.group(1),
@@ -58,7 +58,8 @@ def tracked(answer: Mapping[str, Any]) -> tuple[TrackedOperation, ...]:
     return tuple(found)
 
 
-def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+def timed(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    """The events of a tracked operation with their times, s; those without a time are left out."""
     for event in events:
         try:
             at = datetime.fromisoformat(str(event["time"])).timestamp()

@@ -108,6 +108,7 @@ FIGURES: dict[str, str] = {
     "mds_reply_s": "mean time of a reply of the busiest one",
     "mds_journal_s": "mean time of its journal's flush",
     "mds_caps": "capabilities that it has handed out",
+    "mds_lock_part": "of its slowest requests' time the part waiting for locks (op tracker)",
     "mds_inodes": "inodes in its cache",
     "metadata_per_operation": "requests to metadata servers for each read or write",
     "health_checks": "codes of `ceph health` at either end of the trial",

@@ -44,6 +44,7 @@ def of_metadata(samples: Samples) -> Figures:
         "mds_reply_s": seconds(samples.weighted("ceph", name, "reply_latency", ("client_requests",))),
         "mds_journal_s": seconds(samples.mean("ceph", name, "journal_latency")),
         "mds_caps": samples.mean("ceph", name, "caps"),
+        "mds_lock_part": samples.mean("ceph", name, "lock_part"),
         "mds_inodes": samples.mean("ceph", name, "inodes"),
     }
 
