@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from leadline.observe.ceph.stages import timed
@@ -44,8 +45,4 @@ class LockBook:
 def _waited_s(events: Sequence[Mapping[str, Any]]) -> float:
     """From each time that a lock was not to be had to whatever came next."""
     times = list(timed(events))
-    return sum(
-        max(after - at, 0.0)
-        for (name, at), (_, after) in zip(times, times[1:], strict=False)
-        if name.startswith(_WAITS)
-    )
+    return sum(max(after - at, 0.0) for (name, at), (_, after) in pairwise(times) if name.startswith(_WAITS))

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.observe.host.power import power_facts
+
 _PROC = Path("/proc")
 _SYS = Path("/sys")
 _NO_LIMIT_BYTES = 1 << 60  # cgroup v1 says "none" as the largest page-aligned number
@@ -271,7 +273,6 @@ def facts() -> dict[str, str]:
     limits = group_limits()
     release = parse_os_release(_read(Path("/etc/os-release")) or "")
     clock = _read(_SYS / "devices/system/clocksource/clocksource0/current_clocksource")
-    governor = _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {
         "host": platform.node(),
         "kernel": platform.release(),
@@ -280,7 +281,7 @@ def facts() -> dict[str, str]:
         "cpu_model": cpu_model(_read(_PROC / "cpuinfo") or ""),
         "cpus_of_host": str(os.cpu_count() or 0),
         "cpus_usable": ",".join(str(cpu) for cpu in cpu_list()),
-        "cpu_governor": (governor or "not observable").strip(),
+        **power_facts(),
         "memory_bytes": str(meminfo()["MemTotal"]),
         "swap_bytes": str(meminfo().get("SwapTotal", 0)),
         "virtualisation": virtualisation(),

@@ -172,6 +172,7 @@ _TEXTS = frozenset(
         "full_checks",
         "unanswered_at",
         "receiver_full_at",
+        "governor",
         "last_osd",
         "logging_osd",
     }

@@ -96,6 +96,7 @@ def _figures(
         tuple(_samples(result, trial.trial, series)),
         cell.shown.in_flight,
         behind_server=read.facts[cell.target].behind_server,
+        host=read.manifest.get("host", {}),
     )
 
 

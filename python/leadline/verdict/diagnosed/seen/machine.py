@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from leadline.store.tables import TrialRow
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.values import Figures, seconds
+
+_UNSEEN = "not observable"
 
 
 def of_host(trial: TrialRow, samples: Samples) -> Figures:
@@ -30,6 +34,23 @@ def of_host(trial: TrialRow, samples: Samples) -> Figures:
 
 def _disks(samples: Samples) -> list[str]:
     return [one for one in samples.subjects("host") if samples.values("host", one, "operations_written")]
+
+
+def of_facts(host: Mapping[str, str]) -> Figures:
+    """What the manifest says of the host; None where the kernel did not show it."""
+
+    def number(name: str) -> float | None:
+        text = host.get(name, "")
+        return float(text) if text.isdigit() else None
+
+    governor, iommu = host.get("cpu_governor"), host.get("iommu")
+    wake_us = number("cpu_wake_us")
+    return {
+        "governor": governor if governor != _UNSEEN else None,
+        "wake_s": None if wake_us is None else wake_us / 1e6,
+        "memory_nodes": number("numa_nodes"),
+        "addresses_translated": None if iommu in (None, _UNSEEN) else float(iommu == "translated"),
+    }
 
 
 def of_client(samples: Samples) -> Figures:

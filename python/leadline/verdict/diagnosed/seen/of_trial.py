@@ -12,7 +12,7 @@ from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata
 from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons, of_logs
 from leadline.verdict.diagnosed.seen.load import of_load
-from leadline.verdict.diagnosed.seen.machine import of_client, of_host
+from leadline.verdict.diagnosed.seen.machine import of_client, of_facts, of_host
 from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
 from leadline.verdict.diagnosed.seen.values import Figure, Figures, ratio
@@ -25,14 +25,16 @@ def figures_of(
     asked: int | None,
     *,
     behind_server: bool = False,
+    host: Mapping[str, str] | None = None,
 ) -> Figures:
     """All figures of a trial; `asked` is how many operations each host asks to have in flight, where it does.
 
-    `behind_server`: a gateway answers, whose own work is in no figure.
+    `behind_server`: a gateway answers, whose own work is in no figure. `host`: what the manifest says of it.
     """
     samples = Samples(trial, series)
     found = of_load(trial, latency, None if asked is None else asked * (trial.hosts or 1))
     found["behind_server"] = float(behind_server)
+    found |= of_facts(host or {})
     for part in (of_host(trial, samples), of_client(samples), of_network(trial, samples), of_osds(samples)):
         found |= part
     found |= of_connections(samples)
