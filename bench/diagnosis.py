@@ -49,6 +49,7 @@ switches:
   core:
   rack: {uplink: core}
 hosts:
+  head1: {switch: core, runs: [mon, mgr, mds]}
   host[1-4]: {switch: rack, link: 400Mbit, osds: 1}
   gate1: {switch: core, runs: [xrootd]}
 clients:

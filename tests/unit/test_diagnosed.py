@@ -23,18 +23,18 @@ S = 1_000_000_000
 
 
 def rows(*samples: tuple[str, str, str, float]) -> list[SeriesRow]:
-    """Each as it was sampled in three seconds."""
+    """Each as it was sampled in six seconds."""
     return [
         SeriesRow("t0001", at * S, source, subject, metric, value, "")
-        for at in (1, 2, 3)
+        for at in range(1, 7)
         for source, subject, metric, value in samples
     ]
 
 
 def seen(*samples: tuple[str, str, str, float], asked: int | None = None, **changes: Any) -> Figures:
-    """The figures of a trial of three seconds, on a quiet host."""
+    """The figures of a trial of six seconds, on a quiet host."""
     quiet = {"cpu_busy_share": 0.2, "cpu_steal_share": 0.0, "other_cpu_share": 0.0, "busy_share_max": 0.1}
-    row = replace(trial_row(), ramp_ns=0, measured_ns=3 * S, **{**quiet, **changes})
+    row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S, **{**quiet, **changes})
     return figures_of(row, (), rows(*samples), asked)
 
 

@@ -66,7 +66,7 @@ def test_what_is_sampled_of_an_osd(proc: Proc) -> None:
     assert found["osd.3", "written"] == pytest.approx(2.5 * (1 << 20))
     assert found["osd.3", "blocked"] == 1.0
     assert found["osd.3", "resent_segments"] == pytest.approx(15)
-    assert found["osd.3/bstore_kv_sync.12", "cpu"] == pytest.approx(1 / 3)
+    assert found["osd.3/bstore_kv_sync.12", "cpu"] == pytest.approx(0.5)
 
 
 def test_another_file_of_the_same_cluster_is_that_cluster(proc: Proc, tmp_path: Path) -> None:
@@ -92,4 +92,20 @@ def test_one_that_ended_is_no_row(proc: Proc) -> None:
     source.sample(1 * S)
     (proc.own / "stat").unlink()
     (proc.own / "ns" / "net").unlink()
+    (proc.own / "task").rename(proc.own / "gone")
     assert source.sample(2 * S) == []
+
+
+def test_threads_are_looked_at_the_more_seldom_the_more_that_costs(
+    proc: Proc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looks(cost_s: float) -> list[int]:
+        clock = iter(number * cost_s for number in range(100))
+        monkeypatch.setattr("time.thread_time", lambda: next(clock))
+        source = reader(proc, proc.conf)
+        samples = [source.sample(at * S) for at in range(1, 13)]
+        return [at for at, rows in enumerate(samples) if any(row[2] == "blocked" for row in rows)]
+
+    assert looks(0.001) == list(range(12))
+    assert looks(0.006) == [0, 2, 4, 6, 8, 10]
+    assert looks(10.0) == [0, 5, 10]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from leadline.counters.catalogue import marked, read_at
+from leadline.counters.catalogue import marked
 from leadline.observe.ceph.cluster import (
     ClientReader,
     ClusterReader,
@@ -159,8 +159,7 @@ class Agent:
                 readers = (ClusterReader(key, coded, served), MdsReader(key))
                 clusters[key] = [self._thread(reader, self._cluster_period_s) for reader in readers]
                 self._threads += clusters[key]
-            # Metadata servers are asked at marks only where a trial takes a figure from them.
-            self._of_target[name] += clusters[key] if read_at("mds") else clusters[key][:1]
+            self._of_target[name] += clusters[key]
 
     def _add_clients(self, targets: Mapping[str, TargetFacts]) -> None:
         """The clients of this host, whoever asks the cluster: they know most of what is on its way there."""

@@ -21,12 +21,17 @@ Row = tuple[str, str, str, float, str]  # source, subject, metric, value, unit
 
 @dataclass(frozen=True)
 class Counters:
-    """A source's part of a mark: values that only grow, where each was read, and why one is missing."""
+    """A source's part of a mark: values that only grow, where each was read, and why one is missing.
+
+    `rows` are samples since the last one or the last mark, of a source that is seldom sampled: without them
+    a trial shorter than its period would be judged by what came before it.
+    """
 
     values: Mapping[str, int | None] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     state: ClusterState | None = None
+    rows: Sequence[Row] = ()
 
 
 def missing(names: Sequence[str], reason: str) -> Counters:
@@ -45,7 +50,7 @@ def joined(*parts: Counters) -> Counters:
         sources |= part.sources
         reasons |= part.reasons
         state = part.state or state
-    return Counters(values, sources, reasons, state)
+    return Counters(values, sources, reasons, state, [row for part in parts for row in part.rows])
 
 
 def sum_of(amounts: Mapping[str, int], lines: Sequence[Sequence[str]]) -> int | None:
@@ -124,7 +129,15 @@ class SourceThread:
                 self._due_s = max(self._due_s + self._period_s, time.monotonic())
                 continue
             if answer.set_running_or_notify_cancel():
-                try:
-                    answer.set_result(self._reader.counters(request))
-                except Exception as error:
-                    answer.set_exception(error)
+                self._answer(request, answer)
+
+    def _answer(self, request: Request, answer: Future[Counters]) -> None:
+        now_ns = steady_unix_ns()
+        try:
+            found = self._reader.counters(request)
+        except Exception as error:
+            answer.set_exception(error)
+            return
+        if found.rows:
+            self._emit(now_ns, list(found.rows))
+        answer.set_result(found)

@@ -131,13 +131,19 @@ class ClusterReader:
         except NotObservableError:
             pass  # the manager may be away while monitors and OSDs answer
         osds = self._in_turn()
-        for osd, answer in self._ask_osds(osds, _SAMPLE_DEADLINE_S).items():
+        return [*rows, *self._rates(self._ask_osds(osds, _SAMPLE_DEADLINE_S)), *self._single(osds)]
+
+    def _rates(self, answers: Mapping[int, Dump | str]) -> Iterator[Row]:
+        """What each OSD did since it was last asked, for a sample or a mark."""
+        for osd, answer in answers.items():
             if isinstance(answer, Dump):
-                rows.extend(_dump_rows("osd", ("ceph", f"osd.{osd}"), self._dumps.get(osd), answer))
+                yield from _dump_rows("osd", ("ceph", f"osd.{osd}"), self._dumps.get(osd), answer)
                 self._dumps[osd] = answer
+
+    def _single(self, osds: tuple[int, ...]) -> list[Row]:
         asked = self._ask_osds(osds, _SAMPLE_DEADLINE_S, stages.COMMAND)
         known = {osd: answer.counters for osd, answer in asked.items() if isinstance(answer, Dump)}
-        return rows + self._stages.rows(known)
+        return self._stages.rows(known)
 
     def counters(self, request: Request, /) -> Counters:
         """Bytes of all OSDs, the state, and the wire by interface (a client daemon's count is better)."""
@@ -148,13 +154,14 @@ class ClusterReader:
             absent = missing(names, str(error))
             return Counters(absent.values, absent.sources, {**absent.reasons, "state": str(error)})
         osds = parse.up_osds(self._osd_dump or {})
-        found = (
-            osd_counters(self._ask_osds(osds, _MARK_DEADLINE_S), parse.last_up_epoch(self._osd_dump or {}))
-            if osds
-            else missing(_OSD, "no OSD is up")
-        )
+        found, rows = missing(_OSD, "no OSD is up"), list[Row]()
+        if osds:
+            answers = self._ask_osds(osds, _MARK_DEADLINE_S)
+            found = osd_counters(answers, parse.last_up_epoch(self._osd_dump or {}))
+            rows = [*self._rates(answers), *self._single(self._in_turn())]
         if request.target in self._erasure_coded:
             found = _without_replicas(found)
+        found = joined(found, Counters(rows=rows))
         if request.target in self._behind_servers:
             return joined(
                 found, Counters(state=state)
@@ -373,28 +380,31 @@ class MdsReader:
 
     def sample(self, _now_ns: int, /) -> list[Row]:
         """Rates, latencies and caches of each active MDS, and what its slowest requests waited for."""
-        rows: list[Row] = []
+        return self._look()[1]
+
+    def counters(self, _request: Request, /) -> Counters:
+        """Sums over the active MDS daemons of what a trial takes from them."""
+        dumps, rows, error = self._look()
+        if error:
+            return joined(missing(_MDS, error), Counters(rows=rows))
+        if not dumps:
+            return missing(_MDS, "no metadata server is active")
+        found = _sums("mds", dumps, f"perf counters of {', '.join(dumps)}, everybody's work")
+        return joined(found, Counters(rows=rows))
+
+    def _look(self) -> tuple[dict[str, Mapping[str, Any]], list[Row], str]:
+        """Each server's counters and what it did since the last look, of those that answered; why no more."""
+        dumps, rows = dict[str, Mapping[str, Any]](), list[Row]()
         try:
             for name, now in self._ask():
+                dumps[f"mds.{name}"] = now.counters
                 rows.extend(_dump_rows("mds", ("ceph", f"mds.{name}"), self._before.get(name), now))
                 self._before[name] = now
                 if self._servers is not None:
                     rows.extend(self._locks.rows(name, self._servers.ask(name, lock_stages.COMMAND)))
-        except NotObservableError:
-            return rows
-        return rows
-
-    def counters(self, _request: Request, /) -> Counters:
-        """Sums over the active MDS daemons of what a trial takes from them."""
-        if not _MDS:
-            return Counters()
-        try:
-            dumps = {f"mds.{name}": now.counters for name, now in self._ask()}
         except NotObservableError as error:
-            return missing(_MDS, str(error))
-        if not dumps:
-            return missing(_MDS, "no metadata server is active")
-        return _sums("mds", dumps, f"perf counters of {', '.join(dumps)}, everybody's work")
+            return dumps, rows, str(error)
+        return dumps, rows, ""
 
     def _ask(self) -> Iterator[tuple[str, Dump]]:
         cluster = self._connection.get()

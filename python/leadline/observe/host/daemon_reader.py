@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,8 @@ _USUAL_CONF = "/etc/ceph/ceph.conf"
 _CONF_BYTES_MAX = 1 << 20
 _FSID = re.compile(r"^[ \t]*fsid[ \t]*=[ \t]*([0-9a-fA-F-]{36})", re.MULTILINE)
 _LOOK_AGAIN = 10  # samples until daemons are looked for anew
-_THREADS_EVERY = 2  # an OSD has 60 threads: looking at all of them each second would cost
+_COST_SHARE = 0.005  # of one CPU: an OSD has 60 threads, and a host may have 60 OSDs
+_THREADS_EVERY_MAX = 5
 _IDLE_SHARE = 0.02
 _STOPPED, _BLOCKED = frozenset("Tt"), "D"
 
@@ -91,20 +93,20 @@ class DaemonReader:
         self._groups: dict[str, tuple[Path, ...]] = {}
         self._before: dict[str, tuple[int, int]] = {}
         self._now: dict[str, tuple[int, int]] = {}
-        self._looks = 0
+        self._looks = self._next_threads = 0
 
     def sample(self, now_ns: int) -> list[Row]:
         """CPU of each and its threads, storage I/O, throttling, whether it stands still or waits."""
         if self._looks % _LOOK_AGAIN == 0:
             self._daemons = self.here()
-        threads = self._looks % _THREADS_EVERY == 0
-        self._looks += 1
         rows: list[Row] = []
         for pid, name in self._daemons.items():
             stat = self._stat(f"{pid}/stat")
             if stat is not None:
                 rows += self._of_process(pid, name, stat, now_ns)
-                rows += self._of_threads(pid, name, now_ns) if threads else ()
+        if self._looks >= self._next_threads:
+            rows += self._of_all_threads(now_ns)
+        self._looks += 1
         rows += self._of_networks(now_ns)
         self._before.update(self._now)
         self._now = {}
@@ -136,6 +138,14 @@ class DaemonReader:
         rate = None if throttled is None else self._rate(f"{pid}.throttled", throttled, now_ns)
         if rate is not None:
             yield (SOURCE, name, "throttled", rate, "1/s")
+
+    def _of_all_threads(self, now_ns: int) -> list[Row]:
+        """At each sample where that is cheap, and the more seldom the more it costs."""
+        begun_s = time.thread_time()
+        rows = [row for pid, name in self._daemons.items() for row in self._of_threads(pid, name, now_ns)]
+        cost_s = time.thread_time() - begun_s
+        self._next_threads = self._looks + min(1 + int(cost_s / _COST_SHARE), _THREADS_EVERY_MAX)
+        return rows
 
     def _of_threads(self, pid: int, name: str, now_ns: int) -> Iterator[Row]:
         try:

@@ -15,6 +15,7 @@ _SUBJECTS = {
     "mgr": ("mgr.",),
     "proxy": ("proxy.", "rgw."),
 }
+_LOOKS_MIN = 5  # two of three looks are chance
 
 
 def of_daemons(samples: Samples) -> Figures:
@@ -64,7 +65,7 @@ def of_blocked(samples: Samples) -> Figures:
     shares = {
         one: samples.mean("daemon", one, "blocked") or 0.0
         for one in samples.subjects("daemon", "osd.")
-        if samples.values("daemon", one, "blocked")
+        if len(samples.values("daemon", one, "blocked")) >= _LOOKS_MIN
     }
     name = max(shares, key=lambda one: shares[one], default=None)
     others = [share for one, share in shares.items() if one != name]
