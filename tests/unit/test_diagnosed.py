@@ -274,3 +274,14 @@ def test_a_local_file_system_has_neither_links_nor_osds() -> None:
     assert "client_throttled" in {one.name for one in applying(local)}
     on_ceph = replace(local, access="ceph-fuse", ceph=CephAccess())
     assert {one.place for one in applying(on_ceph)} == {one.place for one in causes()} - {"proxy"}
+
+
+def test_whom_writes_wait_for_is_told_by_looks_where_there_are_enough() -> None:
+    found = [("ceph", f"osd.{at}", "seen_alone", count) for at, count in enumerate((0.0, 3.0, 0.0))]
+    remembered = [("ceph", f"osd.{at}", "came_last", share) for at, share in enumerate((0.9, 0.0, 0.0))]
+    looks = [*found, ("ceph", "cluster", "seen_parts_of", 4.0)]
+    by_looks = seen(*looks, *remembered)
+    assert (by_looks["last_osd"], by_looks["last_osd_share"]) == ("osd.1", 0.75)
+    assert by_looks["operations_joined"] == 24.0
+    few = seen(("ceph", "cluster", "seen_parts_of", 1.0), *found, *remembered)
+    assert (few["last_osd"], few["last_osd_share"]) == ("osd.0", 0.9)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from leadline.observe.ceph.client import NotObservableError
-from leadline.observe.ceph.cluster import ClusterKey, ClusterReader, Dump
+from leadline.observe.ceph.cluster import ClusterReader
+from leadline.observe.ceph.osds import ClusterKey, Dump
 from leadline.observe.network.wire import WIRE
 from leadline.observe.reading import Counters, Request, Row, SourceThread, joined
 
@@ -22,12 +23,12 @@ class Answering(ClusterReader):
     silent = False
     asked = 0
 
-    def _state(self) -> Any:
+    def state(self) -> Any:
         if self.silent:
             raise NotObservableError("no monitor answers")
         self._osd_dump: Mapping[str, Any] = {"osds": [{"osd": 0, "up": 1}]}
 
-    def _ask_osds(
+    def ask_osds(
         self, osds: tuple[int, ...], deadline_s: float, command: str = "perf dump"
     ) -> dict[int, Dump | str]:
         del deadline_s

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import slow_fuse
-from leadline.observe.ceph.cluster import local_osd_sockets
+from leadline.observe.ceph.osds import local_osd_sockets
 from leadline.observe.mounts import mounts
 from leadline.observe.mounts.fuse_client import find_client
 from leadline.observe.mounts.fuse_server import processes_named

@@ -19,12 +19,10 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from leadline.counters.catalogue import marked
-from leadline.observe.ceph.cluster import (
-    ClientReader,
-    ClusterReader,
-    MdsReader,
-    key_of,
-)
+from leadline.observe.ceph.cluster import ClientReader, ClusterReader, MdsReader
+from leadline.observe.ceph.in_flight import PERIOD_S as IN_FLIGHT_PERIOD_S
+from leadline.observe.ceph.in_flight import InFlightReader
+from leadline.observe.ceph.osds import key_of
 from leadline.observe.clock import steady_unix_ns
 from leadline.observe.host.daemon_reader import DaemonReader
 from leadline.observe.host.process_reader import ProcessReader
@@ -159,6 +157,8 @@ class Agent:
                 readers = (ClusterReader(key, coded, served), MdsReader(key))
                 clusters[key] = [self._thread(reader, self._cluster_period_s) for reader in readers]
                 self._threads += clusters[key]
+                looks = InFlightReader(key)
+                self._threads.append(self._thread(looks, max(IN_FLIGHT_PERIOD_S, self._interval_s)))
             self._of_target[name] += clusters[key]
 
     def _add_clients(self, targets: Mapping[str, TargetFacts]) -> None:

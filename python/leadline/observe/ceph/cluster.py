@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from leadline.counters.catalogue import read_at, sampled
 from leadline.observe.ceph import lock_stages, parse, stages
 from leadline.observe.ceph.client import (
-    Cluster,
     MetadataServers,
     NotObservableError,
     ask_socket,
-    connect,
 )
+from leadline.observe.ceph.osds import DEADLINE_S, SAMPLE_DEADLINE_S, ClusterKey, Connection, Dump, OsdAsker
 from leadline.observe.model import ClusterState, group_is_clean
-from leadline.observe.mounts.fuse_client import admin_socket_of
-from leadline.observe.mounts.fuse_server import PROC, processes_named
 from leadline.observe.network.addresses import host_interfaces
 from leadline.observe.network.wire import (
     WIRE,
@@ -29,73 +23,17 @@ from leadline.observe.network.wire import (
     interface_towards,
 )
 from leadline.observe.reading import Counters, Request, Row, joined, missing
-from leadline.trusted import account_of_ceph, accounts_of, believed_accounts
 
 if TYPE_CHECKING:
-    from leadline.study.target import TargetFacts
+    pass
 
-_DEADLINE_S = 2.0
-_RETRY_S = 30.0
-# A mark that comes while a sample waits for an OSD must still be answered within 2.4 s.
-_SAMPLE_DEADLINE_S = 0.5
 _MARK_DEADLINE_S = 1.5
-_OSDS_PER_SAMPLE = 16  # a large cluster is sampled in turns: a dump costs this host about 2 ms of CPU
-_OSD_THREADS = 8
 _OSD = tuple(figure.name for figure in read_at("osds"))
 _MDS = tuple(figure.name for figure in read_at("mds"))
 _CLIENT = tuple(figure.name for figure in read_at("client"))
 
 
-@dataclass(frozen=True)
-class ClusterKey:
-    """Which cluster, asked as whom; targets that agree in it share one connection."""
-
-    conf: str | None
-    name: str | None
-    keyring: str | None
-    distrusted: str | None = None
-
-
-def key_of(facts: TargetFacts) -> ClusterKey | None:
-    """The cluster behind a target, None where it has none."""
-    ceph = facts.ceph
-    return None if ceph is None else ClusterKey(ceph.conf, ceph.name, ceph.keyring, ceph.distrusted)
-
-
-@dataclass(frozen=True)
-class Dump:
-    """One daemon's perf dump and when it was read (monotonic)."""
-
-    at_s: float
-    counters: Mapping[str, Any]
-
-
-class Connection:
-    """Connects when first used, and again `_RETRY_S` after a failure."""
-
-    def __init__(self, key: ClusterKey, clock: Callable[[], float] = time.monotonic) -> None:
-        self._key, self._clock = key, clock
-        self._cluster: Cluster | None = None
-        self._failure = ""
-        self._retry_at_s = 0.0
-
-    def get(self) -> Cluster:
-        """The cluster; raises NotObservableError with the last failure until it is time to try again."""
-        if self._cluster is not None:
-            return self._cluster
-        if self._key.distrusted:
-            raise NotObservableError(f"the cluster is not asked: {self._key.distrusted}")
-        if self._failure and self._clock() < self._retry_at_s:
-            raise NotObservableError(self._failure)
-        try:
-            self._cluster = connect(self._key.conf, self._key.name, self._key.keyring, _DEADLINE_S)
-        except NotObservableError as error:
-            self._failure, self._retry_at_s = str(error), self._clock() + _RETRY_S
-            raise
-        return self._cluster
-
-
-class ClusterReader:
+class ClusterReader(OsdAsker):
     """One cluster's state and OSD counters as a source."""
 
     name = "the cluster"
@@ -106,21 +44,16 @@ class ClusterReader:
         erasure_coded: frozenset[str] = frozenset(),
         behind_servers: frozenset[str] = frozenset(),
     ) -> None:
-        self._connection, self._erasure_coded = Connection(key), erasure_coded
-        self._behind_servers = behind_servers
-        self._pool = ThreadPoolExecutor(_OSD_THREADS, thread_name_prefix="osd")
-        self._epoch: int | None = None
-        self._osd_dump: Mapping[str, Any] | None = None
+        super().__init__(key)
+        self._erasure_coded, self._behind_servers = erasure_coded, behind_servers
         self._dumps: dict[int, Dump] = {}
-        self._turn = 0
         self._stages = stages.StageBook()
-        self._sockets: Mapping[int, tuple[str, int]] | None = None
         self._interfaces: tuple[str, ...] | None = None
 
     def sample(self, _now_ns: int, /) -> list[Row]:
         """State, `osd perf`, and some OSDs' rates and latencies; nothing while no cluster answers."""
         try:
-            rows = state_rows(self._state())
+            rows = state_rows(self.state())
             cluster = self._connection.get()
         except NotObservableError:
             return []
@@ -130,8 +63,8 @@ class ClusterReader:
                 rows.append(("ceph", f"osd.{osd}", "apply_latency", apply_ms, "ms"))
         except NotObservableError:
             pass  # the manager may be away while monitors and OSDs answer
-        osds = self._in_turn()
-        return [*rows, *self._rates(self._ask_osds(osds, _SAMPLE_DEADLINE_S)), *self._single(osds)]
+        osds = self.in_turn()
+        return [*rows, *self._rates(self.ask_osds(osds, SAMPLE_DEADLINE_S)), *self._single(osds)]
 
     def _rates(self, answers: Mapping[int, Dump | str]) -> Iterator[Row]:
         """What each OSD did since it was last asked, for a sample or a mark."""
@@ -141,14 +74,14 @@ class ClusterReader:
                 self._dumps[osd] = answer
 
     def _single(self, osds: tuple[int, ...]) -> list[Row]:
-        asked = self._ask_osds(osds, _SAMPLE_DEADLINE_S, stages.COMMAND)
+        asked = self.ask_osds(osds, SAMPLE_DEADLINE_S, stages.COMMAND)
         known = {osd: answer.counters for osd, answer in asked.items() if isinstance(answer, Dump)}
         return self._stages.rows(known)
 
     def counters(self, request: Request, /) -> Counters:
         """Bytes of all OSDs, the state, and the wire by interface (a client daemon's count is better)."""
         try:
-            state = self._state()
+            state = self.state()
         except NotObservableError as error:
             names = _OSD if request.target in self._behind_servers else (*_OSD, *WIRE)
             absent = missing(names, str(error))
@@ -156,9 +89,9 @@ class ClusterReader:
         osds = parse.up_osds(self._osd_dump or {})
         found, rows = missing(_OSD, "no OSD is up"), list[Row]()
         if osds:
-            answers = self._ask_osds(osds, _MARK_DEADLINE_S)
+            answers = self.ask_osds(osds, _MARK_DEADLINE_S)
             found = osd_counters(answers, parse.last_up_epoch(self._osd_dump or {}))
-            rows = [*self._rates(answers), *self._single(self._in_turn())]
+            rows = [*self._rates(answers), *self._single(self.in_turn())]
         if request.target in self._erasure_coded:
             found = _without_replicas(found)
         found = joined(found, Counters(rows=rows))
@@ -169,79 +102,12 @@ class ClusterReader:
         wire = interface_counters(self._towards_osds(), "no client daemon's own count can be read")
         return joined(found, wire, interface_totals(self._towards_osds()), Counters(state=state))
 
-    def _state(self) -> ClusterState:
-        cluster = self._connection.get()
-        status = cluster.mon("status")
-        epoch = parse.osdmap_epoch(status)
-        if self._osd_dump is None or epoch is None or epoch != self._epoch:
-            self._osd_dump, self._epoch = cluster.mon("osd dump"), epoch
-        return parse.cluster_state(status, self._osd_dump)
-
-    def _in_turn(self) -> tuple[int, ...]:
-        osds = parse.up_osds(self._osd_dump or {})
-        if len(osds) <= _OSDS_PER_SAMPLE:
-            return osds
-        start = self._turn % len(osds)
-        self._turn += _OSDS_PER_SAMPLE
-        return (osds + osds)[start : start + _OSDS_PER_SAMPLE]
-
-    def _ask_osds(
-        self, osds: tuple[int, ...], deadline_s: float, command: str = "perf dump"
-    ) -> dict[int, Dump | str]:
-        """Each OSD's answer or why there is none. One that hangs does not cost the others' answers."""
-
-        def ask(osd: int) -> Dump | str:
-            try:
-                return Dump(time.monotonic(), self._connection.get().osd(osd, command))
-            except NotObservableError as error:
-                return self._ask_socket(osd, str(error), command)
-
-        asked = {osd: self._pool.submit(ask, osd) for osd in osds}
-        wait(asked.values(), timeout=deadline_s)
-        late = f"no answer within {deadline_s:g} s"
-        return {
-            osd: answer.result() if answer.done() else _give_up(answer, late) for osd, answer in asked.items()
-        }
-
-    def _ask_socket(self, osd: int, refusal: str, command: str) -> Dump | str:
-        """Where the client's name may not ask an OSD, its admin socket may still answer, if it runs here."""
-        if self._sockets is None:
-            self._sockets = local_osd_sockets(str((self._osd_dump or {}).get("fsid", "")))
-        path = self._sockets.get(osd)
-        if path is None:
-            return refusal
-        try:
-            return Dump(time.monotonic(), ask_socket(*path, command, _DEADLINE_S))
-        except NotObservableError as error:
-            return f"{refusal}; {error}"
-
     def _towards_osds(self) -> tuple[str, ...]:
         if self._interfaces is None:
             hosts = parse.osd_addresses(self._osd_dump or {})
             names = [interface_towards(host, host_interfaces) for host in hosts]
             self._interfaces = () if None in names else tuple(dict.fromkeys(name for name in names if name))
         return self._interfaces
-
-
-def _give_up(answer: Future[Dump | str], why: str) -> str:
-    answer.cancel()
-    return why
-
-
-def local_osd_sockets(fsid: str, proc: Path = PROC) -> dict[int, tuple[str, int]]:
-    """Admin sockets and processes of the OSDs of a cluster that run on this host, by their number."""
-    believed, found = believed_accounts() | account_of_ceph(), {}
-    for pid in processes_named("ceph-osd", proc):
-        path = admin_socket_of(pid, proc)
-        try:
-            if path is None or not accounts_of(proc / str(pid)) <= believed:
-                continue
-            status = ask_socket(path, pid, "status", _DEADLINE_S)
-        except (NotObservableError, OSError):
-            continue
-        if fsid and status.get("cluster_fsid") == fsid:
-            found[int(status["whoami"])] = (path, pid)
-    return found
 
 
 def osd_counters(answers: Mapping[int, Dump | str], last_up_epoch: int | None) -> Counters:
@@ -337,7 +203,7 @@ class ClientReader:
     def sample(self, _now_ns: int, /) -> list[Row]:
         """Operations in flight, rates, latencies, and bytes on the wire."""
         try:
-            now = Dump(time.monotonic(), ask_socket(self._path, self._pid, "perf dump", _DEADLINE_S))
+            now = Dump(time.monotonic(), ask_socket(self._path, self._pid, "perf dump", DEADLINE_S))
         except NotObservableError:
             return []
         before, self._before = self._before, now
@@ -346,7 +212,7 @@ class ClientReader:
     def counters(self, _request: Request, /) -> Counters:
         """What the daemon itself counts: its messengers (data, metadata and heartbeats), its object cache."""
         try:
-            dump = ask_socket(self._path, self._pid, "perf dump", _DEADLINE_S)
+            dump = ask_socket(self._path, self._pid, "perf dump", DEADLINE_S)
         except NotObservableError as error:
             return missing(_CLIENT, str(error))
         return client_counters(dump, f"of the client daemon, process {self._pid}")

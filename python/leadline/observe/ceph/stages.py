@@ -17,8 +17,8 @@ from typing import Any
 from leadline.observe.reading import Row
 
 COMMAND = "dump_historic_ops_by_duration"
-_REQUEST = re.compile(r"\b(client\.\d+\.\d+:\d+)")
-_PEERS_BEGIN = "waiting for subops from"
+REQUEST = re.compile(r"\b(client\.\d+\.\d+:\d+)")
+PEERS_BEGIN = "waiting for subops from"
 _PEERS_END = ("sub_op_commit_rec",)
 _QUEUE = ("queued_for_pg", "reached_pg")
 _REMEMBERED = 4000  # request ids of earlier looks, of all OSDs
@@ -41,7 +41,7 @@ def tracked(answer: Mapping[str, Any]) -> tuple[TrackedOperation, ...]:
     found = []
     for one in answer.get("ops") or ():
         words = str(one.get("description", ""))
-        request = _REQUEST.search(words)
+        request = REQUEST.search(words)
         duration = one.get("duration")
         if request is None or not isinstance(duration, int | float):
             continue
@@ -52,7 +52,7 @@ def tracked(answer: Mapping[str, Any]) -> tuple[TrackedOperation, ...]:
                 words.startswith("osd_op("),
                 float(duration),
                 _between(times, _QUEUE[:1], _QUEUE[1:]),
-                _between(times, (_PEERS_BEGIN,), _PEERS_END),
+                _between(times, (PEERS_BEGIN,), _PEERS_END),
             )
         )
     return tuple(found)

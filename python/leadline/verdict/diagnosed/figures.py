@@ -86,10 +86,10 @@ FIGURES: dict[str, str] = {
     "slow_osd_kv_commit_s": "of it in the commit of its log",
     "loaded_osd": "the OSD with the most operations",
     "loaded_osd_factor": "how many times its even part",
-    "last_osd": "the OSD whose part of a write came last most often, and took most of its time (op tracker)",
+    "last_osd": "the OSD that writes most often wait for when all others have done their part",
     "last_osd_share": "in which share of the writes",
     "last_others_share": "the same of the median other OSD",
-    "operations_joined": "writes whose parts were found by their request id, at each look",
+    "operations_joined": "writes in flight whose parts were found by their request id, in all looks",
     **{
         name.format(daemon): words.format(title)
         for daemon, title in _DAEMONS.items()

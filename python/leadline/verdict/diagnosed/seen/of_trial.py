@@ -15,6 +15,7 @@ from leadline.verdict.diagnosed.seen.load import of_load
 from leadline.verdict.diagnosed.seen.machine import of_client, of_facts, of_host
 from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
+from leadline.verdict.diagnosed.seen.stages import of_stages
 from leadline.verdict.diagnosed.seen.values import Figure, Figures, ratio
 
 
@@ -39,6 +40,7 @@ def figures_of(
         found |= part
     found |= of_connections(samples)
     found |= of_slow_osd(samples)
+    found |= of_stages(samples)
     found |= of_daemons(samples)
     found |= of_blocked(samples)
     found |= of_logs(samples)

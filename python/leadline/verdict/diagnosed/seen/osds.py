@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import fmean, median
+from statistics import fmean
 
 from leadline.verdict.diagnosed.samples import Samples, outlier
 from leadline.verdict.diagnosed.seen.values import Figures, ratio, seconds
@@ -58,12 +58,6 @@ def of_osds(samples: Samples) -> Figures:
     }
 
 
-def _of_slowest(samples: Samples, metric: str) -> float | None:
-    """A part of the time of single operations, the mean of all OSDs."""
-    parts = samples.by_subject("ceph", "osd.", metric)
-    return fmean(parts.values()) if parts else None
-
-
 def difference(whole: float | None, process: float | None) -> float | None:
     """What is left of a time without a part of it, never below 0."""
     return None if whole is None or process is None else max(whole - process, 0.0)
@@ -82,17 +76,7 @@ def of_slow_osd(samples: Samples) -> Figures:
     )
     own = {metric: samples.mean("ceph", name or "", metric) for metric in _OWN}
     busy = max(load, key=lambda one: load[one], default=None)
-    last = samples.by_subject("ceph", "osd.", "came_last")
-    late = max(last, key=lambda one: last[one], default=None)
     return {
-        "last_osd": late,
-        "last_osd_share": last[late] if late is not None else None,
-        "last_others_share": median(value for one, value in last.items() if one != late)
-        if len(last) > 1
-        else None,
-        "operations_joined": samples.total("ceph", "cluster", "operations_joined"),
-        "osd_queue_part": _of_slowest(samples, "op_queue_part"),
-        "osd_peers_part": _of_slowest(samples, "op_peers_part"),
         "slow_osd": name,
         "slow_osd_factor": factors[name] if name is not None else None,
         **{f"slow_osd_{figure}": seconds(own[metric]) for metric, figure in _OWN.items()},
