@@ -19,9 +19,12 @@ def operation(request: str, words: str, *events: str) -> dict[str, Any]:
     return {"description": words.format(request), "age": 0.1, "type_data": {"events": named}}
 
 
-def looked(**osds: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
+def looked(*, every_osd: bool = True, **osds: list[dict[str, Any]]) -> dict[tuple[str, str], float]:
     answers = {int(name.removeprefix("osd_")): {"ops": found} for name, found in osds.items()}
-    return {(subject, metric): value for _, subject, metric, value, _ in in_flight_rows(answers)}
+    return {
+        (subject, metric): value
+        for _, subject, metric, value, _ in in_flight_rows(answers, every_osd=every_osd)
+    }
 
 
 def test_what_operations_wait_for() -> None:
@@ -45,6 +48,7 @@ def test_a_write_waits_for_one_osd_where_all_others_have_done_their_part(peer: s
             operation("client.1.0:1", OSD_OP, *waits, "op_commit"),
             operation("client.1.0:2", OSD_OP, *waits, "op_commit"),
             operation("client.1.0:3", OSD_OP, *waits),
+            operation("client.1.0:4", OSD_OP, *BEGUN[:2]),
         ],
         osd_1=[operation(f"client.1.0:{at}", peer, *BEGUN) for at in (1, 2, 3)],
         osd_2=[
@@ -52,8 +56,18 @@ def test_a_write_waits_for_one_osd_where_all_others_have_done_their_part(peer: s
             operation("client.1.0:1", peer, *BEGUN, "sub_op_committed"),
         ],
     )
-    assert found["cluster", "seen_parts_of"] == 3
-    assert [found[f"osd.{at}", "seen_alone"] for at in (0, 1, 2)] == [0, 1, 0]
+    assert found["cluster", "seen_parts_of"] == 4
+    assert [found[f"osd.{at}", "seen_alone"] for at in (0, 1, 2)] == [1, 1, 0]
+
+
+def test_where_not_every_osd_was_asked_only_writes_that_name_those_who_were_count() -> None:
+    asked = operation("client.1.0:1", OSD_OP, *BEGUN, "waiting for subops from 1", "op_commit")
+    other = operation("client.1.0:2", OSD_OP, *BEGUN, "waiting for subops from 1,2")
+    unnamed = operation("client.1.0:3", OSD_OP, *BEGUN)
+    peer = operation("client.1.0:1", REPLICA, *BEGUN)
+    found = looked(every_osd=False, osd_0=[asked, other, unnamed], osd_1=[peer])
+    assert found["cluster", "seen_parts_of"] == 1
+    assert found["osd.1", "seen_alone"] == 1
 
 
 def test_nothing_in_flight_is_no_row_and_other_words_are_left_out() -> None:

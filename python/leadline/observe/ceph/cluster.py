@@ -86,7 +86,7 @@ class ClusterReader(OsdAsker):
             names = _OSD if request.target in self._behind_servers else (*_OSD, *WIRE)
             absent = missing(names, str(error))
             return Counters(absent.values, absent.sources, {**absent.reasons, "state": str(error)})
-        osds = parse.up_osds(self._osd_dump or {})
+        osds = self.up()
         found, rows = missing(_OSD, "no OSD is up"), list[Row]()
         if osds:
             answers = self.ask_osds(osds, _MARK_DEADLINE_S)

@@ -17,7 +17,7 @@ from leadline.observe.reading import Counters, Request, Row
 PERIOD_S = 1.0
 _MAP_EVERY = 30  # looks, after which it is asked again which OSDs there are
 COMMAND = "dump_ops_in_flight"
-_CLIENT = "osd_op("
+_CLIENT, _WRITE = "osd_op(", "+write"
 _REACHED, _OWN_DONE = "reached_pg", ("op_commit", "sub_op_committed")
 
 
@@ -40,17 +40,20 @@ class InFlightReader(OsdAsker):
         self._looks += 1
         answers = self.ask_osds(self.in_turn(), SAMPLE_DEADLINE_S, COMMAND)
         known = {osd: answer.counters for osd, answer in answers.items() if isinstance(answer, Dump)}
-        return list(in_flight_rows(known))
+        return list(in_flight_rows(known, every_osd=len(known) == len(self.up())))
 
     def counters(self, _request: Request, /) -> Counters:
         """Nothing: no figure of a trial is read here."""
         return Counters()
 
 
-def in_flight_rows(answers: Mapping[int, Mapping[str, Any]]) -> Iterator[Row]:
-    """Of one look at some OSDs: how many operations of clients each has, how many of them wait for what."""
+def in_flight_rows(answers: Mapping[int, Mapping[str, Any]], *, every_osd: bool) -> Iterator[Row]:
+    """Of one look at some OSDs: how many operations of clients each has, how many of them wait for what.
+
+    Without `every_osd` a peer may have a part that nobody looked for: only writes that name all theirs count.
+    """
     parts: dict[str, set[int]] = {}
-    writes: dict[str, int] = {}
+    writes: set[str] = set()
     for osd, answer in answers.items():
         queued = waiting = every = 0
         for one in answer.get("ops") or ():
@@ -59,18 +62,14 @@ def in_flight_rows(answers: Mapping[int, Mapping[str, Any]]) -> Iterator[Row]:
             if request is None:
                 continue
             own_done = any(event.startswith(_OWN_DONE) for event in events)
-            if not words.startswith(_CLIENT):
-                if not own_done:
-                    parts.setdefault(request.group(1), set()).add(osd)
-                continue
-            peers = any(event.startswith(PEERS_BEGIN) for event in events)
-            every += 1
-            queued += _REACHED not in events
-            waiting += peers and own_done
-            if peers:
-                writes[request.group(1)] = osd
-                if not own_done:
-                    parts.setdefault(request.group(1), set()).add(osd)
+            if not own_done:
+                parts.setdefault(request.group(1), set()).add(osd)
+            if words.startswith(_CLIENT):
+                every += 1
+                queued += _REACHED not in events
+                waiting += own_done
+                if _WRITE in words and (every_osd or _peers(events) <= answers.keys()):
+                    writes.add(request.group(1))
         if every:
             yield ("ceph", f"osd.{osd}", "seen_in_flight", float(every), "count")
             yield ("ceph", f"osd.{osd}", "seen_queued", float(queued), "count")
@@ -82,11 +81,20 @@ def _events(one: Mapping[str, Any]) -> list[str]:
     return [str(event.get("event", "")) for event in (one.get("type_data") or {}).get("events") or ()]
 
 
+def _peers(events: Sequence[str]) -> set[int]:
+    """Those that a write names; of one that names none an OSD that does not exist."""
+    for event in events:
+        if event.startswith(PEERS_BEGIN):
+            numbers = event.removeprefix(PEERS_BEGIN).replace(",", " ").split()
+            return {int(number) for number in numbers if number.isdecimal()}
+    return {-1}
+
+
 def _alone(osds: Mapping[int, Any], waited_for: Sequence[set[int]]) -> Iterator[Row]:
     """For which single OSD writes wait, all others having done their part."""
-    alone = [next(iter(one)) for one in waited_for if len(one) == 1]
     if not waited_for:
         return
+    alone = [next(iter(one)) for one in waited_for if len(one) == 1]
     for osd in osds:
         yield ("ceph", f"osd.{osd}", "seen_alone", float(alone.count(osd)), "count")
     yield ("ceph", "cluster", "seen_parts_of", float(len(waited_for)), "count")

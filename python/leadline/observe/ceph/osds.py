@@ -96,9 +96,13 @@ class OsdAsker:
             self._osd_dump, self._epoch = cluster.mon("osd dump"), epoch
         return parse.cluster_state(status, self._osd_dump)
 
+    def up(self) -> tuple[int, ...]:
+        """All OSDs that are up, as of the last look at the state."""
+        return parse.up_osds(self._osd_dump or {})
+
     def in_turn(self) -> tuple[int, ...]:
         """The OSDs of this look: all, or of a large cluster the next."""
-        osds = parse.up_osds(self._osd_dump or {})
+        osds = self.up()
         if len(osds) <= _OSDS_PER_SAMPLE:
             return osds
         start = self._turn % len(osds)
