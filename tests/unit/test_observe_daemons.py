@@ -92,7 +92,7 @@ def test_one_that_ended_is_no_row(proc: Proc) -> None:
     source.sample(1 * S)
     (proc.own / "stat").unlink()
     (proc.own / "ns" / "net").unlink()
-    (proc.own / "task").rename(proc.own / "gone")
+    (proc.own / "task" / "12" / "stat").unlink()
     assert source.sample(2 * S) == []
 
 
@@ -103,9 +103,13 @@ def test_threads_are_looked_at_the_more_seldom_the_more_that_costs(
         clock = iter(number * cost_s for number in range(100))
         monkeypatch.setattr("time.thread_time", lambda: next(clock))
         source = reader(proc, proc.conf)
-        samples = [source.sample(at * S) for at in range(1, 13)]
-        return [at for at, rows in enumerate(samples) if any(row[2] == "blocked" for row in rows)]
+        samples = []
+        for at in range(13):
+            proc.set("S", at * TICKS, "S", 0)
+            samples.append(source.sample((at + 1) * S))
+        assert all(any(row[2] == "blocked" for row in rows) for rows in samples)
+        return [at for at, rows in enumerate(samples) if any("/" in row[1] for row in rows)]
 
-    assert looks(0.001) == list(range(12))
-    assert looks(0.006) == [0, 2, 4, 6, 8, 10]
-    assert looks(10.0) == [0, 5, 10]
+    assert looks(0.001) == list(range(1, 13))
+    assert looks(0.006) == [2, 4, 6, 8, 10, 12]
+    assert looks(10.0) == [5, 10]

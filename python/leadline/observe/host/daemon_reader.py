@@ -33,6 +33,8 @@ _FSID = re.compile(r"^[ \t]*fsid[ \t]*=[ \t]*([0-9a-fA-F-]{36})", re.MULTILINE)
 _LOOK_AGAIN = 10  # samples until daemons are looked for anew
 _COST_SHARE = 0.005  # of one CPU: an OSD has 60 threads, and a host may have 60 OSDs
 _THREADS_EVERY_MAX = 5
+# Of an OSD those on the way of a request: compaction waits for the device, too, and nobody for it.
+_STORE_THREADS = ("tp_osd_tp", "bstore_kv_sync", "bstore_aio")
 _IDLE_SHARE = 0.02
 _STOPPED, _BLOCKED = frozenset("Tt"), "D"
 
@@ -93,6 +95,7 @@ class DaemonReader:
         self._groups: dict[str, tuple[Path, ...]] = {}
         self._before: dict[str, tuple[int, int]] = {}
         self._now: dict[str, tuple[int, int]] = {}
+        self._at_store: dict[int, list[str]] = {}
         self._looks = self._next_threads = 0
 
     def sample(self, now_ns: int) -> list[Row]:
@@ -106,6 +109,8 @@ class DaemonReader:
                 rows += self._of_process(pid, name, stat, now_ns)
         if self._looks >= self._next_threads:
             rows += self._of_all_threads(now_ns)
+        else:
+            rows += self._blocked()
         self._looks += 1
         rows += self._of_networks(now_ns)
         self._before.update(self._now)
@@ -143,6 +148,7 @@ class DaemonReader:
         """At each sample where that is cheap, and the more seldom the more it costs."""
         begun_s = time.thread_time()
         rows = [row for pid, name in self._daemons.items() for row in self._of_threads(pid, name, now_ns)]
+        rows += self._blocked()
         cost_s = time.thread_time() - begun_s
         self._next_threads = self._looks + min(1 + int(cost_s / _COST_SHARE), _THREADS_EVERY_MAX)
         return rows
@@ -152,14 +158,22 @@ class DaemonReader:
             threads = os.listdir(self._proc / str(pid) / "task")  # noqa: PTH208 - names are all it needs
         except OSError:
             return
-        blocked = 0
+        self._at_store[pid] = []
         for thread in threads:
             stat = self._stat(f"{pid}/task/{thread}/stat")
-            blocked += stat is not None and stat.state == _BLOCKED
+            if stat is not None and stat.name.startswith(_STORE_THREADS):
+                self._at_store[pid].append(thread)
             cpu = None if stat is None else self._rate(f"{pid}/{thread}", stat.cpu_ticks, now_ns)
             if stat is not None and cpu is not None and (share := cpu * TICK_NS / 1e9) >= _IDLE_SHARE:
                 yield (SOURCE, f"{name}/{stat.name}.{thread}", "cpu", share, "cores")
-        yield (SOURCE, name, "blocked", float(blocked > 0), "share")
+
+    def _blocked(self) -> Iterator[Row]:
+        """Whether the threads wait for a device that requests pass through: of what has some."""
+        for pid, name in self._daemons.items():
+            stats = [self._stat(f"{pid}/task/{thread}/stat") for thread in self._at_store.get(pid, ())]
+            states = [stat.state for stat in stats if stat is not None]
+            if states:
+                yield (SOURCE, name, "blocked", float(_BLOCKED in states), "share")
 
     def _of_networks(self, now_ns: int) -> Iterator[Row]:
         """TCP segments sent again, once for each network that daemons are in, under the first of these."""
