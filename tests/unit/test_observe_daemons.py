@@ -8,6 +8,8 @@ import pytest
 from builders import facts
 
 from leadline.observe.host.daemon_reader import DaemonReader, cluster_of, daemons_here
+from leadline.observe.host.reader import TICK_NS
+from leadline.observe.host.threads import ProcessThreads
 from leadline.study.target import CephAccess
 
 FSID = "0f1e2d3c-0000-4000-8000-123456789abc"
@@ -41,7 +43,10 @@ class Proc:
 
     def set(self, state: str, ticks: int, thread_state: str, written: int, resent: int = 0) -> None:
         (self.own / "stat").write_text(stat("ceph-osd", state, ticks))
-        (self.own / "task" / "12" / "stat").write_text(stat("bstore_kv_sync", thread_state, ticks))
+        thread = self.own / "task" / "12"
+        (thread / "comm").write_text("bstore_kv_sync\n")
+        (thread / "stat").write_text(stat("bstore_kv_sync", thread_state, ticks))
+        (thread / "schedstat").write_text(f"{ticks * TICK_NS} 0 0\n")
         (self.own / "io").write_text(f"read_bytes: 0\nwrite_bytes: {written}\n")
         (self.own / "net" / "snmp").write_text(f"Tcp: InSegs RetransSegs\nTcp: 7 {resent}\n")
 
@@ -92,7 +97,7 @@ def test_one_that_ended_is_no_row(proc: Proc) -> None:
     source.sample(1 * S)
     (proc.own / "stat").unlink()
     (proc.own / "ns" / "net").unlink()
-    (proc.own / "task" / "12" / "stat").unlink()
+    (proc.own / "task").rename(proc.own / "gone")
     assert source.sample(2 * S) == []
 
 
@@ -111,5 +116,15 @@ def test_threads_are_looked_at_the_more_seldom_the_more_that_costs(
         return [at for at, rows in enumerate(samples) if any("/" in row[1] for row in rows)]
 
     assert looks(0.001) == list(range(1, 13))
-    assert looks(0.006) == [2, 4, 6, 8, 10, 12]
+    assert looks(0.003) == [2, 4, 6, 8, 10, 12]
     assert looks(10.0) == [5, 10]
+
+
+def test_threads_are_seen_without_what_some_kernels_lack(proc: Proc) -> None:
+    (proc.own / "task" / "12" / "schedstat").unlink()
+    proc.set("S", 3, "D", 0)
+    (proc.own / "task" / "12" / "schedstat").unlink()
+    threads = ProcessThreads(proc.own)
+    assert list(threads.look()) == [("12", "bstore_kv_sync", 3 * TICK_NS)]
+    assert threads.is_blocked(("bstore_",)) is True
+    assert threads.is_blocked(("tp_osd_tp",)) is None

@@ -91,7 +91,7 @@ class ClusterReader(OsdAsker):
         if osds:
             answers = self.ask_osds(osds, _MARK_DEADLINE_S)
             found = osd_counters(answers, parse.last_up_epoch(self._osd_dump or {}))
-            rows = [*self._rates(answers), *self._single(self.in_turn())]
+            rows = list(self._rates(answers))
         if request.target in self._erasure_coded:
             found = _without_replicas(found)
         found = joined(found, Counters(rows=rows))

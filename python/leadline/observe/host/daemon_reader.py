@@ -19,6 +19,7 @@ from leadline.observe.host.gateways import gateways_here
 from leadline.observe.host.host import group_path, parse_flat
 from leadline.observe.host.proc_parse import TaskStat, parse_io, parse_task_stat
 from leadline.observe.host.reader import TICK_NS
+from leadline.observe.host.threads import ProcessThreads
 from leadline.observe.reading import Counters, Request, Row, missing
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ _USUAL_CONF = "/etc/ceph/ceph.conf"
 _CONF_BYTES_MAX = 1 << 20
 _FSID = re.compile(r"^[ \t]*fsid[ \t]*=[ \t]*([0-9a-fA-F-]{36})", re.MULTILINE)
 _LOOK_AGAIN = 10  # samples until daemons are looked for anew
-_COST_SHARE = 0.005  # of one CPU: an OSD has 60 threads, and a host may have 60 OSDs
+_COST_SHARE = 0.002  # of one CPU: an OSD has 60 threads, and a host may have 60 OSDs
 _THREADS_EVERY_MAX = 5
 # Of an OSD those on the way of a request: compaction waits for the device, too, and nobody for it.
 _STORE_THREADS = ("tp_osd_tp", "bstore_kv_sync", "bstore_aio")
 _IDLE_SHARE = 0.02
-_STOPPED, _BLOCKED = frozenset("Tt"), "D"
+_STOPPED = frozenset("Tt")
 
 
 def cluster_of(conf: str) -> str:
@@ -95,13 +96,15 @@ class DaemonReader:
         self._groups: dict[str, tuple[Path, ...]] = {}
         self._before: dict[str, tuple[int, int]] = {}
         self._now: dict[str, tuple[int, int]] = {}
-        self._at_store: dict[int, list[str]] = {}
+        self._threads: dict[int, ProcessThreads] = {}
         self._looks = self._next_threads = 0
 
     def sample(self, now_ns: int) -> list[Row]:
         """CPU of each and its threads, storage I/O, throttling, whether it stands still or waits."""
         if self._looks % _LOOK_AGAIN == 0:
             self._daemons = self.here()
+            self._threads = {pid: ProcessThreads(self._proc / str(pid)) for pid in self._daemons}
+            self._next_threads = self._looks
         rows: list[Row] = []
         for pid, name in self._daemons.items():
             stat = self._stat(f"{pid}/stat")
@@ -154,26 +157,17 @@ class DaemonReader:
         return rows
 
     def _of_threads(self, pid: int, name: str, now_ns: int) -> Iterator[Row]:
-        try:
-            threads = os.listdir(self._proc / str(pid) / "task")  # noqa: PTH208 - names are all it needs
-        except OSError:
-            return
-        self._at_store[pid] = []
-        for thread in threads:
-            stat = self._stat(f"{pid}/task/{thread}/stat")
-            if stat is not None and stat.name.startswith(_STORE_THREADS):
-                self._at_store[pid].append(thread)
-            cpu = None if stat is None else self._rate(f"{pid}/{thread}", stat.cpu_ticks, now_ns)
-            if stat is not None and cpu is not None and (share := cpu * TICK_NS / 1e9) >= _IDLE_SHARE:
-                yield (SOURCE, f"{name}/{stat.name}.{thread}", "cpu", share, "cores")
+        for thread, thread_name, used_ns in self._threads[pid].look():
+            cpu = self._rate(f"{pid}/{thread}", used_ns, now_ns)
+            if cpu is not None and (share := cpu / 1e9) >= _IDLE_SHARE:
+                yield (SOURCE, f"{name}/{thread_name}.{thread}", "cpu", share, "cores")
 
     def _blocked(self) -> Iterator[Row]:
         """Whether the threads wait for a device that requests pass through: of what has some."""
         for pid, name in self._daemons.items():
-            stats = [self._stat(f"{pid}/task/{thread}/stat") for thread in self._at_store.get(pid, ())]
-            states = [stat.state for stat in stats if stat is not None]
-            if states:
-                yield (SOURCE, name, "blocked", float(_BLOCKED in states), "share")
+            blocked = self._threads[pid].is_blocked(_STORE_THREADS)
+            if blocked is not None:
+                yield (SOURCE, name, "blocked", float(blocked), "share")
 
     def _of_networks(self, now_ns: int) -> Iterator[Row]:
         """TCP segments sent again, once for each network that daemons are in, under the first of these."""
