@@ -83,7 +83,8 @@ def targets(directory: Path) -> dict[str, str]:
     found = json.loads(
         command("lab", "targets", "--dir", str(directory), "--host", "client1", "--json").stdout
     )
-    return {one["name"]: one["where"] for one in found["targets"]}
+    ways = {one["name"]: one["where"] for one in found["targets"]}
+    return {**ways, "libcephfs-ec": ways["libcephfs"].replace("replicated", "erasure")}
 
 
 def planned(seeds: int, first: int) -> list[dict[str, Any]]:

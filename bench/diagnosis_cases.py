@@ -41,12 +41,11 @@ WORKS = {
     "sync 16": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 16, time_based: true}"),
     "sync 4": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 4, time_based: true}"),
     "sync 1": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 1, time_based: true}"),
-    "parts 64k": ("cephfs-ec", f"{{rw: randwrite, bs: 64k, size: 64M, iodepth: 2, {_DIRECT}}}"),
-    "parts 16k": ("cephfs-ec", f"{{rw: randwrite, bs: 16k, size: 64M, iodepth: 2, {_DIRECT}}}"),
-    "parts 4k": ("cephfs-ec", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 2, {_DIRECT}}}"),
+    "parts 64k": ("libcephfs-ec", f"{{rw: randwrite, bs: 64k, size: 64M, iodepth: 2, {_DIRECT}}}"),
+    "parts 16k": ("libcephfs-ec", f"{{rw: randwrite, bs: 16k, size: 64M, iodepth: 2, {_DIRECT}}}"),
+    "parts 4k": ("libcephfs-ec", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 2, {_DIRECT}}}"),
     "gate": ("xrootd", "{rw: write, bs: 1M, size: 128M, iodepth: 2, time_based: true}"),
     "gate small": ("xrootd", "{rw: randread, bs: 64k, size: 32M, iodepth: 2, time_based: true}"),
-    "fresh": ("cephfs", "{rw: write, bs: 1M, size: 64M, fresh: true, time_based: true}"),
 }
 
 

@@ -285,3 +285,18 @@ def test_whom_writes_wait_for_is_told_by_looks_where_there_are_enough() -> None:
     assert by_looks["operations_joined"] == 24.0
     few = seen(("ceph", "cluster", "seen_parts_of", 1.0), *found, *remembered)
     assert (few["last_osd"], few["last_osd_share"]) == ("osd.0", 0.9)
+
+
+def test_reads_for_parts_of_stripes_are_told_only_where_clients_hardly_read() -> None:
+    def reads(asked: float) -> float:
+        found = seen(
+            ("ceph", "osd.0", "operations_written", 100.0),
+            ("ceph", "osd.0", "operations_read", asked),
+            ("ceph", "osd.0", "penalty_reads", 10.0),
+            ("ceph", "osd.0", "store_reads", 200.0 + asked),
+        )
+        assert isinstance(found["osd_penalty_reads"], float)
+        return found["osd_penalty_reads"]
+
+    assert reads(0.0) == pytest.approx(2.1)
+    assert reads(90.0) == pytest.approx(0.1)

@@ -13,6 +13,7 @@ _OWN = {
     "store_aio_wait_latency": "aio_wait_s",
     "kv_commit_latency": "kv_commit_s",
 }
+_FEW_READS = 0.05  # for each write
 
 
 def of_osds(samples: Samples) -> Figures:
@@ -53,9 +54,22 @@ def of_osds(samples: Samples) -> Figures:
         "osd_read_queue_s": difference(
             over_all("op_read_latency", read), over_all("op_read_process_latency", read)
         ),
-        "osd_penalty_reads": ratio(samples.total("ceph", "osd.", "penalty_reads"), writes),
+        "osd_penalty_reads": _reads_before_writes(samples, writes),
         "recovery_per_s": samples.total("ceph", "osd.", "recovery"),
     }
+
+
+def _reads_before_writes(samples: Samples, writes: float | None) -> float | None:
+    """Of stores for parts of blocks, and of other OSDs for parts of stripes: those that no client asked for.
+
+    Stores count the latter with all reads, so that they can be told only where clients hardly read.
+    """
+    own = samples.total("ceph", "osd.", "penalty_reads")
+    asked = samples.total("ceph", "osd.", "operations_read") or 0.0
+    every = samples.total("ceph", "osd.", "store_reads")
+    if own is not None and every is not None and writes and asked <= _FEW_READS * writes:
+        return (own + max(every - asked, 0.0)) / writes
+    return ratio(own, writes)
 
 
 def difference(whole: float | None, process: float | None) -> float | None:
