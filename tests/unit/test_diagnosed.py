@@ -15,7 +15,7 @@ from leadline.study.target import CephAccess, TargetFacts
 from leadline.verdict.diagnosed.causes import applying, causes, judged, read_causes
 from leadline.verdict.diagnosed.figures import FIGURES
 from leadline.verdict.diagnosed.judge import diagnose
-from leadline.verdict.diagnosed.samples import outlier
+from leadline.verdict.diagnosed.samples import Samples, outlier
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
 
@@ -35,7 +35,7 @@ def seen(*samples: tuple[str, str, str, float], asked: int | None = None, **chan
     """The figures of a trial of six seconds, on a quiet host."""
     quiet = {"cpu_busy_share": 0.2, "cpu_steal_share": 0.0, "other_cpu_share": 0.0, "busy_share_max": 0.1}
     row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S, **{**quiet, **changes})
-    return figures_of(row, (), rows(*samples), asked)
+    return figures_of(row, (), Samples.of_rows(row, rows(*samples)), asked)
 
 
 def named(*trials: Figures) -> list[str]:
@@ -48,7 +48,8 @@ def port(name: str, rate: float, sent: float) -> list[tuple[str, str, str, float
 
 def test_nothing_seen_is_nothing_said() -> None:
     """Not even by what nobody could see: each figure that is needed is None."""
-    found = diagnose([figures_of(replace(trial_row(), cpu_busy_share=None), (), (), None)])
+    row = replace(trial_row(), cpu_busy_share=None)
+    found = diagnose([figures_of(row, (), Samples(row, {}), None)])
     assert found.outcome == "undecided"
     assert found.behind == ()
     assert "link_full" in {one.entry.name for one in found.open}
@@ -127,7 +128,7 @@ def test_every_cause_can_be_judged_and_says_what_to_do() -> None:
     every: Figures = {name: ("x" if isinstance(value, str) else 0.0) for name, value in seen().items()}
     texts = seen(("daemon", "osd.1", "throttled", 1.0))
     every |= {name: "osd.1" for name, value in texts.items() if isinstance(value, str)}
-    assert set(judged(every)) == {one.name for one in causes()}
+    assert set(judged([every])[0]) == {one.name for one in causes()}
     for one in causes():
         assert set(one.needs) <= set(every), one.name
         assert one.remedy, one.name
@@ -153,7 +154,7 @@ def test_an_entry_that_is_wrong_is_named(change: dict[str, str], complaint: str)
         read_causes(json.dumps({"mine": {**entry, **change}}), "osd")
     (one,) = read_causes(json.dumps({"mine": {**entry, "seen": "no_such_figure > 1"}}), "osd")
     with pytest.raises(SpecError, match="no_such_figure"):
-        judged(seen(), (one,))
+        judged([seen()], (one,))
 
 
 # What each cause is told by, on a host where nothing else was seen.

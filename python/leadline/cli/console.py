@@ -6,6 +6,7 @@ Paths, names and messages may hold escape sequences, line ends or characters tha
 from __future__ import annotations
 
 import functools
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,11 @@ def complain_of_usage(error: click.ClickException) -> None:
             lines += [f"Try '{error.ctx.command_path} {names[0]}' for help.", ""]
     for line in [*lines, f"Error: {error.format_message()}"]:
         echo(line, err=True)
+
+
+def terminal_width(most: int) -> int:
+    """The letters that a line has room for, at most `most`; a pipe has no right margin."""
+    return min(most, shutil.get_terminal_size((most, 24)).columns) if sys.stdout.isatty() else most
 
 
 def make_console(*, stderr: bool = False) -> Console:

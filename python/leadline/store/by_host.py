@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from leadline.foreign import reading
 from leadline.store.files import make_directory, storing, written_whole
-from leadline.store.parquet import fitted, opened
+from leadline.store.parquet import SampleLines, fitted, opened, sample_lines_of
 from leadline.store.tables import LatencyRow, Row, SeriesRow, TrialRow, columns, schema, to_arrow
 
 if TYPE_CHECKING:
@@ -286,15 +286,13 @@ def read_by_host(result: Result) -> dict[str, tuple[HostRow, ...]]:
     return found
 
 
-def samples_by_host(result: Result, trial: str) -> list[SeriesRow]:
-    """What was sampled on each host of a trial, one after the other; none where it had but one."""
+def sample_lines_by_host(result: Result, trial: str) -> SampleLines:
+    """What was sampled on the hosts of a trial, line by line; none where it had but one."""
     file = result.path / BY_HOST / "series" / f"{trial}.parquet"
     if not os.path.lexists(file):
-        return []
-    names = [field.name for field in columns(SeriesRow)]
+        return {}
     with reading(file):
-        rows = _columns_of(result, "series", trial, _with_host(SeriesRow), names)
-        return [SeriesRow(**row) for row in rows]
+        return sample_lines_of(file, schema(SeriesRow))
 
 
 def _hosts_of(result: Result, trial: str) -> Iterator[HostRow]:

@@ -152,13 +152,60 @@ def fitted(table: Table, wanted: Schema) -> Table:
     return pa.table(columns, schema=wanted)
 
 
+SampleKey = tuple[str, str, str]  # source, subject and metric
+SampleLine = tuple[Sequence[int], Sequence[float]]  # times in ns, and what was sampled at each
+SampleLines = dict[SampleKey, SampleLine]
+
+
+def sample_lines_of(path: Path, columns: Schema) -> SampleLines:
+    """Samples of a trial line by line, without those that have no value or are of before its start.
+
+    `columns` are those of the table. They are not made rows: to make an object of each of a million samples
+    takes longer than all that is made of them. Raises what `opened` and `fitted` do.
+    """
+    wanted = _only(columns, ("t_ns", "source", "subject", "metric", "value"))
+    with opened(path) as parquet:
+        having = [name for name in wanted.names if name in parquet.schema_arrow.names]
+        return _lines_of(fitted(parquet.read(having, use_threads=False), wanted))
+
+
+def _only(columns: Schema, names: Sequence[str]) -> Schema:
+    import pyarrow as pa
+
+    return pa.schema([columns.field(name) for name in names])
+
+
+def _lines_of(table: Table) -> SampleLines:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    known = table.filter(pc.and_(pc.is_valid(table["value"]), pc.greater(table["t_ns"], 0)))
+    if not known.num_rows:
+        return {}
+    numbers, names = np.zeros(known.num_rows, dtype=np.int64), []
+    for column in ("source", "subject", "metric"):
+        encoded = known[column].combine_chunks().dictionary_encode()
+        names.append(encoded.dictionary.to_pylist())
+        numbers = numbers * len(names[-1]) + encoded.indices.to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    begins = np.flatnonzero(np.diff(ordered, prepend=-1)).tolist()
+    times, values = (memoryview(known[column].to_numpy()[order]) for column in ("t_ns", "value"))
+    found: SampleLines = {}
+    for begin, end in zip(begins, [*begins[1:], len(ordered)], strict=True):
+        rest, metric = divmod(int(ordered[begin]), len(names[2]))
+        source, subject = divmod(rest, len(names[1]))
+        found[names[0][source], names[1][subject], names[2][metric]] = times[begin:end], values[begin:end]
+    return found
+
+
 def _sound(name: str, column: ChunkedArray) -> ChunkedArray:
     """The column itself. Raises ValueError where sums of its numbers would be none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_floating(column.type):
-        least, most = pc.min_max(column.fill_null(0.0)).as_py().values()
+        least, most = pc.min_max(column).as_py().values()
         beyond = most is not None and not (-_FLOAT_MAX < least <= most < _FLOAT_MAX)
         if beyond or pc.any(pc.is_nan(column)).as_py():
             raise ValueError(f"the column {name} holds what is no measured number")

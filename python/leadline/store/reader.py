@@ -13,8 +13,14 @@ from leadline.errors import ResultError
 from leadline.foreign import RESTORE, parse_json, read_plain, reading
 from leadline.store.files import JOURNAL, MANIFEST, RESULT_FORMAT, RESULT_VERSION
 from leadline.store.journal import Event, read_journal
-from leadline.store.parquet import check_columns, check_files, connected
-from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow
+from leadline.store.parquet import (
+    SampleLines,
+    check_columns,
+    check_files,
+    connected,
+    sample_lines_of,
+)
+from leadline.store.tables import TABLES, LatencyRow, SeriesRow, TrialRow, schema
 
 KIND_STUDY, KIND_PUBLISHED, KIND_TRACE = "study", "published", "trace"
 KIND_WORKFLOWS = "workflows"
@@ -75,6 +81,12 @@ class Result:
         """The stored samples, of all sources or of those named."""
         condition = f"source IN ({', '.join('?' * len(sources))})" if sources else ""
         return _rows(self, "series", SeriesRow, condition, sources)
+
+    def sample_lines(self, trial: str) -> SampleLines:
+        """All samples of a trial, line by line. Raises ResultError where its table is damaged."""
+        file = self.path / "series" / f"{trial}.parquet"
+        with reading(file):
+            return sample_lines_of(file, schema(SeriesRow))
 
 
 def open_result(path: Path) -> Result:

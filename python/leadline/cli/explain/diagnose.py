@@ -6,11 +6,11 @@ import json
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.console import echo, echo_text
+from leadline.cli.console import echo, echo_text, terminal_width
 from leadline.cli.explain.active import AskedExperiment, decide_by_experiment
 from leadline.cli.machine.watch import seconds_of
 from leadline.cli.options import out_option
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from leadline.verdict.diagnosed.should import Should
 
 _WIDTH = 100
-_BAR = 20
 _LOOK, _LONGEST = "30s", "2m"
 
 
@@ -104,6 +103,7 @@ def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bo
     from leadline.cli.machine.watch import say_progress
     from leadline.cli.signals import StopRequest
     from leadline.observe.mounts.mounts import look
+    from leadline.verdict.diagnosed.document import FORMAT, figures_json, found_json
     from leadline.verdict.diagnosed.live import Watched, diagnose_live
     from leadline.watch.figures import watch_facts
     from leadline.watch.onlooker import watch
@@ -120,8 +120,8 @@ def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bo
     watched = Watched(seen.elapsed_s, seen.change, seen.samples, values, facts)
     found = diagnose_live(watched)
     if as_json:
-        one = {"path": resolved, "seconds": seen.elapsed_s, **_found_json(found)}
-        echo_text(json.dumps({"format": "leadline.diagnosis/1", "live": one}, indent=1, allow_nan=False))
+        one = {"path": resolved, "seconds": seen.elapsed_s, **found_json(found), **figures_json(found)}
+        echo_text(json.dumps({"format": FORMAT, "live": one}, indent=1, allow_nan=False))
         return
     echo(f"{resolved} ({facts.words}), {seen.elapsed_s:.0f} s")
     _print_found(found, None)
@@ -131,12 +131,13 @@ def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bo
 
 def _of_result(directory: Path, wanted: str | None, *, figures: bool, as_json: bool) -> None:
     from leadline.store.reader import open_result
+    from leadline.verdict.diagnosed.document import FORMAT, cell_json, figures_json
     from leadline.verdict.diagnosed.of_result import diagnose_result
 
     found = diagnose_result(open_result(directory), wanted)
     if as_json:
-        cells = [_as_json(one) for one in found]
-        echo_text(json.dumps({"format": "leadline.diagnosis/1", "cells": cells}, indent=1, allow_nan=False))
+        cells = [{**cell_json(one), **figures_json(one.found)} for one in found]
+        echo_text(json.dumps({"format": FORMAT, "cells": cells}, indent=1, allow_nan=False))
         return
     if len(found) > 1 and wanted is None:
         _print_table(found)
@@ -148,10 +149,10 @@ def _of_result(directory: Path, wanted: str | None, *, figures: bool, as_json: b
 
 def _print_table(found: tuple[CellDiagnosed, ...]) -> None:
     """One line a cell; the rest with --cell."""
-    width = max(len(_name(one)) for one in found)
+    width = max(len(one.name) for one in found)
     echo(f"{'cell':<{width}}  {'of it':>5}  bound by")
     for one in found:
-        echo(f"{_name(one):<{width}}  {_reached(one.should):>5}  {_summary(one.found)}"[:_WIDTH])
+        echo(f"{one.name:<{width}}  {_reached(one.should):>5}  {one.found.words}"[:_WIDTH])
     echo()
     echo("of it: measured, of the least that a link, the device or what is in flight allows.")
     echo("Evidence, the way as a picture and what to do: leadline diagnose DIR --cell TARGET.WORK")
@@ -161,23 +162,9 @@ def _reached(should: Should | None) -> str:
     return "?" if should is None else f"{100 * should.share:.0f} %"
 
 
-def _name(one: CellDiagnosed) -> str:
-    cell = one.cell
-    levels = " ".join(f"{name}={value}" for name, value in cell.factors.items())
-    return f"{cell.target}.{cell.work} {levels}".strip()
-
-
-def _summary(found: Diagnosed) -> str:
-    if found.outcome == "unusable":
-        return "no trial to judge by"
-    if not found.named:
-        return "cannot tell"
-    return " and ".join(f"{one.title} ({100 * one.share:.0f} %)" for one in found.named)
-
-
 def _print_cell(one: CellDiagnosed) -> None:
     cell, found = one.cell, one.found
-    echo(f"{_name(one)}: {cell.validity.state}, {len(found.figures)} trials")
+    echo(f"{one.name}: {cell.validity.state}, {len(found.figures)} trials")
     if found.outcome == "unusable":
         _say("  No trial of it can be judged.")
         echo()
@@ -189,7 +176,7 @@ def _print_cell(one: CellDiagnosed) -> None:
 
 def _print_found(found: Diagnosed, should: Should | None) -> None:
     if found.named:
-        _say(f"Bound by: {_summary(found)}.")
+        _say(f"Bound by: {found.words}.")
         for cause in found.named:
             _print_cause(cause)
     else:
@@ -230,14 +217,11 @@ def _print_cause(cause: CauseNamed) -> None:
 
 
 def _print_way(found: Diagnosed) -> None:
+    from leadline.report.sections.places import place_lines
+
     echo()
-    for part in found.uses:
-        if part.use is None:
-            echo(f"  {part.place:<8} {part.what:<32} {'not observed':>{_BAR + 6}}")
-            continue
-        filled = round(min(part.use, 1.0) * _BAR)
-        mark = " <" if part.bounds and part.use >= 0.5 else ""
-        echo(f"  {part.place:<8} {part.what:<32} {'#' * filled:.<{_BAR}} {100 * part.use:3.0f} %{mark}")
+    for line in place_lines(found.uses, terminal_width(_WIDTH)):
+        echo(line)
     echo()
 
 
@@ -258,59 +242,10 @@ def _print_figures(found: Diagnosed) -> None:
         echo(f"  {name:<24} {shown}")
 
 
-def _as_json(one: CellDiagnosed) -> dict[str, Any]:
-    cell, found = one.cell, one.found
-    return {
-        "cell": cell.id,
-        "target": cell.target,
-        "work": cell.work,
-        "factors": cell.factors,
-        "validity": cell.validity.state,
-        "should": _should_json(one.should),
-        "notes": list(one.notes),
-        **_found_json(found),
-    }
-
-
-def _found_json(found: Diagnosed) -> dict[str, Any]:
-    return {
-        "outcome": found.outcome,
-        "named": [_cause_json(cause) for cause in found.named],
-        "behind": [_cause_json(cause) for cause in found.behind],
-        "open": [{"cause": part.entry.name, "lacks": list(part.lacks)} for part in found.open],
-        "places": [{"place": part.place, "what": part.what, "use": part.use} for part in found.uses],
-        "figures": [dict(figures) for figures in found.figures],
-    }
-
-
-def _should_json(should: Should | None) -> dict[str, Any] | None:
-    if should is None:
-        return None
-    ceilings = [{"bytes_per_s": one.bytes_per_s, "by": one.by} for one in should.ceilings]
-    return {"measured_bytes_per_s": should.measured, "share": should.share, "ceilings": ceilings}
-
-
-def _cause_json(cause: CauseNamed) -> dict[str, Any]:
-    entry = cause.entry
-    return {
-        "cause": entry.name,
-        "place": entry.place,
-        "title": cause.title,
-        "share": cause.share,
-        "share_low": cause.shares[0],
-        "share_high": cause.shares[1],
-        "held": cause.held,
-        "trials": cause.trials,
-        "evidence": cause.evidence,
-        "experiment": entry.experiment,
-        "remedy": entry.remedy,
-        "price": entry.price,
-        "source": entry.source,
-    }
-
-
 def _say(words: str) -> None:
     """One line, or more where it is a long one: what follows is indented."""
     indent = words[: len(words) - len(words.lstrip())] + "  "
-    for line in textwrap.wrap(words, _WIDTH, subsequent_indent=indent, break_long_words=False):
+    for line in textwrap.wrap(
+        words, terminal_width(_WIDTH), subsequent_indent=indent, break_long_words=False
+    ):
         echo(line)

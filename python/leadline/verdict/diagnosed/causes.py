@@ -1,8 +1,9 @@
-"""The list of causes, and which of them hold for a trial's figures."""
+"""The list of causes, and which of them hold for the figures of trials."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -138,31 +139,43 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def judged(figures: Figures, table: tuple[CauseEntry, ...] | None = None) -> dict[str, CauseInTrial]:
-    """Each cause of the table, judged by the figures of one trial.
+def judged(
+    trials: Sequence[Figures], table: tuple[CauseEntry, ...] | None = None
+) -> list[dict[str, CauseInTrial]]:
+    """Each cause of the table, judged by the figures of each trial.
 
-    Raises SpecError where an entry names a figure that there is none of.
+    All trials and causes in one question: a report has hundreds of trials. Raises SpecError where an entry
+    names a figure that there is none of.
     """
     import duckdb
+    import pyarrow as pa
 
-    columns = ", ".join(f'?::{"VARCHAR" if name in _TEXTS else "DOUBLE"} AS "{name}"' for name in figures)
-    found = {}
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE trial AS SELECT {columns}", list(figures.values()))
-        for cause in causes() if table is None else table:
-            try:
-                found[cause.name] = _judged(connection, cause, figures)
-            except (duckdb.Error, KeyError) as error:
-                words = str(error).splitlines()[0]
-                raise SpecError(
-                    words,
-                    "see the figures in docs/diagnosis.md",
-                    source=_file_of(cause.place),
-                    key=cause.name,
-                ) from None
+    found: list[dict[str, CauseInTrial]] = [{} for _ in trials]
+    if not trials:
+        return found
+    columns = {
+        name: pa.array([None if one[name] is None else str(one[name]) for one in trials], pa.string())
+        if name in _TEXTS
+        else pa.array([one[name] for one in trials], pa.float64())
+        for name in trials[0]
+    }
+    rows = pa.table({**columns, _NUMBER: pa.array(range(len(trials)), pa.int64())})
+    entries = causes() if table is None else table
+    # A few hundred rows: to share them among threads takes longer than to look at them.
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("given", rows)
+        connection.execute("CREATE TABLE trial AS SELECT * FROM given")
+        answers = _answers(connection, entries)
+    for number, (figures, answer) in enumerate(zip(trials, answers, strict=True)):
+        shown = ShownFigures(figures)
+        rest = iter(answer)
+        for cause in entries:
+            said = [next(rest) for _ in range(2 + len(cause.against))]
+            found[number][cause.name] = _judged(cause, figures, shown, said)
     return found
 
 
+_NUMBER = "number of the trial"  # no figure is called so
 # Figures that are names: everything else is a number.
 _TEXTS = frozenset(
     {"client_thread", "port", "slowest_port", "resent_at", "slow_osd", "loaded_osd", "blocked_osd"}
@@ -184,31 +197,56 @@ _TEXTS = frozenset(
 )
 
 
-def _judged(connection: duckdb.DuckDBPyConnection, cause: CauseEntry, figures: Figures) -> CauseInTrial:
-    lacks = tuple(name for name in cause.needs if figures[name] is None)
-    if lacks:
-        return CauseInTrial(cause.name, None, lacks=lacks)
-    if not _asked(connection, cause, f"coalesce({cause.seen}, false)"):
-        return CauseInTrial(cause.name, False)
-    share = float(_asked(connection, cause, f"coalesce(({cause.share})::DOUBLE, 0)") or 0.0)
-    shown = {name: ShownFigure(value) for name, value in figures.items()}
-    against = tuple(
-        one["words"] for one in cause.against if _asked(connection, cause, f"coalesce({one['where']}, false)")
-    )
-    return CauseInTrial(
-        cause.name,
-        True,
-        min(max(share, 0.0), 1.0),
-        cause.title.format(**shown),
-        cause.evidence.format(**shown),
-        against,
-    )
+def _judged(cause: CauseEntry, figures: Figures, shown: ShownFigures, said: Sequence[Any]) -> CauseInTrial:
+    """What one trial says of a cause; `said`: whether it holds, its share, and each condition against it."""
+    holds, share, *against = said
+    try:
+        lacks = tuple(name for name in cause.needs if figures[name] is None)
+        if lacks or not holds:
+            return CauseInTrial(cause.name, None if lacks else False, lacks=lacks)
+        title, evidence = cause.title.format_map(shown), cause.evidence.format_map(shown)
+    except KeyError as error:
+        raise _wrong(cause, error) from None
+    words = tuple(one["words"] for one, speaks in zip(cause.against, against, strict=True) if speaks)
+    return CauseInTrial(cause.name, True, min(max(share, 0.0), 1.0), title, evidence, words)
 
 
-def _asked(connection: duckdb.DuckDBPyConnection, cause: CauseEntry, expression: str) -> Any:
-    used = {name: value for name, value in cause.thresholds.items() if f"${name}" in expression}
-    answer = connection.execute(f"SELECT {expression} FROM trial", used).fetchone()  # noqa: S608 - our own table
-    return None if answer is None else answer[0]
+def _answers(connection: duckdb.DuckDBPyConnection, table: Sequence[CauseEntry]) -> list[tuple[Any, ...]]:
+    """Of each trial what it says of all causes, one after the other, asked at once."""
+    import duckdb
+
+    wanted = [expression for cause in table for expression in _expressions(cause)]
+    values = {
+        f"{cause.name}_{name}": value
+        for cause in table
+        for name, value in cause.thresholds.items()
+        if any(f"${cause.name}_{name}" in expression for expression in _expressions(cause))
+    }
+    query = f'SELECT {", ".join(wanted)} FROM trial ORDER BY "{_NUMBER}"'  # noqa: S608 - our own table
+    try:
+        return connection.execute(query, values).fetchall() if wanted else []
+    except duckdb.Error as error:
+        if len(table) == 1:
+            raise _wrong(table[0], error) from None
+        for cause in table:  # one of them is wrong, and is named
+            _answers(connection, (cause,))
+        raise
+
+
+def _expressions(cause: CauseEntry) -> list[str]:
+    """Whether it holds, with which share, and whether each condition against it does."""
+    seen = f"coalesce({cause.seen}, false)"
+    share = f"CASE WHEN {seen} THEN coalesce(({cause.share})::DOUBLE, 0) ELSE 0 END"
+    against = [f"coalesce({one['where']}, false)" for one in cause.against]
+    return [re.sub(r"\$(\w+)", rf"${cause.name}_\1", one) for one in (seen, share, *against)]
+
+
+def _wrong(cause: CauseEntry, error: Exception) -> SpecError:
+    words, remedy = str(error).splitlines()[0], "see the figures in docs/diagnosis.md"
+    return SpecError(words, remedy, source=_file_of(cause.place), key=cause.name)
+
+
+_WHOLE = 100  # from here on two digits are too few, and would have an exponent
 
 
 class ShownFigure:
@@ -224,7 +262,7 @@ class ShownFigure:
         if form == "count":
             return f"{value:,.0f}"
         if form == "decimal":
-            return f"{value:.2g}"
+            return f"{value:.2g}" if abs(value) < _WHOLE else f"{value:,.0f}"
         forms: dict[str, Callable[[float], str]] = {
             "size": format_size,
             "rate": format_rate,
@@ -233,3 +271,14 @@ class ShownFigure:
             "latency": lambda seconds: format_latency(seconds * 1e9),
         }
         return str(forms.get(form, str)(value))
+
+
+class ShownFigures(dict[str, ShownFigure]):
+    """Figures as a template prints them, made when one asks: most causes do not hold, and ask for none."""
+
+    def __init__(self, figures: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._figures = figures
+
+    def __missing__(self, name: str) -> ShownFigure:
+        return ShownFigure(self._figures[name])

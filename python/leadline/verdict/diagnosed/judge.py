@@ -8,7 +8,9 @@ from statistics import median
 from typing import Literal
 
 from leadline.verdict.diagnosed.causes import TOLD, CauseEntry, CauseInTrial, causes, judged
+from leadline.verdict.diagnosed.places import places
 from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.sections.charts import PlaceUse
 
 Outcome = Literal["named", "undecided", "unusable"]
 _IN_TRIALS = 2 / 3  # of a cell's trials a cause must hold in
@@ -31,16 +33,6 @@ class CauseNamed:
 
 
 @dataclass(frozen=True)
-class PlaceUse:
-    """How much of what a part can do was in use: mean of the cell's trials. None: it was not observable."""
-
-    place: str
-    what: str
-    use: float | None
-    bounds: bool = False
-
-
-@dataclass(frozen=True)
 class CauseOpen:
     """A cause that nobody can rule out here, and the figures that were not observable."""
 
@@ -59,22 +51,34 @@ class Diagnosed:
     uses: tuple[PlaceUse, ...] = ()
     figures: tuple[Figures, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """By what it is bound, with the share of each."""
+        if self.outcome == "unusable":
+            return "no trial to judge by"
+        if not self.named:
+            return "cannot tell"
+        return " and ".join(f"{one.title} ({100 * one.share:.0f} %)" for one in self.named)
 
-def diagnose(trials: Sequence[Figures], table: tuple[CauseEntry, ...] | None = None) -> Diagnosed:
-    """The causes that hold for a cell, by the figures of its trials."""
+
+def diagnose(
+    trials: Sequence[Figures],
+    table: tuple[CauseEntry, ...] | None = None,
+    said: Sequence[Mapping[str, CauseInTrial]] | None = None,
+) -> Diagnosed:
+    """The causes that hold for a cell, by the figures of its trials; `said`: these are judged already."""
     if not trials:
         return Diagnosed("unusable")
     entries = causes() if table is None else table
-    said = [judged(figures, entries) for figures in trials]
+    said = judged(trials, entries) if said is None else said
     holding = sorted(_holding(entries, said), key=lambda one: -one.share)
     named = _named(holding)
-    places: set[str] = {one.entry.place for one in named}
     return Diagnosed(
         "named" if named else "undecided",
         named,
         tuple(one for one in holding if one not in named),
         tuple(_open(entries, said)),
-        tuple(_uses(trials, places)),
+        places(trials, [one.entry for one in named], entries),
         tuple(trials),
     )
 
@@ -119,26 +123,4 @@ def _open(entries: Sequence[CauseEntry], said: Sequence[Mapping[str, CauseInTria
         unknown = [one[entry.name] for one in said if one[entry.name].holds is None]
         if len(unknown) > (1 - _IN_TRIALS) * len(said):
             found.append(CauseOpen(entry, unknown[0].lacks))
-    return found
-
-
-_PARTS = (
-    ("client", "load generator, busiest thread", "engine_share"),
-    ("client", "client daemon, busiest thread", "client_thread_share"),
-    ("host", "this host's CPUs", "cpu_share"),
-    ("network", "fullest port", "port_share"),
-    ("network", "link of this host", "link_share"),
-    ("mds", "metadata server, busiest thread", "mds_thread_share"),
-    ("osd", "OSDs, busiest thread", "osd_thread_share"),
-    ("device", "block device here", "device_share"),
-)
-
-
-def _uses(trials: Sequence[Figures], places: set[str]) -> list[PlaceUse]:
-    """Along the way, in its order: what is not observable is there, too."""
-    found = []
-    for place, what, figure in _PARTS:
-        known = [value for one in trials if isinstance(value := one[figure], float | int)]
-        use = sum(known) / len(known) if known else None
-        found.append(PlaceUse(place, what, use, place in places))
     return found

@@ -15,6 +15,7 @@ from leadline.store.tables import SeriesRow, TrialRow
 from leadline.study.target import TargetFacts
 from leadline.verdict.diagnosed.causes import applying
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
+from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import between, figures_of
 from leadline.verdict.diagnosed.seen.values import Figures, ratio
 
@@ -45,7 +46,8 @@ def diagnose_live(watched: Watched) -> Diagnosed:
 def figures_of_live(watched: Watched) -> Figures:
     """As of a trial that lasted as long."""
     row, series = _row(watched), _series(watched)
-    found = figures_of(row, (), series, None, behind_server=watched.facts.behind_server)
+    samples = Samples.of_rows(row, series)
+    found = figures_of(row, (), samples, None, behind_server=watched.facts.behind_server)
     reads, writes = (watched.values.get(name) for name in ("reads_per_s", "writes_per_s"))
     times = (watched.values.get("mean_read_s"), watched.values.get("mean_write_s"))
     spent = [

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
-from leadline.store.by_host import samples_by_host
+from leadline.store.by_host import sample_lines_by_host
 from leadline.store.reader import Result, require_study
-from leadline.store.tables import SeriesRow, TrialRow
+from leadline.store.tables import TrialRow
 from leadline.verdict.cells import judge_cells
-from leadline.verdict.diagnosed.causes import applying, of_itself
+from leadline.verdict.diagnosed.causes import CauseEntry, CauseInTrial, applying, judged, of_itself
 from leadline.verdict.diagnosed.judge import Diagnosed, diagnose
 from leadline.verdict.diagnosed.notes import notes_of
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
-from leadline.verdict.diagnosed.seen.values import Figures
-from leadline.verdict.diagnosed.should import Should, should_of
-from leadline.verdict.material import Material, read_material, rows_by_trial
+from leadline.verdict.diagnosed.should import Should, TrialSeen, ceilings, should_of
+from leadline.verdict.material import Material, read_material
 from leadline.verdict.model import Cell
 
 # An INVALID cell's rate is not to be used; that does not make what was seen of it wrong, but for these.
@@ -34,6 +33,12 @@ class CellDiagnosed:
     should: Should | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """Target and work, and what sets it apart from others of that name."""
+        levels = " ".join(f"{name}={value}" for name, value in self.cell.factors.items())
+        return f"{self.cell.target}.{self.cell.work} {levels}".strip()
+
 
 def diagnose_result(result: Result, wanted: str | None = None) -> tuple[CellDiagnosed, ...]:
     """Every cell whose id, work or target has `wanted` in it; all of them where it is None.
@@ -43,68 +48,75 @@ def diagnose_result(result: Result, wanted: str | None = None) -> tuple[CellDiag
     require_study(result.path, result.manifest)
     with reading(result.path, UNTOUCHED):
         read = read_material(result, with_charts=False)
-        cells = [cell for cell in judge_cells(read, with_charts=False) if _is_wanted(cell, wanted)]
+        every = judge_cells(read, with_charts=False)
+        cells = [cell for cell in every if _is_wanted(cell, wanted)]
         if not cells:
-            names = ", ".join(
-                sorted({f"{cell.target}.{cell.work}" for cell in judge_cells(read, with_charts=False)})
-            )
+            names = ", ".join(sorted({f"{cell.target}.{cell.work}" for cell in every}))
             raise UsageError(f"no cell has {wanted!r} in its name", f"the cells are: {names}")
-        series = rows_by_trial(result.series())
-        return tuple(_both(cell, read, result, series) for cell in cells)
+        return diagnose_cells(result, read, cells)
+
+
+def diagnose_cells(result: Result, read: Material, cells: Sequence[Cell]) -> tuple[CellDiagnosed, ...]:
+    """What bounds each of these cells of a result that was read."""
+    seen = [_seen(cell, result, read) for cell in cells]
+    figures = [one.figures for part in seen for one in (*part.failed, *part.good)]
+    said = iter(judged(figures))
+    return tuple(_found(part, said) for part in seen)
 
 
 def _is_wanted(cell: Cell, wanted: str | None) -> bool:
     return wanted is None or any(wanted in name for name in (cell.id, f"{cell.target}.{cell.work}"))
 
 
-def _both(cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]) -> CellDiagnosed:
-    found = _diagnosed(cell, read, result, series)
-    trials = read.good(cell.id)
-    if found.outcome == "unusable" or len(trials) != len(found.figures):
-        return CellDiagnosed(cell, found)
-    rows = [tuple(_samples(result, trial.trial, series)) for trial in trials]
-    samples = [Samples(trial, own) for trial, own in zip(trials, rows, strict=True)]
-    should = should_of(list(zip(trials, samples, found.figures, strict=True)), read.facts[cell.target])
-    return CellDiagnosed(cell, found, should, notes_of(trials, [len(own) for own in rows]))
+@dataclass(frozen=True)
+class _CellSeen:
+    """What was seen of a cell's trials: those that its figures rest on, and where many failed, these."""
+
+    cell: Cell
+    good: tuple[TrialSeen, ...] = ()
+    failed: tuple[TrialSeen, ...] = ()
+    applying: tuple[CauseEntry, ...] = ()
 
 
-def _diagnosed(cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]) -> Diagnosed:
-    """By the trials that its figures rest on; where half as many failed, first by those.
+def _seen(cell: Cell, result: Result, read: Material) -> _CellSeen:
+    if any(code.code in _UNTRUE for code in cell.validity.codes):
+        return _CellSeen(cell)
+    table, good = read.tables.get(cell.id), read.good(cell.id)
+    failed = [trial for trial in table.judged if trial.state != "complete"] if table is not None else []
+    if 2 * len(failed) < len(good):
+        failed = []
+    return _CellSeen(
+        cell,
+        tuple(_trial_seen(trial, cell, result, read) for trial in good),
+        tuple(_trial_seen(trial, cell, result, read) for trial in failed),
+        applying(read.facts[cell.target]),
+    )
+
+
+def _trial_seen(trial: TrialRow, cell: Cell, result: Result, read: Material) -> TrialSeen:
+    facts = read.facts[cell.target]
+    # Of a trial on many hosts those of each, which have what the trial's own lacks.
+    lines = {**sample_lines_by_host(result, trial.trial), **result.sample_lines(trial.trial)}
+    samples = Samples(trial, lines)
+    latency, asked = read.latency.get(trial.trial, ()), cell.shown.in_flight
+    host = read.manifest.get("host", {})
+    figures = figures_of(trial, latency, samples, asked, behind_server=facts.behind_server, host=host)
+    return TrialSeen(trial, figures, tuple(ceilings(trial, samples, figures, facts)), samples.count)
+
+
+def _found(seen: _CellSeen, said: Iterator[Mapping[str, CauseInTrial]]) -> CellDiagnosed:
+    """Where half as many failed as came to their end, first by those.
 
     What did not come to its end says nothing by its own rate, but a counter may still say why.
     """
-    if any(code.code in _UNTRUE for code in cell.validity.codes):
-        return Diagnosed("unusable")
-    table, there_can_be = read.tables.get(cell.id), applying(read.facts[cell.target])
-    good = read.good(cell.id)
-    failed = [trial for trial in table.judged if trial.state != "complete"] if table is not None else []
-    if failed and 2 * len(failed) >= len(good):
-        found = diagnose(
-            [_figures(one, cell, read, result, series) for one in failed], of_itself(there_can_be)
-        )
+    of_failed = [next(said) for _ in seen.failed]
+    of_good = [next(said) for _ in seen.good]
+    if seen.failed:
+        found = diagnose([one.figures for one in seen.failed], of_itself(seen.applying), of_failed)
         if found.named:
-            return found
-    return diagnose([_figures(one, cell, read, result, series) for one in good], there_can_be)
-
-
-def _figures(
-    trial: TrialRow, cell: Cell, read: Material, result: Result, series: dict[str, list[SeriesRow]]
-) -> Figures:
-    return figures_of(
-        trial,
-        read.latency.get(trial.trial, ()),
-        tuple(_samples(result, trial.trial, series)),
-        cell.shown.in_flight,
-        behind_server=read.facts[cell.target].behind_server,
-        host=read.manifest.get("host", {}),
-    )
-
-
-def _samples(result: Result, trial: str, series: dict[str, list[SeriesRow]]) -> Iterator[SeriesRow]:
-    """Of a trial on many hosts those of each, which have what the trial's own lacks."""
-    own: Sequence[SeriesRow] = series.get(trial, ())
-    yield from own
-    seen = {(row.source, row.subject, row.metric) for row in own}
-    yield from (
-        row for row in samples_by_host(result, trial) if (row.source, row.subject, row.metric) not in seen
-    )
+            return CellDiagnosed(seen.cell, found)
+    if not seen.good:
+        return CellDiagnosed(seen.cell, Diagnosed("unusable"))
+    found = diagnose([one.figures for one in seen.good], seen.applying, of_good)
+    notes = notes_of([one.trial for one in seen.good], [one.sampled for one in seen.good])
+    return CellDiagnosed(seen.cell, found, should_of(seen.good), notes)

@@ -2,67 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import fmean, median
 
+from leadline.store.parquet import SampleKey, SampleLine
 from leadline.store.tables import SeriesRow, TrialRow
 
 
 class Samples:
-    """What was sampled while a trial was measured; of one too short for that, while it ran."""
+    """What was sampled while a trial was measured; of one too short for that, while it ran.
 
-    def __init__(self, trial: TrialRow, rows: Iterable[SeriesRow]) -> None:
-        known = [row for row in rows if row.value is not None and row.t_ns > 0]
-        end_ns = trial.ramp_ns + trial.measured_ns
-        within = [row for row in known if trial.ramp_ns < row.t_ns <= end_ns]
-        self._values: dict[tuple[str, str, str], dict[int, float]] = {}
-        for row in _enough(within, known):
-            self._values.setdefault((row.source, row.subject, row.metric), {})[row.t_ns] = row.value or 0.0
+    A report asks this of hundreds of trials with thousands of lines each: what nobody asks for is not looked
+    at, and what a source has is found by its metric.
+    """
+
+    def __init__(self, trial: TrialRow, lines: Mapping[SampleKey, SampleLine]) -> None:
+        self._begin_ns, self._end_ns = trial.ramp_ns, trial.ramp_ns + trial.measured_ns
+        self._lines = lines
+        self._read: dict[SampleKey, dict[int, float]] = {}
+        self._by_source: dict[str, dict[str, None]] = {}
+        self._by_metric: dict[tuple[str, str], list[str]] = {}
+        for source, subject, metric in sorted(lines):
+            self._by_source.setdefault(source, {})[subject] = None
+            self._by_metric.setdefault((source, metric), []).append(subject)
+
+    @classmethod
+    def of_rows(cls, trial: TrialRow, rows: Iterable[SeriesRow]) -> Samples:
+        """The same from rows, as of a mount that was looked at a moment ago."""
+        lines: dict[SampleKey, tuple[list[int], list[float]]] = {}
+        for row in rows:
+            if row.value is not None and row.t_ns > 0:
+                times, values = lines.setdefault((row.source, row.subject, row.metric), ([], []))
+                times.append(row.t_ns)
+                values.append(row.value)
+        return cls(trial, lines)
+
+    @property
+    def count(self) -> int:
+        """How many there are, within the interval or not."""
+        return sum(len(times) for times, _ in self._lines.values())
+
+    def _known(self, key: SampleKey) -> dict[int, float]:
+        """Those within the interval, by time; of what is sampled more seldom than that, all."""
+        found = self._read.get(key)
+        if found is None:
+            times, values = self._lines.get(key, ((), ()))
+            known = dict(zip(times, values, strict=True))
+            within = {at: known[at] for at in sorted(known) if self._begin_ns < at <= self._end_ns}
+            found = within or {at: known[at] for at in sorted(known)}
+            self._read[key] = found
+        return found
 
     def subjects(self, source: str, prefix: str = "") -> tuple[str, ...]:
-        """Everything of a source whose name begins so, in the order in which it was seen."""
-        return tuple(
-            dict.fromkeys(
-                subject for own, subject, _ in self._values if own == source and subject.startswith(prefix)
-            )
-        )
+        """Everything of a source whose name begins so, in the order of names."""
+        return tuple(one for one in self._by_source.get(source, ()) if one.startswith(prefix))
 
     def values(self, source: str, subject: str, metric: str) -> tuple[float, ...]:
         """All samples of one figure, in order of time."""
-        found = self._values.get((source, subject, metric), {})
-        return tuple(found[at] for at in sorted(found))
+        return tuple(self._known((source, subject, metric)).values())
 
     def mean(self, source: str, subject: str, metric: str) -> float | None:
         """Their mean, None where there is none."""
-        values = self.values(source, subject, metric)
+        values = self._known((source, subject, metric)).values()
         return fmean(values) if values else None
 
     def middle(self, source: str, subject: str, metric: str) -> float | None:
         """Their median, which a ramp or a drain does not move."""
-        values = self.values(source, subject, metric)
+        values = self._known((source, subject, metric)).values()
         return median(values) if values else None
 
     def most(self, source: str, subject: str, metric: str) -> float | None:
         """The largest of them."""
-        return max(self.values(source, subject, metric), default=None)
+        return max(self._known((source, subject, metric)).values(), default=None)
 
     def total(self, source: str, prefix: str, metric: str) -> float | None:
         """The sum of the means of all subjects that begin so, such as of all OSDs."""
-        means = [
-            value
-            for subject in self.subjects(source, prefix)
-            if (value := self.mean(source, subject, metric)) is not None
-        ]
+        means = self.by_subject(source, prefix, metric).values()
         return sum(means) if means else None
 
     def weighted(self, source: str, subject: str, metric: str, by: tuple[str, ...]) -> float | None:
         """The mean of a figure of single operations, by how many there were at each moment."""
-        found = self._values.get((source, subject, metric), {})
+        found = self._known((source, subject, metric))
         if not found:
             return None
-        counts = {
-            at: sum(self._values.get((source, subject, name), {}).get(at, 0.0) for name in by) for at in found
-        }
+        weights = [self._known((source, subject, name)) for name in by]
+        counts = {at: sum(one.get(at, 0.0) for one in weights) for at in found}
         total = sum(counts.values())
         if total <= 0:
             return fmean(found.values())
@@ -71,24 +95,16 @@ class Samples:
     def by_subject(self, source: str, prefix: str, metric: str) -> dict[str, float]:
         """The mean of each subject that has the figure."""
         return {
-            subject: value
-            for subject in self.subjects(source, prefix)
-            if (value := self.mean(source, subject, metric)) is not None
+            subject: fmean(self._known((source, subject, metric)).values())
+            for subject in self._by_metric.get((source, metric), ())
+            if subject.startswith(prefix)
         }
 
     def moments(self, source: str, metric: str) -> Iterator[tuple[str, int, float]]:
         """Subject, time and value of all samples of a metric."""
-        for (own, subject, name), found in self._values.items():
-            if own == source and name == metric:
-                for at, value in found.items():
-                    yield subject, at, value
-
-
-def _enough(within: list[SeriesRow], known: list[SeriesRow]) -> Iterator[SeriesRow]:
-    """Those within the interval; of what is sampled more seldom than that, all."""
-    seen = {(row.source, row.subject, row.metric) for row in within}
-    yield from within
-    yield from (row for row in known if (row.source, row.subject, row.metric) not in seen)
+        for subject in self._by_metric.get((source, metric), ()):
+            for at, value in self._known((source, subject, metric)).items():
+                yield subject, at, value
 
 
 def outlier(values: dict[str, float]) -> tuple[str, float] | None:

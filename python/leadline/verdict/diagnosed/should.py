@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -39,24 +39,35 @@ class Should:
         return self.measured / self.ceilings[0].bytes_per_s
 
 
-def should_of(trials: list[tuple[TrialRow, Samples, Figures]], facts: TargetFacts) -> Should | None:
+@dataclass(frozen=True)
+class TrialSeen:
+    """A trial, its figures, what is known to limit it, and how many samples it has."""
+
+    trial: TrialRow
+    figures: Figures
+    ceilings: tuple[Ceiling, ...]
+    sampled: int
+
+
+def should_of(trials: Sequence[TrialSeen]) -> Should | None:
     """The means of a cell's trials; None where no ceiling is known, or nothing was moved."""
     found: dict[str, list[float]] = {}
     measured = []
-    for trial, samples, figures in trials:
-        rate = figures["bytes_per_s"]
+    for one in trials:
+        rate = one.figures["bytes_per_s"]
         if not isinstance(rate, float) or rate <= 0:
             continue
         measured.append(rate)
-        for one in _ceilings(trial, samples, figures, facts):
-            found.setdefault(one.by, []).append(one.bytes_per_s)
-    ceilings = [Ceiling(fmean(values), by) for by, values in found.items() if len(values) == len(measured)]
-    if not ceilings:
+        for ceiling in one.ceilings:
+            found.setdefault(ceiling.by, []).append(ceiling.bytes_per_s)
+    known = [Ceiling(fmean(values), by) for by, values in found.items() if len(values) == len(measured)]
+    if not known:
         return None
-    return Should(fmean(measured), tuple(sorted(ceilings, key=lambda one: one.bytes_per_s)))
+    return Should(fmean(measured), tuple(sorted(known, key=lambda one: one.bytes_per_s)))
 
 
-def _ceilings(trial: TrialRow, samples: Samples, figures: Figures, facts: TargetFacts) -> Iterator[Ceiling]:
+def ceilings(trial: TrialRow, samples: Samples, figures: Figures, facts: TargetFacts) -> Iterator[Ceiling]:
+    """What is known to limit a trial."""
     hosts = trial.hosts or 1
     if trial.wire_limit_bytes_per_s:
         yield Ceiling(hosts * trial.wire_limit_bytes_per_s * CARRIED, "the link of a client")

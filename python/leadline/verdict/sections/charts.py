@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from leadline.verdict.model import Quantity, State
 
@@ -234,6 +235,34 @@ class KneeMap:
     fields: tuple[KneeField, ...]
 
 
+@dataclass(frozen=True)
+class PlaceUse:
+    """A part of the way to the storage: how much of what it can do was in use, and what waited there.
+
+    Means of a cell's trials. `use` is None where it was not observable, and, without `can_be_full`, where it
+    is no part of which a share can be in use. `waits` says in words what `saturation` has as figures.
+    """
+
+    place: str
+    what: str
+    use: float | None
+    bounds: bool = False
+    waits: str = ""
+    saturation: Mapping[str, float] = field(default_factory=dict)
+    can_be_full: bool = True
+
+
+@dataclass(frozen=True)
+class PlacesChain:
+    """The way of a cell from the work to the device, part by part; `bound` says by what it is bound."""
+
+    name: str
+    title: str
+    bound: str
+    uses: tuple[PlaceUse, ...]
+    state: State = "VALID"
+
+
 Chart = (
     AmountLines
     | GrowthLines
@@ -246,4 +275,5 @@ Chart = (
     | CountBars
     | CellCurves
     | KneeMap
+    | PlacesChain
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from leadline.store.tables import LatencyRow, SeriesRow, TrialRow
+from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata
 from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons, of_logs
@@ -22,7 +22,7 @@ from leadline.verdict.diagnosed.seen.values import Figure, Figures, ratio
 def figures_of(
     trial: TrialRow,
     latency: Sequence[LatencyRow],
-    series: Sequence[SeriesRow],
+    samples: Samples,
     asked: int | None,
     *,
     behind_server: bool = False,
@@ -32,7 +32,6 @@ def figures_of(
 
     `behind_server`: a gateway answers, whose own work is in no figure. `host`: what the manifest says of it.
     """
-    samples = Samples(trial, series)
     found = of_load(trial, latency, None if asked is None else asked * (trial.hosts or 1))
     found["behind_server"] = float(behind_server)
     found |= of_facts(host or {})
