@@ -26,6 +26,8 @@ from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets, compare_within
 from leadline.verdict.compared.more_blocks import more_statements
 from leadline.verdict.compared.over_time import changes_over_time
+from leadline.verdict.diagnosed.of_result import diagnose_cells
+from leadline.verdict.diagnosed.section import bounds_section
 from leadline.verdict.face import OwnCells
 from leadline.verdict.faulted import fault_statements, faults_section
 from leadline.verdict.hosts.said import host_line, host_statements
@@ -54,11 +56,14 @@ from leadline.workflows.findings import workflow_findings
 from leadline.workloads.judged import KINDS
 
 
-def build_findings(result: Result, *, with_charts: bool = True, base: str | None = None) -> Findings:
+def build_findings(
+    result: Result, *, with_charts: bool = True, base: str | None = None, explained: bool | None = None
+) -> Findings:
     """Judge a whole result, comparing with `base` (None: the study's base, or its first target).
 
-    Without charts no curve and no series is read, which is quicker. Raises ResultError where its files do not
-    hold together.
+    Without charts no curve and no series is read, which is quicker; `explained` (where it is not said: with
+    charts) has what bounds each cell, for which all samples are read. Raises ResultError where its files do
+    not hold together.
     """
     with reading(result.path, UNTOUCHED):
         if result.published:
@@ -69,7 +74,7 @@ def build_findings(result: Result, *, with_charts: bool = True, base: str | None
             return workflow_findings(result)
         if result.traced:
             return trace_findings(result, with_charts=with_charts, base=base)
-        return _study_findings(result, with_charts, base)
+        return _study_findings(result, with_charts, base, with_charts if explained is None else explained)
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,13 @@ class _Judgement:
         return tuple(cell for cell in self.read.plan.cells if cell.swept is None)
 
 
-def _study_findings(result: Result, with_charts: bool, base: str | None) -> Findings:
+def _study_findings(result: Result, with_charts: bool, base: str | None, explained: bool) -> Findings:
     read = read_material(result, with_charts=with_charts)
     found = _judged(read, result.guest(), base, with_charts=with_charts)
     return replace(
         _summed_up(result, found),
         statements=_said(found, result.complete),
-        sections=_sections(found),
+        sections=_sections(found, result, explained=explained),
         answer=_answer(result, found),
     )
 
@@ -354,11 +359,13 @@ def _tables_of_guest(guest: Findings | None) -> Iterator[FigureTable]:
             yield from section.tables
 
 
-def _sections(found: _Judgement) -> tuple[Section, ...]:
+def _sections(found: _Judgement, result: Result, *, explained: bool) -> tuple[Section, ...]:
     """What the report has besides cells, in its order: a verdict that makes a section is listed here."""
+    bounds = bounds_section(diagnose_cells(result, found.read, found.cells)) if explained else None
     own = (kind.section(found.own[kind.kind]) for kind in KINDS)
     faults = faults_section(found.read.trials, found.read.faults)
     states = {cell.id: cell.validity.state for cell in found.cells}
     hosts = hosts_section(found.read.hosts, found.read.tables, states)
-    sections = (sweeps_section(found.sweeps), *own, ways_section(_way_tables(found)), faults, hosts)
+    ways = ways_section(_way_tables(found))
+    sections = (sweeps_section(found.sweeps), *own, ways, bounds, faults, hosts)
     return tuple(section for section in sections if section is not None)

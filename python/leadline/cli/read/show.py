@@ -45,7 +45,8 @@ def command(
 
     if sum((whole, figure is not None, as_json)) > 1:
         raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")
-    findings = build_findings(open_result(directory), with_charts=False, base=base)
+    explained = whole or as_json  # the first screen has nothing of it, and is to be quick
+    findings = build_findings(open_result(directory), with_charts=False, base=base, explained=explained)
     outcomes = gates.judge(findings)
     if redact:
         findings = redacted(findings)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from leadline.report import format as fmt
-from leadline.report.charts.parts import PALETTE, Chart, panel
-from leadline.report.charts.shades import kind_colour
+from leadline.report.charts.parts import PALETTE, Chart, kind_colour, panel
 from leadline.verdict.sections.charts import AmountLines
 
 

@@ -17,6 +17,7 @@ from leadline.report.charts.growth import growth_charts
 from leadline.report.charts.knee import knee_charts
 from leadline.report.charts.moved import count_charts, heat_charts, life_charts, rate_charts, time_charts
 from leadline.report.charts.parts import Chart, target_names
+from leadline.report.charts.places import places_chart
 from leadline.report.charts.shares import share_charts
 from leadline.report.charts.stages import stage_charts
 from leadline.report.operations import by_operation
@@ -30,6 +31,7 @@ from leadline.verdict.sections.charts import (
     HeatMap,
     KneeMap,
     LifeBars,
+    PlacesChain,
     RateLines,
     ShareBars,
     StageBars,
@@ -117,6 +119,7 @@ _OF_KIND: dict[type, Callable[[Any], tuple[Chart, ...]]] = {
     LifeBars: life_charts,
     TimeBars: time_charts,
     CountBars: count_charts,
+    PlacesChain: places_chart,
 }
 
 

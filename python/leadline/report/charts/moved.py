@@ -6,8 +6,16 @@ from typing import Any
 
 from leadline import units
 from leadline.report import format as fmt
-from leadline.report.charts.parts import PALETTE, Chart, name_axis, panel
-from leadline.report.charts.shades import LEGEND, in_order, kind_colour, shade_of
+from leadline.report.charts.parts import (
+    LEGEND,
+    PALETTE,
+    Chart,
+    in_order,
+    kind_colour,
+    name_axis,
+    panel,
+    shade_of,
+)
 from leadline.verdict.sections.charts import CountBars, HeatMap, LifeBars, RateLines, TimeBars
 
 

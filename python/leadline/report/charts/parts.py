@@ -7,7 +7,7 @@ The same target has the same colour, dash and shape in every chart, and no meani
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,3 +122,42 @@ def name_axis() -> dict[str, Any]:
 def if_invalid(yes: Any, no: Any) -> dict[str, Any]:
     """A channel's value for marks of INVALID cells and for all others."""
     return {"condition": {"test": "datum.state === 'INVALID'", "value": yes}, "value": no}
+
+
+# Colours of kinds of time: Okabe and Ito's hold for targets, these are shades with a word in each.
+# In the order in which bars are divided; a kind that is not listed comes after them.
+_SHADES = {
+    "reading": PALETTE[0],
+    "writing": PALETTE[1],
+    "metadata": PALETTE[2],
+    "syncs": PALETTE[3],
+    "syncing": PALETTE[3],
+    "computing": "var(--grid)",
+}
+_PLACES = {"reading": 0, "writing": 1, "metadata": 2, "syncs": 3, "syncing": 3, "computing": 4}
+LEGEND = {"title": None, "orient": "bottom", "symbolType": "square"}
+
+
+def shade_of(name: str, names: Sequence[str]) -> str:
+    """The colour of a kind, the same in every chart."""
+    return _SHADES.get(name) or PALETTE[list(names).index(name) % len(PALETTE)]
+
+
+def place_of(name: str, names: Sequence[str]) -> int:
+    """Where a kind stands in a bar."""
+    return _PLACES.get(name, len(_PLACES) + list(names).index(name))
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """The kinds as bars have them."""
+    return sorted(names, key=lambda name: place_of(name, names))
+
+
+def kind_colour(names: Sequence[str]) -> dict[str, Any]:
+    """The colour channel of kinds, with a legend of its own."""
+    return {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": list(names), "range": [shade_of(name, names) for name in names]},
+        "legend": LEGEND,
+    }

@@ -6,8 +6,17 @@ from typing import Any
 
 from leadline import units
 from leadline.report import format as fmt
-from leadline.report.charts.parts import Chart, flagged, if_invalid, name_axis, panel
-from leadline.report.charts.shades import in_order, kind_colour, place_of, shade_of
+from leadline.report.charts.parts import (
+    Chart,
+    flagged,
+    if_invalid,
+    in_order,
+    kind_colour,
+    name_axis,
+    panel,
+    place_of,
+    shade_of,
+)
 from leadline.verdict.sections.charts import ShareBar, ShareBars
 
 _NAMED_SHARE_MIN = 0.08  # a narrower part has no room for its number

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from leadline.report.sections.figures import figures_markdown, has_numbers, show_figures
+from leadline.report.sections.places import places_markdown, show_places
 from leadline.report.sections.texts import show_texts, texts_markdown
 from leadline.report.sections.words import facts_markdown, show_facts, show_words, words_markdown
 from leadline.verdict.model import FigureTable, Findings
@@ -23,7 +24,7 @@ def _parts(findings: Findings) -> Iterator[tuple[Section, Part]]:
 
 
 def show_sections(findings: Findings, console: Console, *, whole: bool) -> None:
-    """Print all sections on a terminal, which has no charts."""
+    """Print all sections on a terminal, which has no charts but those that are made of lines of text."""
     for section, part in _parts(findings):
         if isinstance(part, FigureTable):
             if has_numbers(part):
@@ -34,10 +35,12 @@ def show_sections(findings: Findings, console: Console, *, whole: bool) -> None:
             show_words(part, section.title, console)
         elif isinstance(part, Facts):
             show_facts(part, section.title, console)
+        else:
+            show_places(part, console)
 
 
 def sections_markdown(findings: Findings) -> str:
-    """All sections; Markdown has no charts either."""
+    """All sections; Markdown has no other charts either."""
     found = [_markdown(section, part) for section, part in _parts(findings)]
     return "\n\n".join(text for text in found if text)
 
@@ -49,4 +52,4 @@ def _markdown(section: Section, part: Part) -> str:
         return texts_markdown(part)
     if isinstance(part, Words):
         return words_markdown(part, section.title)
-    return facts_markdown(part, section.title) if isinstance(part, Facts) else ""
+    return facts_markdown(part, section.title) if isinstance(part, Facts) else places_markdown(part)
