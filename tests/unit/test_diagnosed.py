@@ -301,3 +301,18 @@ def test_reads_for_parts_of_stripes_are_told_only_where_clients_hardly_read() ->
 
     assert reads(0.0) == pytest.approx(2.1)
     assert reads(90.0) == pytest.approx(0.1)
+
+
+def test_trials_that_name_different_osds_name_no_osd() -> None:
+    def slow(name: str) -> Figures:
+        return {
+            **seen(),
+            "slow_osd": name,
+            "slow_osd_factor": 9.0,
+            "slow_osd_commit_s": 0.2,
+            "latency_s": 0.21,
+        }
+
+    assert named(slow("osd.1"), slow("osd.1")) == ["osd_slow_device"]
+    assert named(slow("osd.1"), slow("osd.2")) == []
+    assert named(slow("osd.1"), slow("osd.2"), slow("osd.1")) == ["osd_slow_device"]

@@ -49,9 +49,27 @@ def test_they_answer_as_rows_do(tmp_path: Path) -> None:
     read = Samples(trial, sample_lines_of(stored(tmp_path, ROWS), schema(SeriesRow)))
     made = Samples.of_rows(trial, ROWS)
     for one in (read, made):
-        assert one.by_subject("daemon", "osd.", "cpu") == pytest.approx({"osd.1": 0.2, "osd.2": 0.2})
+        assert one.by_subject("daemon", "osd.", "cpu") == pytest.approx({"osd.1": 0.7 / 3, "osd.2": 0.2})
         assert one.values("daemon", "osd.1", "cpu") == (0.1, 0.3)
         assert one.count == 5
+
+
+def test_a_sample_is_of_the_time_since_the_one_before() -> None:
+    """Of the interval is what lies in it by half or more, and it counts for as long as it is of."""
+    trial = replace(trial_row(), ramp_ns=20, measured_ns=80)
+
+    def mean(*samples: tuple[int, float]) -> float | None:
+        rows = [
+            SeriesRow("t1", at, "ceph", "osd.1", "operations_written", value, "") for at, value in samples
+        ]
+        return Samples.of_rows(trial, rows).mean("ceph", "osd.1", "operations_written")
+
+    assert mean((15, 9.0), (60, 1.0), (100, 4.0)) == pytest.approx((40 * 1 + 40 * 4) / 80)
+    assert mean((50, 1.0), (90, 2.0), (130, 3.0)) == pytest.approx((30 * 1 + 40 * 2) / 70)
+    assert mean((60, 1.0), (103, 2.0)) == pytest.approx(1.5)
+    assert mean((90, 2.0), (140, 7.0)) == 2.0
+    assert mean((400, 7.0)) == 7.0
+    assert mean() is None
 
 
 def test_a_table_without_samples_has_no_lines(tmp_path: Path) -> None:

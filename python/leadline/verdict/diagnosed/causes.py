@@ -39,6 +39,7 @@ class CauseEntry:
     - `experiment`: what decides where it is not sure; `predicts`: by how much the rate would change in those
       that `--active` makes, or `rest`: to what the time is without this part.
     - `remedy`: what to change, and its `price`; `source`: where that is known from.
+    - `which`: the figure that names what it is, such as an OSD: trials must name the same.
     """
 
     name: str
@@ -54,6 +55,7 @@ class CauseEntry:
     remedy: str
     price: str
     source: str
+    which: str = ""
     against: tuple[Mapping[str, str], ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
     predicts: Mapping[str, float | str] = field(default_factory=dict)

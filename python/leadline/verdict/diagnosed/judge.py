@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -71,7 +72,7 @@ def diagnose(
         return Diagnosed("unusable")
     entries = causes() if table is None else table
     said = judged(trials, entries) if said is None else said
-    holding = sorted(_holding(entries, said), key=lambda one: -one.share)
+    holding = sorted(_holding(entries, said, trials), key=lambda one: -one.share)
     named = _named(holding)
     return Diagnosed(
         "named" if named else "undecided",
@@ -83,10 +84,27 @@ def diagnose(
     )
 
 
-def _holding(entries: Sequence[CauseEntry], said: Sequence[Mapping[str, CauseInTrial]]) -> list[CauseNamed]:
+def _held(
+    entry: CauseEntry, said: Sequence[Mapping[str, CauseInTrial]], trials: Sequence[Figures]
+) -> list[CauseInTrial]:
+    """The trials that it holds in; of a cause that names one of several, those that name the same."""
+    held = [
+        (figures[entry.which] if entry.which else None, one[entry.name])
+        for one, figures in zip(said, trials, strict=True)
+        if one[entry.name].holds
+    ]
+    if not held:
+        return []
+    ((usual, _),) = Counter(name for name, _ in held).most_common(1)
+    return [one for name, one in held if name == usual]
+
+
+def _holding(
+    entries: Sequence[CauseEntry], said: Sequence[Mapping[str, CauseInTrial]], trials: Sequence[Figures]
+) -> list[CauseNamed]:
     found = []
     for entry in entries:
-        held = [one[entry.name] for one in said if one[entry.name].holds]
+        held = _held(entry, said, trials)
         if not held or len(held) < _IN_TRIALS * len(said):
             continue
         shares = sorted(one.share for one in held)

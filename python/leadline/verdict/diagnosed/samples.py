@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean, median
 
 from leadline.store.parquet import SampleKey, SampleLine
@@ -20,6 +21,7 @@ class Samples:
         self._begin_ns, self._end_ns = trial.ramp_ns, trial.ramp_ns + trial.measured_ns
         self._lines = lines
         self._read: dict[SampleKey, dict[int, float]] = {}
+        self._parts: dict[SampleKey, dict[int, int]] = {}
         self._by_source: dict[str, dict[str, None]] = {}
         self._by_metric: dict[tuple[str, str], list[str]] = {}
         for source, subject, metric in sorted(lines):
@@ -43,15 +45,22 @@ class Samples:
         return sum(len(times) for times, _ in self._lines.values())
 
     def _known(self, key: SampleKey) -> dict[int, float]:
-        """Those within the interval, by time; of what is sampled more seldom than that, all."""
+        """Those of the interval, by time; of what is sampled more seldom than that, all.
+
+        A sample is of the time since the one before: of the interval is what lies in it by half or more.
+        """
         found = self._read.get(key)
         if found is None:
             times, values = self._lines.get(key, ((), ()))
-            known = dict(zip(times, values, strict=True))
-            within = {at: known[at] for at in sorted(known) if self._begin_ns < at <= self._end_ns}
-            found = within or {at: known[at] for at in sorted(known)}
-            self._read[key] = found
+            known = dict(sorted(zip(times, values, strict=True)))
+            parts = {at: self._part_ns(since, at) for since, at in _spans(tuple(known))}
+            found = {at: value for at, value in known.items() if parts[at]} or known
+            self._read[key], self._parts[key] = found, parts
         return found
+
+    def _part_ns(self, since_ns: int, at_ns: int) -> int:
+        within = min(at_ns, self._end_ns) - max(since_ns, self._begin_ns)
+        return within if 2 * within >= at_ns - since_ns else 0
 
     def subjects(self, source: str, prefix: str = "") -> tuple[str, ...]:
         """Everything of a source whose name begins so, in the order of names."""
@@ -62,9 +71,15 @@ class Samples:
         return tuple(self._known((source, subject, metric)).values())
 
     def mean(self, source: str, subject: str, metric: str) -> float | None:
-        """Their mean, None where there is none."""
-        values = self._known((source, subject, metric)).values()
-        return fmean(values) if values else None
+        """Their mean by the time that each is of, None where there is none."""
+        return self._mean((source, subject, metric))
+
+    def _mean(self, key: SampleKey) -> float | None:
+        found = self._known(key)
+        if not found:
+            return None
+        parts = [self._parts[key][at] for at in found]
+        return fmean(found.values(), parts) if sum(parts) > 0 else fmean(found.values())
 
     def middle(self, source: str, subject: str, metric: str) -> float | None:
         """Their median, which a ramp or a drain does not move."""
@@ -86,7 +101,8 @@ class Samples:
         if not found:
             return None
         weights = [self._known((source, subject, name)) for name in by]
-        counts = {at: sum(one.get(at, 0.0) for one in weights) for at in found}
+        parts = self._parts[source, subject, metric]
+        counts = {at: parts[at] * sum(one.get(at, 0.0) for one in weights) for at in found}
         total = sum(counts.values())
         if total <= 0:
             return fmean(found.values())
@@ -95,9 +111,9 @@ class Samples:
     def by_subject(self, source: str, prefix: str, metric: str) -> dict[str, float]:
         """The mean of each subject that has the figure."""
         return {
-            subject: fmean(self._known((source, subject, metric)).values())
+            subject: value
             for subject in self._by_metric.get((source, metric), ())
-            if subject.startswith(prefix)
+            if subject.startswith(prefix) and (value := self._mean((source, subject, metric))) is not None
         }
 
     def moments(self, source: str, metric: str) -> Iterator[tuple[str, int, float]]:
@@ -105,6 +121,13 @@ class Samples:
         for subject in self._by_metric.get((source, metric), ()):
             for at, value in self._known((source, subject, metric)).items():
                 yield subject, at, value
+
+
+def _spans(times: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Since when each is; the first since the trial's start, or for as long as those after it."""
+    usual = median(after - at for at, after in pairwise(times)) if len(times) > 1 else 0
+    for number, at in enumerate(times):
+        yield (times[number - 1] if number else max(0, int(at - usual)) if usual else 0), at
 
 
 def outlier(values: dict[str, float]) -> tuple[str, float] | None:

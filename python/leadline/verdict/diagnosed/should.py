@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from leadline.store.tables import TrialRow
     from leadline.study.target import TargetFacts
 
+_PASSED = 1.2
+
 
 @dataclass(frozen=True)
 class Ceiling:
@@ -35,8 +37,8 @@ class Should:
 
     @property
     def share(self) -> float:
-        """Of the least ceiling, 1 where it is reached."""
-        return self.measured / self.ceilings[0].bytes_per_s
+        """Of the least ceiling, 1 where it is reached: what it is computed from scatters, too."""
+        return min(self.measured / self.ceilings[0].bytes_per_s, 1.0)
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ def should_of(trials: Sequence[TrialSeen]) -> Should | None:
         for ceiling in one.ceilings:
             found.setdefault(ceiling.by, []).append(ceiling.bytes_per_s)
     known = [Ceiling(fmean(values), by) for by, values in found.items() if len(values) == len(measured)]
+    # What is passed by more than measurements scatter is none, such as a limit that was taken away meanwhile.
+    known = [one for one in known if fmean(measured) <= _PASSED * one.bytes_per_s]
     if not known:
         return None
     return Should(fmean(measured), tuple(sorted(known, key=lambda one: one.bytes_per_s)))
