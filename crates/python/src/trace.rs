@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use leadline_engine::sys::clock::Clock;
 use leadline_engine::{EngineError, histogram};
 use leadline_record::trace::layout::{LOST, NOTES};
-use leadline_record::trace::{CALLS, COUNTERS, Columns, Kind, ProcessEntry, TIMES, TraceError};
+use leadline_record::trace::{
+    CALLS, CLASS_CALLS, CLASS_TICKS, CLASS_WAITED_NS, COUNTERS, Class, Columns, Kind, Process,
+    ProcessEntry, TIMES, TraceError,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
@@ -102,11 +105,24 @@ fn process<'py>(py: Python<'py>, entry: &ProcessEntry) -> PyResult<Bound<'py, Py
     dict.set_item("seconds", seconds)?;
     dict.set_item("latencies", latencies)?;
     dict.set_item("unseen", of.unseen)?;
+    dict.set_item("classes", classes(py, of)?)?;
     dict.set_item("own_ns", entry.own_ns)?;
     dict.set_item("bytes_read", entry.bytes_read)?;
     dict.set_item("bytes_written", entry.bytes_written)?;
     dict.set_item("lost", lost(py, entry)?)?;
     dict.set_item("notes", notes(entry))?;
+    Ok(dict)
+}
+
+/// By class calls, ns that they took, and ns that they were made to wait; classes without calls are not in it.
+fn classes<'py>(py: Python<'py>, of: &Process) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (class, sums) in Class::ALL.iter().zip(of.classes) {
+        let (count, ticks) = (sums[CLASS_CALLS], sums[CLASS_TICKS]);
+        if count > 0 {
+            dict.set_item(class.word(), (count, of.ns(ticks), sums[CLASS_WAITED_NS]))?;
+        }
+    }
     Ok(dict)
 }
 

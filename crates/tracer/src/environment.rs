@@ -5,28 +5,35 @@ use core::ffi::{CStr, c_char};
 use crate::extent;
 
 /// Names of our variables, with the sign between name and value.
-pub const VARIABLES: [&[u8]; 4] = [
+pub const VARIABLES: [&[u8]; 6] = [
     b"LEADLINE_TRACE_DIR=",
     b"LEADLINE_TRACE_MEMORY=",
     b"LEADLINE_TRACE_SEGMENTS=",
     b"LEADLINE_TRACE_TICKS=",
+    b"LEADLINE_TRACE_BELOW=",
+    b"LEADLINE_TRACE_DELAY=",
 ];
 pub const PRELOAD: &[u8] = b"LD_PRELOAD=";
+/// Places in `VARIABLES`: directories whose files are followed by class, between colons; and which class waits, with a
+/// colon and ns.
+pub const BELOW: usize = 4;
+pub const DELAY: usize = 5;
+const VALUES: usize = VARIABLES.len() + 1;
 const MEMORY_BYTES_MIN: usize = 1 << 20;
 const MEMORY_BYTES_MAX: usize = 1 << 40;
 const VALUE_ROOM: usize = 4096;
 
 static mut KEPT: Kept = Kept {
     read: false,
-    lengths: [0; 5],
-    values: [[0; VALUE_ROOM]; 5],
+    lengths: [0; VALUES],
+    values: [[0; VALUE_ROOM]; VALUES],
 };
 
 /// Values as they were when the program began: it may change its environment.
 struct Kept {
     read: bool,
-    lengths: [usize; 5],
-    values: [[u8; VALUE_ROOM]; 5],
+    lengths: [usize; VALUES],
+    values: [[u8; VALUE_ROOM]; VALUES],
 }
 
 /// Where and how much to record.
@@ -62,7 +69,7 @@ pub fn read() -> Option<Settings> {
     })
 }
 
-/// The value that one of our variables (or, at 4, LD_PRELOAD) had when the program began.
+/// The value that one of our variables (or, behind them, LD_PRELOAD) had when the program began.
 pub fn variable(place: usize) -> Option<&'static [u8]> {
     // SAFETY: written once by `keep`, before any other thread can be here.
     let kept = unsafe { (&raw const KEPT).as_ref() }?;
@@ -82,16 +89,9 @@ fn keep() {
         return;
     }
     kept.read = true;
-    let names = [
-        VARIABLES[0],
-        VARIABLES[1],
-        VARIABLES[2],
-        VARIABLES[3],
-        PRELOAD,
-    ];
     // SAFETY: the loader sets it before any constructor runs, and nothing has changed it yet.
     for_each(unsafe { environ }, |entry| {
-        for (place, name) in names.iter().enumerate() {
+        for (place, name) in VARIABLES.iter().chain([&PRELOAD]).enumerate() {
             let Some(value) = entry.strip_prefix(*name) else {
                 continue;
             };

@@ -7,6 +7,7 @@
 //! descriptors, paths   from descriptor or path to the thread's record of the file
 //! thread       a thread's state; the guard against being entered twice
 //! process      the log, the memory beside it, fork
+//! delay        which calls wait for a causal profile
 //! held         what the kernel has counted, beside what was recorded
 //! ```
 //!
@@ -15,6 +16,7 @@
 
 mod chunks;
 mod clock;
+mod delay;
 mod descriptors;
 mod environment;
 mod extent;

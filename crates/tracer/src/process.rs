@@ -20,7 +20,7 @@ use crate::hooks::{requests, stream};
 use crate::paths::Index;
 use crate::sys::{self, raw};
 use crate::thread::{self, Thread};
-use crate::{clock, descriptors, extent, held, symbols};
+use crate::{clock, delay, descriptors, extent, held, symbols};
 
 const MADV_WIPEONFORK: i32 = 18;
 /// A log with less room for its records is not worth having.
@@ -147,6 +147,7 @@ pub fn start() {
     symbols::find_all();
     extent::decide();
     if let Some(settings) = environment::read().filter(|_| extent::is_enough()) {
+        delay::begin();
         clock::set(settings.ticks_per_second);
         if clock::is_counter() {
             symbols::time_by_counter(true);

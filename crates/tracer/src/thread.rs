@@ -16,6 +16,7 @@ use leadline_record::trace::layout::{
 use leadline_record::trace::{Call, Kind};
 
 use crate::chunks::{self, Cursor, Wanted};
+use crate::delay;
 use crate::descriptors::{Cached, DESCRIPTORS_MAX};
 use crate::extent;
 use crate::held;
@@ -70,6 +71,9 @@ pub struct Thread {
     pub directory_generation: u32,
     /// The function that is called, plus one, until it makes the system call of its name: 0 for none.
     within: u32,
+    /// How long the call that was recorded last is to wait, and of which class it is.
+    pub owed_ns: u64,
+    pub owed_class: usize,
 }
 
 /// Counts of latencies by bucket, and below which latency there is room: 0 until they are there.
@@ -395,7 +399,12 @@ impl Thread {
         unsafe { (&raw mut (*chunk).used).write_volatile(8 * HISTOGRAM_BUCKETS as u32) };
         let counts = chunk.wrapping_add(1).cast();
         self.histograms[kind as usize] = Histogram {
-            below_ticks: HISTOGRAM_TICKS,
+            // Where calls are followed by class each goes the long way.
+            below_ticks: if delay::is_following() {
+                0
+            } else {
+                HISTOGRAM_TICKS
+            },
             counts,
         };
         counts

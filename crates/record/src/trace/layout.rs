@@ -9,6 +9,8 @@
 //! Everything is little-endian, and every time is in ticks of the header's clock. The file is sparse: what was
 //! never used takes no space. A process that is killed leaves what it had recorded until then.
 
+use super::classes::{CLASS_SUMS, Class};
+
 /// The first bytes of a trace log; the line ends and the DOS end-of-file show a file that was converted.
 pub const MAGIC: [u8; 8] = *b"LLTRC\r\n\x1a";
 /// The version that this crate lays out; it reads every version up to this one. Since 2 the header names the list
@@ -114,6 +116,9 @@ pub struct Header {
     pub kernel_bytes: [u64; 2],
     pub recorded_bytes: [u64; 2],
     pub is_held: u64,
+    /// Calls of each class on followed files, their ticks, and the ns that they were made to wait; zeros where none are
+    /// followed, and in older logs.
+    pub classes: [[u64; CLASS_SUMS]; Class::ALL.len()],
 }
 
 pub const CHUNK_THREAD: u16 = 1;

@@ -2,6 +2,7 @@
 //! Knows the format only: it neither intercepts nor interprets.
 
 pub mod calls;
+mod classes;
 mod columns;
 mod counters;
 mod error;
@@ -11,6 +12,10 @@ mod reader;
 mod segments;
 
 pub use calls::{CALLS, CALLS_CHECKSUM, Call, Kind, RETIRED};
+pub use classes::{
+    CLASS_CALLS, CLASS_SUMS, CLASS_TICKS, CLASS_WAITED_NS, Class, SMALL_BYTES_MAX, asked_delay,
+    is_below,
+};
 pub use columns::{Columns, NONE, ProcessEntry, SegmentColumns};
 pub use counters::{COUNTERS, TIMES};
 pub use error::TraceError;

@@ -6,6 +6,7 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
 use super::calls::{self, CALLS, Kind};
+use super::classes::{CLASS_SUMS, Class};
 use super::error::TraceError;
 use super::files::FileSums;
 use super::layout::{
@@ -71,6 +72,8 @@ pub struct Process {
     pub note: Vec<u8>,
     /// Bytes read and written that the kernel counted beyond what was recorded, below 0 for fewer.
     pub unseen: Option<[i64; 2]>,
+    /// As in the header.
+    pub classes: [[u64; CLASS_SUMS]; Class::ALL.len()],
     pub main: Region,
     pub segments: Region,
 }
@@ -309,6 +312,10 @@ fn header<S: Source + ?Sized>(source: &S) -> Result<Process, TraceError> {
             NOTE_BYTES,
         ),
         unseen: unseen(&page),
+        classes: std::array::from_fn(|class| {
+            let at = offset_of!(Header, classes) + 8 * CLASS_SUMS * class;
+            std::array::from_fn(|sum| long(&page, at + 8 * sum))
+        }),
         main: region(
             offset_of!(Header, main_offset),
             offset_of!(Header, main_bytes),

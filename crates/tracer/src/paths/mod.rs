@@ -13,7 +13,7 @@ use leadline_record::trace::layout::{
 };
 
 use crate::environment;
-use crate::process::lost;
+use crate::process::{Process, lost};
 use crate::sys;
 use crate::thread::{PATH_ROOM, Thread};
 
@@ -242,6 +242,13 @@ pub fn forget_found(thread: &mut Thread) {
     recent::forget(thread);
     // SAFETY: zeros are valid, empty entries.
     unsafe { (&raw mut thread.cached).write_bytes(0, 1) };
+}
+
+/// The path of a file; None of what found no room.
+pub fn name_of(process: &'static Process, file: u32) -> Option<&'static [u8]> {
+    let name = process.index.file(file)?.name.load(Acquire);
+    // SAFETY: names are written before they can be found here, and are never unmapped.
+    (!name.is_null()).then(|| unsafe { text_of(name) })
 }
 
 unsafe fn text_of<'a>(name: *const NameHead) -> &'a [u8] {

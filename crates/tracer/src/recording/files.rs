@@ -6,6 +6,7 @@ use leadline_record::trace::Kind;
 use leadline_record::trace::layout::FileRecord;
 
 use super::{Made, counted, errno, is_named};
+use crate::delay::Owed;
 use crate::thread::enter;
 use crate::{descriptors, paths};
 
@@ -15,6 +16,7 @@ use crate::{descriptors, paths};
 /// As for `on_path`.
 pub unsafe fn opened(made: Made, (directory, path): (i32, *const c_char), flags: i32) {
     let end = made.clock.now();
+    let _after = Owed;
     let Some(mut thread) = enter() else {
         return;
     };
@@ -66,6 +68,7 @@ pub fn closed(made: Made, record: *mut FileRecord) {
     if record.is_null() {
         return;
     }
+    let _after = Owed;
     let Some(mut thread) = enter() else {
         return;
     };

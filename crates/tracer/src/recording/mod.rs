@@ -12,6 +12,7 @@ use leadline_record::trace::layout::{
 use leadline_record::trace::{Call, Kind};
 
 use crate::clock::{self, Clock};
+use crate::delay::{self, Owed};
 use crate::descriptors::{self, Description};
 use crate::memory;
 use crate::paths::{self, OPERATIONS_MAX};
@@ -58,11 +59,20 @@ fn is_named(made: Made, path: *const c_char) -> bool {
 /// The record of the file that a call was on, if any; offset and length where it has them.
 type On = (*mut FileRecord, Option<u64>, Option<u64>);
 
-/// Counts, latency and segment of a call, whatever it did.
+/// Counts, latency and segment of a call, whatever it did; a call of a class that is delayed owes its wait.
 #[inline(always)]
 fn finish(thread: &mut Thread, made: Made, kind: Kind, end: u64, on: On) {
+    if !written(thread, made, kind, end, on) {
+        delay::met(thread, (made, kind), end, on.0);
+    }
+}
+
+/// Counts, latency and segment; false where it went the long way.
+#[inline(always)]
+fn written(thread: &mut Thread, made: Made, kind: Kind, end: u64, on: On) -> bool {
     let ticks = end.wrapping_sub(made.start);
-    if is_countable(thread, kind, ticks) {
+    let again = is_countable(thread, kind, ticks);
+    if again {
         count(thread, made.call, kind, ticks, end);
     } else {
         // SAFETY: `calls` has room for every number, and is this thread's.
@@ -72,6 +82,7 @@ fn finish(thread: &mut Thread, made: Made, kind: Kind, end: u64, on: On) {
     if thread.segments.wanted {
         segment(thread, made, end, on);
     }
+    again
 }
 
 /// Is there room for a latency?
@@ -282,6 +293,7 @@ unsafe fn on_descriptor_first(
     status: *const libc::stat,
     change: impl Fn(&mut FileRecord, &Description),
 ) {
+    let _after = Owed;
     let Some(mut thread) = enter() else {
         return;
     };
@@ -373,6 +385,7 @@ unsafe fn on_path_first(
     (directory, path): (i32, *const c_char),
     change: impl Fn(&mut FileRecord),
 ) {
+    let _after = Owed;
     let Some(mut thread) = enter() else {
         return;
     };

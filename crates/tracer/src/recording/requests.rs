@@ -3,7 +3,7 @@
 use leadline_record::trace::{Call, Kind};
 
 use super::transfers::{is_misaligned, kind_of, moved_bytes};
-use super::{Direction, Made, finish, segment, used};
+use super::{Direction, Made, segment, used, written};
 use crate::clock;
 use crate::descriptors::{self, RecordedFile};
 use crate::thread::{Thread, enter};
@@ -71,7 +71,8 @@ pub fn arrived(request: &Request, result: i64) {
     };
     let made = Made::new(request.call, request.start, result);
     let on = (place.record, request.offset, request.bytes);
-    finish(thread, made, kind, end, on);
+    // It waited beside the program, which no sleep of ours repeats: it is in no class.
+    written(thread, made, kind, end, on);
 }
 
 fn moved(

@@ -9,6 +9,7 @@ use leadline_record::trace::layout::{
 use leadline_record::trace::{Call, Kind};
 
 use super::{Made, count, finish, is_countable, segment_again, used};
+use crate::delay::Owed;
 use crate::descriptors::{self, ASK_POSITION, Description};
 use crate::paths::{self, OPERATIONS_MAX};
 use crate::process::lost;
@@ -124,6 +125,7 @@ fn transfer_first(
     asked: u64,
     memory: usize,
 ) {
+    let _after = Owed;
     let Some(mut thread) = enter() else {
         return;
     };
@@ -319,6 +321,7 @@ fn begin_side(
 /// Bytes that the kernel moved from one descriptor to another: read there, written here.
 pub fn copied(made: Made, from: (i32, Option<u64>), to: (i32, Option<u64>), asked: u64) {
     let end = made.clock.now();
+    let _after = Owed;
     let Some(mut thread) = enter() else {
         return;
     };

@@ -106,7 +106,7 @@ impl Environment {
 
 impl Found {
     fn is_complete(self) -> bool {
-        contains_library(self.preloaded) && self.variables >= VARIABLES.len()
+        contains_library(self.preloaded) && self.variables >= kept().count()
     }
 }
 
@@ -146,8 +146,8 @@ fn is_variable(entry: &[u8]) -> bool {
 fn copied(given: Strings, found: Found, library: Option<&[u8]>) -> Option<Scratch> {
     let slots = found.entries + VARIABLES.len() + 2;
     let table = slots * size_of::<*const c_char>();
-    let values: usize = (0..VARIABLES.len())
-        .map(|number| VARIABLES[number].len() + value(number).len() + 1)
+    let values: usize = kept()
+        .map(|(name, value)| name.len() + value.len() + 1)
         .sum();
     let texts = values + PRELOAD.len() + found.preloaded.len() + library.map_or(0, <[u8]>::len) + 2;
     let mut scratch = Scratch::new((table + texts).next_multiple_of(PAGE_BYTES));
@@ -170,8 +170,8 @@ fn copied(given: Strings, found: Found, library: Option<&[u8]>) -> Option<Scratc
         }
     }
     if let Some(library) = library {
-        for (number, name) in VARIABLES.iter().enumerate() {
-            writer.write([*name, value(number)]);
+        for (name, value) in kept() {
+            writer.write([name, value]);
         }
         let (between, ours): (&[u8], &[u8]) = match found.preloaded {
             [] => (b"", library),
@@ -222,6 +222,12 @@ impl Writer<'_> {
         }
         self.text.push(b"\0");
     }
+}
+
+/// Those of our variables that the program began with.
+fn kept() -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
+    let all = VARIABLES.iter().enumerate();
+    all.filter_map(|(number, name)| Some((*name, environment::variable(number)?)))
 }
 
 fn value(number: usize) -> &'static [u8] {
