@@ -8,6 +8,7 @@ tracer sees its first call and all copies start together.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import signal
 import time
@@ -39,6 +40,7 @@ FORWARDED = frozenset(
 _EXIT_FAILED, _EXIT_NOT_EXECUTABLE, _EXIT_NOT_FOUND = 125, 126, 127
 # The locales that Python puts into its own environment where it finds "C" (PEP 538).
 _COERCED = frozenset({"C.UTF-8", "C.utf8", "UTF-8"})
+_GRACE_S = 5.0  # for what was asked to end
 _POLL_S = 1.0  # a child that ended is announced by SIGCHLD; this is for a SIGCHLD that was lost
 
 
@@ -61,10 +63,11 @@ class CopyEnd:
 
 @dataclass(frozen=True)
 class Traced:
-    """What came of a command: each copy's end, and the tables."""
+    """What came of a command: each copy's end, the tables, and which signals we were sent meanwhile."""
 
     ends: tuple[CopyEnd, ...]
     tables: TraceTables
+    heard: tuple[int, ...] = ()
 
 
 def resolve(
@@ -110,14 +113,17 @@ def run_traced(
     copies: int = 1,
     inherited: Mapping[str, str] | None = None,
     now_ns: Callable[[], int] = time.time_ns,
+    until_s: float = math.inf,
 ) -> Traced:
     """Start the copies, wait for them while passing signals on, and read what the tracer recorded.
 
-    Raises CommandError where the command could not be started at all.
+    At `until_s` (monotonic) what still runs of them is asked to end, and killed where it does not. Raises
+    CommandError where the command could not be started at all.
     """
     environment = given_environment() if inherited is None else inherited
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED | {signal.SIGCHLD})
     waiting: list[_Waiting] = []
+    heard: list[int] = []
     try:
         for copy in range(copies):
             variables = source.environment(copy, {**environment, COPY_VARIABLE: str(copy)})
@@ -125,7 +131,7 @@ def run_traced(
             source.follow(waiting[-1].pid, copy)
         started_unix_ns, origin = now_ns(), time.monotonic_ns()
         starts = {item.pid: item.release() for item in waiting}
-        ends = _wait(waiting, starts)
+        ends = _wait(waiting, starts, until_s, heard)
         for item in waiting:
             item.check(executable)
     except BaseException:
@@ -140,7 +146,8 @@ def run_traced(
     tables = known_here(source.finish(started_unix_ns))
     tables = replace(tables, processes=tuple(_with_end(row, ends, origin) for row in tables.processes))
     known = {"wall_s": wall_s, "copies": [asdict(end) for end, _ in ends]}
-    return Traced(tuple(end for end, _ in ends), replace(tables, extra={**tables.extra, **known}))
+    tables = replace(tables, extra={**tables.extra, **known})
+    return Traced(tuple(end for end, _ in ends), tables, tuple(heard))
 
 
 def known_here(tables: TraceTables) -> TraceTables:
@@ -260,7 +267,9 @@ def _become(
         os._exit(_EXIT_FAILED)
 
 
-def _wait(waiting: Sequence[_Waiting], starts: Mapping[int, int]) -> list[tuple[CopyEnd, int]]:
+def _wait(
+    waiting: Sequence[_Waiting], starts: Mapping[int, int], until_s: float, heard: list[int]
+) -> list[tuple[CopyEnd, int]]:
     """Wait for every copy, passing signals on; the ends in the order of copies, with their times."""
     alive = {item.pid: item.copy for item in waiting}
     found: list[tuple[CopyEnd, int]] = []
@@ -272,7 +281,14 @@ def _wait(waiting: Sequence[_Waiting], starts: Mapping[int, int]) -> list[tuple[
                 found.append((_end(alive.pop(pid), pid, now - starts[pid], status, usage), now))
         if not alive:
             break
-        info = signal.sigtimedwait(FORWARDED | {signal.SIGCHLD}, _POLL_S)
+        late_s = time.monotonic() - until_s
+        if late_s >= 0:
+            for pid in alive:
+                os.kill(pid, signal.SIGTERM if late_s < _GRACE_S else signal.SIGKILL)
+        wait_s = min(_POLL_S, -late_s) if late_s < 0 else _POLL_S
+        info = signal.sigtimedwait(FORWARDED | {signal.SIGCHLD}, wait_s)
+        if info is not None and info.si_signo != signal.SIGCHLD:
+            heard.append(info.si_signo)
         # A positive code is the kernel's own: the terminal has sent it to the whole process group already.
         if info is not None and info.si_signo != signal.SIGCHLD and info.si_code <= 0:
             for pid in alive:
