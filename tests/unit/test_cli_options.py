@@ -53,7 +53,15 @@ def test_what_a_verb_makes_goes_where_o_says(verb: str) -> None:
 def test_every_verb_that_makes_a_result_or_a_report_has_it() -> None:
     having = {verb for verb, command in EVERY.items() if options(command, {"-o"})}
     kinds = ("darshan", "opencast", "published", "result", "strace")
-    assert having == {"run", "trace", "replay", "report", "diagnose", *(f"import {kind}" for kind in kinds)}
+    assert having == {
+        "run",
+        "trace",
+        "replay",
+        "profile",
+        "report",
+        "diagnose",
+        *(f"import {kind}" for kind in kinds),
+    }
 
 
 @pytest.mark.parametrize("verb", EVERY)
@@ -75,6 +83,7 @@ def test_a_name_is_a_word_of_its_own(verb: str) -> None:
         ("run", ("quick", "--out", "x"), {"out": Path("x"), "study": "quick"}),
         ("run", ("quick", "-o", "x"), {"out": Path("x")}),
         ("replay", ("t", "-o", "x"), {"out": Path("x")}),
+        ("profile", ("-o", "x", "--", "true"), {"out": Path("x"), "words": ("true",)}),
         ("lab up", ("mine",), {"name": "mine", "former_name": ""}),
         ("lab up", ("--name", "mine"), {"name": "", "former_name": "mine"}),
     ],

@@ -30,6 +30,7 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
             ("run", "Run a study on one or more targets, or resume one"),
             ("trace", "Run a command and record what it reads and writes"),
             ("replay", "Repeat a trace's calls on any target"),
+            ("profile", "Say which calls a command waits for, and its run time on other storage"),
         ),
     ),
     (
