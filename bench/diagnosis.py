@@ -189,6 +189,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", help="cases with this in their name")
+    parser.add_argument("--level", help="cases of this strength: weak, middle, strong, two")
     parser.add_argument("--most", type=int, default=10_000, help="runs at most")
     asked = parser.parse_args()
     if asked.do == "judge":
@@ -200,7 +201,8 @@ def main() -> int:
         for one in planned(asked.seeds, asked.seed)
         if (one["case"], one["level"], one["seed"]) not in done
     ]
-    left = [one for one in left if asked.only is None or asked.only in one["case"]][: asked.most]
+    left = [one for one in left if asked.only is None or asked.only in one["case"]]
+    left = [one for one in left if asked.level is None or asked.level == one["level"]][: asked.most]
     place = Path(tempfile.mkdtemp(prefix="diagnosis-lab-", dir="/var/tmp"))
     topology = place / "centre.yaml"
     topology.write_text(TOPOLOGY)

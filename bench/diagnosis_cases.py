@@ -181,7 +181,7 @@ CASES = (
     ),
     DiagnosisCase(
         "CPU of a gateway",
-        _each("gate", "gateway-slow-cpu", "xrootd", "cpu", "20%", "10%", "5%"),
+        _each("gate small", "gateway-slow-cpu", "xrootd", "cpu", "6%", "3%", "1%"),
         _of("proxy_throttled"),
     ),
     DiagnosisCase("a gateway that hangs", _held("gate small", "xrootd"), _of("proxy_stopped")),
