@@ -120,6 +120,7 @@ CASES = {
     "reproduce": (Case("reproduce HUNG/document.yaml"), Case("reproduce GOOD --measured HUNG/result")),
     "diagnose": (
         Case("diagnose HUNG/result"),
+        Case("diagnose HUNG/trace --json"),
         Case("diagnose --live HUNG --for 1s --no-bpf --json"),
         Case("diagnose --live HUNG/deep --for 1s --no-bpf --json"),
         Case("diagnose GOOD --active --yes -o HUNG/out"),

@@ -52,7 +52,7 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
         "Explain",
         "explain",
         (
-            ("diagnose", "Say what bounds each cell of a result, and why"),
+            ("diagnose", "Say what bounds each cell of a result or costs a trace its time"),
             ("model", "Compute what storage should give, by models with their sources"),
         ),
     ),

@@ -28,8 +28,8 @@ from leadline.tracing.figures import (
 )
 from leadline.tracing.files import FileCost, FileTally, access_sizes, calls_of, files_by_cost, tally, views
 from leadline.tracing.mapped import Mapped, mapped_files, mapped_size
-from leadline.tracing.model import TraceCopy, TraceFinding, TraceProcess, TraceView
-from leadline.tracing.rules import apply, rules
+from leadline.tracing.model import RuleUnasked, TraceCopy, TraceFinding, TraceProcess, TraceView
+from leadline.tracing.rules import apply, rules, unasked
 from leadline.tracing.shown.answer import trace_answer
 from leadline.tracing.shown.sections import trace_frame, trace_sections
 from leadline.tracing.store import (
@@ -67,17 +67,21 @@ def _read(result: Result, with_charts: bool) -> list[tuple[TraceView, TraceTable
     return found
 
 
+def trace_cells(result: Result, *, with_charts: bool) -> tuple[tuple[TraceView, ...], tuple[Cell, ...]]:
+    """What each trial's trace says, and its cell with what casts doubt on it."""
+    read = _read(result, with_charts)
+    title = str(result.manifest.get("title", "trace"))
+    works = [title if len(read) == 1 else f"{title}.{view.trial}" for view, _ in read]
+    cells = (_cell(work, view, tables, with_charts) for work, (view, tables) in zip(works, read, strict=True))
+    return tuple(view for view, _ in read), tuple(cells)
+
+
 def trace_findings(result: Result, *, with_charts: bool = True, base: str | None = None) -> Findings:
     """Everything that can be said of a trace. Without charts segments and histograms are not read."""
     if base is not None:
         raise UsageError("a trace has no base to compare with", "use: leadline compare A B")
-    read = _read(result, with_charts)
     title = str(result.manifest.get("title", "trace"))
-    views = tuple(view for view, _ in read)
-    works = [title if len(views) == 1 else f"{title}.{view.trial}" for view in views]
-    cells = tuple(
-        _cell(work, view, tables, with_charts) for work, (view, tables) in zip(works, read, strict=True)
-    )
+    views, cells = trace_cells(result, with_charts=with_charts)
     said = (
         one for view, cell in zip(views, cells, strict=True) for one in trace_words.statements(view, cell.id)
     )
@@ -150,12 +154,14 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
     sizes: dict[str, dict[str, int]] = {}
     files: tuple[FileCost, ...] = ()
     found: tuple[TraceFinding, ...] = ()
+    lacking: tuple[RuleUnasked, ...] = ()
     mapped = Mapped()
     if tables.processes:
         with views(tables, shared, speed) as connection:
             counted, files = tally(connection), files_by_cost(connection, FILES_SHOWN)
             sizes = access_sizes(connection)
             found = apply(connection, rules())
+            lacking = unasked(connection, rules(), {item.rule for item in found})
             mapped = Mapped(mapped_files(connection, speed.bytes_read + speed.bytes_written), _faults(tables))
     moved = _over_time(result, trial, tables, wall_s) if with_charts else None
     first = lives(tables.processes)
@@ -176,6 +182,7 @@ def _view(result: Result, trial: str, tables: TraceTables, with_charts: bool) ->
         files=files,
         sizes=sizes,
         findings=found,
+        unasked=lacking,
         over_time=moved,
         timed_calls=moved.calls if moved else (),
         segments=has_segments(result, trial),

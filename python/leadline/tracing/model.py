@@ -37,6 +37,15 @@ class TraceFinding:
 
 
 @dataclass(frozen=True)
+class RuleUnasked:
+    """A rule that no row could answer, as the source did not record these columns: it is not ruled out."""
+
+    rule: str
+    title: str
+    lacks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class TraceProcess:
     """One process image. `seconds` by kind sum over its threads; `lost` counts records by kind.
 
@@ -113,3 +122,4 @@ class TraceView:
     call_cost_s: float | None = None
     time_doubts: tuple[str, ...] = ()
     unseen: tuple[Unseen, ...] = ()
+    unasked: tuple[RuleUnasked, ...] = ()

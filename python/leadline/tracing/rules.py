@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from leadline import units
 from leadline.errors import SpecError
-from leadline.tracing.model import TraceFinding
+from leadline.tracing.model import RuleUnasked, TraceFinding
 
 if TYPE_CHECKING:
     import duckdb
 
 EXAMPLES_MAX = 3
 TIMES = ("process", "run")
+_WORD = re.compile(r"(?<!\$)\b[A-Za-z_]+\b")  # a column, and no threshold
 VIEWS = ("files", "processes", "copies", "trial")
 _NAMES = {"files": "path", "processes": "command"}  # what an example is called
 
@@ -98,6 +100,37 @@ def apply(connection: duckdb.DuckDBPyConnection, table: tuple[Rule, ...]) -> tup
     run = _run(connection)
     found = [finding for rule in table if (finding := _apply(connection, rule, run))]
     return tuple(sorted(found, key=lambda item: -(item.saves_s or item.cost_s or 0.0)))
+
+
+def unasked(
+    connection: duckdb.DuckDBPyConnection, table: tuple[Rule, ...], held: Collection[str]
+) -> tuple[RuleUnasked, ...]:
+    """The rules that did not hold, but whose condition is null for some row: they are not ruled out."""
+    found: list[RuleUnasked] = []
+    for view in VIEWS:
+        asked = [rule for rule in table if rule.of == view and rule.name not in held]
+        if not asked:
+            continue
+        nulls = ", ".join(f"count(*) FILTER (WHERE ({_written(rule)}) IS NULL)" for rule in asked)
+        counts = connection.execute(f"SELECT {nulls} FROM {view}").fetchall()[0]  # noqa: S608
+        found += [_unasked(connection, rule) for rule, count in zip(asked, counts, strict=True) if count]
+    return tuple(found)
+
+
+def _unasked(connection: duckdb.DuckDBPyConnection, rule: Rule) -> RuleUnasked:
+    columns = {row[0] for row in connection.execute(f"DESCRIBE {rule.of}").fetchall()}
+    names = sorted(columns & set(_WORD.findall(rule.where)))
+    lacking = ", ".join(f"bool_or({name} IS NULL)" for name in names)
+    query = f"SELECT {lacking} FROM {rule.of} WHERE ({_written(rule)}) IS NULL"  # noqa: S608
+    lacks = connection.execute(query).fetchall()[0]
+    return RuleUnasked(
+        rule.name, rule.title, tuple(name for name, lack in zip(names, lacks, strict=True) if lack)
+    )
+
+
+def _written(rule: Rule) -> str:
+    """Its condition with the thresholds in it: rules of one query may have the same names for them."""
+    return re.sub(r"\$(\w+)", lambda found: repr(rule.thresholds[found[1]]), rule.where)
 
 
 def _run(connection: duckdb.DuckDBPyConnection) -> _Run:

@@ -1,9 +1,8 @@
-"""`leadline diagnose`: what bounds each cell of a result, with the evidence and what comes next behind it."""
+"""`leadline diagnose`: what bounds each cell of a result, or costs a traced program, with the evidence."""
 
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,8 @@ import click
 
 from leadline.cli.console import echo, echo_text, terminal_width
 from leadline.cli.explain.active import AskedExperiment, decide_by_experiment
+from leadline.cli.explain.diagnose_trace import of_trace, refuse_for_trace
+from leadline.cli.explain.paragraphs import WIDTH, say
 from leadline.cli.machine.watch import seconds_of
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, UntouchedPath
@@ -19,15 +20,15 @@ from leadline.cli.trust import trust_option
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
+    from leadline.store.reader import Result
     from leadline.verdict.diagnosed.judge import CauseNamed, Diagnosed
     from leadline.verdict.diagnosed.of_result import CellDiagnosed
     from leadline.verdict.diagnosed.should import Should
 
-_WIDTH = 100
 _LOOK, _LONGEST = "30s", "2m"
 
 
-@click.command(short_help="Say what bounds each cell of a result, or a mount in use, and why")
+@click.command(short_help="Say what bounds a result's cells, a traced program or a mount in use")
 @click.argument("directory", type=AskedPath(), required=False)
 @click.option("--cell", "wanted", metavar="TEXT", help="Only cells with this in TARGET.WORK or their id.")
 @click.option("--live", metavar="PATH", type=UntouchedPath(), help="What goes on below PATH now.")
@@ -67,12 +68,15 @@ def command(
 ) -> int:
     """Say why the cells of the result in DIRECTORY are not faster, or with --live what goes on on a mount.
 
+    Of a trace it says what of the program's way of I/O costs it.
+
     Nothing is run but with --active, and nothing is written to what is looked at. Causes are judged by what
     observers saw; what nobody could tell is said.
 
     \b
     leadline diagnose leadline-quick-20260131-120000
     leadline diagnose leadline-quick-20260131-120000 --cell ceph.randread --active
+    leadline diagnose leadline-trace-20260131-120000
     leadline diagnose --live /mnt/cephfs --for 1m
     """
     if (directory is None) == (live is None):
@@ -83,7 +87,8 @@ def command(
     if live is not None:
         _live(live, duration or _LOOK, figures=figures, as_json=as_json, use_bpf=not no_bpf)
     elif directory is not None:
-        _of_result(directory, wanted, figures=figures, as_json=as_json)
+        only_studies = {"--cell": wanted, "--active": active, "--for": duration, "--no-bpf": no_bpf}
+        _of_result(directory, wanted, only_studies, figures=figures, as_json=as_json)
         if active:
             asked = AskedExperiment(beside, seconds_of(duration or _LONGEST), out, yes, trusted)
             return decide_by_experiment(directory, wanted, asked)
@@ -129,12 +134,25 @@ def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bo
         _print_figures(found)
 
 
-def _of_result(directory: Path, wanted: str | None, *, figures: bool, as_json: bool) -> None:
+def _of_result(
+    directory: Path, wanted: str | None, only_studies: Mapping[str, object], *, figures: bool, as_json: bool
+) -> None:
+    """A trace has no trials: it is judged by rules of its own, and some options say nothing about it."""
     from leadline.store.reader import open_result
+
+    result = open_result(directory)
+    if result.traced:
+        refuse_for_trace(only_studies)
+        of_trace(result, figures=figures, as_json=as_json)
+    else:
+        _of_study(result, wanted, figures=figures, as_json=as_json)
+
+
+def _of_study(result: Result, wanted: str | None, *, figures: bool, as_json: bool) -> None:
     from leadline.verdict.diagnosed.document import FORMAT, cell_json, figures_json
     from leadline.verdict.diagnosed.of_result import diagnose_result
 
-    found = diagnose_result(open_result(directory), wanted)
+    found = diagnose_result(result, wanted)
     if as_json:
         cells = [{**cell_json(one), **figures_json(one.found)} for one in found]
         echo_text(json.dumps({"format": FORMAT, "cells": cells}, indent=1, allow_nan=False))
@@ -152,7 +170,7 @@ def _print_table(found: tuple[CellDiagnosed, ...]) -> None:
     width = max(len(one.name) for one in found)
     echo(f"{'cell':<{width}}  {'of it':>5}  bound by")
     for one in found:
-        echo(f"{one.name:<{width}}  {_reached(one.should):>5}  {one.found.words}"[:_WIDTH])
+        echo(f"{one.name:<{width}}  {_reached(one.should):>5}  {one.found.words}"[:WIDTH])
     echo()
     echo("of it: measured, of the least that a link, the device or what is in flight allows.")
     echo("Evidence, the way as a picture and what to do: leadline diagnose DIR --cell TARGET.WORK")
@@ -166,24 +184,24 @@ def _print_cell(one: CellDiagnosed) -> None:
     cell, found = one.cell, one.found
     echo(f"{one.name}: {cell.validity.state}, {len(found.figures)} trials")
     if found.outcome == "unusable":
-        _say("  No trial of it can be judged.")
+        say("  No trial of it can be judged.")
         echo()
         return
     for words in one.notes:
-        _say(f"  {words}")
+        say(f"  {words}")
     _print_found(found, one.should)
 
 
 def _print_found(found: Diagnosed, should: Should | None) -> None:
     if found.named:
-        _say(f"Bound by: {found.words}.")
+        say(f"Bound by: {found.words}.")
         for cause in found.named:
             _print_cause(cause)
     else:
-        _say("I cannot tell what bounds it: nothing that was observed was full, and no cause holds.")
+        say("I cannot tell what bounds it: nothing that was observed was full, and no cause holds.")
     _print_should(should)
     for cause in found.behind[:2]:
-        _say(f"Behind it: {cause.title} ({100 * cause.share:.0f} %): {cause.evidence}.")
+        say(f"Behind it: {cause.title} ({100 * cause.share:.0f} %): {cause.evidence}.")
     _print_way(found)
     _print_open(found)
     echo()
@@ -193,34 +211,34 @@ def _print_should(should: Should | None) -> None:
     from leadline.units import format_rate
 
     if should is None:
-        _say("What it should reach is not known here: no limit of a link or device was observable.")
+        say("What it should reach is not known here: no limit of a link or device was observable.")
         return
     first, *others = should.ceilings
-    _say(
+    say(
         f"Measured / should be: {format_rate(should.measured)} of {format_rate(first.bytes_per_s)}"
         f" ({100 * should.share:.0f} %), by {first.by}."
     )
     for other in others:
-        _say(f"  {other.by} would allow {format_rate(other.bytes_per_s)}.")
+        say(f"  {other.by} would allow {format_rate(other.bytes_per_s)}.")
 
 
 def _print_cause(cause: CauseNamed) -> None:
     entry = cause.entry
     low, high = (f"{100 * share:.0f}" for share in cause.shares)
     span = f"{low} %" if low == high else f"{low} to {high} %"
-    _say(f"  {entry.means}")
-    _say(f"  Seen in {cause.held} of {cause.trials} trials, {span}: {cause.evidence}.")
+    say(f"  {entry.means}")
+    say(f"  Seen in {cause.held} of {cause.trials} trials, {span}: {cause.evidence}.")
     for words in cause.against:
-        _say(f"  Against it: {words}.")
-    _say(f"  To be sure: {entry.experiment}")
-    _say(f"  Remedy: {entry.remedy} (price: {entry.price})")
+        say(f"  Against it: {words}.")
+    say(f"  To be sure: {entry.experiment}")
+    say(f"  Remedy: {entry.remedy} (price: {entry.price})")
 
 
 def _print_way(found: Diagnosed) -> None:
     from leadline.report.sections.places import place_lines
 
     echo()
-    for line in place_lines(found.uses, terminal_width(_WIDTH)):
+    for line in place_lines(found.uses, terminal_width(WIDTH)):
         echo(line)
     echo()
 
@@ -229,8 +247,8 @@ def _print_open(found: Diagnosed) -> None:
     lacks = sorted({name for one in found.open for name in one.lacks})
     if not lacks or (found.named and found.named[0].share >= 0.5):
         return
-    _say(f"Not observable here, so not ruled out: {', '.join(one.entry.name for one in found.open)}.")
-    _say(f"  It lacks: {', '.join(lacks)} (docs/diagnosis.md says what each needs).")
+    say(f"Not observable here, so not ruled out: {', '.join(one.entry.name for one in found.open)}.")
+    say(f"  It lacks: {', '.join(lacks)} (docs/diagnosis.md says what each needs).")
 
 
 def _print_figures(found: Diagnosed) -> None:
@@ -240,12 +258,3 @@ def _print_figures(found: Diagnosed) -> None:
             "-" if one is None else one if isinstance(one, str) else f"{one:.4g}" for one in values
         )
         echo(f"  {name:<24} {shown}")
-
-
-def _say(words: str) -> None:
-    """One line, or more where it is a long one: what follows is indented."""
-    indent = words[: len(words) - len(words.lstrip())] + "  "
-    for line in textwrap.wrap(
-        words, terminal_width(_WIDTH), subsequent_indent=indent, break_long_words=False
-    ):
-        echo(line)
