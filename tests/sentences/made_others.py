@@ -134,7 +134,7 @@ def _file(
         WRITES=writes,
         BYTES_READ=reads * each,
         BYTES_WRITTEN=writes * each,
-        MAX_BYTE_READ=reads * each * chance.choice([1, 4]),
+        MAX_BYTE_READ=reads * each * chance.choice([1, 4]) // (8 if (number + place) % 3 == 2 else 1),
         MAX_BYTE_WRITTEN=writes * each // chance.choice([1, 4]),
         FILE_ALIGNMENT=4096,
         FILE_NOT_ALIGNED=round((reads + writes) * chance.choice([0, 0.9])),

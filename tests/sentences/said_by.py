@@ -80,6 +80,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "rule_read_ahead_defeated",
             "rule_repeated_opens",
             "rule_repeated_stats",
+            "rule_reread",
             "rule_rewritten",
             "rule_small_reads",
             "rule_small_writes",

@@ -44,7 +44,8 @@ FILES: dict[str, dict[str, Any]] = {
         "FILE_NOT_ALIGNED": 490,
         "FILE_ALIGNMENT": 4096,
     },
-    "rewritten": {"WRITES": 10, "BYTES_WRITTEN": 10 * MIB, "rewritten_bytes": 5 * MIB},
+    "rewritten": {"WRITES": 10, "BYTES_WRITTEN": 10 * MIB, "MAX_BYTE_WRITTEN": 5 * MIB - 1},
+    "reread": {"READS": 10, "BYTES_READ": 10 * MIB, "MAX_BYTE_READ": 2 * MIB - 1},
     "repeated_opens": {"OPENS": 500, "STATS": 1},
     "repeated_stats": {"OPENS": 1, "STATS": 5000},
     "failed_lookups": {"OPENS": 0, "STATS": 150, "failed": 150},
@@ -88,6 +89,24 @@ def test_a_rule_of_files_finds_its_file_and_no_other_rule_does(name: str) -> Non
     assert 0 < held[name].cost_s <= max(TIMES.values()) * 2
     assert held[name].examples[0].startswith("/data/0: ")
     assert "unknown" not in held[name].examples[0]
+
+
+def test_first_writes_in_random_order_are_not_rewritten() -> None:
+    """All but the first of them lie below the furthest, and each byte was written once."""
+    count = {"WRITES": 500, "BYTES_WRITTEN": 500 * 65536, "CONSEC_WRITES": 0, "SEQ_WRITES": 100}
+    held = of_file(**count, MAX_BYTE_WRITTEN=500 * 65536 - 1, rewritten_bytes=400 * 65536)
+    assert list(held) == ["random_writes"]
+
+
+def test_processes_that_each_read_a_file_once_do_not_read_it_again() -> None:
+    rows = [
+        file_row(n, process=n, path="/data/x", READS=8, BYTES_READ=8 * MIB, MAX_BYTE_READ=8 * MIB - 1)
+        for n in range(3)
+    ]
+    each = tuple(quiet(n) for n in range(3))
+    assert "reread" not in found(tables(processes=each, files=files_table(rows)))
+    again = [{**row, "BYTES_READ": 16 * MIB} for row in rows]
+    assert "reread" in found(tables(processes=each, files=files_table(again)))
 
 
 @pytest.mark.parametrize("name", sorted(PROCESSES))
