@@ -40,6 +40,13 @@ def test_a_mean_of_no_reads_is_no_lack() -> None:
     assert "small_reads" not in of_file(rules(), READS=0, BYTES_READ=0, CONSEC_READS=0)
 
 
+def test_the_end_of_what_was_never_read_is_no_lack() -> None:
+    """Where nothing was moved no furthest byte is known, and none is needed."""
+    idle = of_file(rules(), READS=0, BYTES_READ=0, WRITES=0, BYTES_WRITTEN=0)
+    assert not {"reread", "rewritten"} & set(idle)
+    assert of_file(rules(), READS=9, BYTES_READ=9 << 20)["reread"] == ("MAX_BYTE_READ",)
+
+
 @pytest.mark.parametrize("sync", [None, 0.0])
 def test_syncs_that_a_source_does_not_know_are_not_ruled_out(sync: float | None) -> None:
     seconds = {"read": 0.1, "write": 0.0, "meta": 0.0, "sync": sync}

@@ -7,7 +7,12 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("requirements.lock", "tests/fuzz/requirements.lock", "tools/supply/requirements.lock", "bench/drishti_requirements.lock")
+LOCKS = (
+    "requirements.lock",
+    "tests/fuzz/requirements.lock",
+    "tools/supply/requirements.lock",
+    "bench/drishti_requirements.lock",
+)
 
 
 def loose_crates(text: str) -> list[str]:
