@@ -128,7 +128,8 @@ def run(directory: Path, one: dict[str, Any], ways: dict[str, str]) -> dict[str,
         if strength.held is not None:
             stack.enter_context(held(directory, *strength.held))
         words = ["run", str(study), "--target", f"target={ways[way]}", "-o", str(out)]
-        words += ["--seed", str(one["seed"]), *(["--under-fault"] if strength.faults else [])]
+        words += ["--seed", str(one["seed"]), "--ignore-health"]
+        words += ["--under-fault"] if strength.faults else []
         inside = ("lab", "exec", "client1", "--dir", str(directory), "--", sys.executable, "-m", "leadline")
         command(*inside, *words)
         stack.close()
@@ -212,7 +213,11 @@ def main() -> int:
         command("lab", "mount", "client1", "--dir", str(directory), check=False)
         ways = targets(directory)
         for number, one in enumerate(left, 1):
-            found = run(directory, one, ways)
+            try:
+                found = run(directory, one, ways)
+            except SystemExit as error:  # it is tried again the next time
+                print(f"[{number}/{len(left)}] {one}: {error}", flush=True)
+                continue
             with RUNS.open("a") as file:
                 file.write(json.dumps(found) + "\n")
             print(f"[{number}/{len(left)}] {one}: {[cell['named'] for cell in found['cells']]}", flush=True)

@@ -36,7 +36,6 @@ WORKS = {
     "read 4": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 4, {_DIRECT}}}"),
     "read 2": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 2, {_DIRECT}}}"),
     "read 1": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 1, {_DIRECT}}}"),
-    "little": ("rados", f"{{rw: randwrite, bs: 4k, size: 8M, iodepth: 4, {_DIRECT}}}"),
     "files": ("ceph-fuse", "{operations: [create, stat, unlink], files: 400, numjobs: 2, time_based: true}"),
     "sync 16": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 16, time_based: true}"),
     "sync 4": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 4, time_based: true}"),
@@ -153,11 +152,6 @@ CASES = (
     ),
     DiagnosisCase("scrub", _under("osd-scrub", "osd.1", "one", "small", "many"), _of("scrub")),
     DiagnosisCase("nearly full", _under("osd-nearfull", "osd.1", "one", "small", "many"), _of("nearly_full")),
-    DiagnosisCase(
-        "a cluster on hold",
-        _under("cluster-flag", "pause", "little", "little", "little"),
-        _of("cluster_paused"),
-    ),
     DiagnosisCase(
         "CPU of the MDS",
         _each("files", "mds-slow-cpu", "mds.a", "cpu", "20%", "10%", "5%"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from leadline.counters.catalogue import trial_figures
@@ -28,7 +28,8 @@ class Watched:
     """A mount that was looked at for `elapsed_s`.
 
     `change` are the observers' figures between two marks, as `Delta.as_json` has them; `samples` their
-    series: time in ns, source, subject, metric, value, unit; `values` what users did (`leadline watch`).
+    series: time in ns, source, subject, metric, value, unit; `values` what users did (`leadline watch`);
+    `host` what a manifest says of the host.
     """
 
     elapsed_s: float
@@ -36,6 +37,7 @@ class Watched:
     samples: Sequence[tuple[int, str, str, str, float, str]]
     values: Mapping[str, float | str | None]
     facts: TargetFacts
+    host: Mapping[str, str] = field(default_factory=dict)
 
 
 def diagnose_live(watched: Watched) -> Diagnosed:
@@ -47,7 +49,7 @@ def figures_of_live(watched: Watched) -> Figures:
     """As of a trial that lasted as long."""
     row, series = _row(watched), _series(watched)
     samples = Samples.of_rows(row, series)
-    found = figures_of(row, (), samples, None, behind_server=watched.facts.behind_server)
+    found = figures_of(row, (), samples, None, behind_server=watched.facts.behind_server, host=watched.host)
     reads, writes = (watched.values.get(name) for name in ("reads_per_s", "writes_per_s"))
     times = (watched.values.get("mean_read_s"), watched.values.get("mean_write_s"))
     spent = [
