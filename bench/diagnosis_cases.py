@@ -122,14 +122,6 @@ CASES = (
     DiagnosisCase("an OSD that hangs", _held("small", "osd.1"), _of("osd_stopped")),
     DiagnosisCase("an OSD down", _under("osd-down", "osd.1", "one", "small", "many"), _of("osds_lost")),
     DiagnosisCase(
-        "debug log",
-        tuple(
-            Strength("many", tuple(("osd-debug-log", osd, {}) for osd in osds))
-            for osds in (("osd.1",), ("osd.0", "osd.1"), ("osd.0", "osd.1", "osd.2", "osd.3"))
-        ),
-        _of("osd_logs"),
-    ),
-    DiagnosisCase(
         "parts of stripes",
         tuple(Strength(work) for work in ("parts 64k", "parts 16k", "parts 4k")),
         _of("read_modify_write"),

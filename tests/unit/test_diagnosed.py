@@ -235,7 +235,23 @@ HOLDS: dict[str, dict[str, float | str]] = {
         "latency_s": 0.1,
     },
     "store_amplifies": {"write_share": 1.0, "request_bytes": 4096.0, "store_amplification": 20.0},
-    "read_modify_write": {"write_share": 1.0, "osd_penalty_reads": 2.0, "request_bytes": 4096.0},
+    "osd_scheduler": {"mclock_waiting": 40.0, "osd_queue_share": 0.9, "osd_thread_share": 0.2},
+    "too_few_groups": {"groups_per_osd": 4.0, "loaded_osd": "osd.1", "loaded_osd_factor": 2.5},
+    "slow_interface": {"link_share": 0.97, "faster_link_factor": 10.0},
+    "half_duplex": {"half_duplex": 1.0, "half_duplex_at": "eth1"},
+    "own_computing": {"asked": 4.0, "in_flight": 0.4, "pause_s": 0.01},
+    "read_ahead": {"streamed": 1.0, "asked": 1.0, "in_flight": 1.0, "cpu_share": 0.2, "bytes_per_s": 5e7},
+    "fuse_requests": {
+        **{"cut_into": 8.0, "client_thread": "fuse", "client_thread_share": 0.6, "request_bytes": 1048576.0},
+        "operations_per_s": 10.0,
+    },
+    "mds_one_rank": {"mds_thread": "mds.a/ms", "mds_thread_share": 0.97, "mds_ranks": 1.0},
+    "read_modify_write": {
+        "coded": 1.0,
+        "write_share": 1.0,
+        "osd_penalty_reads": 2.0,
+        "request_bytes": 4096.0,
+    },
     "osds_lost": {"osds_down": 1.0, "health_checks": "OSD_DOWN"},
     "recovery": {"recovering": 1.0, "recovery_per_s": 1e7, "bytes_per_s": 1e7, "pgs_not_clean": 9.0},
     "scrub": {"pgs_scrubbing": 2.0},
@@ -316,3 +332,27 @@ def test_trials_that_name_different_osds_name_no_osd() -> None:
     assert named(slow("osd.1"), slow("osd.1")) == ["osd_slow_device"]
     assert named(slow("osd.1"), slow("osd.2")) == []
     assert named(slow("osd.1"), slow("osd.2"), slow("osd.1")) == ["osd_slow_device"]
+
+
+def test_what_a_manifest_says_of_links() -> None:
+    row = replace(trial_row(), wire_limit_bytes_per_s=125_000_000)
+    host = {"links": "eth0 1000 full, eth1 10000 half, eth2 fast"}
+    found = figures_of(row, (), Samples(row, {}), None, host=host)
+    assert (found["half_duplex"], found["half_duplex_at"]) == (1.0, "eth1")
+    assert found["faster_link_factor"] == pytest.approx(10.0)
+    none = figures_of(row, (), Samples(row, {}), None)
+    assert (none["half_duplex"], none["faster_link_factor"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("job", "streamed"),
+    [
+        ({"rw": "read"}, 1.0),
+        ({"rw": "read", "direct": True}, 0.0),
+        ({"rw": "randread"}, 0.0),
+        ({"jobs": [{"rw": "read"}, {"rw": "write"}]}, 0.0),
+        ({"operations": ["stat"]}, None),
+    ],
+)
+def test_what_reads_in_order_through_caches(job: dict[str, Any], streamed: float | None) -> None:
+    assert seen(job=json.dumps(job))["streamed"] == streamed

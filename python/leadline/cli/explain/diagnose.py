@@ -107,6 +107,7 @@ def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bo
     from leadline.cli.machine.lab_faults import labs_of
     from leadline.cli.machine.watch import say_progress
     from leadline.cli.signals import StopRequest
+    from leadline.observe.host.links import link_facts
     from leadline.observe.host.power import power_facts
     from leadline.observe.mounts.mounts import look
     from leadline.verdict.diagnosed.document import FORMAT, figures_json, found_json
@@ -123,7 +124,9 @@ def _live(path: str, duration: str, *, figures: bool, as_json: bool, use_bpf: bo
             resolved, facts, mount, duration_s, stop=stop, progress=progress, use_bpf=use_bpf, labs=labs
         )
     values = watch_facts(seen).values
-    watched = Watched(seen.elapsed_s, seen.change, seen.samples, values, facts, power_facts())
+    watched = Watched(
+        seen.elapsed_s, seen.change, seen.samples, values, facts, {**power_facts(), **link_facts()}
+    )
     found = diagnose_live(watched)
     if as_json:
         one = {"path": resolved, "seconds": seen.elapsed_s, **found_json(found), **figures_json(found)}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.observe.host.links import link_facts
 from leadline.observe.host.power import power_facts
 
 _PROC = Path("/proc")
@@ -282,6 +283,7 @@ def facts() -> dict[str, str]:
         "cpus_of_host": str(os.cpu_count() or 0),
         "cpus_usable": ",".join(str(cpu) for cpu in cpu_list()),
         **power_facts(),
+        **link_facts(),
         "memory_bytes": str(meminfo()["MemTotal"]),
         "swap_bytes": str(meminfo().get("SwapTotal", 0)),
         "virtualisation": virtualisation(),

@@ -189,6 +189,7 @@ _TEXTS = frozenset(
         "receiver_full_at",
         "governor",
         "last_osd",
+        "half_duplex_at",
         "logging_osd",
     }
     | {

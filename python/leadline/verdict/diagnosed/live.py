@@ -49,7 +49,7 @@ def figures_of_live(watched: Watched) -> Figures:
     """As of a trial that lasted as long."""
     row, series = _row(watched), _series(watched)
     samples = Samples.of_rows(row, series)
-    found = figures_of(row, (), samples, None, behind_server=watched.facts.behind_server, host=watched.host)
+    found = figures_of(row, (), samples, None, target=watched.facts, host=watched.host)
     reads, writes = (watched.values.get(name) for name in ("reads_per_s", "writes_per_s"))
     times = (watched.values.get("mean_read_s"), watched.values.get("mean_write_s"))
     spent = [

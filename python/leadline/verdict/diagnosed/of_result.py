@@ -100,7 +100,7 @@ def _trial_seen(trial: TrialRow, cell: Cell, result: Result, read: Material) -> 
     samples = Samples(trial, lines)
     latency, asked = read.latency.get(trial.trial, ()), cell.shown.in_flight
     host = read.manifest.get("host", {})
-    figures = figures_of(trial, latency, samples, asked, behind_server=facts.behind_server, host=host)
+    figures = figures_of(trial, latency, samples, asked, target=facts, host=host)
     return TrialSeen(trial, figures, tuple(ceilings(trial, samples, figures, facts)), samples.count)
 
 

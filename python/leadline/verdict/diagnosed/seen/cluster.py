@@ -44,6 +44,7 @@ def of_metadata(samples: Samples) -> Figures:
         "mds_reply_s": seconds(samples.weighted("ceph", name, "reply_latency", ("client_requests",))),
         "mds_journal_s": seconds(samples.mean("ceph", name, "journal_latency")),
         "mds_caps": samples.mean("ceph", name, "caps"),
+        "mds_ranks": float(len(samples.by_subject("ceph", "mds.", "client_requests"))) or None,
         "mds_lock_part": samples.mean("ceph", name, "lock_part"),
         "mds_inodes": samples.mean("ceph", name, "inodes"),
     }
@@ -77,6 +78,7 @@ def of_cluster(trial: TrialRow, samples: Samples) -> Figures:
         "full_checks": ", ".join(full) if seen else None,
         "full_count": float(len(full)) if seen else None,
         "slow_ops": samples.most("ceph", "cluster", "slow_ops"),
+        "groups_per_osd": _groups_per_osd(states),
         "pgs_snaptrim": _most_groups(states, "snaptrim"),
         "paused": float(any(flag.startswith("pause") for flag in flags)) if seen else None,
         **{
@@ -84,6 +86,14 @@ def of_cluster(trial: TrialRow, samples: Samples) -> Figures:
             for name, codes in _CHECKS.items()
         },
     }
+
+
+def _groups_per_osd(states: Sequence[Mapping[str, Any]]) -> float | None:
+    """Of the whole cluster, each group once: as primary an OSD has so many on average."""
+    for state in states:
+        if state.get("pgs") and state.get("osds_up"):
+            return float(sum(state["pgs"].values()) / state["osds_up"])
+    return None
 
 
 def _most_groups(states: Sequence[Mapping[str, Any]], part: str) -> float | None:

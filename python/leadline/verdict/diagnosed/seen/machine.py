@@ -36,7 +36,7 @@ def _disks(samples: Samples) -> list[str]:
     return [one for one in samples.subjects("host") if samples.values("host", one, "operations_written")]
 
 
-def of_facts(host: Mapping[str, str]) -> Figures:
+def of_facts(host: Mapping[str, str], link_bytes_per_s: int | None) -> Figures:
     """What the manifest says of the host; None where the kernel did not show it."""
 
     def number(name: str) -> float | None:
@@ -45,12 +45,29 @@ def of_facts(host: Mapping[str, str]) -> Figures:
 
     governor, iommu = host.get("cpu_governor"), host.get("iommu")
     wake_us = number("cpu_wake_us")
+    links = _links(host.get("links", ""))
+    halves = [name for name, (_, duplex) in links.items() if duplex == "half"]
+    fastest = max((speed for speed, _ in links.values()), default=None)
     return {
+        "half_duplex": float(len(halves)) if "links" in host else None,
+        "half_duplex_at": ", ".join(halves) if halves else None,
+        "faster_link_factor": fastest / link_bytes_per_s if fastest and link_bytes_per_s else None,
         "governor": governor if governor != _UNSEEN else None,
         "wake_s": None if wake_us is None else wake_us / 1e6,
         "memory_nodes": number("numa_nodes"),
         "addresses_translated": None if iommu in (None, _UNSEEN) else float(iommu == "translated"),
     }
+
+
+def _links(text: str) -> dict[str, tuple[float, str]]:
+    """Bytes a second and duplex of each; words that are of another kind are left out."""
+    found = {}
+    for part in text.split(", "):
+        name, _, rest = part.partition(" ")
+        speed, _, duplex = rest.partition(" ")
+        if speed.isdigit():
+            found[name] = (int(speed) * 1e6 / 8, duplex)
+    return found
 
 
 def of_client(samples: Samples) -> Figures:
@@ -68,7 +85,16 @@ def of_client(samples: Samples) -> Figures:
         "client_cores": samples.mean("client", daemon, "cpu"),
         "client_in_flight": samples.mean("client", daemon, "operations_in_flight"),
         "client_in_flight_bytes": samples.mean("client", daemon, "in_flight"),
+        "client_operations_per_s": _sum(
+            samples.mean("client", daemon, "operations_read"),
+            samples.mean("client", daemon, "operations_written"),
+        ),
         "client_blocked_per_s": samples.mean("client", daemon, "writes_blocked"),
         "client_resent_per_s": samples.mean("client", daemon, "operations_resent"),
         "client_reply_s": seconds(samples.mean("client", daemon, "reply_latency")),
     }
+
+
+def _sum(*parts: float | None) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None

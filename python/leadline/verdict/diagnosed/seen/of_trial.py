@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from leadline.store.tables import LatencyRow, TrialRow
+from leadline.study.target import TargetFacts
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata
 from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons, of_logs
@@ -16,6 +17,7 @@ from leadline.verdict.diagnosed.seen.machine import of_client, of_facts, of_host
 from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
 from leadline.verdict.diagnosed.seen.stages import of_stages
+from leadline.verdict.diagnosed.seen.target import of_job, of_target
 from leadline.verdict.diagnosed.seen.values import Figure, Figures, ratio
 
 
@@ -25,16 +27,17 @@ def figures_of(
     samples: Samples,
     asked: int | None,
     *,
-    behind_server: bool = False,
+    target: TargetFacts | None = None,
     host: Mapping[str, str] | None = None,
 ) -> Figures:
     """All figures of a trial; `asked` is how many operations each host asks to have in flight, where it does.
 
-    `behind_server`: a gateway answers, whose own work is in no figure. `host`: what the manifest says of it.
+    `host`: what the manifest says of it.
     """
     found = of_load(trial, latency, None if asked is None else asked * (trial.hosts or 1))
-    found["behind_server"] = float(behind_server)
-    found |= of_facts(host or {})
+    found |= of_target(target)
+    found |= of_job(trial)
+    found |= of_facts(host or {}, trial.wire_limit_bytes_per_s)
     for part in (of_host(trial, samples), of_client(samples), of_network(trial, samples), of_osds(samples)):
         found |= part
     found |= of_connections(samples)
@@ -46,6 +49,7 @@ def figures_of(
     found |= of_metadata(samples)
     found |= of_cluster(trial, samples)
     found["metadata_per_operation"] = ratio(found["mds_requests_per_s"], found["operations_per_s"])
+    found["cut_into"] = ratio(found["client_operations_per_s"], found["operations_per_s"])
     found["store_amplification"] = ratio(number(trial.store_written_bytes), number(trial.osd_written_bytes))
     return found | between(found)
 

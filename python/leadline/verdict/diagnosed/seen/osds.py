@@ -54,6 +54,7 @@ def of_osds(samples: Samples) -> Figures:
         "osd_read_queue_s": difference(
             over_all("op_read_latency", read), over_all("op_read_process_latency", read)
         ),
+        "mclock_waiting": samples.total("ceph", "osd.", "mclock_waiting"),
         "osd_penalty_reads": _reads_before_writes(samples, writes),
         "recovery_per_s": samples.total("ceph", "osd.", "recovery"),
     }
