@@ -84,7 +84,7 @@ CASES = (
     DiagnosisCase(
         "others on the link",
         _each("stream", "client-busy-link", "client1", "rate", "60Mbit", "120Mbit", "170Mbit"),
-        _of("link_shared", "link_full", "packets_lost"),
+        _of("link_shared", "packets_lost"),
     ),
     DiagnosisCase(
         "loss at a host",
@@ -130,7 +130,7 @@ CASES = (
         "backfill",
         tuple(
             Strength("small", (("osd-backfill", "osd.1", {"data": data, "sleep": "100ms"}),))
-            for data in ("64M", "128M", "256M")
+            for data in ("128M", "256M", "512M")
         ),
         _of("recovery"),
     ),
