@@ -28,11 +28,11 @@ class DiagnosisCase:
 _DIRECT = "direct: true, time_based: true"
 WORKS = {
     # One client of 200 Mbit: its link is full in what streams, and nothing is in what waits.
-    "stream": ("rados", f"{{rw: write, bs: 4M, size: 256M, iodepth: 4, {_DIRECT}}}"),
-    "small": ("rados", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 4, {_DIRECT}}}"),
-    "many": ("rados", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 16, {_DIRECT}}}"),
-    "one": ("rados", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 1, {_DIRECT}}}"),
-    "read": ("rados", f"{{rw: randread, bs: 64k, size: 128M, iodepth: 4, {_DIRECT}}}"),
+    "stream": ("rados", f"{{rw: write, bs: 4M, size: 64M, iodepth: 4, {_DIRECT}}}"),
+    "small": ("rados", f"{{rw: randwrite, bs: 4k, size: 32M, iodepth: 4, {_DIRECT}}}"),
+    "many": ("rados", f"{{rw: randwrite, bs: 4k, size: 32M, iodepth: 16, {_DIRECT}}}"),
+    "one": ("rados", f"{{rw: randwrite, bs: 4k, size: 32M, iodepth: 1, {_DIRECT}}}"),
+    "read": ("rados", f"{{rw: randread, bs: 64k, size: 32M, iodepth: 4, {_DIRECT}}}"),
     "read 4": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 4, {_DIRECT}}}"),
     "read 2": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 2, {_DIRECT}}}"),
     "read 1": ("rados", f"{{rw: randread, bs: 4k, size: 16M, iodepth: 1, {_DIRECT}}}"),
@@ -40,10 +40,9 @@ WORKS = {
     "sync 16": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 16, time_based: true}"),
     "sync 4": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 4, time_based: true}"),
     "sync 1": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 1, time_based: true}"),
-    "parts 64k": ("libcephfs-ec", f"{{rw: randwrite, bs: 64k, size: 64M, iodepth: 2, {_DIRECT}}}"),
-    "parts 16k": ("libcephfs-ec", f"{{rw: randwrite, bs: 16k, size: 64M, iodepth: 2, {_DIRECT}}}"),
-    "parts 4k": ("libcephfs-ec", f"{{rw: randwrite, bs: 4k, size: 64M, iodepth: 2, {_DIRECT}}}"),
-    "gate": ("xrootd", "{rw: write, bs: 1M, size: 128M, iodepth: 2, time_based: true}"),
+    "parts 64k": ("libcephfs-ec", f"{{rw: randwrite, bs: 64k, size: 32M, iodepth: 2, {_DIRECT}}}"),
+    "parts 16k": ("libcephfs-ec", f"{{rw: randwrite, bs: 16k, size: 32M, iodepth: 2, {_DIRECT}}}"),
+    "parts 4k": ("libcephfs-ec", f"{{rw: randwrite, bs: 4k, size: 32M, iodepth: 2, {_DIRECT}}}"),
     "gate small": ("xrootd", "{rw: randread, bs: 64k, size: 32M, iodepth: 2, time_based: true}"),
 }
 
