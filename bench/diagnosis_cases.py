@@ -161,7 +161,10 @@ CASES = (
     ),
     DiagnosisCase(
         "others on the host",
-        _each("small", "client-busy-cpu", "client1", "cores", "1", "2", "4"),
+        tuple(
+            Strength(work, (("client-busy-cpu", "client1", {"cores": cores}),))
+            for work, cores in (("small", "1"), ("small", "2"), ("many", "2"))
+        ),
         _of("others_here"),
     ),
     DiagnosisCase(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import median
 
 from leadline.verdict.diagnosed.samples import Samples
@@ -27,25 +28,42 @@ def of_daemons(samples: Samples) -> Figures:
         throttled = {one: samples.mean("daemon", one, "throttled") or 0.0 for one in whole}
         stopped = {one: samples.mean("daemon", one, "stopped") or 0.0 for one in whole}
         cpus = {one: samples.mean("daemon", one, "cpu") for one in subjects}
-        threads = {one: value for one, value in cpus.items() if "/" in one and value is not None}
+        threads = {one: value for one, value in of_threads(samples, "daemon").items() if one in cpus}
         most = max(throttled, key=lambda one: throttled[one], default=None)
         still = max(stopped, key=lambda one: stopped[one], default=None)
         thread = max(threads, key=lambda one: threads[one], default=None)
+        cores = sum(cpus[one] or 0.0 for one in whole) if whole else None
         found |= {
             f"{kind}_throttled": most,
             f"{kind}_throttled_per_s": throttled[most] if most is not None else None,
             f"{kind}_stopped": still,
             f"{kind}_stopped_share": stopped[still] if still is not None else None,
             f"{kind}_thread": None if thread is None else thread.rpartition(".")[0],
-            f"{kind}_thread_share": threads[thread] if thread is not None else None,
-            f"{kind}_cores": sum(cpus[one] or 0.0 for one in whole) if whole else None,
+            f"{kind}_thread_share": _busiest(threads, thread, cores),
+            f"{kind}_cores": cores,
         }
     return found
 
 
+def of_threads(samples: Samples, source: str) -> dict[str, float]:
+    """Cores that each thread used on average: there is no sample of one that was idle at a look."""
+    values: dict[str, list[float]] = {}
+    looks = set()
+    for subject, at, value in samples.moments(source, "cpu"):
+        if "/" in subject:
+            values.setdefault(subject, []).append(value)
+            looks.add(at)
+    return {subject: sum(found) / len(looks) for subject, found in values.items()}
+
+
+def _busiest(threads: Mapping[str, float], thread: str | None, cores: float | None) -> float | None:
+    """Where no thread was ever seen at work, none used more than the process did."""
+    return threads[thread] if thread is not None else cores
+
+
 def of_logs(samples: Samples) -> Figures:
     """What OSDs spend on writing their own log, of what they spend at all."""
-    threads = {one: value for one, value in samples.by_subject("daemon", "osd.", "cpu").items() if "/" in one}
+    threads = {one: value for one, value in of_threads(samples, "daemon").items() if one.startswith("osd.")}
     logs = {
         one.partition("/")[0]: value
         for one, value in threads.items()

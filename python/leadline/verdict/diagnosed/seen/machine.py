@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from leadline.store.tables import TrialRow
 from leadline.verdict.diagnosed.samples import Samples
+from leadline.verdict.diagnosed.seen.daemons import of_threads
 from leadline.verdict.diagnosed.seen.values import Figures, seconds
 
 _UNSEEN = "not observable"
@@ -74,8 +75,8 @@ def of_client(samples: Samples) -> Figures:
     """ceph-fuse, or the kernel's client."""
     threads = {
         one.partition("/")[2].rpartition(".")[0]: value
-        for one, value in samples.by_subject("client", "ceph-fuse", "cpu").items()
-        if "/" in one
+        for one, value in of_threads(samples, "client").items()
+        if one.startswith("ceph-fuse")
     }
     busiest = max(threads, key=lambda one: threads[one], default=None)
     daemon = next((one for one in samples.subjects("client", "ceph-fuse") if "/" not in one), "")
