@@ -73,7 +73,7 @@ CASES = (
     DiagnosisCase(
         "link of a host",
         _each("stream", "link-rate", "host2", "rate", "100Mbit", "50Mbit", "20Mbit"),
-        _of("link_full", "links_in_turn"),
+        _of("link_full", "links_in_turn", "slow_port"),
     ),
     DiagnosisCase(
         "uplink",
@@ -91,7 +91,10 @@ CASES = (
         _of("packets_lost"),
     ),
     DiagnosisCase(
-        "MTU", _each("stream", "mtu-mismatch", "host2", "mtu", "1400", "1000", "600"), _of("packets_vanish")
+        "MTU",
+        _each("stream", "mtu-mismatch", "host2", "mtu", "1400", "1000", "600"),
+        # Heartbeats are large, too: after a while the host is marked down, and that is seen instead.
+        _of("packets_vanish", "osds_lost"),
     ),
     DiagnosisCase(
         "a host cut off",

@@ -238,6 +238,10 @@ HOLDS: dict[str, dict[str, float | str]] = {
     "osd_scheduler": {"mclock_waiting": 40.0, "osd_queue_share": 0.9, "osd_thread_share": 0.2},
     "too_few_groups": {"groups_per_osd": 4.0, "loaded_osd": "osd.1", "loaded_osd_factor": 2.5},
     "slow_interface": {"link_share": 0.97, "faster_link_factor": 10.0},
+    "slow_port": {
+        **{"slowest_port": "host2", "slowest_port_factor": 8.0},
+        **{"port": "host2", "port_share": 0.8, "port_rate": 6e6},
+    },
     "half_duplex": {"half_duplex": 1.0, "half_duplex_at": "eth1"},
     "own_computing": {"asked": 4.0, "in_flight": 0.4, "pause_s": 0.01},
     "read_ahead": {"streamed": 1.0, "asked": 1.0, "in_flight": 1.0, "cpu_share": 0.2, "bytes_per_s": 5e7},

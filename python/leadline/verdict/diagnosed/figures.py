@@ -56,7 +56,7 @@ FIGURES: dict[str, str] = {
     "port_share": "what it carried of its rate at the median moment, headers taken into account",
     "port_rate": "its rate, bytes a second",
     "port_own_share": "of what it carried the part that this trial moved, where it is a client's",
-    "slowest_port": "the port with the least rate",
+    "slowest_port": "of the hosts with OSDs the one with the slowest link",
     "slowest_port_factor": "how many times less than the median port",
     "ports_share": "how full the fullest port of each moment was, the median of all moments",
     "link_share": "what the interface towards the servers carried of its link",

@@ -23,6 +23,8 @@ def of_network(trial: TrialRow, samples: Samples) -> Figures:
         for port, rate in rates.items()
         if rate > 0
     }
+    # Hosts with OSDs are meant to be alike; a client's link may well be narrower.
+    equals = {one: rates[one] for one in samples.by_subject("wire", "", "osds") if rates.get(one)}
     port = max(shares, key=lambda one: shares[one], default=None)
     lasted_s = (trial.ramp_ns + trial.measured_ns) / 1e9
     carried = max(trial.interface_sent_bytes or 0, trial.interface_received_bytes or 0)
@@ -40,8 +42,8 @@ def of_network(trial: TrialRow, samples: Samples) -> Figures:
         "port_own_share": _own_share(trial, samples, port, own),
         "link_own_share": own * lasted_s / carried if own is not None and carried > 0 else None,
         "port_rate": rates[port] if port is not None else None,
-        "slowest_port": min(rates, key=lambda one: rates[one], default=None),
-        "slowest_port_factor": median(rates.values()) / min(rates.values()) if rates else None,
+        "slowest_port": min(equals, key=lambda one: equals[one], default=None),
+        "slowest_port_factor": median(equals.values()) / min(equals.values()) if equals else None,
         "ports_share": _fullest_in_turn(samples),
         "link_share": carried / lasted_s / limit if limit and lasted_s > 0 else None,
         "link_faults_per_s": sum(one for one in faults if one is not None),
