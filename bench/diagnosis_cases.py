@@ -97,11 +97,6 @@ CASES = (
         _of("packets_vanish", "osds_lost"),
     ),
     DiagnosisCase(
-        "a host cut off",
-        _under("link-down", "host2", "one", "small", "stream"),
-        _of("packets_vanish", "osds_lost"),
-    ),
-    DiagnosisCase(
         "connections",
         _each("small", "connection-resets", "osd.1", "one-in", "1000", "200", "50"),
         _of("connections_break"),
@@ -129,14 +124,6 @@ CASES = (
         _of("read_modify_write"),
     ),
     DiagnosisCase(
-        "backfill",
-        tuple(
-            Strength("small", (("osd-backfill", "osd.1", {"data": data, "sleep": "100ms"}),))
-            for data in ("128M", "256M", "512M")
-        ),
-        _of("recovery"),
-    ),
-    DiagnosisCase(
         "recovery",
         tuple(
             Strength("small", (("osd-recovery", "osd.1", {"data": data, "sleep": "200ms"}),))
@@ -144,7 +131,6 @@ CASES = (
         ),
         _of("recovery"),
     ),
-    DiagnosisCase("scrub", _under("osd-scrub", "osd.1", "one", "small", "many"), _of("scrub")),
     DiagnosisCase("nearly full", _under("osd-nearfull", "osd.1", "one", "small", "many"), _of("nearly_full")),
     DiagnosisCase(
         "CPU of the MDS",
@@ -195,7 +181,7 @@ PAIRS = (
             Strength(
                 "small",
                 (
-                    ("osd-recovery", "osd.2", {"data": "128M", "sleep": "200ms"}),
+                    ("osd-recovery", "osd.2", {"data": "256M", "sleep": "200ms"}),
                     ("osd-slow-cpu", "osd.1", {"cpu": "8%"}),
                 ),
             ),
