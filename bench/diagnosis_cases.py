@@ -40,8 +40,9 @@ WORKS = {
     "sync 16": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 16, time_based: true}"),
     "sync 4": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 4, time_based: true}"),
     "sync 1": ("ceph-fuse", "{rw: randwrite, bs: 4k, size: 32M, fsync: 1, time_based: true}"),
-    "parts 64k": ("libcephfs-ec", f"{{rw: randwrite, bs: 64k, size: 32M, iodepth: 2, {_DIRECT}}}"),
-    "parts 16k": ("libcephfs-ec", f"{{rw: randwrite, bs: 16k, size: 32M, iodepth: 2, {_DIRECT}}}"),
+    # Stripes are of 8 KiB: each of these writes has one that it touches in part, and the others whole.
+    "parts 20k": ("libcephfs-ec", f"{{rw: randwrite, bs: 20k, size: 20M, iodepth: 2, {_DIRECT}}}"),
+    "parts 12k": ("libcephfs-ec", f"{{rw: randwrite, bs: 12k, size: 24M, iodepth: 2, {_DIRECT}}}"),
     "parts 4k": ("libcephfs-ec", f"{{rw: randwrite, bs: 4k, size: 32M, iodepth: 2, {_DIRECT}}}"),
     "gate small": ("xrootd", "{rw: randread, bs: 64k, size: 32M, iodepth: 2, time_based: true}"),
 }
@@ -120,7 +121,7 @@ CASES = (
     DiagnosisCase("an OSD down", _under("osd-down", "osd.1", "one", "small", "many"), _of("osds_lost")),
     DiagnosisCase(
         "parts of stripes",
-        tuple(Strength(work) for work in ("parts 64k", "parts 16k", "parts 4k")),
+        tuple(Strength(work) for work in ("parts 20k", "parts 12k", "parts 4k")),
         _of("read_modify_write"),
     ),
     DiagnosisCase(

@@ -104,6 +104,8 @@ class Volume:
         """Names in a directory, at most about `limit`; FileNotFoundError where it is not there."""
     def space(self) -> tuple[int, int]:
         """Bytes in all, and free."""
+    def pool(self) -> str | None:
+        """The pool behind it, of a scheme whose URLs do not name one."""
     def remove_files(self, directory: str, prefix: str, slice_s: float) -> bool:
         """Removes files but the marks; True when time was over before all were gone."""
     def rename(self, directory: str, name: str, new: str) -> None:

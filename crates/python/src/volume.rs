@@ -140,6 +140,11 @@ impl Volume {
         Ok((found.total_bytes, found.free_bytes))
     }
 
+    /// The pool behind it, of a scheme whose URLs do not name one.
+    fn pool(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        detached(py, || Ok(self.inner.pool()))
+    }
+
     fn remove_files(
         &self,
         py: Python<'_>,

@@ -202,7 +202,7 @@ def probe_path(path: str, doing: Doing, *, writes: bool) -> dict[str, Any]:
 
 def probe_volume(url: str) -> None:
     """Connects to a URL's storage and asks: `space` (total, free; null where it does not say), or
-    `why` not. `address` is its server's, where it has one.
+    `why` not. `address` is its server's, where it has one; `pool` the one behind a file system.
     """
     from leadline import _core
 
@@ -210,7 +210,7 @@ def probe_volume(url: str) -> None:
         volume = _core.Volume(url)
         address = _address(_core.parse_location(url)["server"])
         try:
-            _say({"space": volume.space(), "address": address})
+            _say({"space": volume.space(), "address": address, "pool": volume.pool()})
         except OSError as error:
             if error.errno != errno.ENOTSUP:
                 raise

@@ -140,6 +140,11 @@ pub trait Volume: Send + Sync {
 
     fn space(&self) -> Outcome<Space>;
 
+    /// The pool behind it, of a scheme whose URLs do not name one.
+    fn pool(&self) -> Option<String> {
+        None
+    }
+
     /// One thread's hold on names, where the scheme lists metadata operations.
     fn names(&self) -> Outcome<Box<dyn Names>> {
         Err(VolumeError::new(

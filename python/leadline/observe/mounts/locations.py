@@ -29,7 +29,7 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
     answer = _ask(found, patient_s(max(deadline_s, _CONNECT_DEADLINE_S)))
     total_bytes, free_bytes = answer["space"] or (None, None)
     address = answer.get("address")
-    ceph = _ceph(found)
+    ceph = _ceph(found, answer.get("pool"))
     return TargetFacts(
         access=found["engine"],
         file_system=found["scheme"],
@@ -44,8 +44,11 @@ def inspect_location(url: str, deadline_s: float) -> TargetFacts:
     )
 
 
-def _ceph(found: dict[str, Any]) -> CephAccess | None:
-    """The cluster behind a URL of Ceph's own schemes; None behind a gateway, which does not say."""
+def _ceph(found: dict[str, Any], pool: str | None) -> CephAccess | None:
+    """The cluster behind a URL of Ceph's own schemes; None behind a gateway, which does not say.
+
+    `pool` is what the storage said itself, where the URL names none.
+    """
     options = found["options"]
     if "conf" not in options:
         return None
@@ -54,7 +57,7 @@ def _ceph(found: dict[str, Any]) -> CephAccess | None:
             conf=options["conf"] or None,
             name=f"client.{options['user']}",
             keyring=options["keyring"] or None,
-            pool=found["container"] or None,
+            pool=found["container"] or pool,
         )
     )
 

@@ -68,7 +68,7 @@ FIGURES: dict[str, str] = {
     "round_trip_s": "median round trip of this host's connections to the servers (TCP)",
     "unanswered_share": "looks at which a connection had sent twice or more in a row without an answer",
     "unanswered_at": "where that was most: here, or the network of this daemon",
-    "connections_per_s": "new connections a second, the median moment",
+    "connections_per_s": "connections a second that the OSD with the most made or accepted",
     "receiver_full_share": "time in which the receiver's window was full",
     "receiver_full_at": "where that was most",
     "osd_operations_per_s": "writes a second that all OSDs had from clients",

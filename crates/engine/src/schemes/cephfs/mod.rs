@@ -6,7 +6,7 @@ mod volume;
 use std::sync::Arc;
 
 use super::options::{CONF, KEYRING, USER, first, wrong_climb};
-use super::{Choice, Engine, Held, Memory, Reaches, Scheme, Storage, Wrong, queued};
+use super::{Choice, Engine, Held, Memory, Reaches, Scheme, Storage, Word, Wrong, queued};
 use crate::io::pooled::Pooled;
 use crate::metadata::Operation;
 use crate::sys::ceph::libcephfs::Libcephfs;
@@ -48,6 +48,7 @@ pub static SCHEME: Scheme = Scheme {
         if !name.is_empty() {
             words.push(format!(", file system {name}").into());
         }
+        words.push(Word::Pool);
         words
     },
     missing: || Libcephfs::get().err(),

@@ -167,6 +167,10 @@ impl Volume for Mount {
         })
     }
 
+    fn pool(&self) -> Option<String> {
+        self.mounted.pool(&self.full(""))
+    }
+
     fn remove_files(&self, directory: &str, prefix: &str, until: Instant) -> Outcome<bool> {
         let names = self.names_in(directory, usize::MAX)?;
         for name in names.iter().filter(|name| is_chosen(name, prefix)) {

@@ -8,6 +8,8 @@ use crate::sys::library::{Missing, functions};
 type Client = *mut c_void;
 type Listing = *mut c_void;
 
+const POOL_NAME_BYTES_MAX: usize = 4096;
+
 functions! {
     /// The functions that are used.
     Libcephfs from &["libcephfs.so.2"], "libcephfs2";
@@ -20,6 +22,7 @@ functions! {
     ceph_unmount: unsafe extern "C" fn(Client) -> c_int,
     ceph_release: unsafe extern "C" fn(Client) -> c_int,
     ceph_statfs: unsafe extern "C" fn(Client, *const c_char, *mut libc::statvfs) -> c_int,
+    ceph_get_path_pool_name: unsafe extern "C" fn(Client, *const c_char, *mut c_char, usize) -> c_int,
     ceph_mkdir: unsafe extern "C" fn(Client, *const c_char, libc::mode_t) -> c_int,
     ceph_rmdir: unsafe extern "C" fn(Client, *const c_char) -> c_int,
     ceph_unlink: unsafe extern "C" fn(Client, *const c_char) -> c_int,
@@ -251,6 +254,22 @@ impl Mounted {
             found.f_blocks * found.f_frsize,
             found.f_bavail * found.f_frsize,
         ))
+    }
+
+    /// The pool that new files of a directory go to; None where the client does not say, or in other words than text.
+    pub fn pool(&self, path: &CStr) -> Option<String> {
+        let mut name = vec![0_u8; POOL_NAME_BYTES_MAX];
+        // SAFETY: the text and the buffer live for the call, which writes no more than the buffer's length.
+        let length = unsafe {
+            (self.library.ceph_get_path_pool_name)(
+                self.client,
+                path.as_ptr(),
+                name.as_mut_ptr().cast(),
+                name.len(),
+            )
+        };
+        name.truncate(usize::try_from(length).ok()?);
+        String::from_utf8(name).ok().filter(|name| !name.is_empty())
     }
 
     /// A descriptor of the client's own, or minus errno.

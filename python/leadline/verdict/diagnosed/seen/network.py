@@ -86,7 +86,8 @@ def of_connections(samples: Samples) -> Figures:
         for one in places
         if (values := samples.values("tcp", one, "unanswered"))
     }
-    new = [samples.middle("tcp", one, "new_connections") for one in places]
+    # By the messengers' own count: a host has connections of others, too.
+    made = samples.by_subject("ceph", "osd.", "connections_made")
     full = samples.by_subject("tcp", "", "receiver_full")
     where = max(stuck, key=lambda one: stuck[one], default=None)
     place = max(full, key=lambda one: full[one], default=None)
@@ -94,7 +95,7 @@ def of_connections(samples: Samples) -> Figures:
         "round_trip_s": seconds(samples.middle("tcp", "here", "round_trip")),
         "unanswered_share": stuck[where] if where is not None else None,
         "unanswered_at": where,
-        "connections_per_s": max((value for value in new if value is not None), default=None),
+        "connections_per_s": max(made.values(), default=None),
         "receiver_full_share": full[place] if place is not None else None,
         "receiver_full_at": place,
     }
