@@ -29,22 +29,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from diagnosis_cases import CASES, PAIRS, WORKS, DiagnosisCase, Fault, Strength
+from diagnosis_cases import CASES, LEVELS, PAIRS, WORKS, Fault, Strength
+from diagnosis_page import page
 from leadline.lab.record import read_record
 
 HERE = Path(__file__).parent
 RUNS, PAGE = HERE / "diagnosis.jsonl", HERE / "diagnosis.md"
-LEVELS = ("weak", "middle", "strong")
 LAB = "diagnosis"
 HELD_S = 4.0
 SETTLED_S = 60.0
 QUIET = ("stream", "small", "one", "read", "files")
-TUNED = frozenset({1})
-_WORDS = """
-The thresholds were chosen by the runs of seed {}: these show that causes can be told, and prove nothing.
-Right is a cause that was injected and named, undecided where neither it nor another that can be injected
-was, wrong where another was. A full link of the client in streams, and too little in flight where one request
-follows the other, are true of this lab without any fault, and no accusation."""
 TOPOLOGY = """
 ec: 2+1
 mtu: 1500
@@ -259,7 +253,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=10_000, help="runs at most")
     asked = parser.parse_args()
     if asked.do == "judge":
-        PAGE.write_text("\n".join(judge()) + "\n")
+        PAGE.write_text("\n".join(page(kept())) + "\n")
         return 0
     done = {(one["case"], one["level"], one["seed"]) for one in kept()}
     left = [
@@ -281,60 +275,6 @@ def main() -> int:
 def kept() -> list[dict[str, Any]]:
     """The runs that are stored."""
     return [json.loads(line) for line in RUNS.read_text().splitlines()] if RUNS.exists() else []
-
-
-def judge() -> Iterator[str]:
-    """The table, by the causes as they are now."""
-    from leadline.verdict.diagnosed.figures import FIGURES
-    from leadline.verdict.diagnosed.judge import diagnose
-
-    cases: dict[str, DiagnosisCase] = {case.name: case for case in (*CASES, *PAIRS)}
-    injected = frozenset(name for case in CASES for name in case.right)
-    unknown = dict.fromkeys(FIGURES)
-    rows, counts = list[str](), dict[tuple[str, str], int]()
-    for one in sorted(kept(), key=lambda one: (one["case"], one["level"], one["seed"])):
-        for cell in one["cells"]:
-            found = diagnose([{**unknown, **figures} for figures in cell["figures"]])
-            names = [cause.entry.name for cause in found.named]
-            share = f"{100 * found.named[0].share:.0f} %" if names else ""
-            outcome = _outcome(cases.get(one["case"]), one["level"], names, injected)
-            at = (one["level"], outcome)
-            counts[at] = counts.get(at, 0) + 1
-            parts = (one["case"], one["level"], str(one["seed"]), ", ".join(names), share, outcome)
-            rows.append(f"| {' | '.join(parts)} |")
-    yield "# Diagnosis: what was injected, and what was named"
-    yield ""
-    yield f"Written by `make diagnosis-bench` from `bench/diagnosis.jsonl`; {len(CASES)} causes so far."
-    yield _WORDS.format(", ".join(map(str, sorted(TUNED))))
-    yield ""
-    yield "| strength | right | undecided | wrong |"
-    yield "|---|---|---|---|"
-    for level in (*LEVELS, "two", ""):
-        numbers = [str(counts.get((level, outcome), 0)) for outcome in ("right", "undecided", "wrong")]
-        yield f"| {level or 'nothing injected'} | {' | '.join(numbers)} |"
-    yield ""
-    yield "| cause | strength | seed | named | share | outcome |"
-    yield "|---|---|---|---|---|---|"
-    yield from rows
-
-
-def _outcome(case: DiagnosisCase | None, level: str, names: list[str], injected: frozenset[str]) -> str:
-    """Right where the cause is named (of two both), wrong where something else that can be injected is.
-
-    What is true of the lab by itself, as its CPUs or its client's full link, is no accusation.
-    """
-    right = case.right if case else frozenset()
-    if set(names) & (injected - right - _OWN):
-        return "wrong"
-    if case is None:
-        return "right"
-    found = right & set(names)
-    return "right" if found and (level != "two" or found == right) else "undecided"
-
-
-# True of this lab without any fault: the client's link of 200 Mbit is full in streams, and one request at a
-# time waits for nothing else.
-_OWN = frozenset({"link_full", "links_in_turn", "latency_bound"})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,124 @@
+"""What bench/diagnosis.py found, as a page: judged anew from the kept figures by the causes as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from diagnosis_cases import CASES, LEFT_OUT, LEVELS, PAIRS, DiagnosisCase
+from leadline.verdict.diagnosed.figures import FIGURES
+from leadline.verdict.diagnosed.judge import diagnose
+
+TUNED = frozenset({1})  # thresholds were chosen by the runs of these seeds, which prove nothing
+OUTCOMES = ("right", "undecided", "wrong")
+# True of this lab without any fault: the client's link of 200 Mbit is full in streams, and one request at a
+# time waits for nothing else.
+_OWN = frozenset({"link_full", "links_in_turn", "latency_bound"})
+_WORDS = """
+Faults are injected into a lab (`bench/diagnosis_cases.py`), work is measured, and `leadline diagnose`
+reads the result, out of which every trace of the fault was taken. **Right**: the cause that was injected
+is named, of two both. **Undecided**: neither it nor another that can be injected is. **Wrong**: another
+is; of runs with nothing injected, any. A full link of the client in streams, and too little in flight
+where one request follows the other, are true of this lab without any fault, and no accusation.
+
+Thresholds were chosen by the runs of seed {tuned} alone, before the others were made. What follows counts
+the others. The figures of each trial are kept in `bench/diagnosis.jsonl`; `python bench/diagnosis.py
+judge` makes this page of them.
+"""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One run, and what became of it."""
+
+    case: str
+    level: str
+    seed: int
+    named: tuple[str, ...]
+    share: float | None
+    outcome: str
+
+
+def page(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The page's lines."""
+    found = sorted(judged(runs), key=lambda one: (one.case, one.level, one.seed))
+    counted = [one for one in found if one.seed not in TUNED]
+    yield "# Diagnosis: what was injected, and what was named"
+    yield from _WORDS.format(tuned=", ".join(map(str, sorted(TUNED)))).splitlines()
+    yield ""
+    yield from _by_strength(counted)
+    yield from _by_case(counted)
+    yield "## Left out"
+    yield ""
+    for name, why in LEFT_OUT.items():
+        yield f"- {name}: {why}"
+    yield ""
+    yield "## Every run that counts"
+    yield ""
+    yield from _lines(counted)
+    yield ""
+    yield f"## The runs that thresholds were chosen by (seed {', '.join(map(str, sorted(TUNED)))})"
+    yield ""
+    yield from _lines([one for one in found if one.seed in TUNED])
+
+
+def judged(runs: Sequence[Mapping[str, Any]]) -> Iterator[Judged]:
+    """Each cell of each run. What was observed later than a run was made is not known of it."""
+    cases = {case.name: case for case in (*CASES, *PAIRS)}
+    injected = frozenset(name for case in CASES for name in case.right)
+    unknown = dict.fromkeys(FIGURES)
+    for one in runs:
+        for cell in one["cells"]:
+            found = diagnose([{**unknown, **figures} for figures in cell["figures"]])
+            names = tuple(cause.entry.name for cause in found.named)
+            share = found.named[0].share if found.named else None
+            outcome = _outcome(cases.get(one["case"]), one["level"], frozenset(names), injected)
+            yield Judged(one["case"], one["level"], one["seed"], names, share, outcome)
+
+
+def _outcome(case: DiagnosisCase | None, level: str, names: frozenset[str], injected: frozenset[str]) -> str:
+    right = case.right if case else frozenset()
+    if names & (injected - right - _OWN):
+        return "wrong"
+    if case is None:
+        return "right"
+    found = right & names
+    return "right" if found and (level != "two" or found == right) else "undecided"
+
+
+def _by_strength(runs: Sequence[Judged]) -> Iterator[str]:
+    yield "| strength | runs | right | undecided | wrong |"
+    yield "|---|--:|--:|--:|--:|"
+    for level in (*LEVELS, "two", ""):
+        of_level = [one for one in runs if one.level == level]
+        counts = Counter(one.outcome for one in of_level)
+        words = {"two": "two causes at once", "": "nothing injected"}.get(level, level)
+        numbers = " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
+        yield f"| {words} | {len(of_level)} | {numbers} |"
+    yield ""
+
+
+def _by_case(runs: Sequence[Judged]) -> Iterator[str]:
+    """How often each is named, and why not oftener."""
+    yield "## By cause"
+    yield ""
+    yield f"| cause | {' | '.join(LEVELS)} | why not oftener |"
+    yield "|---|--:|--:|--:|---|"
+    for case in CASES:
+        parts = []
+        for level in LEVELS:
+            outcomes = [one.outcome for one in runs if (one.case, one.level) == (case.name, level)]
+            parts.append(f"{outcomes.count('right')} of {len(outcomes)}" if outcomes else "-")
+        yield f"| {case.name} | {' | '.join(parts)} | {case.limits} |"
+    yield ""
+
+
+def _lines(runs: Sequence[Judged]) -> Iterator[str]:
+    yield "| cause | strength | seed | named | share | outcome |"
+    yield "|---|---|--:|---|--:|---|"
+    for one in runs:
+        share = "" if one.share is None else f"{100 * one.share:.0f} %"
+        parts = (one.case, one.level, str(one.seed), ", ".join(one.named), share, one.outcome)
+        yield f"| {' | '.join(parts)} |"
