@@ -79,7 +79,8 @@ def test_interval_times_are_whole_and_the_ramp_is_apart(tmp_path: Path) -> None:
     changes |= {"runtime_ns": 3 * SECOND_NS // 10, "ramp_time_ns": SECOND_NS // 4}
     summary, record = run(tmp_path, **changes)
     spans = [(one["start_ns"] // 10**7, one["measured"]) for one in record["intervals"]]
-    assert spans == [(0, False), (10, False), (25, True), (35, True), (45, True)]
+    assert spans[:5] == [(0, False), (10, False), (25, True), (35, True), (45, True)]
+    assert spans[5:] in ([], [(55, True)])  # what was begun in time may end after it
     assert abs(summary["measured_ns"] - 3 * SECOND_NS // 10) < SECOND_NS // 20
     assert record["intervals"][-1]["end_ns"] == summary["last_done_ns"]
 
