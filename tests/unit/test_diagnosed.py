@@ -18,6 +18,7 @@ from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples, outlier
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.diagnosed.should import Ceiling, Should, TrialSeen, should_of
 
 S = 1_000_000_000
 
@@ -360,3 +361,26 @@ def test_what_a_manifest_says_of_links() -> None:
 )
 def test_what_reads_in_order_through_caches(job: dict[str, Any], streamed: float | None) -> None:
     assert seen(job=json.dumps(job))["streamed"] == streamed
+
+
+def test_a_thread_that_is_busy_for_a_moment_is_not_full() -> None:
+    trial = replace(trial_row(), ramp_ns=0, measured_ns=6 * S)
+    busy = [SeriesRow("t0001", 2 * S, "daemon", "osd.1/tp_osd_tp.7", "cpu", 0.96, "cores")]
+    others = [SeriesRow("t0001", at * S, "daemon", "osd.2/msgr.9", "cpu", 0.1, "cores") for at in range(1, 7)]
+    found = figures_of(trial, (), Samples.of_rows(trial, [*busy, *others]), None)
+    assert found["osd_thread"] == "osd.1/tp_osd_tp"
+    assert found["osd_thread_share"] == pytest.approx(0.16)
+
+
+def test_what_is_passed_by_more_than_measurements_scatter_is_no_ceiling() -> None:
+    def should(rate: float) -> Should | None:
+        figures = {**seen(), "bytes_per_s": rate}
+        ceilings = (Ceiling(100.0, "what is in flight"), Ceiling(900.0, "a link"))
+        return should_of([TrialSeen(trial_row(), figures, ceilings, 1)])
+
+    near, far = should(110.0), should(150.0)
+    assert near is not None
+    assert far is not None
+    assert (near.ceilings[0].by, near.share) == ("what is in flight", 1.0)
+    assert (far.ceilings[0].by, far.share) == ("a link", pytest.approx(150 / 900))
+    assert should(2000.0) is None
