@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from diagnosis_cases import CASES, LEVELS, PAIRS, WORKS, Fault, Strength
-from diagnosis_page import page
+from diagnosis_page import AGAIN, page
 from leadline.lab.record import read_record
 
 HERE = Path(__file__).parent
@@ -97,7 +97,8 @@ def planned(seeds: int, first: int) -> list[dict[str, Any]]:
     found += [
         {"case": f"nothing, {work}", "level": "", "seed": seed}
         for work in QUIET
-        for seed in range(first, first + 2 * seeds)
+        for number in numbers
+        for seed in (number, number + AGAIN)
     ]
     random.Random(first).shuffle(found)  # noqa: S311 - an order, no secret
     return found

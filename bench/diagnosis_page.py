@@ -12,6 +12,7 @@ from leadline.verdict.diagnosed.figures import FIGURES
 from leadline.verdict.diagnosed.judge import diagnose
 
 TUNED = frozenset({1})  # thresholds were chosen by the runs of these seeds, which prove nothing
+AGAIN = 100  # added to a seed where the same is run twice with it
 OUTCOMES = ("right", "undecided", "wrong")
 # True of this lab without any fault: the client's link of 200 Mbit is full in streams, and one request at a
 # time waits for nothing else.
@@ -44,7 +45,7 @@ class Judged:
 def page(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The page's lines."""
     found = sorted(judged(runs), key=lambda one: (one.case, one.level, one.seed))
-    counted = [one for one in found if one.seed not in TUNED]
+    counted = [one for one in found if one.seed % AGAIN not in TUNED]
     yield "# Diagnosis: what was injected, and what was named"
     yield from _WORDS.format(tuned=", ".join(map(str, sorted(TUNED)))).splitlines()
     yield ""
@@ -61,7 +62,7 @@ def page(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield ""
     yield f"## The runs that thresholds were chosen by (seed {', '.join(map(str, sorted(TUNED)))})"
     yield ""
-    yield from _lines([one for one in found if one.seed in TUNED])
+    yield from _lines([one for one in found if one.seed % AGAIN in TUNED])
 
 
 def judged(runs: Sequence[Mapping[str, Any]]) -> Iterator[Judged]:

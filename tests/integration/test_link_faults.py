@@ -78,7 +78,7 @@ def sampled(lab: LabRecord, reader: LabPortReader) -> dict[str, dict[str, float]
     """What the observers say of each port: subject -> metric -> value, between this call and the last one."""
     found: dict[str, dict[str, float]] = {}
     for source, subject, metric, value, unit in reader.sample(time.monotonic_ns()):
-        assert (source, unit) == ("wire", "B/s")
+        assert (source, unit) == ("wire", "count" if metric in ("osds", "clients") else "B/s")
         found.setdefault(subject, {})[metric] = value
     return found
 

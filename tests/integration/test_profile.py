@@ -147,7 +147,8 @@ def test_the_run_time_on_a_slow_mount_is_as_was_predicted_on_a_quick_one(
     native = [run_s((str(reads), str(slow.path / "data"), "400", *subject)) for _ in range(3)]
     # Far from what it takes here, so that the prediction has something to say.
     assert min(native) > 2 * max(run_s(here), 0.1) or compute_us
-    inside = [predicted["low"] <= one <= predicted["high"] for one in native]
+    # A tenth beyond the interval: the mount answers several at once more slowly than it answered the probe.
+    inside = [0.9 * predicted["low"] <= one <= 1.1 * predicted["high"] for one in native]
     assert sum(inside) >= 2, (native, predicted)
 
 
@@ -163,7 +164,13 @@ def test_a_trace_made_there_tells_what_calls_take(
     found = profiled(leadline, words, "--class", "read", *QUICK, "--like", str(trace))
     latency_s = found["elsewhere"]["there"]["small-read"]["value"]
     assert latency_s >= READ_MS / 1000
-    assert found["elsewhere"]["time"]["mean"]["value"] == pytest.approx(100 * latency_s, rel=0.2)
+    # The reads there, and besides at most what it takes here, of which they are a part, too.
+    waited_s = 100 * latency_s
+    assert (
+        0.9 * waited_s
+        <= found["elsewhere"]["time"]["mean"]["value"]
+        <= 1.1 * waited_s + found["run"]["value"]
+    )
 
 
 def test_metadata_writes_and_syncs_are_delayed_below_the_directory_only(
