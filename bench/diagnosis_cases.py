@@ -217,7 +217,7 @@ PAIRS = (
         (
             Strength(
                 "small",
-                (("osd-slow-cpu", "osd.1", {"cpu": "8%"}), ("client-slow-cpu", "client1", {"cpu": "5%"})),
+                (("osd-slow-cpu", "osd.1", {"cpu": "4%"}), ("client-slow-cpu", "client1", {"cpu": "12%"})),
             ),
         ),
         _of("osd_throttled", "client_throttled"),
@@ -233,13 +233,13 @@ PAIRS = (
         _of("mds_throttled", "mds_cache"),
     ),
     DiagnosisCase(
-        "link of the client, nearly full",
+        "others on the link, an OSD down",
         (
             Strength(
                 "stream",
-                (("link-rate", "client1", {"rate": "60Mbit"}), ("osd-nearfull", "osd.1", {})),
+                (("client-busy-link", "client1", {"rate": "120Mbit"}), ("osd-down", "osd.1", {})),
             ),
         ),
-        _of("link_full", "nearly_full"),
+        _of("link_shared", "osds_lost"),
     ),
 )

@@ -177,6 +177,16 @@ HOLDS: dict[str, dict[str, float | str]] = {
     "stolen": {"steal_share": 0.4},
     "host_cpu": {"cpu_share": 0.97},
     "device_here": {"device_share": 1.0},
+    "device_latency": {
+        "device_queue": 15.0,
+        "in_flight": 16.0,
+        "device_request_s": 0.002,
+        "latency_s": 0.002,
+    },
+    "client_in_turn": {
+        **{"asked": 16.0, "in_flight": 16.0, "client_in_flight": 2.0},
+        **{"operations_per_s": 600.0, "client_operations_per_s": 600.0},
+    },
     "memory_short": {"memory_stalled_share": 0.5, "memory_available": 1e6},
     "frequency": {"governor": "powersave", "latency_s": 0.0005, "cpu_share": 0.2},
     "deep_sleep": {"wake_s": 0.0002, "latency_s": 0.0005, "cpu_share": 0.2},
@@ -384,3 +394,37 @@ def test_what_is_passed_by_more_than_measurements_scatter_is_no_ceiling() -> Non
     assert (near.ceilings[0].by, near.share) == ("what is in flight", 1.0)
     assert (far.ceilings[0].by, far.share) == ("a link", pytest.approx(150 / 900))
     assert should(2000.0) is None
+
+
+@pytest.mark.parametrize(("used", "share"), [(0.2, 0.2), (0.9, None)])
+def test_a_thread_that_nobody_saw_is_cleared_by_its_process_and_never_accused(
+    used: float, share: float | None
+) -> None:
+    found = seen(*(("daemon", f"osd.{at}", "cpu", used) for at in range(4)))
+    assert found["osd_cores"] == pytest.approx(4 * used)
+    assert found["osd_thread_share"] == share
+    assert "osd_cpu" not in named(found)
+
+
+def test_a_client_that_sends_few_is_named_where_its_requests_are_the_works() -> None:
+    found = {**seen(), **HOLDS["client_in_turn"]}
+    assert named(found) == ["client_in_turn"]
+    assert "client_in_turn" not in named({**found, "client_in_flight": 14.0})
+    assert "client_in_turn" not in named({**found, "client_operations_per_s": 0.0})
+    assert "client_in_turn" not in named({**found, "asked": 1.0, "client_in_flight": 0.2})
+    assert "client_in_turn" not in named({**found, "pause_s": 0.1})
+
+
+def test_time_at_the_targets_own_device_is_told_from_writing_back() -> None:
+    def figures(device: str | None) -> Figures:
+        row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S)
+        queued = [("host", "sda", "queue", 8.0), ("host", "sda", "operations_read", 400.0)]
+        facts = TargetFacts("local", "ext4", "ext4 on sda", device=device)
+        return figures_of(row, (), Samples.of_rows(row, rows(*queued)), None, target=facts)
+
+    at_device = figures("sda")
+    assert (at_device["device_queue"], at_device["device_request_s"]) == (8.0, 0.02)
+    assert named({**at_device, "in_flight": 9.0, "latency_s": 0.02}) == ["device_latency"]
+    # What is written back meanwhile is at the device, too, and nobody waits for it.
+    assert named({**at_device, "in_flight": 1.0, "latency_s": 0.001}) == []
+    assert figures(None)["device_queue"] is None

@@ -61,7 +61,7 @@ def test_disks_in_bytes_and_short_lines_left_out() -> None:
     disks = parse_diskstats(DISKS)
     assert disks["vda"].read_bytes == 2048 * 512
     assert disks["vda"].written_bytes == 4096 * 512
-    assert (disks["vda"].in_flight, disks["vda"].busy_ms) == (3, 70)
+    assert (disks["vda"].in_flight, disks["vda"].busy_ms, disks["vda"].waited_ms) == (3, 70, 80)
     assert "short" not in disks
 
 
@@ -93,12 +93,13 @@ def test_rates_between_two_readings() -> None:
     later = reading(
         2_000_000_000,
         stat=STAT.replace("cpu0 100 10 50 800 30", "cpu0 150 10 50 850 30"),
-        disks=DISKS.replace("2048 30", "6144 30"),
+        disks=DISKS.replace("2048 30", "6144 30").replace("3 70 80", "3 70 2080"),
         net=NET.replace("eth0:5000", "eth0:9000"),
     )
     rows = {(row[1], row[2]): row[3] for row in host_rows(reading(), later)}
     assert rows["cpu0", "busy"] == 0.5
     assert rows["vda", "read"] == 4096 * 512 / 2
+    assert rows["vda", "queue"] == 1.0
     assert rows["eth0", "received"] == 2000
     assert rows["pressure", "io_some"] == 0
     assert rows["cgroup", "throttled"] == 0

@@ -52,7 +52,7 @@ def parse_stat(text: str) -> dict[str, CpuTime]:
 
 @dataclass(frozen=True)
 class Disk:
-    """A block device's I/O. `in_flight` is a gauge."""
+    """A block device's I/O. `in_flight` is a gauge, `waited_ms` the sum over requests."""
 
     read_bytes: int
     written_bytes: int
@@ -60,6 +60,7 @@ class Disk:
     write_operations: int
     busy_ms: int
     in_flight: int
+    waited_ms: int
 
 
 def parse_diskstats(text: str) -> dict[str, Disk]:
@@ -77,6 +78,7 @@ def parse_diskstats(text: str) -> dict[str, Disk]:
             write_operations=values[4],
             busy_ms=values[9],
             in_flight=values[8],
+            waited_ms=values[10],
         )
     return found
 

@@ -231,6 +231,9 @@ def _disk_rows(name: str, old: Disk, new: Disk, seconds: float) -> list[Row]:
     if busy is not None:
         rows.append(("host", name, "busy", min(busy / 1000, 1.0), "share"))
     rows.append(("host", name, "in_flight", float(new.in_flight), "count"))
+    queue = rate_between(old.waited_ms, new.waited_ms, seconds)
+    if queue is not None:
+        rows.append(("host", name, "queue", queue / 1000, "count"))
     return rows
 
 

@@ -44,6 +44,8 @@ FIGURES: dict[str, str] = {
     "memory_nodes": "NUMA nodes",
     "addresses_translated": "1 where an IOMMU translates the addresses of devices",
     "device_share": "busiest block device of this host",
+    "device_queue": "requests at the target's own block device, on average (aqu-sz of iostat)",
+    "device_request_s": "how long each was there (await of iostat)",
     "client_thread": "busiest thread of ceph-fuse",
     "client_thread_share": "what it used of a core",
     "client_cores": "cores that ceph-fuse used",

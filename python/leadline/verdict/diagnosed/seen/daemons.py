@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import median
 
 from leadline.verdict.diagnosed.samples import Samples
@@ -17,6 +17,7 @@ _SUBJECTS = {
     "proxy": ("proxy.", "rgw."),
 }
 _LOOKS_MIN = 5  # two of three looks are chance
+_CLEARED = 0.5  # of a core: no cause accuses a thread of that little
 
 
 def of_daemons(samples: Samples) -> Figures:
@@ -39,7 +40,7 @@ def of_daemons(samples: Samples) -> Figures:
             f"{kind}_stopped": still,
             f"{kind}_stopped_share": stopped[still] if still is not None else None,
             f"{kind}_thread": None if thread is None else thread.rpartition(".")[0],
-            f"{kind}_thread_share": _busiest(threads, thread, cores),
+            f"{kind}_thread_share": _busiest(threads, thread, map(cpus.get, whole)),
             f"{kind}_cores": cores,
         }
     return found
@@ -56,9 +57,14 @@ def of_threads(samples: Samples, source: str) -> dict[str, float]:
     return {subject: sum(found) / len(looks) for subject, found in values.items()}
 
 
-def _busiest(threads: Mapping[str, float], thread: str | None, cores: float | None) -> float | None:
-    """Where no thread was ever seen at work, none used more than the process did."""
-    return threads[thread] if thread is not None else cores
+def _busiest(
+    threads: Mapping[str, float], thread: str | None, processes: Iterable[float | None]
+) -> float | None:
+    """Where no thread was seen, none used more than its process: that can clear threads, and accuses none."""
+    if thread is not None:
+        return threads[thread]
+    most = max((one for one in processes if one is not None), default=None)
+    return most if most is not None and most < _CLEARED else None
 
 
 def of_logs(samples: Samples) -> Figures:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from leadline.store.tables import TrialRow
+from leadline.study.target import TargetFacts
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.daemons import of_threads
-from leadline.verdict.diagnosed.seen.values import Figures, seconds
+from leadline.verdict.diagnosed.seen.values import Figures, ratio, seconds
 
 _UNSEEN = "not observable"
 
@@ -31,6 +32,18 @@ def of_host(trial: TrialRow, samples: Samples) -> Figures:
             (samples.mean("host", one, "busy") or 0.0 for one in _disks(samples)), default=None
         ),
     }
+
+
+def of_own_device(samples: Samples, facts: TargetFacts | None) -> Figures:
+    """The target's own block device, by the time that requests were at it; None where it has none here."""
+    device = None if facts is None else facts.device
+    if device is None:
+        return {"device_queue": None, "device_request_s": None}
+    queue = samples.mean("host", device, "queue")
+    served = _sum(
+        samples.mean("host", device, "operations_read"), samples.mean("host", device, "operations_written")
+    )
+    return {"device_queue": queue, "device_request_s": ratio(queue, served)}
 
 
 def _disks(samples: Samples) -> list[str]:

@@ -13,7 +13,7 @@ from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.cluster import of_cluster, of_metadata
 from leadline.verdict.diagnosed.seen.daemons import of_blocked, of_daemons, of_logs
 from leadline.verdict.diagnosed.seen.load import of_load
-from leadline.verdict.diagnosed.seen.machine import of_client, of_facts, of_host
+from leadline.verdict.diagnosed.seen.machine import of_client, of_facts, of_host, of_own_device
 from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
 from leadline.verdict.diagnosed.seen.stages import of_stages
@@ -40,6 +40,7 @@ def figures_of(
     found |= of_facts(host or {}, trial.wire_limit_bytes_per_s)
     for part in (of_host(trial, samples), of_client(samples), of_network(trial, samples), of_osds(samples)):
         found |= part
+    found |= of_own_device(samples, target)
     found |= of_connections(samples)
     found |= of_slow_osd(samples)
     found |= of_stages(samples)
