@@ -102,7 +102,7 @@ bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writ
 lab-bench: setup ## A lab's links, judged by iperf3, and what an idle lab costs: writes bench/lab.md; root, some minutes
 	PYTHONPATH=tests $(BIN)/python bench/lab_network.py
 
-diagnosis-bench: setup ## Whether causes that are injected into a lab are named: writes bench/diagnosis.md; root, an hour
+diagnosis-bench: setup ## Whether causes that are injected into a lab are named: writes bench/diagnosis.md; root, over two hours
 	$(BIN)/python bench/diagnosis.py run
 	$(BIN)/python bench/diagnosis.py judge
 

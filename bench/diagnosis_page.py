@@ -20,13 +20,15 @@ _OWN = frozenset({"link_full", "links_in_turn", "latency_bound"})
 _WORDS = """
 Faults are injected into a lab (`bench/diagnosis_cases.py`), work is measured, and `leadline diagnose`
 reads the result, out of which every trace of the fault was taken. **Right**: the cause that was injected
-is named, of two both. **Undecided**: neither it nor another that can be injected is. **Wrong**: another
-is; of runs with nothing injected, any. A full link of the client in streams, and too little in flight
-where one request follows the other, are true of this lab without any fault, and no accusation.
+is named, of two both. **Undecided**: neither it nor another that can be injected is. **Wrong**: one is
+named that can be injected and was not; so, too, where nothing was. What else is named of undecided runs,
+such as the flushes of the OSDs' devices, no case injects: whether it is true is not tried here. A full link
+of the client in streams, and too little in flight where one request follows the other, are true of this lab
+without any fault, and no accusation.
 
-Thresholds were chosen by the runs of seed {tuned} alone, before the others were made. What follows counts
-the others. The figures of each trial are kept in `bench/diagnosis.jsonl`; `python bench/diagnosis.py
-judge` makes this page of them.
+Thresholds were chosen by the runs of seed {tuned} alone, before the others were made, and none was changed
+since. What follows counts the others. The figures of each trial are kept in `bench/diagnosis.jsonl`;
+`python bench/diagnosis.py judge` makes this page of them.
 """
 
 
@@ -40,6 +42,7 @@ class Judged:
     named: tuple[str, ...]
     share: float | None
     outcome: str
+    beside: bool
 
 
 def page(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -76,7 +79,8 @@ def judged(runs: Sequence[Mapping[str, Any]]) -> Iterator[Judged]:
             names = tuple(cause.entry.name for cause in found.named)
             share = found.named[0].share if found.named else None
             outcome = _outcome(cases.get(one["case"]), one["level"], frozenset(names), injected)
-            yield Judged(one["case"], one["level"], one["seed"], names, share, outcome)
+            beside = outcome == "undecided" and bool(set(names) - injected - _OWN)
+            yield Judged(one["case"], one["level"], one["seed"], names, share, outcome, beside)
 
 
 def _outcome(case: DiagnosisCase | None, level: str, names: frozenset[str], injected: frozenset[str]) -> str:
@@ -90,14 +94,14 @@ def _outcome(case: DiagnosisCase | None, level: str, names: frozenset[str], inje
 
 
 def _by_strength(runs: Sequence[Judged]) -> Iterator[str]:
-    yield "| strength | runs | right | undecided | wrong |"
-    yield "|---|--:|--:|--:|--:|"
+    yield "| strength | runs | right | undecided | wrong | of the undecided: something else named |"
+    yield "|---|--:|--:|--:|--:|--:|"
     for level in (*LEVELS, "two", ""):
         of_level = [one for one in runs if one.level == level]
         counts = Counter(one.outcome for one in of_level)
         words = {"two": "two causes at once", "": "nothing injected"}.get(level, level)
         numbers = " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
-        yield f"| {words} | {len(of_level)} | {numbers} |"
+        yield f"| {words} | {len(of_level)} | {numbers} | {sum(one.beside for one in of_level)} |"
     yield ""
 
 

@@ -35,4 +35,5 @@ leadline run render "${targets[@]}" --out "$result" --blocks 3 --seed 1 \
 leadline report "$result" --format html -o "$result/report.html"
 clean_up
 echo "report: $result/report.html"
+echo "why it is not faster: leadline diagnose $result"
 exit "$code"

@@ -18,7 +18,7 @@ from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples, outlier
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.diagnosed.seen.values import Figures
-from leadline.verdict.diagnosed.should import Ceiling, Should, TrialSeen, should_of
+from leadline.verdict.diagnosed.should import Ceiling, Should, TrialSeen, ceilings, should_of
 
 S = 1_000_000_000
 
@@ -177,12 +177,7 @@ HOLDS: dict[str, dict[str, float | str]] = {
     "stolen": {"steal_share": 0.4},
     "host_cpu": {"cpu_share": 0.97},
     "device_here": {"device_share": 1.0},
-    "device_latency": {
-        "device_queue": 15.0,
-        "in_flight": 16.0,
-        "device_request_s": 0.002,
-        "latency_s": 0.002,
-    },
+    "device_latency": {"device_request_s": 0.002, "latency_s": 0.002, "device_carried": 1.0},
     "client_in_turn": {
         **{"asked": 16.0, "in_flight": 16.0, "client_in_flight": 2.0},
         **{"operations_per_s": 600.0, "client_operations_per_s": 600.0},
@@ -417,14 +412,34 @@ def test_a_client_that_sends_few_is_named_where_its_requests_are_the_works() -> 
 
 def test_time_at_the_targets_own_device_is_told_from_writing_back() -> None:
     def figures(device: str | None) -> Figures:
-        row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S)
+        row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S, device_read_bytes=9000, read_bytes=9000)
+        row = replace(row, device_written_bytes=0, write_bytes=0)
         queued = [("host", "sda", "queue", 8.0), ("host", "sda", "operations_read", 400.0)]
         facts = TargetFacts("local", "ext4", "ext4 on sda", device=device)
         return figures_of(row, (), Samples.of_rows(row, rows(*queued)), None, target=facts)
 
     at_device = figures("sda")
-    assert (at_device["device_queue"], at_device["device_request_s"]) == (8.0, 0.02)
-    assert named({**at_device, "in_flight": 9.0, "latency_s": 0.02}) == ["device_latency"]
+    assert (at_device["device_carried"], at_device["device_request_s"]) == (1.0, 0.02)
+    assert named({**at_device, "latency_s": 0.024}) == ["device_latency"]
+    assert named({**at_device, "latency_s": 0.2}) == []
     # What is written back meanwhile is at the device, too, and nobody waits for it.
-    assert named({**at_device, "in_flight": 1.0, "latency_s": 0.001}) == []
-    assert figures(None)["device_queue"] is None
+    assert named({**at_device, "latency_s": 0.001}) == []
+    assert named({**at_device, "latency_s": 0.024, "device_carried": 0.1}) == []
+    assert figures(None)["device_request_s"] is None
+
+
+def test_in_flight_is_no_ceiling_where_requests_are_cut_into_pieces() -> None:
+    facts, row = TargetFacts("ceph-fuse", "CephFS", "CephFS"), trial_row()
+    figures = {**seen(), "asked": 16.0, "request_bytes": 4096.0, "operations_per_s": 100.0}
+
+    def allowed(pieces: float, **changes: float) -> list[tuple[float, str]]:
+        samples = Samples.of_rows(row, rows(("ceph", "osd.1", "operations_written", 100.0 * pieces)))
+        found = ceilings(row, samples, {**figures, **changes}, facts)
+        return [(round(one.bytes_per_s), one.by.rpartition(" its ")[2]) for one in found]
+
+    assert allowed(1.0, osd_s=0.002) == [(16 * 4096 * 500, "OSD needs")]
+    assert allowed(8.0, osd_s=0.002) == []
+    device = {"device_request_s": 0.004, "device_request_bytes": 4096.0, "device_carried": 1.0}
+    assert allowed(1.0, **device) == [(16 * 4096 * 250, "device needs")]
+    assert allowed(1.0, **{**device, "device_request_bytes": 1024.0}) == []
+    assert allowed(1.0, **{**device, "device_carried": 0.1}) == []

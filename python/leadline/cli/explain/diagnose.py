@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
@@ -170,11 +171,18 @@ def _of_study(result: Result, wanted: str | None, *, figures: bool, as_json: boo
 
 
 def _print_table(found: tuple[CellDiagnosed, ...]) -> None:
-    """One line a cell; the rest with --cell."""
+    """By target first, then a line each cell; the rest with --cell."""
+    from leadline.verdict.diagnosed.by_target import by_target
+
+    for words in by_target(found):
+        say(words)
+    echo()
     width = max(len(one.name) for one in found)
     echo(f"{'cell':<{width}}  {'of it':>5}  bound by")
     for one in found:
-        echo(f"{one.name:<{width}}  {_reached(one.should):>5}  {one.found.words}"[:WIDTH])
+        line = f"{one.name:<{width}}  {_reached(one.should):>5}  {one.found.words}"
+        for part in wrap(line, terminal_width(WIDTH), subsequent_indent=" " * (width + 9)):
+            echo(part)
     echo()
     echo("of it: measured, of the least that a link, the device or what is in flight allows.")
     echo("Evidence, the way as a picture and what to do: leadline diagnose DIR --cell TARGET.WORK")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
 
 _PASSED = 1.2
+_WHOLE = 1.5  # operations for each request: with more than that it was cut
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,32 @@ def ceilings(trial: TrialRow, samples: Samples, figures: Figures, facts: TargetF
         limit = limits[0] if writes >= 0.5 else limits[1]
         if limit:
             yield Ceiling(float(limit), "the limit of the device")
-    asked, size, osd_s = figures["asked"], figures["request_bytes"], figures["osd_s"]
-    if isinstance(asked, float) and isinstance(size, float) and isinstance(osd_s, float) and osd_s > 0:
-        yield Ceiling(asked * size / osd_s, f"{asked:.0f} in flight, each for as long as its OSD needs")
+    yield from _in_flight(samples, figures)
+
+
+def _in_flight(samples: Samples, figures: Figures) -> Iterator[Ceiling]:
+    """What is in flight, each for as long as the storage itself needs for it.
+
+    Not where a client cuts requests into pieces: nobody knows how many of them it could have on their way.
+    """
+    asked, size, rate = figures["asked"], figures["request_bytes"], figures["operations_per_s"]
+    if not isinstance(asked, float) or not isinstance(size, float) or not isinstance(rate, float):
+        return
+    osd_s, device_s = figures["osd_s"], figures["device_request_s"]
+    each = f"{asked:.0f} in flight, each for as long as its"
+    parts = [samples.total("ceph", "osd.", f"operations_{way}") or 0.0 for way in ("read", "written")]
+    if isinstance(osd_s, float) and osd_s > 0 and sum(parts) <= _WHOLE * rate:
+        yield Ceiling(asked * size / osd_s, f"{each} OSD needs")
+    at_device, carried = figures["device_request_bytes"], figures["device_carried"]
+    if (
+        isinstance(device_s, float)
+        and device_s > 0
+        and isinstance(at_device, float)
+        and isinstance(carried, float)
+        and at_device * _WHOLE >= size
+        and carried * _WHOLE >= 1
+    ):
+        yield Ceiling(asked * size / device_s, f"{each} device needs")
 
 
 def _busiest_client(samples: Samples, rates: dict[str, float]) -> str | None:

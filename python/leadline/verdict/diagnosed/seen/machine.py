@@ -34,16 +34,24 @@ def of_host(trial: TrialRow, samples: Samples) -> Figures:
     }
 
 
-def of_own_device(samples: Samples, facts: TargetFacts | None) -> Figures:
-    """The target's own block device, by the time that requests were at it; None where it has none here."""
-    device = None if facts is None else facts.device
-    if device is None:
-        return {"device_queue": None, "device_request_s": None}
-    queue = samples.mean("host", device, "queue")
-    served = _sum(
-        samples.mean("host", device, "operations_read"), samples.mean("host", device, "operations_written")
-    )
-    return {"device_queue": queue, "device_request_s": ratio(queue, served)}
+def of_own_device(trial: TrialRow, samples: Samples, facts: TargetFacts | None) -> Figures:
+    """The target's own block device, by its requests; None where it has none here.
+
+    How long each was there is a mean of requests: it holds although samples begin before a trial.
+    """
+    device = (facts.device if facts is not None else None) or ""
+
+    def both(read: str, written: str) -> float | None:
+        return _sum(samples.mean("host", device, read), samples.mean("host", device, written))
+
+    served = both("operations_read", "operations_written")
+    carried = _sum(trial.device_read_bytes, trial.device_written_bytes)
+    moved = float(trial.read_bytes + trial.write_bytes)
+    return {
+        "device_request_s": ratio(samples.mean("host", device, "queue"), served),
+        "device_request_bytes": ratio(both("read", "written"), served),
+        "device_carried": ratio(None if carried is None else float(carried), moved),
+    }
 
 
 def _disks(samples: Samples) -> list[str]:

@@ -40,7 +40,7 @@ def figures_of(
     found |= of_facts(host or {}, trial.wire_limit_bytes_per_s)
     for part in (of_host(trial, samples), of_client(samples), of_network(trial, samples), of_osds(samples)):
         found |= part
-    found |= of_own_device(samples, target)
+    found |= of_own_device(trial, samples, target)
     found |= of_connections(samples)
     found |= of_slow_osd(samples)
     found |= of_stages(samples)
