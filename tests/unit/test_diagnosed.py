@@ -207,6 +207,11 @@ HOLDS: dict[str, dict[str, float | str]] = {
         "proxy_throttled_per_s": 9.0,
         "behind_server": 1.0,
     },
+    "proxy_pieces": {"behind_server": 1.0, "request_bytes": 1048576.0, "transfer_bytes": 65536.0},
+    "proxy_one_connection": {
+        **{"behind_server": 1.0, "server_connections": 1.0, "asked": 8.0, "in_flight": 8.0},
+        **{"cpu_share": 0.2, "bytes_per_s": 1e8},
+    },
     "proxy_cpu": {"proxy_thread": "proxy.xrootd.1/x", "proxy_thread_share": 0.99, "behind_server": 1.0},
     "osd_stopped": {"osd_stopped": "osd.1", "osd_stopped_share": 0.9},
     "osd_throttled": {"osd_throttled": "osd.1", "osd_throttled_per_s": 9.0},
@@ -443,3 +448,18 @@ def test_in_flight_is_no_ceiling_where_requests_are_cut_into_pieces() -> None:
     assert allowed(1.0, **device) == [(16 * 4096 * 250, "device needs")]
     assert allowed(1.0, **{**device, "device_request_bytes": 1024.0}) == []
     assert allowed(1.0, **{**device, "device_carried": 0.1}) == []
+
+
+def test_how_a_mount_asks_its_server_is_told_by_its_options() -> None:
+    def figures(*options: str, file_system: str = "nfs4", write: int = 0) -> Figures:
+        row = replace(trial_row(), read_operations=1 - write, write_operations=write)
+        facts = TargetFacts("nfs", file_system, "NFS", options=options)
+        return figures_of(row, (), Samples(row, {}), None, target=facts)
+
+    read = figures("rw", "rsize=65536", "wsize=131072")
+    assert (read["transfer_bytes"], read["server_connections"]) == (65536.0, 1.0)
+    assert figures("rsize=65536", "wsize=131072", "nconnect=4", write=1)["transfer_bytes"] == 131072.0
+    assert figures("nconnect=4")["server_connections"] == 4.0
+    assert figures("rsize=auto", file_system="cifs")["transfer_bytes"] is None
+    assert figures("vers=3.1.1", file_system="cifs")["server_connections"] is None
+    assert figures()["server_connections"] is None

@@ -30,6 +30,8 @@ FIGURES: dict[str, str] = {
     "mclock_waiting": "operations of clients in the queues of OSDs' mClock",
     "mds_ranks": "metadata servers that are active",
     "groups_per_osd": "placement groups of the cluster for each OSD",
+    "transfer_bytes": "the most that a mount asks its server for at once (rsize, wsize)",
+    "server_connections": "TCP connections of an NFS mount (nconnect)",
     "behind_server": "1 where a gateway answers, whose own work is in no figure",
     "cpu_share": "all CPUs of this host, busy; of several hosts the busiest",
     "core_share": "its busiest CPU",

@@ -17,7 +17,7 @@ from leadline.verdict.diagnosed.seen.machine import of_client, of_facts, of_host
 from leadline.verdict.diagnosed.seen.network import of_connections, of_network
 from leadline.verdict.diagnosed.seen.osds import of_osds, of_slow_osd
 from leadline.verdict.diagnosed.seen.stages import of_stages
-from leadline.verdict.diagnosed.seen.target import of_job, of_target
+from leadline.verdict.diagnosed.seen.target import of_job, of_server, of_target
 from leadline.verdict.diagnosed.seen.values import Figure, Figures, ratio
 
 
@@ -36,6 +36,7 @@ def figures_of(
     """
     found = of_load(trial, latency, None if asked is None else asked * (trial.hosts or 1))
     found |= of_target(target)
+    found |= of_server(target, found["write_share"])
     found |= of_job(trial)
     found |= of_facts(host or {}, trial.wire_limit_bytes_per_s)
     for part in (of_host(trial, samples), of_client(samples), of_network(trial, samples), of_osds(samples)):

@@ -6,7 +6,7 @@ import json
 
 from leadline.store.tables import TrialRow
 from leadline.study.target import TargetFacts
-from leadline.verdict.diagnosed.seen.values import Figures
+from leadline.verdict.diagnosed.seen.values import Figure, Figures
 
 
 def of_target(facts: TargetFacts | None) -> Figures:
@@ -17,6 +17,23 @@ def of_target(facts: TargetFacts | None) -> Figures:
     return {
         "behind_server": float(facts.behind_server),
         "coded": None if protection is None else float(protection == "erasure"),
+    }
+
+
+def of_server(facts: TargetFacts | None, write_share: Figure) -> Figures:
+    """How a mount asks its server, by its options; an NFS mount that does not say has one connection."""
+    options = dict(one.split("=", 1) for one in (facts.options if facts is not None else ()) if "=" in one)
+
+    def number(name: str, unsaid: float | None = None) -> float | None:
+        text = options.get(name, "")
+        return float(text) if text.isdigit() else unsaid
+
+    writes = isinstance(write_share, float) and write_share >= 0.5
+    # What a library does without a mount has no options, and a connection for each of its jobs.
+    of_nfs = facts is not None and facts.file_system.startswith("nfs") and bool(options)
+    return {
+        "transfer_bytes": number("wsize" if writes else "rsize"),
+        "server_connections": number("nconnect", 1.0) if of_nfs else None,
     }
 
 
