@@ -26,7 +26,11 @@ from leadline.verdict.model import Cell, Findings, Validity
 from leadline.verdict.sections.charts import PlaceUse
 
 FULL = seen(*port("client1", 25e6, 23.5e6))
-STOPPED = seen(("daemon", "osd.1", "throttled", 9.0), ("ceph", "osd.1", "op_write_latency", 1.0))
+STOPPED = seen(
+    ("daemon", "osd.1", "throttled", 9.0),
+    ("daemon", "osd.1", "cpu", 0.02),
+    ("ceph", "osd.1", "op_write_latency", 1.0),
+)
 
 
 def cell(name: str, figures: Figures, *, invalid: bool = False) -> CellDiagnosed:
@@ -50,7 +54,7 @@ def use_of(figures: Figures, what: str) -> PlaceUse:
 def test_the_part_that_bounds_is_marked_even_where_it_is_hardly_in_use() -> None:
     full, stopped = use_of(FULL, "fullest port"), use_of(STOPPED, "OSDs")
     assert (full.bounds, full.use) == (True, pytest.approx(23.5 / 25 / 0.956))
-    assert (stopped.bounds, stopped.use) == (True, 0.0)
+    assert (stopped.bounds, stopped.use) == (True, 0.02)
     assert stopped.waits == "osd.1 without CPU in 9 of 10 periods a second"
     assert stopped.saturation["osd_throttled_per_s"] == 9.0
     assert [part.what for part in diagnose([FULL]).uses if part.bounds] == ["fullest port"]
