@@ -31,9 +31,14 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_each_cell_has_a_line_and_one_cell_a_screen(leadline: Command, result: Path) -> None:
+def test_the_answer_is_first_then_each_cell_has_a_line_and_one_cell_a_screen(
+    leadline: Command, result: Path
+) -> None:
     lines = leadline("diagnose", str(result)).stdout.splitlines()
-    assert [line.split()[0] for line in lines[:3]] == ["cell", "nothing.busy", "nothing.slow"]
+    assert lines[0].startswith("nothing, 2 cells, bound by: ")
+    table = lines[lines.index("") + 1 :]
+    assert [line.split()[0] for line in table[:3]] == ["cell", "nothing.busy", "nothing.slow"]
+    assert max(map(len, lines)) <= 100
     whole = leadline("diagnose", str(result), "--cell", "slow")
     assert whole.returncode == 0, whole.stderr
     printed = whole.stdout.splitlines()
