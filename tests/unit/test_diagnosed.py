@@ -451,15 +451,15 @@ def test_in_flight_is_no_ceiling_where_requests_are_cut_into_pieces() -> None:
 
 
 def test_how_a_mount_asks_its_server_is_told_by_its_options() -> None:
-    def figures(*options: str, file_system: str = "nfs4", write: int = 0) -> Figures:
+    def figures(*options: str, write: int = 0) -> Figures:
         row = replace(trial_row(), read_operations=1 - write, write_operations=write)
-        facts = TargetFacts("nfs", file_system, "NFS", options=options)
+        facts = TargetFacts("a", "b", "c", options=options)
         return figures_of(row, (), Samples(row, {}), None, target=facts)
 
-    read = figures("rw", "rsize=65536", "wsize=131072")
+    read = figures("rw", "rsize=65536", "wsize=131072", "proto=tcp")
     assert (read["transfer_bytes"], read["server_connections"]) == (65536.0, 1.0)
-    assert figures("rsize=65536", "wsize=131072", "nconnect=4", write=1)["transfer_bytes"] == 131072.0
-    assert figures("nconnect=4")["server_connections"] == 4.0
-    assert figures("rsize=auto", file_system="cifs")["transfer_bytes"] is None
-    assert figures("vers=3.1.1", file_system="cifs")["server_connections"] is None
-    assert figures()["server_connections"] is None
+    assert figures("rsize=65536", "wsize=131072", write=1)["transfer_bytes"] == 131072.0
+    assert figures("proto=tcp6", "nconnect=4")["server_connections"] == 4.0
+    assert figures("rsize=auto", "proto=rdma")["transfer_bytes"] is None
+    for options in (("vers=3.1.1",), ("proto=rdma",), ()):
+        assert figures(*options)["server_connections"] is None

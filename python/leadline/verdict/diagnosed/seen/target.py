@@ -21,7 +21,7 @@ def of_target(facts: TargetFacts | None) -> Figures:
 
 
 def of_server(facts: TargetFacts | None, write_share: Figure) -> Figures:
-    """How a mount asks its server, by its options; an NFS mount that does not say has one connection."""
+    """How a mount asks its server, by its options; an NFS mount that does not say it has one connection."""
     options = dict(one.split("=", 1) for one in (facts.options if facts is not None else ()) if "=" in one)
 
     def number(name: str, unsaid: float | None = None) -> float | None:
@@ -29,11 +29,11 @@ def of_server(facts: TargetFacts | None, write_share: Figure) -> Figures:
         return float(text) if text.isdigit() else unsaid
 
     writes = isinstance(write_share, float) and write_share >= 0.5
-    # What a library does without a mount has no options, and a connection for each of its jobs.
-    of_nfs = facts is not None and facts.file_system.startswith("nfs") and bool(options)
+    # Only NFS mounts say by which transport they go, and of several connections only these.
+    by_transport = options.get("proto", "").startswith("tcp")
     return {
         "transfer_bytes": number("wsize" if writes else "rsize"),
-        "server_connections": number("nconnect", 1.0) if of_nfs else None,
+        "server_connections": number("nconnect", 1.0) if by_transport else None,
     }
 
 
