@@ -12,7 +12,7 @@ from builders import trial_row
 from leadline.errors import SpecError
 from leadline.store.tables import SeriesRow
 from leadline.study.target import CephAccess, TargetFacts
-from leadline.verdict.diagnosed.causes import applying, causes, judged, read_causes
+from leadline.verdict.diagnosed.causes import CauseInTrial, applying, causes, judged, read_causes
 from leadline.verdict.diagnosed.figures import FIGURES
 from leadline.verdict.diagnosed.judge import diagnose
 from leadline.verdict.diagnosed.samples import Samples, outlier
@@ -331,7 +331,18 @@ def test_reads_for_parts_of_stripes_are_told_only_where_clients_hardly_read() ->
         return found["osd_penalty_reads"]
 
     assert reads(0.0) == pytest.approx(2.1)
+    assert reads(4.0) == pytest.approx(2.1)  # what clients asked for is not for parts of stripes
     assert reads(90.0) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("counted", "first"), [(0.4, "direct"), (0.2, "rest")])
+def test_what_is_left_over_is_named_only_where_no_counter_says_a_share(counted: float, first: str) -> None:
+    direct, rest = (next(one for one in causes() if one.told == told) for told in ("direct", "rest"))
+    shares = {direct.name: counted, rest.name: 0.6}
+    said = {name: CauseInTrial(name, holds=True, share=share) for name, share in shares.items()}
+    found = diagnose([seen()], (direct, rest), [said])
+    assert [one.entry.told for one in found.named] == [first]
+    assert len(found.behind) == 1
 
 
 def test_trials_that_name_different_osds_name_no_osd() -> None:
