@@ -22,8 +22,8 @@ def test_a_rate_is_kept_over_all_threads(tmp_path: Path, engine: str, arrival: s
     allowed = 225 if arrival == "poisson" else 20
     operations, pacer = summary["total"]["read"]["operations"], summary["pacer"]
     assert operations <= 2000 + allowed
-    # A disk that others use does not follow, and what is late at the end is never begun: the pacer's own account
-    # of it is the test's, since how fast the machine is just now is no matter of the pacer.
+    # A disk that others use does not follow, and what is late at the end is never begun: the pacer's own
+    # account of it is the test's, since how fast the machine is just now is no matter of the pacer.
     slowest_ns = _core.histogram_percentiles(merged(record, "read", "intended"), [100.0])[0]
     assert operations + 2000 * slowest_ns / SECOND_NS >= 2000 - allowed
     assert pacer["late_ns_max"] >= pacer["late_ns_mean"] >= 0
