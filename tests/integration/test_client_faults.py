@@ -145,6 +145,7 @@ def test_a_process_that_only_looks_like_a_neighbour_is_left_alone(lab: LabRecord
     place = deeds.DeedPlace(LabJournal(lab, process.environment(lab.fsid, lab.directory, os.environ)))
     deeds.do(place, deeds.Deed("hog", ("hog.client1.cpu0", "client1", "cpu")))
     (hog,) = process.find_marked(lab.fsid)
+    assert poll(lambda: process.words_of(hog)[:1] == [sys.executable], 20.0)  # until then it is its starter
     words = process.words_of(hog)[:-1]
     pid = os.posix_spawn(words[0], words, dict(os.environ))
     try:

@@ -20,7 +20,8 @@ def test_a_gate_decides_the_exit_code(leadline: Command, study: Path, target: Pa
     done = leadline(*run, "--fail-if", "a.seqwrite_64k.iops < 1000000000000000000")
     assert done.returncode == 4, done.stderr
     assert "gate FAILED: a.seqwrite_64k.iops < 1000000000000000000" in done.stderr
-    holds = leadline("show", str(out), "--fail-if", "a.seqwrite_64k.iops < 1")
+    # Two blocks on a disk that others use may differ a hundredfold, and their interval by far more.
+    holds = leadline("show", str(out), "--fail-if", "a.seqwrite_64k.iops < 0.000000000001")
     assert_measured(holds, out, CACHED)
     assert "gate holds" in holds.stderr
     bandwidth = show(leadline, out)["cells"][1]["metrics"]["iops"]["value"]
