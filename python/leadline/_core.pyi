@@ -23,6 +23,7 @@ __all__ = [
     "histogram_buckets",
     "histogram_merge",
     "histogram_of",
+    "histogram_of_counts",
     "histogram_percentiles",
     "histogram_summary",
     "job_formats",
@@ -184,6 +185,9 @@ def histogram_merge(parts: list[bytes]) -> bytes:
 
 def histogram_of(values_ns: Sequence[int]) -> bytes:
     """A histogram of latencies that were measured elsewhere; longer ones than an hour count as an hour."""
+
+def histogram_of_counts(counts: Sequence[tuple[int, int]]) -> bytes:
+    """A histogram of latencies that another program counted: (ns, how often), ns above an hour as an hour."""
 
 def histogram_summary(blob: bytes) -> dict[str, float]:
     """count, min, max, mean and stdev; all 0 for an empty histogram."""

@@ -35,8 +35,8 @@ mod _core {
     #[pymodule_export]
     use super::{
         check_files, check_job, check_script, engines, histogram_buckets, histogram_merge,
-        histogram_of, histogram_percentiles, histogram_summary, job_formats, lay_out, read_record,
-        run_trial, transfer_memory, version,
+        histogram_of, histogram_of_counts, histogram_percentiles, histogram_summary, job_formats,
+        lay_out, read_record, run_trial, transfer_memory, version,
     };
 }
 
@@ -142,6 +142,12 @@ fn histogram_merge(py: Python<'_>, parts: Vec<Vec<u8>>) -> PyResult<Bound<'_, Py
 #[pyfunction]
 fn histogram_of(py: Python<'_>, values_ns: Vec<u64>) -> Bound<'_, PyBytes> {
     PyBytes::new(py, &histogram::of_values(&values_ns))
+}
+
+/// A histogram of latencies that another program counted: (ns, how often).
+#[pyfunction]
+fn histogram_of_counts(py: Python<'_>, counts: Vec<(u64, u64)>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &histogram::of_counts(&counts))
 }
 
 /// Count, extremes and moments of a histogram, in ns.

@@ -19,6 +19,15 @@ pub enum Shared {
     Segmented,
     /// One file; the threads' blocks alternate.
     Strided,
+    /// The same files, and each thread works on all of them, as fio's do where it is told a filename.
+    Whole,
+}
+
+impl Shared {
+    /// True where each thread has a part of one file.
+    fn is_divided(self) -> bool {
+        matches!(self, Self::Segmented | Self::Strided)
+    }
 }
 
 impl Job {
@@ -26,7 +35,7 @@ impl Job {
     pub fn file_bytes(&self) -> u64 {
         let own = self.size / u64::from(self.nrfiles) / self.bs * self.bs;
         match self.shared {
-            Shared::None => own,
+            Shared::None | Shared::Whole => own,
             Shared::Segmented | Shared::Strided => own.saturating_mul(u64::from(self.numjobs)),
         }
     }
@@ -35,7 +44,7 @@ impl Job {
     pub fn first_byte(&self, thread: u32) -> u64 {
         let thread = u64::from(thread);
         match self.shared {
-            Shared::None => self
+            Shared::None | Shared::Whole => self
                 .offset
                 .saturating_add(self.offset_increment.saturating_mul(thread)),
             Shared::Segmented => thread * (self.file_bytes() / u64::from(self.numjobs)),
@@ -46,7 +55,9 @@ impl Job {
     /// Bytes of each file that are `thread`'s own, in whole blocks.
     pub fn own_bytes(&self, thread: u32) -> u64 {
         let bytes = match self.shared {
-            Shared::None => self.file_bytes().saturating_sub(self.first_byte(thread)),
+            Shared::None | Shared::Whole => {
+                self.file_bytes().saturating_sub(self.first_byte(thread))
+            }
             Shared::Segmented | Shared::Strided => self.file_bytes() / u64::from(self.numjobs),
         };
         bytes / self.bs * self.bs
@@ -56,7 +67,7 @@ impl Job {
     pub fn stride_bytes(&self) -> u64 {
         match self.shared {
             Shared::Strided => self.bs * u64::from(self.numjobs),
-            Shared::None | Shared::Segmented => self.bs,
+            Shared::None | Shared::Segmented | Shared::Whole => self.bs,
         }
     }
 
@@ -78,7 +89,7 @@ impl Job {
     pub fn owners(&self) -> u32 {
         match self.shared {
             Shared::None => self.numjobs,
-            Shared::Segmented | Shared::Strided => 1,
+            Shared::Segmented | Shared::Strided | Shared::Whole => 1,
         }
     }
 
@@ -116,7 +127,7 @@ impl Job {
                 )
             },
         )?;
-        let divided = self.shared != Shared::None;
+        let divided = self.shared.is_divided();
         require(!(divided && self.nrfiles > 1), || {
             "shared: one file is shared; use nrfiles: 1".to_owned()
         })?;
@@ -132,6 +143,11 @@ impl Job {
                     .to_owned()
             },
         )?;
+        let races = self.shared == Shared::Whole && self.numjobs > 1 && self.rw.writes();
+        require(!(races && self.verify), || {
+            "verify: with shared: whole several threads write the same blocks; use verify: false, or numjobs: 1"
+                .to_owned()
+        })?;
         let plain = self.random_distribution == Distribution::Map;
         require(self.rw.is_random() || plain, || {
             "random_distribution: a sequential job has none; use map".to_owned()
@@ -185,6 +201,29 @@ mod tests {
         let first = |shared| touched(shared, "write", 2, 3)[1].iter().copied().min();
         assert_eq!(first("segmented"), Some(3 * 4096));
         assert_eq!(first("strided"), Some(4096));
+    }
+
+    #[test]
+    fn each_thread_meets_every_block_of_a_file_that_is_whole_to_all() {
+        for rw in ["read", "randread", "randwrite"] {
+            let each = touched("whole", rw, 3, 8);
+            let all: HashSet<u64> = (0..8).map(|block| block * 4096).collect();
+            assert_eq!(each, vec![all; 3]);
+        }
+    }
+
+    #[test]
+    fn several_writers_of_the_same_blocks_cannot_be_verified() {
+        let mut job = example();
+        job["shared"] = json!("whole");
+        job["rw"] = json!("randwrite");
+        job["verify"] = json!(true);
+        assert!(Job::parse(&job.to_string()).is_ok());
+        job["numjobs"] = json!(2);
+        let error = Job::parse(&job.to_string()).unwrap_err().to_string();
+        assert!(error.contains("several threads write"), "{error}");
+        job["rw"] = json!("randread");
+        assert!(Job::parse(&job.to_string()).is_ok());
     }
 
     #[test]

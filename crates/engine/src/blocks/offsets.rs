@@ -13,6 +13,42 @@ pub enum Order {
     Map(Map),
     /// Independent draws.
     Drawn(Box<Draw>),
+    /// Some by one of the orders above, the others behind the one before them.
+    Partly(Box<Partly>),
+}
+
+/// A share of random blocks, the others sequential.
+#[derive(Debug, Clone)]
+pub struct Partly {
+    jumps: Order,
+    jump: Jump,
+    blocks: u64,
+    next: u64,
+}
+
+/// Whether an operation goes to a random place; the first one always does.
+#[derive(Debug, Clone)]
+pub struct Jump {
+    below: u64,
+    random: Random,
+}
+
+impl Jump {
+    /// In `percent` of 100 operations.
+    pub fn new(percent: u32, random: Random) -> Self {
+        let below = share_of_range(percent);
+        Self { below, random }
+    }
+
+    #[inline]
+    pub fn is_due(&mut self) -> bool {
+        self.random.next_u64() < self.below
+    }
+}
+
+/// The part of the 64-bit range that so many percent of random numbers lie below.
+pub fn share_of_range(percent: u32) -> u64 {
+    (u128::from(u64::MAX) * u128::from(percent) / 100) as u64
 }
 
 /// One pass after the other over all blocks, each in its own order.
@@ -43,6 +79,16 @@ impl Order {
         }
     }
 
+    /// This order for the operations that `jump`, the block behind the last one for the others.
+    pub fn partly(self, blocks: u64, jump: Jump) -> Self {
+        Self::Partly(Box::new(Partly {
+            jumps: self,
+            jump,
+            blocks,
+            next: 0,
+        }))
+    }
+
     /// The next block's number.
     #[inline]
     pub fn next_block(&mut self) -> u64 {
@@ -57,7 +103,19 @@ impl Order {
             }
             Self::Map(map) => map.next_block(),
             Self::Drawn(draw) => draw.next_block(),
+            Self::Partly(partly) => partly.next_block(),
         }
+    }
+}
+
+impl Partly {
+    fn next_block(&mut self) -> u64 {
+        let block = match self.jump.is_due() {
+            true => self.jumps.next_block(),
+            false => self.next,
+        };
+        self.next = (block + 1) % self.blocks;
+        block
     }
 }
 
@@ -183,6 +241,26 @@ mod tests {
     fn passes_differ() {
         let mut order = Order::random(Distribution::Map, 1000, Random::new(3, 0));
         assert_ne!(pass(&mut order, 1000), pass(&mut order, 1000));
+    }
+
+    #[test]
+    fn a_share_of_blocks_follows_the_one_before() {
+        let blocks = 1 << 16;
+        for percent in [0, 30, 100] {
+            let jump = Jump::new(percent, Random::new(9, 1));
+            let order = Order::random(Distribution::Map, blocks, Random::new(9, 0));
+            let found = pass(&mut order.partly(blocks, jump), blocks);
+            let following = found
+                .windows(2)
+                .filter(|pair| pair[1] == (pair[0] + 1) % blocks)
+                .count();
+            let share = following as f64 / (blocks - 1) as f64;
+            // Five standard errors of a share of 65,535 draws; random places follow by chance once in 65,536.
+            assert!(
+                (share - (1.0 - f64::from(percent) / 100.0)).abs() < 0.009,
+                "{percent}: {share}"
+            );
+        }
     }
 
     #[test]

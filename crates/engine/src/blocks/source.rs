@@ -3,13 +3,14 @@
 use super::varied::Varied;
 use crate::io::{Direction, Operation};
 use crate::job::{Job, ReadWrite};
-use crate::offsets::Order;
+use crate::offsets::{Jump, Order, share_of_range};
 use crate::random::Random;
 
 const PURPOSE_OFFSETS: u64 = 1;
 const PURPOSE_MIX: u64 = 2;
 /// Arrivals of the pacer; here so that no two purposes share a number.
 pub const PURPOSE_ARRIVALS: u64 = 3;
+const PURPOSE_JUMPS: u64 = 4;
 /// From here on one for each direction's sizes and each size's offsets.
 const PURPOSE_SIZES: u64 = 16;
 
@@ -45,14 +46,26 @@ impl Source {
         let blocks_per_file = job.own_bytes(thread) / job.bs;
         let blocks = blocks_per_file * u64::from(job.nrfiles);
         let purpose = |purpose: u64| Random::new(job.seed, purpose << 32 | u64::from(thread));
+        let partly = job.rw.is_random() && job.percentage_random < 100;
+        let jump = || Jump::new(job.percentage_random, purpose(PURPOSE_JUMPS));
         let order = || match job.rw.is_random() {
-            true => Order::random(job.random_distribution, blocks, purpose(PURPOSE_OFFSETS)),
+            true => {
+                let order =
+                    Order::random(job.random_distribution, blocks, purpose(PURPOSE_OFFSETS));
+                match partly {
+                    true => order.partly(blocks, jump()),
+                    false => order,
+                }
+            }
             false => Order::sequential(blocks),
         };
         let varied = job.bssplit.as_ref().map(|split| {
-            Box::new(Varied::new(job, split, thread, |which| {
-                purpose(PURPOSE_SIZES + which)
-            }))
+            let varied = Varied::new(job, split, thread, |which| purpose(PURPOSE_SIZES + which));
+            Box::new(if partly {
+                varied.partly(jump())
+            } else {
+                varied
+            })
         });
         Self {
             block_bytes: job.bs,
@@ -60,9 +73,14 @@ impl Source {
             single_file: job.nrfiles == 1,
             first_byte: job.first_byte(thread),
             stride_bytes: job.stride_bytes(),
-            left: if job.time_based { u64::MAX } else { blocks },
+            left: match (job.time_based, job.io_size) {
+                (true, _) => u64::MAX,
+                (false, 0) => blocks,
+                (false, bytes) => bytes.div_ceil(job.bs),
+            },
             orders: [order(), order()],
-            shared_order: job.rw != ReadWrite::Rw,
+            // Each direction has its own last block to follow.
+            shared_order: job.rw != ReadWrite::Rw && !partly,
             varied,
             read_below: job.rw.is_mixed().then(|| share_of_range(job.rwmixread)),
             only: if job.rw.reads() {
@@ -163,10 +181,6 @@ pub fn sync_of(file: u32) -> Operation {
     }
 }
 
-fn share_of_range(percent: u32) -> u64 {
-    (u128::from(u64::MAX) * u128::from(percent) / 100) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +202,34 @@ mod tests {
         let operations = operations(json!({"nrfiles": 4}), 0);
         let places: HashSet<_> = operations.iter().map(|o| (o.file, o.offset)).collect();
         assert_eq!((operations.len(), places.len()), (256, 256));
+    }
+
+    #[test]
+    fn io_size_is_what_each_thread_moves() {
+        for (bytes, blocks) in [(40_960, 10), (2 << 20, 512), (4097, 2)] {
+            for rw in ["read", "randwrite"] {
+                let found = operations(json!({"rw": rw, "io_size": bytes}), 0);
+                assert_eq!(found.len(), blocks, "{rw} {bytes}");
+            }
+        }
+        let around = operations(json!({"rw": "write", "io_size": 2 << 20}), 0);
+        assert_eq!(around[0].offset, around[256].offset);
+    }
+
+    #[test]
+    fn directions_of_a_partly_random_mix_follow_their_own_last_block() {
+        let found = operations(
+            json!({"rw": "randrw", "percentage_random": 0, "rwmixread": 50}),
+            0,
+        );
+        for direction in [Direction::Read, Direction::Write] {
+            let own: Vec<u64> = found
+                .iter()
+                .filter(|o| o.direction == direction)
+                .map(|o| o.offset)
+                .collect();
+            assert!(own.len() > 50 && own.windows(2).all(|pair| pair[1] == pair[0] + 4096));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::io::{Direction, Operation};
 use crate::job::Job;
-use crate::offsets::Order;
+use crate::offsets::{Jump, Order};
 use crate::random::Random;
 use crate::sizes::{SizeDraw, Split};
 
@@ -32,6 +32,8 @@ pub struct Varied {
     /// Empty for sequential jobs.
     classes: Vec<Class>,
     cursors: [Cursor; 2],
+    /// Of random jobs of which a share is sequential.
+    jump: Option<Jump>,
 }
 
 impl Varied {
@@ -63,17 +65,29 @@ impl Varied {
                 .map(|direction| SizeDraw::new(split, direction, random(direction as u64))),
             classes,
             cursors: [Cursor::default(); 2],
+            jump: None,
         }
+    }
+
+    /// The operations that do not `jump` follow the one before them.
+    pub fn partly(mut self, jump: Jump) -> Self {
+        self.jump = Some(jump);
+        self
     }
 
     /// The next operation; `stream` is the cursor to advance where the job is sequential.
     pub fn next_operation(&mut self, direction: Direction, stream: usize) -> Operation {
         let bytes = self.draws[direction as usize].next_bytes();
-        let (file, within, length) = match self.classes.iter_mut().find(|c| c.bytes == bytes) {
+        let jumps = self.jump.as_mut().is_none_or(Jump::is_due);
+        let class = self.classes.iter_mut().find(|c| c.bytes == bytes && jumps);
+        let (file, within, length) = match class {
             Some(class) => {
                 let block = class.order.next_block();
-                let (file, block) = (block / class.per_file, block % class.per_file);
-                (file as u32, block * bytes, bytes)
+                let (file, block) = ((block / class.per_file) as u32, block % class.per_file);
+                if self.jump.is_some() {
+                    self.cursors[stream] = self.behind(file, (block + 1) * bytes);
+                }
+                (file, block * bytes, bytes)
             }
             None => self.advance(stream, bytes),
         };
@@ -88,17 +102,22 @@ impl Varied {
     }
 
     fn advance(&mut self, stream: usize, bytes: u64) -> (u32, u64, u64) {
-        let cursor = &mut self.cursors[stream];
+        let cursor = self.cursors[stream];
         let (file, within) = (cursor.file, cursor.done_bytes);
         let length = bytes.min(self.own_bytes - within);
-        cursor.done_bytes += length;
-        if cursor.done_bytes == self.own_bytes {
-            *cursor = Cursor {
+        self.cursors[stream] = self.behind(file, within + length);
+        (file, within, length)
+    }
+
+    /// Where the next operation goes on: behind `done_bytes` of a file, or in the next one.
+    fn behind(&self, file: u32, done_bytes: u64) -> Cursor {
+        match done_bytes == self.own_bytes {
+            true => Cursor {
                 file: (file + 1) % self.files,
                 done_bytes: 0,
-            };
+            },
+            false => Cursor { file, done_bytes },
         }
-        (file, within, length)
     }
 }
 
@@ -153,6 +172,20 @@ mod tests {
             let file_bytes = (1 << 20) / u64::from(files) / 4096 * 4096;
             prop_assert!(ends.len() == files as usize && ends.values().all(|end| *end == file_bytes));
         }
+    }
+
+    #[test]
+    fn what_is_not_random_follows_what_was_before_it() {
+        let parts = json!([[4096, 50], [16384, 50]]);
+        let found = operations(
+            json!({"rw": "randread", "size": 64 << 20, "percentage_random": 40, "bssplit": split(parts.clone(), parts)}),
+            4_000,
+        );
+        let behind =
+            |pair: &&[Operation]| pair[1].offset == pair[0].offset + u64::from(pair[0].length);
+        let share = found.windows(2).filter(behind).count() as f64 / (found.len() - 1) as f64;
+        // Five standard errors of a share of 4,000 draws.
+        assert!((share - 0.6).abs() < 0.04, "{share}");
     }
 
     #[test]

@@ -69,6 +69,15 @@ pub enum ReadBack {
     Other,
 }
 
+/// The program that makes the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Generator {
+    #[default]
+    Leadline,
+    Fio,
+}
+
 /// One trial's job. Sizes in bytes, times in ns; `size` is per numjob, rates are totals over all numjobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -138,6 +147,15 @@ pub struct Job {
     pub dedupe_percentage: u32,
     #[serde(default)]
     pub shared: Shared,
+    /// Bytes that each thread moves where no clock ends the job, going round in its files; 0: once through them.
+    #[serde(default)]
+    pub io_size: u64,
+    /// Of a random job's operations in percent; the others follow the one before them.
+    #[serde(default = "all")]
+    pub percentage_random: u32,
+    /// Who makes the load; kept with the job, and the affair of whoever runs it.
+    #[serde(default)]
+    pub generator: Generator,
     /// What else reads back; kept with the job, and the affair of whoever asks for the check.
     #[serde(default)]
     pub read_back: ReadBack,
@@ -158,6 +176,10 @@ pub(crate) fn located<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Locat
 
 fn one() -> u32 {
     1
+}
+
+fn all() -> u32 {
+    100
 }
 
 /// An optional value whose key must be written: `null` is a decision, absence a mistake.

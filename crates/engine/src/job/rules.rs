@@ -225,10 +225,12 @@ impl Job {
                 self.bs
             )
         })?;
-        let repeats = self.bssplit.is_some() || self.random_distribution != Distribution::Map;
+        let repeats = self.bssplit.is_some()
+            || self.random_distribution != Distribution::Map
+            || self.percentage_random < 100;
         require(!(self.rw.is_mixed() && repeats), || {
-            "verify: with bssplit, or random_distribution other than map, a block can be read while it is \
-             written; use verify: false, or one direction"
+            "verify: with bssplit, percentage_random, or random_distribution other than map, a block can be \
+             read while it is written; use verify: false, or one direction"
                 .to_owned()
         })?;
         require(self.rw != ReadWrite::Rw, || {
@@ -270,6 +272,18 @@ impl Job {
         }
         require(self.fsync == 0 || self.fdatasync == 0, || {
             "fdatasync: fsync is set too; leave one of them 0".to_owned()
+        })?;
+        require(self.percentage_random <= 100, || {
+            format!(
+                "percentage_random: {} must be from 0 to 100 percent",
+                self.percentage_random
+            )
+        })?;
+        require(self.percentage_random == 100 || self.rw.is_random(), || {
+            "percentage_random: a sequential job has none; use 100".to_owned()
+        })?;
+        require(self.io_size == 0 || !self.time_based, || {
+            "io_size: the clock ends a time_based job; use io_size: 0".to_owned()
         })?;
         require(self.thinktime_blocks > 0, || {
             "thinktime_blocks: must be at least 1".to_owned()

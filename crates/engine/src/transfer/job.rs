@@ -9,7 +9,7 @@ use crate::error::EngineError;
 use crate::geometry::Shared;
 use crate::io::Direction;
 use crate::job::{
-    self, Arrival, Job, ReadBack, ReadWrite, located, present, require, require_common,
+    self, Arrival, Generator, Job, ReadBack, ReadWrite, located, present, require, require_common,
 };
 use crate::schemes::{EngineName, Location};
 
@@ -185,6 +185,9 @@ impl TransferJob {
             buffer_compress_percentage: 0,
             dedupe_percentage: 0,
             shared: Shared::None,
+            io_size: 0,
+            percentage_random: 100,
+            generator: Generator::Leadline,
             read_back: ReadBack::Same,
             ledger: None,
             location: self.location.clone(),

@@ -37,7 +37,7 @@ class IoConducted(Conducted["Job"]):
     def deadline_s(self, job: Job) -> float:
         """By its time, or by its size at a pace below which it counts as hung."""
         planned_s = super().deadline_s(job)
-        return planned_s if job.time_based else max(planned_s, job.data_set_bytes / SLOWEST_BYTES_PER_S)
+        return planned_s if job.time_based else max(planned_s, job.moved_bytes / SLOWEST_BYTES_PER_S)
 
     def as_worker_job(self, job: Job, given: Assignment) -> dict[str, Any]:
         """See the base; its layout keeps to a rate."""

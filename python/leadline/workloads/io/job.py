@@ -15,7 +15,8 @@ from leadline.workloads.io.distribution import MAP
 
 Pattern = Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
 Arrival = Literal["constant", "poisson"]
-Shared = Literal["none", "segmented", "strided"]
+Shared = Literal["none", "segmented", "strided", "whole"]
+Generator = Literal["leadline", "fio"]  # the program that makes the load
 ReadBack = Literal["same", "other"]  # by which ways a verified trial is read back
 
 MIXED: tuple[Pattern, ...] = ("rw", "randrw")
@@ -25,9 +26,10 @@ READ_ONLY: tuple[Pattern, ...] = ("read", "randread")
 class Job(BaseModel):
     """What one trial does, fully explicit: what `leadline plan` prints and what the engine gets.
 
-    `size` is bytes per numjob, spread evenly over `nrfiles` files, or its part of a `shared` one; `bs` is the
-    smallest size of an operation. `rate_bytes_per_s` and `rate_iops`
-    are totals over all numjobs (open loop), None for "as fast as it goes". Times are nanoseconds.
+    `size` is bytes per numjob, spread evenly over `nrfiles` files, or its part of a `shared` one, or all of
+    what is `shared` whole; `bs` is the smallest size of an operation. `io_size` is what each numjob moves, 0
+    for `size`. `rate_bytes_per_s` and `rate_iops` are totals over all numjobs (open loop), None for "as fast
+    as it goes". Times are nanoseconds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,6 +67,9 @@ class Job(BaseModel):
     shared: Shared = "none"
     sqthread_poll: bool = False
     read_back: ReadBack = "same"
+    io_size: int = Field(0, ge=0)
+    percentage_random: int = Field(100, ge=0, le=100)
+    generator: Generator = "leadline"
 
     kind: ClassVar[str] = "io"
     engine_format: ClassVar[str] = "leadline.job/1"
@@ -102,7 +107,22 @@ class Job(BaseModel):
     @property
     def data_set_bytes(self) -> int:
         """All files of all numjobs together."""
-        return self.size * self.numjobs
+        return self.size * self.owners * self.parts
+
+    @property
+    def owners(self) -> int:
+        """How many numjobs have files of their own: all, or one where they share."""
+        return self.numjobs if self.shared == "none" else 1
+
+    @property
+    def parts(self) -> int:
+        """How many parts of `size` bytes a file has: one for each numjob where it is divided among them."""
+        return self.numjobs if self.shared in ("segmented", "strided") else 1
+
+    @property
+    def moved_bytes(self) -> int:
+        """What all numjobs read or write where no clock ends the job."""
+        return (self.io_size or self.size) * self.numjobs
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, one per field, as the engine and the manifest take them."""

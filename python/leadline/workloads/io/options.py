@@ -21,7 +21,7 @@ from leadline.study.kind.options import (
 )
 from leadline.study.kind.sizes import Split
 from leadline.workloads.io.distribution import Distribution
-from leadline.workloads.io.job import Arrival, Pattern, Shared
+from leadline.workloads.io.job import Arrival, Generator, Pattern, Shared
 from leadline.written.fields import Duration, Iops, Size, Truth, TruthOrOther, Whole
 
 
@@ -72,7 +72,18 @@ class IoOptions(Options):
         None, description="map (no repeats), random (uniform), zipf:THETA or pareto:H; map"
     )
     shared: Shared | None = Field(
-        None, description="all numjobs in one file: segmented (a region each) or strided (blocks alternate)"
+        None,
+        description="all numjobs in one file: segmented (a region each) or strided (blocks alternate);"
+        " whole: each works on all of the same files",
+    )
+    io_size: Size | None = Field(
+        None, description="bytes that each numjob moves, going round in its files; size when not said"
+    )
+    percentage_random: Annotated[int, Whole(0, 100)] | None = Field(
+        None, description="share of random operations in percent, the others go on behind the last; 100"
+    )
+    generator: Generator | None = Field(
+        None, description="the program that makes the load: leadline, or fio, which must be installed"
     )
     verify: TruthOrOther | None = Field(
         None,

@@ -35,8 +35,8 @@ class IoPlanned(Planned[IoOptions, Job]):
     example = "rw: read, write, randread, randwrite, rw or randrw"
     rates = ("bandwidth", "iops")
     paces = ("rate", "rate_iops")
-    plain_levels = ("bs", "size", "rate", "offset", "offset_increment", "rw", "engine", "direct")
-    byte_fields = ("bs", "size", "rate_bytes_per_s", "offset", "offset_increment")
+    plain_levels = ("bs", "size", "io_size", "rate", "offset", "offset_increment", "rw", "engine", "direct")
+    byte_fields = ("bs", "size", "io_size", "rate_bytes_per_s", "offset", "offset_increment")
 
     def problems(self, options: IoOptions, foreign: Iterator[Problem]) -> Iterator[Problem]:
         """See the base."""
@@ -64,9 +64,10 @@ class IoPlanned(Planned[IoOptions, Job]):
         """Files in full, one for each of a numjob's or the one that all share."""
         if not uses_storage(job.engine) or job.fresh_files:
             return None
-        shared = job.shared != "none"
-        owners, file_bytes = (1, job.data_set_bytes) if shared else (job.numjobs, job.size // job.nrfiles)
-        return files_layout(owners, job.nrfiles, file_bytes, _content(job), incompressible=job.incompressible)
+        file_bytes = job.size * job.parts // job.nrfiles
+        return files_layout(
+            job.owners, job.nrfiles, file_bytes, _content(job), incompressible=job.incompressible
+        )
 
     def spread(self, job: Job, targets: Sequence[str]) -> Sequence[tuple[str, Job]]:
         """As it is; what is read back by another way needs one."""
@@ -91,7 +92,7 @@ class IoPlanned(Planned[IoOptions, Job]):
             speed = min(speed, float(job.rate_bytes_per_s))
         if job.rate_iops is not None:
             speed = min(speed, job.rate_iops * job.mean_bs)
-        by_size_s, limit_s = job.data_set_bytes / speed, job.runtime_ns / units.NS_PER_S
+        by_size_s, limit_s = job.moved_bytes / speed, job.runtime_ns / units.NS_PER_S
         return min(by_size_s, limit_s) if limit_s else by_size_s
 
     def option_words(self, job: Job, name: str, value: Any) -> str | None:

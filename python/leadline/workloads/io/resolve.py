@@ -85,8 +85,12 @@ def resolve_io(
         buffer_compress_percentage=options.buffer_compress_percentage or 0,
         dedupe_percentage=options.dedupe_percentage or 0,
         shared=options.shared or "none",
+        io_size=options.io_size or 0,
+        percentage_random=100 if options.percentage_random is None else options.percentage_random,
+        generator=options.generator or "leadline",
         sqthread_poll=_sqthread_poll(options, engine, notes),
     )
+    _tell_read_again(job, notes)
     rate = _rate(work, options, target, job.mean_bs, around, notes)
     job = job.model_copy(update={"rate_bytes_per_s": rate})
     _check_memory(work, target, job, around)
@@ -94,6 +98,14 @@ def resolve_io(
     if writes:
         _check_objects(work, target, sizes)
     return Resolved(job, measures_caches(job, facts, around, notes), tuple(notes))
+
+
+def _tell_read_again(job: Job, notes: list[str]) -> None:
+    if job.shared == "whole" and job.numjobs > 1 and job.rw in ("read", "rw"):
+        notes.append(
+            f"shared whole: each of {job.numjobs} numjobs reads the same bytes in the same order, so that caches"
+            " answer all but the first"
+        )
 
 
 def _check_objects(work: str, target: Target, sizes: tuple[int, ...]) -> None:
@@ -151,7 +163,7 @@ def _read_share(options: IoOptions) -> int:
 def _size(work: str, options: IoOptions, target: Target, around: Surroundings, notes: list[str]) -> int:
     if isinstance(options.size, int):
         return options.size
-    numjobs = options.numjobs or 1
+    numjobs = 1 if options.shared == "whole" else options.numjobs or 1
     step_bytes = common_step(sizes_of(options), options.nrfiles or 1)
     size_bytes = around.auto_bytes // numjobs // step_bytes * step_bytes
     if size_bytes == 0:

@@ -14,6 +14,7 @@ from leadline.study.kind.sizes import common_step
 from leadline.workloads.io.job import MIXED, READ_ONLY
 from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import (
+    amount_rules,
     block_rules,
     content_rules,
     distribution_rules,
@@ -134,5 +135,6 @@ _FINER_RULES: tuple[Callable[[IoOptions], Iterator[Problem]], ...] = (
     pause_rules,
     place_rules,
     distribution_rules,
+    amount_rules,
     content_rules,
 )

@@ -12,6 +12,7 @@ from leadline.workloads.io.job import MIXED, READ_ONLY
 from leadline.workloads.io.options import IoOptions
 
 _VERIFIED_BYTES = 4096  # the engine's unit of verification
+DIVIDED = ("segmented", "strided")  # a file of which each numjob has a part
 _SHARES = ("buffer_compress_percentage", "dedupe_percentage")
 
 
@@ -75,7 +76,7 @@ def place_rules(options: IoOptions) -> Iterator[Problem]:
     numjobs = options.numjobs or 1
     for key in ("offset", "offset_increment"):
         value = getattr(options, key) or 0
-        if value and options.shared not in (None, "none"):
+        if value and options.shared in DIVIDED:
             yield Problem(
                 key, f"shared: {options.shared} says already where each numjob works", "keep one of them"
             )
@@ -97,7 +98,7 @@ def place_rules(options: IoOptions) -> Iterator[Problem]:
                 f"{units.exact_size(file_bytes)}, which leaves no block",
                 "lower it, or raise size: offset is within the file, as in fio",
             )
-    if options.shared not in (None, "none"):
+    if options.shared in DIVIDED:
         yield from _shared(options)
 
 
@@ -120,6 +121,23 @@ def distribution_rules(options: IoOptions) -> Iterator[Problem]:
         )
 
 
+def amount_rules(options: IoOptions) -> Iterator[Problem]:
+    """io_size and percentage_random."""
+    if options.io_size is not None and options.time_based:
+        yield Problem("io_size", "a time_based job ends by the clock, not by its bytes", "keep one of them")
+    step_bytes = sizes_of(options)[0]
+    if options.io_size is not None and options.io_size < step_bytes:
+        words = f"{units.exact_size(options.io_size)} is less than a block of {units.exact_size(step_bytes)}"
+        yield Problem("io_size", words, "raise it, or lower bs")
+    one_after_another = options.rw is not None and not options.rw.startswith("rand")
+    if options.percentage_random is not None and one_after_another:
+        yield Problem(
+            "percentage_random",
+            f"means nothing with rw: {options.rw}, which is sequential",
+            "leave it out, or write rw: randread, randwrite or randrw",
+        )
+
+
 def content_rules(options: IoOptions) -> Iterator[Problem]:
     """What the data is like, and whether it can be verified."""
     for key in _SHARES:
@@ -137,9 +155,19 @@ def content_rules(options: IoOptions) -> Iterator[Problem]:
             "with dedupe_percentage: 100 all writings are alike, so that a lost one is not seen",
             "leave it out, or write a smaller share",
         )
+    if options.shared == "whole" and (options.numjobs or 1) > 1 and options.rw not in READ_ONLY:
+        yield Problem(
+            "verify",
+            "with shared: whole several numjobs write the same blocks, and nobody knows which came last",
+            "leave it out, or write numjobs: 1",
+        )
     if options.rw == "rw":
         yield Problem("verify", "with rw: rw a block can be read while it is written", "write rw: randrw")
-    repeats = len(sizes_of(options)) > 1 or options.random_distribution not in (None, MAP)
+    repeats = (
+        len(sizes_of(options)) > 1
+        or options.random_distribution not in (None, MAP)
+        or options.percentage_random not in (None, 100)
+    )
     if options.rw == "randrw" and repeats:
         yield Problem(
             "verify",
