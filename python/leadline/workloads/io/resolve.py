@@ -103,8 +103,8 @@ def resolve_io(
 def _tell_read_again(job: Job, notes: list[str]) -> None:
     if job.shared == "whole" and job.numjobs > 1 and job.rw in ("read", "rw"):
         notes.append(
-            f"shared whole: each of {job.numjobs} numjobs reads the same bytes in the same order, so that caches"
-            " answer all but the first"
+            f"shared whole: each of {job.numjobs} numjobs reads the same bytes in the same order, so that"
+            " caches answer all but the first"
         )
 
 
