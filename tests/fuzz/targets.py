@@ -191,6 +191,19 @@ def _study(path: Path) -> object:
     return load_study(str(named), {"HOME": "/home"})
 
 
+def _job_file(path: Path) -> object:
+    from leadline.study.library import load_study
+
+    named = path.with_name("input.fio")
+    shutil.copyfile(path, named)
+    return load_study(str(named), {"HOME": "/home"})
+
+
+def _job_files(corpus: Path, _work: Path) -> None:
+    for path in sorted((DATA / "fio").glob("*.fio")):
+        shutil.copy(path, corpus)
+
+
 def _studies(corpus: Path, _work: Path) -> None:
     from leadline.study.library import builtin_names, builtin_text
 
@@ -296,6 +309,7 @@ READERS = {
         "leadline.store.index", 1 << 14, _index, _given("fuzz/result/cells-1.parquet", "fuzz/index-*")
     ),
     "study": Reader("leadline.study.library", 1 << 13, _study, _studies),
+    "job_file": Reader("leadline.study.fio.document", 1 << 13, _job_file, _job_files),
     "topology": Reader("leadline.lab.network.topology_file", 1 << 13, _topology, _topologies),
     "opencast": Reader(
         "leadline.workflows.reading", 1 << 13, _opencast, _given("opencast/*", "fuzz/opencast-*")

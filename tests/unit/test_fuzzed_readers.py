@@ -34,6 +34,7 @@ INPUTS = {
     "call_latency": 5,
     "index": 15,
     "study": 50,
+    "job_file": 100,
     "topology": 60,
     "opencast": 600,
     "published": 30,

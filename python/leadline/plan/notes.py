@@ -17,6 +17,7 @@ from leadline.workloads.planned import PLANNED
 def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) -> tuple[str, ...]:
     """Everything that is said beside a plan's trials."""
     notes = [
+        *(f"otherwise than in fio: {note}" for note in study.notes),
         f"time assumes {units.format_rate(NOMINAL_BYTES_PER_S)} for laying files out,"
         f" {units.format_rate(NOMINAL_REMOTE_BYTES_PER_S)} on other hosts,"
         f" and {TRIAL_OVERHEAD_S} s around each trial",

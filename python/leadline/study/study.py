@@ -126,6 +126,9 @@ class Study(_Section):
         "", max_length=QUESTION_MAX, description="what is asked, in one line: reports answer it first"
     )
     about: str = Field("", max_length=4000, description="what is asked and why")
+    notes: list[str] = Field(
+        default_factory=list, description="what is otherwise here than in the file that the study was made of"
+    )
     targets: dict[str, _Url] = Field(default_factory=dict, description="name: path, or null://")
     works: dict[str, WorkOptions] = Field(min_length=1, description="name: options of a job, or several jobs")
     defaults: SharedOptions = Field(default_factory=SharedOptions, description="options of every work")

@@ -118,7 +118,7 @@ def _make(
         targets += (chosen.experiment.url,)
     blocks = _BLOCKS
     while True:
-        words = (str(study), targets, (), blocks, None, (), None, None, KnownServers())
+        words = (str(study), targets, (), blocks, None, (), None, None, KnownServers(), ())
         _, plan, _ = load_plan(*words)
         if plan.seconds <= asked.limit_s or blocks == _BLOCKS_MIN:
             break

@@ -44,20 +44,21 @@ def command(
     seed: int | None,
     lab: str | None,
     servers: KnownServers,
+    ignored: tuple[str, ...],
     input_path: str | None,
     program: tuple[str, ...],
     like: Path | None,
     hosts: HostsOptions,
     as_json: bool,
 ) -> None:
-    """Print every trial of STUDY, a built-in name or a YAML file, before anything runs.
+    """Print every trial of STUDY, a built-in name, a YAML file or fio's job file, before anything runs.
 
     Nothing is measured and nothing is written. With --hosts or --scheduler the targets are looked at here;
     only where one is not here, and for a lab's clients, the hosts are asked.
     """
     from leadline.plan.space import check_space
 
-    words = (study, targets, sets, blocks, seed, program, input_path, lab, servers)
+    words = (study, targets, sets, blocks, seed, program, input_path, lab, servers, ignored)
     asked, plan, facts = planned_on(hosts, lab, functools.partial(load_plan, *words))
     if as_json:
         if like is not None:

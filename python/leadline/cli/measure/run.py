@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from leadline.study.target import TargetFacts
 
 _Words = tuple[str, ...]
-# What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab, servers.
-_Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, str | None, KnownServers]
+# What `load_plan` takes: study, targets, sets, blocks, seed, command, input, lab, servers, ignored.
+_Asked = tuple[
+    str, _Words, _Words, int | None, int | None, _Words, str | None, str | None, KnownServers, _Words
+]
 
 
 @click.command(short_help="Run a study on one or more targets, or resume one")
@@ -98,6 +100,7 @@ def command(
     seed: int | None,
     lab: str | None,
     servers: KnownServers,
+    ignored: tuple[str, ...],
     guest: bool,
     input_path: str | None,
     program: tuple[str, ...],
@@ -117,7 +120,7 @@ def command(
     gates: AskedGates,
     quiet: bool,
 ) -> int:
-    """Run STUDY, a built-in study's name or a YAML file, on one or more targets.
+    """Run STUDY, a built-in study's name, a YAML file or fio's job file, on one or more targets.
 
     It works in TARGET/leadline-<id>/ only, which it removes, and stores each trial as it ends.
     `leadline plan` with the same arguments shows all of it beforehand.
@@ -126,6 +129,7 @@ def command(
     leadline run quick --target here=/var/tmp --target ceph=/mnt/cephfs
     leadline run media --target local=/var/tmp --target fuse=/mnt/cephfs --source FILM
     leadline run analysis --target a=/mnt/a --target b=/mnt/b --input DIR -- PROGRAM WORDS
+    leadline run jobs.fio --target here=/mnt/cephfs
     leadline run reach --lab
     leadline run streaming --lab castor --hosts lab
     leadline run quick --target ceph=/mnt/cephfs --hosts hosts.yaml
@@ -133,7 +137,7 @@ def command(
     """
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
-        _refuse_beside_resume(resume, (*others, input_path, clients, servers))
+        _refuse_beside_resume(resume, (*others, input_path, clients, servers, ignored))
         seen = require_trust(resume, "go on with it", trusted=trusted)
         return run_and_conclude(
             resume, gates, lambda stop: _resume(resume, seen, hosts, under_fault, stop, quiet)
@@ -149,7 +153,7 @@ def command(
     flags |= {"ceph": not no_ceph, "grace": grace, "until": _until(until), "budget_s": _budget_s(budget)}
     check_guest(lab, wanted=guest, many=bool(hosts))
     in_guest = _in_guest(seed, blocks, sets)
-    asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers)
+    asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers, ignored)
     flags["gates"] = gates.gates
     hosts = implied(hosts, lab, _saying(quiet))
 
@@ -164,7 +168,7 @@ def _start_on(
     hosts: HostsOptions, asked: _Asked, out: Path, flags: dict[str, Any], stop: StopRequest, quiet: bool
 ) -> Outcome:
     """Plan and run on the hosts that were asked for, or on this one."""
-    lab, say = asked[-2], _saying(quiet)
+    lab, say = asked[-3], _saying(quiet)
     with implied(hosts, lab, say).reached(lab) as many:
         if many is None:
             return start_here(asked, out, flags, stop, quiet)
@@ -257,6 +261,8 @@ def start_here(
     check_space(plan, study, facts)
     _check_budget(plan, flags["budget_s"])
     _check_until(plan, flags["until"])
+    for note in study.notes:
+        _saying(quiet)(f"otherwise than in fio: {note}")
     if flags["gates"]:
         from leadline.verdict.gates import check_gates
 

@@ -39,7 +39,7 @@ class KnownServers:
 
 
 def study_options(command: _Command) -> _Command:
-    """Adds --target, --lab, --set, --blocks and --seed (parameters `targets`, `lab`, `sets`, …).
+    """Adds --target, --lab, --set, --blocks, --seed and --ignore (parameters `targets`, `ignored`, …).
 
     And --conf and --server-memory, as one parameter `servers`.
     """
@@ -72,6 +72,13 @@ def study_options(command: _Command) -> _Command:
         ),
         click.option("--blocks", type=click.IntRange(1, 1000), help="Times that every cell is run."),
         click.option("--seed", type=click.IntRange(min=0), help="Of the order and of the data."),
+        click.option(
+            "--ignore",
+            "ignored",
+            multiple=True,
+            metavar="OPTION",
+            help="Leave an option of fio's job file out, though it means something; again for more.",
+        ),
     )
 
     @functools.wraps(command)
@@ -107,6 +114,7 @@ def load_plan(
     input_path: str | None = None,
     lab: str | None = None,
     servers: KnownServers = KnownServers(),
+    ignored: tuple[str, ...] = (),
     *,
     before_looking: Callable[[Collection[Target]], None] = lambda _: None,
     recruited: Recruiting | None = None,
@@ -134,6 +142,7 @@ def load_plan(
         command=program,
         input_path=input_path,
         cpus=len(cpu_list()),
+        ignored=ignored,
     )
     chosen = named or {name: Target(name, url) for name, url in study.targets.items()}
     absent: tuple[LeftOut, ...] = ()

@@ -96,7 +96,7 @@ def place_rules(options: IoOptions) -> Iterator[Problem]:
                 key,
                 f"the last numjob would begin at {units.exact_size(last)} of files of "
                 f"{units.exact_size(file_bytes)}, which leaves no block",
-                "lower it, or raise size: offset is within the file, as in fio",
+                "lower it, or raise size: offset is within the file",
             )
     if options.shared in DIVIDED:
         yield from _shared(options)

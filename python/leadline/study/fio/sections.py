@@ -1,0 +1,160 @@
+"""The text of a job file to sections with their options: comments, `include`, `${ENV}`, what [global] gives.
+
+Knows fio's notation and no option's meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from leadline.errors import SpecError
+from leadline.written.yaml_source import SOURCE_MAX_BYTES, WrittenAt, shorten
+
+JOBS_MAX = 2_000  # as many works as a study may have
+OPTIONS_MAX = 500  # of one section
+FILES_MAX = 16  # included ones, and how deep: fio's own bound
+LINE_MAX = 4_096
+
+ReadFile = Callable[[Path], str]
+
+_GLOBAL = "global"
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class FioOption:
+    """`name=value` as it was written, and where; the value is empty for a bare name."""
+
+    name: str
+    value: str
+    at: WrittenAt
+
+    def fail(self, message: str, remedy: str) -> SpecError:
+        """The error of this option, with its file and line."""
+        return SpecError(message, remedy, source=self.at.source, line=self.at.line, key=self.name)
+
+
+@dataclass(frozen=True)
+class FioSection:
+    """A job: its name, and its options with those of [global] sections before it; a later one wins."""
+
+    name: str
+    at: WrittenAt
+    options: Mapping[str, FioOption]
+
+
+@dataclass(frozen=True)
+class _Line:
+    text: str
+    at: WrittenAt
+
+
+def read_sections(
+    text: str, source: str, environment: Mapping[str, str], read_file: ReadFile
+) -> tuple[FioSection, ...]:
+    """The jobs of a job file, in order. Raises SpecError with file and line.
+
+    `read_file` gives the text of an included file, whose path is relative to the file that includes it.
+    """
+    _check_length(text, source)
+    jobs: list[FioSection] = []
+    inherited: dict[str, FioOption] = {}
+    own: dict[str, FioOption] | None = None
+    for line in _lines(text, source, read_file, (source,), [0]):
+        if line.text.startswith("["):
+            name = _section_name(line)
+            if name == _GLOBAL:
+                own = inherited
+                continue
+            if len(jobs) == JOBS_MAX:
+                raise _error(line.at, f"more than {JOBS_MAX} jobs", "split the file, or use numjobs")
+            own = dict(inherited)
+            jobs.append(FioSection(name, line.at, own))
+            continue
+        if own is None:
+            remedy = "begin with [global] or the name of a job, for example [reads]"
+            raise _error(line.at, f"{shorten(line.text)!r} stands before any section", remedy)
+        option = _option(line, environment)
+        own[option.name] = option
+        if len(own) > OPTIONS_MAX:
+            raise _error(line.at, f"more than {OPTIONS_MAX} options in one section", "is it a job file?")
+    if not jobs:
+        words = "the file has no job, only [global]" if inherited else "the file has no job"
+        raise SpecError(words, "add a section with the name of a job, for example [reads]", source=source)
+    return tuple(jobs)
+
+
+def _lines(
+    text: str, source: str, read_file: ReadFile, within: tuple[str, ...], count: list[int]
+) -> Iterator[_Line]:
+    """Lines that say something, those of included files in their place."""
+    for number, raw in enumerate(text.splitlines(), 1):
+        at = WrittenAt(source, number)
+        if "\0" in raw:
+            raise _error(at, "the line has a NUL byte", "give fio's job file, which is text")
+        if len(raw) > LINE_MAX:
+            raise _error(at, f"the line is longer than {LINE_MAX} letters", "is it a job file?")
+        plain = re.split("[;#]", raw, maxsplit=1)[0].strip()
+        words = plain.split(None, 1)
+        if not plain:
+            continue
+        if words[0] != "include" or len(words) == 1 or words[1].startswith("="):
+            yield _Line(plain, at)
+            continue
+        path = Path(source).parent / words[1]
+        if str(path) in within:
+            raise _error(at, f"{shorten(words[1])!r} includes itself", "take one of the two lines out")
+        count[0] += 1
+        if count[0] > FILES_MAX:
+            raise _error(at, f"more than {FILES_MAX} included files", "put them into one file")
+        try:
+            included = read_file(path)
+        except SpecError as error:
+            message = f"the included file {shorten(str(path))!r}: {error.message}"
+            raise _error(at, message, "check the path, which is relative to this file") from None
+        _check_length(included, str(path))
+        yield from _lines(included, str(path), read_file, (*within, str(path)), count)
+
+
+def _check_length(text: str, source: str) -> None:
+    if len(text) > SOURCE_MAX_BYTES:
+        words = f"larger than {SOURCE_MAX_BYTES // 1024} KiB, which no job file needs"
+        raise SpecError(words, "use numjobs in place of sections, or split the file", source=source)
+
+
+def _section_name(line: _Line) -> str:
+    name = line.text[1:].partition("]")
+    if not name[1] or name[2].strip():
+        raise _error(line.at, f"{shorten(line.text)!r} is no section", "write [name] on a line of its own")
+    if not name[0].strip():
+        raise _error(line.at, "the section has no name", "write [name]")
+    return name[0].strip()
+
+
+def _option(line: _Line, environment: Mapping[str, str]) -> FioOption:
+    name, _, value = (part.strip() for part in line.text.partition("="))
+    if not _NAME.fullmatch(name):
+        raise _error(line.at, f"{shorten(line.text)!r} is no option", "write NAME=VALUE")
+    return FioOption(name.lower(), _expanded(value, line.at, environment), line.at)
+
+
+def _expanded(value: str, at: WrittenAt, environment: Mapping[str, str]) -> str:
+    def variable(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in environment:
+            words = f"the environment has no variable {shorten(name)!r}"
+            raise _error(at, words, f"set it, for example {shorten(name)}=… leadline run …")
+        return environment[name]
+
+    found = _VARIABLE.sub(variable, value)
+    if len(found) > LINE_MAX or "\n" in found or "\0" in found:
+        raise _error(at, "the variable's value is no value of an option", "set it to one line of text")
+    return found
+
+
+def _error(at: WrittenAt, message: str, remedy: str) -> SpecError:
+    return SpecError(message, remedy, source=at.source, line=at.line)

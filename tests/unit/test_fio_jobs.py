@@ -1,0 +1,186 @@
+"""fio's job files as studies: what each option becomes, what is refused with its line, what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadline.errors import SpecError
+from leadline.study.fio.document import is_job_file, read_job_file
+from leadline.study.fio.table import known_options
+from leadline.study.library import load_study
+from leadline.study.study import Study, expand, parse_study
+from leadline.workloads.planned import JobOptions
+
+
+def study_of(text: str, *ignored: str, **environment: str) -> Study:
+    return parse_study(read_job_file(text, "a.fio", environment, ignored, Path.read_text))
+
+
+def options_of(job: str) -> JobOptions:
+    """The options of one job, in which only what is tried is written besides its size."""
+    return expand(study_of(f"[j]\nsize=1m\n{job}"))[0].options
+
+
+def error_of(text: str, *ignored: str, **environment: str) -> SpecError:
+    with pytest.raises(SpecError) as caught:
+        study_of(text, *ignored, **environment)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("", {"rw": "read", "bs": 4096, "direct": False, "iodepth": 1, "numjobs": 1, "size": 1 << 20}),
+        ("readwrite=randwrite\nblocksize=8K", {"rw": "randwrite", "bs": 8192, "end_fsync": False}),
+        ("rw=randrw\nrwmixwrite=30\nbs=4k,64k", {"rwmixread": 70, "bs": (4096, 65536)}),
+        ("rw=write\nbs=4k,64k", {"bs": 65536}),
+        ("rw=read\nbs=0x2000", {"bs": 8192}),
+        ("ioengine=libaio\niodepth=8\ndirect=1", {"engine": "io_uring", "iodepth": 8, "direct": True}),
+        ("ioengine=pvsync\niodepth=8", {"engine": "psync", "iodepth": 1}),
+        ("ioengine=mmap\ndirect=1", {"engine": "mmap", "direct": False}),
+        ("buffered=0", {"direct": True}),
+        ("rate=1m\nnumjobs=3", {"rate": 3 << 20}),
+        ("rate_iops=100,50\nrw=write\nnumjobs=2", {"rate_iops": 100.0}),
+        ("rate_iops=10\nrate_process=poisson", {"arrival": "poisson"}),
+        ("runtime=90\ntime_based\nramp_time=2", {"runtime": 90 * 10**9, "ramp_time": 2 * 10**9}),
+        ("runtime=2m\ntime_based=1", {"runtime": 120 * 10**9}),
+        ("thinktime=50\nthinktime_blocks=4", {"thinktime": 50_000, "thinktime_blocks": 4}),
+        ("filename=common\nnumjobs=2", {"shared": "whole", "numjobs": 2}),
+        ("filename=one:two", {"nrfiles": 2}),
+        ("nrfiles=4\nfilesize=64k\nsize=0x40000", {"nrfiles": 4, "size": 1 << 18}),
+        ("io_size=3m", {"io_size": 3 << 20}),
+        ("loops=2", {"io_size": 2 << 20}),
+        ("number_ios=10", {"io_size": 40_960}),
+        ("size=10000", {"size": 8192}),
+        ("rw=randread\nnorandommap", {"random_distribution": "random"}),
+        ("rw=randread\nrandom_distribution=zipf:1.2", {"random_distribution": "zipf:1.2"}),
+        ("rw=randread\npercentage_random=40", {"percentage_random": 40}),
+        ("rw=write\nfsync=32\nend_fsync=1", {"fsync": 32, "end_fsync": True}),
+        ("rw=write\nzero_buffers", {"buffer_compress_percentage": 100}),
+        ("rw=write\nverify=crc32c", {"verify": True}),
+        ("rw=write\nverify=crc32c\ndo_verify=0", {"verify": None}),
+        ("rw=read\nfsync=32", {"fsync": None}),
+        ("offset=64k", {"offset": 65536, "size": (1 << 20) + 65536}),
+        ("offset=64k\noffset_increment=8k\nnumjobs=2", {"offset_increment": 8192, "io_size": 1 << 20}),
+        ("filename=f\nnumjobs=4\noffset_increment=1m", {"shared": "segmented", "offset_increment": None}),
+        ("SIZE=2M", {"size": 2 << 20}),
+    ],
+)
+def test_options_keep_the_meaning_that_fio_gives_them(job: str, expected: Mapping[str, Any]) -> None:
+    found = options_of(job)
+    assert {key: getattr(found, key) for key in expected} == expected
+
+
+def test_a_rate_search_takes_the_place_of_a_latency_target() -> None:
+    text = "[j]\nsize=1m\nrw=randread\nlatency_target=20000\nlatency_percentile=99\nruntime=2\ntime_based\n"
+    search = expand(study_of(text))[0].search
+    assert search is not None
+    assert (search.latency, search.bound) == ("p99", 20 * 10**6)
+
+
+def test_later_global_sections_add_to_earlier_ones_for_the_jobs_behind_them() -> None:
+    text = "[global]\nsize=1m\nbs=4k\n[a]\n[global]\nstonewall\nbs=8k\n[b]\n[c]\nbs=16k\n"
+    assert [work.options.bs for work in expand(study_of(text))] == [4096, 8192, 16384]
+
+
+def test_jobs_up_to_a_stonewall_run_at_once() -> None:
+    text = "[global]\nsize=1m\ntime_based\nruntime=1\n[a]\n[b]\nrw=write\n[c]\nstonewall\n"
+    assert [work.name for work in expand(study_of(text))] == ["a.a", "a.b", "c"]
+
+
+def test_comments_variables_and_included_files(tmp_path: Path) -> None:
+    (tmp_path / "part.inc").write_text("rw=randread ; at random\n# nothing\nbs=${BS}\n")
+    job = tmp_path / "a.fio"
+    job.write_text("[j]\nsize=1m\ninclude part.inc\n")
+    study = load_study(str(job), {"BS": "16k"})
+    options = expand(study)[0].options
+    assert (options.rw, options.bs) == ("randread", 16384)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", None, "no job"),
+        ("[global]\nsize=1m\n", None, "only \\[global\\]"),
+        ("size=1m\n", 1, "before any section"),
+        ("[a\n", 1, "no section"),
+        ("[ ]\n", 1, "no name"),
+        ("[a]\nsize=1q\n", 2, "not a size"),
+        ("[a]\nsize=10%\n", 2, "share of a file"),
+        ("[a]\nrw=read\n", 1, "does not say its size"),
+        ("[a]\nsize=1k\n", 2, "does not hold a block"),
+        ("[a]\nsize=1m\nrw=read:8k\n", 3, "offset between operations"),
+        ("[a]\nsize=1m\nioengine=rbd\n", 3, "no engine 'rbd'"),
+        ("[a]\nsize=1m\nclientname=x\nioengine=rbd\n", 4, "no engine 'rbd'"),
+        ("[a]\nsize=1m\nbsrange=1k-4k\n", 3, "not supported.*bssplit"),
+        ("[a]\nsize=1m\nexec_prerun=rm\n", 3, "runs no shell"),
+        ("[a]\nsize=1m\nthinktime_blok=2\n", 3, "does not know"),
+        ("[a]\nsize=1m\nfilename=/dev/sda\n", 3, "is a device"),
+        ("[a]\nsize=1m\nruntime=5x\ntime_based\n", 3, "not a time"),
+        ("[a]\nsize=1m\nnumjobs=many\n", 3, "no whole number"),
+        ("[a]\nsize=1m\ntime_based=maybe\n", 3, "neither 0 nor 1"),
+        ("[a]\nsize=1m\nrw=randrw\nrwmixread=300\n", 4, "no percentage"),
+        ("[a]\nsize=1m\nrw=randrw\nrate=1m\n", 4, "each direction"),
+        ("[a]\nsize=1m\nbs=${NOT_SET}\n", 3, "no variable 'NOT_SET'"),
+        ("[a]\nsize=1m\n[b]\nsize=1m\n", 1, "ends with its size"),
+        ("[a]\nsize=1m\n\0\n", 3, "NUL"),
+        ("[a]\nsize=1m\nbs=" + "4" * 5000, 3, "longer than"),
+        ("[a]\nsize=1m\n" * 10_000, 4001, "more than 2000 jobs"),
+        ("#" * (257 << 10), None, "larger than 256 KiB"),
+        ("[a]\nsize=1m\nlatency_target=20000\n", 3, "latency_percentile 100"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_its_line(text: str, line: int | None, words: str) -> None:
+    error = error_of(text)
+    assert error.line == line, error
+    with pytest.raises(SpecError, match=words):
+        raise error
+
+
+def test_a_contradiction_that_a_study_refuses_names_the_line_of_the_job_file() -> None:
+    error = error_of("[a]\nsize=1m\nioengine=libaio\nrw=read\nramp_time=2\n")
+    assert (error.source, error.line) == ("a.fio", 5)
+
+
+def test_an_included_file_that_includes_the_first_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "b.fio").write_text("include a.fio\n")
+    (tmp_path / "a.fio").write_text("[a]\nsize=1m\ninclude b.fio\n")
+    with pytest.raises(SpecError, match="includes itself"):
+        load_study(str(tmp_path / "a.fio"), {})
+
+
+def test_ignored_options_are_left_out_and_said() -> None:
+    study = study_of("[a]\nsize=1m\nbsrange=1k-4k\ncpus_allowed=0\n", "bsrange", "cpus_allowed")
+    assert study.notes[:2] == [
+        "bsrange: left out, as --ignore says",
+        "cpus_allowed: left out, as --ignore says",
+    ]
+    assert "no job has the option 'bsrage'" in str(error_of("[a]\nsize=1m\n", "bsrage"))
+
+
+def test_what_differs_is_said_once_with_its_jobs() -> None:
+    jobs = ("[a]\nwrite_bw_log=x", "[b]\nwrite_bw_log=y", "[c]\nverify=md5\nrw=write")
+    text = "[global]\nsize=1m\nstonewall\n" + "\n".join(jobs)
+    notes = study_of(text).notes
+    assert sum("write_bw_log" in note for note in notes) == 1
+    assert any(note.endswith("(a, b)") for note in notes)
+    assert any(note.startswith("verify: ") and note.endswith("(c)") for note in notes)
+
+
+def test_job_files_are_told_from_studies() -> None:
+    assert is_job_file("a.fio", "")
+    assert is_job_file("jobs", "; x\n\n[global]\nbs=4k\n")
+    assert not is_job_file("a.yaml", "[a]\n")
+    assert not is_job_file("a", "works:\n  a: {rw: read}\n")
+    with pytest.raises(SpecError, match="is for job files"):
+        load_study("quick", {}, ignored=("bs",))
+
+
+def test_each_option_of_the_table_is_there_once_and_says_what_it_must() -> None:
+    for name, known in known_options().items():
+        assert name == name.lower()
+        assert bool(known.words) == (known.how in ("differs", "refused")), name
