@@ -1,4 +1,4 @@
-"""Writes the tables of docs/fio.md: what becomes of fio's options, and with a directory of the job files in it.
+"""Writes the tables of docs/fio.md: what becomes of fio's options, and of the job files in a directory.
 
 python tools/fio_page.py [DIR]      DIR: fio's own examples (Debian's package fio-examples)
 """
