@@ -118,6 +118,13 @@ CASES = {
     "list": (Case("list HUNG"), Case("list", directory="HUNG"), Case("list ABOVE", names=None)),
     "trend": (Case("trend a.b.iops HUNG"),),
     "reproduce": (Case("reproduce HUNG/document.yaml"), Case("reproduce GOOD --measured HUNG/result")),
+    "check": (
+        Case("check --conf HUNG/ceph.conf"),
+        Case("check --no-ceph --with HUNG/other.json"),
+        Case("check --no-ceph --baseline HUNG/before.json"),
+        Case("check --no-ceph -o HUNG/check.json"),
+        Case("check", variables="CEPH_CONF=HUNG/ceph.conf"),
+    ),
     "diagnose": (
         Case("diagnose HUNG/result"),
         Case("diagnose HUNG/trace --json"),

@@ -60,6 +60,7 @@ def test_every_verb_that_makes_a_result_or_a_report_has_it() -> None:
         "profile",
         "report",
         "diagnose",
+        "check",
         *(f"import {kind}" for kind in kinds),
     }
 

@@ -13,6 +13,11 @@ PACKAGE = ROOT / "python" / "leadline"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
+def test_the_page_of_checks_is_what_the_tool_makes() -> None:
+    made = runpy.run_path(str(ROOT / "tools" / "check_page.py"))["page"]()
+    assert (ROOT / "docs" / "check.md").read_text() == made, "run: python tools/check_page.py"
+
+
 def test_the_page_of_fio_s_options_is_what_the_tool_makes() -> None:
     made = runpy.run_path(str(ROOT / "tools" / "fio_page.py"))["page"]()
     assert (ROOT / "docs" / "fio.md").read_text() == made, "run: python tools/fio_page.py"

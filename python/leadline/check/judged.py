@@ -1,0 +1,99 @@
+"""Facts against what is expected of them: out of line, fine, or unknown with its reason; never guessed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from leadline.check.facts import Fact, Value
+from leadline.check.rows import SEVERITIES, Row
+
+State = Literal["out_of_line", "fine", "unknown"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One row for one part: what was seen, what was expected, and what of it."""
+
+    row: Row
+    subject: str
+    seen: Value
+    state: State
+    expected: str
+    reason: str = ""
+
+
+def judge(facts: Sequence[Fact], rows: Sequence[Row], roles: Collection[str]) -> tuple[Checked, ...]:
+    """Every row for every part that has its fact; those out of line first, the serious ones before others."""
+    known = {(fact.kind, fact.subject, fact.name): fact for fact in facts}
+    found: list[Checked] = []
+    for row in rows:
+        if not set(roles) & set(row.roles):
+            continue
+        own = [fact for fact in facts if (fact.kind, fact.name) == (row.kind, row.fact)]
+        asked = [
+            fact
+            for fact in own
+            if not any(
+                (other := known.get((row.kind, fact.subject, name))) is not None and other.value == value
+                for name, value in row.unless.items()
+            )
+        ]
+        found += _same(row, asked) if row.same else (_against(row, fact) for fact in asked)
+    order = {"out_of_line": 0, "unknown": 1, "fine": 2}
+    return tuple(sorted(found, key=lambda one: (order[one.state], SEVERITIES.index(one.row.severity))))
+
+
+def _against(row: Row, fact: Fact) -> Checked:
+    if fact.value is None:
+        return Checked(row, fact.subject, None, "unknown", row.expected, fact.missing)
+    if row.one_of is not None:
+        good = fact.value in row.one_of
+    else:
+        value = fact.value
+        if isinstance(value, bool | str):
+            return Checked(row, fact.subject, value, "unknown", row.expected, "it is no number")
+        good = (row.at_least is None or value >= row.at_least) and (
+            row.at_most is None or value <= row.at_most
+        )
+    return Checked(row, fact.subject, fact.value, "fine" if good else "out_of_line", row.expected)
+
+
+def _same(row: Row, facts: Sequence[Fact]) -> Iterator[Checked]:
+    """Against the value that most of the parts have; where none has a majority, all of them are out of line.
+
+    Interfaces are held against those of their own network (`subject` is `host/interface@network`).
+    """
+    groups: dict[str, list[Fact]] = {}
+    for fact in facts:
+        groups.setdefault(fact.subject.partition("@")[2], []).append(fact)
+    for group in groups.values():
+        read = [fact for fact in group if fact.value is not None]
+        for fact in group:
+            if fact.value is None:
+                yield Checked(row, fact.subject, None, "unknown", row.expected, fact.missing)
+        if len(read) < 2:
+            continue  # nobody to compare with: no fact of one part alone
+        value, count = Counter(fact.value for fact in read).most_common(1)[0]
+        usual = value if 2 * count > len(read) else None
+        for fact in read:
+            if usual is None:
+                fine = all(_near(fact.value, other.value, row.within) for other in read)
+            else:
+                fine = _near(fact.value, usual, row.within)
+            expected = row.expected if usual is None else f"{_text(usual)}, as {count} of {len(read)} have"
+            yield Checked(row, fact.subject, fact.value, "fine" if fine else "out_of_line", expected)
+
+
+def _near(value: Value, other: Value, within: float) -> bool:
+    if isinstance(value, int | float) and isinstance(other, int | float) and within:
+        return abs(value - other) <= within * abs(other)
+    return value == other
+
+
+def _text(value: Value) -> str:
+    from leadline.check.rows import words_of
+
+    return words_of(value)

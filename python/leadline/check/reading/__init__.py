@@ -1,0 +1,1 @@
+"""What hosts and clusters say of themselves. Nothing here measures or changes anything."""

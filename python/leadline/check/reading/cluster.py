@@ -1,0 +1,224 @@
+"""A Ceph cluster: what its monitors and daemons say of release, flags, placement, pools and settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from leadline.check.facts import Fact, Value, told
+from leadline.observe.ceph.client import Cluster, NotObservableError
+
+_STOPPING = (
+    "pausewr",
+    "pauserd",
+    "noup",
+    "nodown",
+    "noin",
+    "noout",
+    "nobackfill",
+    "norebalance",
+    "norecover",
+)
+_BLIND = ("noscrub", "nodeep-scrub", "notieragent", "nosnaptrim")
+# Releases with which data may be damaged, and who says so.
+BAD_RELEASES = {f"16.2.{minor}": "tracker 53062" for minor in range(7)}
+# What differs between OSDs by nature.
+_OF_ITS_OWN = (
+    *("osd_memory_target", "osd_op_queue"),  # these have rows of their own
+    *(
+        "keyring",
+        "admin_socket",
+        "log_file",
+        "pid_file",
+        "public_addr",
+        "cluster_addr",
+        "crush_location",
+        "host",
+    ),
+    *(
+        "osd_uuid",
+        "fsid",
+        "bluestore_block_path",
+        "osd_data",
+        "osd_journal",
+        "osd_mclock_max_capacity_iops_hdd",
+    ),
+    *("osd_mclock_max_capacity_iops_ssd", "osd_mclock_max_sequential_bandwidth_hdd", "run_dir", "crash_dir"),
+    *("osd_mclock_max_sequential_bandwidth_ssd", "rbd_default_features", "daemonize", "monmap"),
+)
+
+
+def cluster_facts(cluster: Cluster) -> list[Fact]:
+    """Every fact of the cluster, its pools and OSDs. What it does not answer is a fact without a value."""
+    answers = _Answers(cluster)
+    dump = answers.mon("osd dump")
+    found = told("cluster", "cluster", _of_cluster(answers, dump), answers.reasons)
+    pools: Sequence[Mapping[str, Any]] = dump.get("pools", ())
+    rules = {rule["rule_id"]: rule for rule in answers.mon("osd crush rule dump") or ()}
+    for pool in pools:
+        found += told("pool", str(pool["pool_name"]), _of_pool(answers, pool, rules), answers.reasons)
+    return found + list(_osds(answers, dump))
+
+
+class _Answers:
+    """Asks questions; one that is not answered has an empty answer, and its reason is kept."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.reasons: dict[str, str] = {}
+
+    def mon(self, prefix: str, **arguments: Any) -> Any:
+        return self._ask(lambda: self._cluster.mon(prefix, **arguments), prefix)
+
+    def osd(self, osd: int, prefix: str, **arguments: Any) -> Any:
+        return self._ask(lambda: self._cluster.osd(osd, prefix, **arguments), f"osd.{osd} {prefix}")
+
+    def _ask(self, question: Callable[[], Any], what: str) -> Any:
+        try:
+            return question()
+        except NotObservableError as error:
+            self.reasons[what] = str(error)
+            return {}
+
+
+def _of_cluster(answers: _Answers, dump: Mapping[str, Any]) -> dict[str, Value]:
+    status, versions = answers.mon("status"), answers.mon("versions")
+    releases = sorted({words.split()[2] for words in versions.get("overall", {}) if len(words.split()) > 2})
+    flags = set(str(dump.get("flags", "")).split(","))
+    osds = dump.get("osds", ())
+    usage = answers.mon("osd df").get("nodes", ())
+    groups = [node["pgs"] for node in usage if node.get("pgs") is not None and node.get("status") == "up"]
+    mean = sum(groups) / len(groups) if groups else 0
+    return {
+        "health": _health(status),
+        "flags_set": ", ".join(one for one in (*_STOPPING, *_BLIND) if one in flags) if dump else None,
+        "releases": len(releases) or None,
+        "release": ", ".join(releases) or None,
+        "bad_release": ", ".join(f"{one}: {BAD_RELEASES[one]}" for one in releases if one in BAD_RELEASES),
+        "osds": len(osds) or None,
+        "osds_away": sum(not (osd["up"] and osd["in"]) for osd in osds) if osds else None,
+        "pgs_per_osd": round(mean) if groups else None,
+        "pg_spread": max(groups) / mean if mean else None,
+        "metadata_on_rotational": _metadata_rotates(answers, dump),
+        "mds_standbys": _standbys(answers),
+    }
+
+
+def _health(status: Mapping[str, Any]) -> str | None:
+    """`HEALTH_OK`, or the word with what each check says."""
+    found = status.get("health", {})
+    checks = [str(check["summary"]["message"]) for check in found.get("checks", {}).values()]
+    return f"{found['status']} ({'; '.join(checks)})" if found and checks else found.get("status")
+
+
+def _standbys(answers: _Answers) -> int | None:
+    found = answers.mon("fs dump")
+    if not found.get("filesystems"):
+        return None
+    followers = sum(
+        str(one.get("state", "")).startswith("up:standby")
+        for system in found["filesystems"]
+        for one in system["mdsmap"]["info"].values()
+    )
+    return len(found.get("standbys", ())) + followers
+
+
+def _metadata_rotates(answers: _Answers, dump: Mapping[str, Any]) -> bool | None:
+    """Whether the metadata pool may lie on devices that turn while there are others."""
+    systems = answers.mon("fs ls") or ()
+    names = {str(one["metadata_pool"]) for one in systems}
+    kinds = {str(one.get("rotational")) for one in answers.mon("osd metadata") or () if "rotational" in one}
+    rules = {rule["rule_id"]: rule for rule in answers.mon("osd crush rule dump") or ()}
+    pools = [pool for pool in dump.get("pools", ()) if pool["pool_name"] in names]
+    if not pools or not kinds:
+        return None
+    if kinds != {"0", "1"}:
+        return False  # nothing to choose from, or nothing that turns
+    return any(not _class_of(rules.get(pool["crush_rule"])) for pool in pools)
+
+
+def _class_of(rule: Mapping[str, Any] | None) -> str:
+    """The device class that a rule takes: `default~ssd`."""
+    steps = rule.get("steps", ()) if rule else ()
+    return next((str(s["item_name"]).partition("~")[2] for s in steps if s.get("op") == "take"), "")
+
+
+def _of_pool(answers: _Answers, pool: Mapping[str, Any], rules: Mapping[int, Any]) -> dict[str, Value]:
+    lost = int(pool["min_size"])
+    kept = 1
+    profile = pool.get("erasure_code_profile")
+    protection: str = f"{pool['size']}x"
+    if profile:
+        found = answers.mon("osd erasure-code-profile get", name=profile)
+        kept = int(found.get("k", lost))
+        protection = f"EC {found.get('k', '?')}+{found.get('m', '?')}"
+    chosen = rules.get(pool["crush_rule"], {})
+    domains = [
+        str(step["type"]) for step in chosen.get("steps", ()) if str(step.get("op", "")).startswith("choose")
+    ]
+    return {
+        "protection": protection,
+        "spare_copies": lost - kept,
+        "failure_domain": domains[-1] if domains else None,
+        "pg_num": int(pool["pg_num"]),
+    }
+
+
+def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
+    usage = {node["id"]: node for node in answers.mon("osd df").get("nodes", ())}
+    metadata = {one["id"]: one for one in answers.mon("osd metadata") or ()}
+    settings: dict[int, dict[str, str]] = {}
+    for osd in dump.get("osds", ()):
+        number = int(osd["osd"])
+        if osd["up"]:
+            settings[number] = _settings(answers.osd(number, "config diff"))
+    for osd in dump.get("osds", ()):
+        number = int(osd["osd"])
+        known = metadata.get(number, {})
+        own = settings.get(number)
+        values: dict[str, Value] = {
+            "used_share": usage.get(number, {}).get("utilization", 0) / 100 if number in usage else None,
+            "min_alloc_size": _number(known.get("bluestore_min_alloc_size")),
+            "rotational": known.get("rotational"),
+            "osd_memory_target": _effective(answers, number, "osd_memory_target", osd),
+            "osd_op_queue": _effective(answers, number, "osd_op_queue", osd),
+            "own_settings": None if own is None else _only(number, settings),
+        }
+        yield from told(
+            "osd", f"osd.{number}", values, {name: f"osd.{number} does not answer" for name in values}
+        )
+
+
+def _effective(answers: _Answers, osd: int, option: str, entry: Mapping[str, Any]) -> Value:
+    if not entry["up"]:
+        return None
+    found = answers.osd(osd, "config get", var=option).get(option)
+    return int(found) if found is not None and str(found).isdigit() else found
+
+
+def _settings(diff: Mapping[str, Any]) -> dict[str, str]:
+    """Options that differ from their defaults, by `config diff`: name to the value in force."""
+    return {
+        name: str(value.get("final", ""))
+        for name, value in diff.get("diff", {}).items()
+        if isinstance(value, dict) and name not in _OF_ITS_OWN
+    }
+
+
+def _only(osd: int, settings: Mapping[int, Mapping[str, str]]) -> str:
+    """What this OSD has set otherwise than most others: names with values."""
+    others = [own for number, own in settings.items() if number != osd]
+    if len(others) < 2:
+        return ""
+    found = []
+    for name in sorted({name for own in settings.values() for name in own}):
+        mine = settings[osd].get(name)
+        usual, count = Counter(own.get(name) for own in others).most_common(1)[0]
+        if mine != usual and 2 * count > len(others):
+            found.append(f"{name}={mine if mine is not None else 'default'}")
+    return ", ".join(found)
+
+
+def _number(text: Any) -> int | None:
+    return int(text) if str(text).isdigit() else None

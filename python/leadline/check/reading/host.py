@@ -1,0 +1,92 @@
+"""This host: processor, memory, kernel, clock, limits and the settings of its network stack."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import resource
+from pathlib import Path
+
+from leadline.check.facts import Fact, Value, told
+from leadline.check.reading.texts import number_in, text_of
+from leadline.observe.host.host import cpu_list, cpu_model, facts, is_virtual, meminfo, virtualisation
+from leadline.observe.host.power import power_facts
+
+_UNSYNCHRONISED = 5  # TIME_ERROR, what adjtimex(2) returns
+_TIMEX_BYTES = 512  # more than struct timex has on any machine
+_SYSCTLS = {
+    "rmem_max": "net/core/rmem_max",
+    "wmem_max": "net/core/wmem_max",
+    "netdev_max_backlog": "net/core/netdev_max_backlog",
+    "somaxconn": "net/core/somaxconn",
+    "tcp_sack": "net/ipv4/tcp_sack",
+    "tcp_timestamps": "net/ipv4/tcp_timestamps",
+    "pid_max": "kernel/pid_max",
+    "swappiness": "vm/swappiness",
+}
+
+
+def host_facts(name: str, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> list[Fact]:
+    """Every fact of the host that this process runs on."""
+    power = {key: None if value == "not observable" else value for key, value in power_facts(sys).items()}
+    memory = meminfo(proc)
+    swapped = memory.get("SwapTotal", 0) - memory.get("SwapFree", 0)
+    synchronized, why = _clock()
+    values: dict[str, Value] = {
+        "cpu_model": cpu_model(text_of(proc / "cpuinfo") or "") or None,
+        "processors": len(cpu_list()),
+        "threads_per_core": _threads_per_core(sys),
+        "virtual": is_virtual(proc, sys),
+        "virtualisation": virtualisation(proc, sys),
+        "kernel": platform.release(),
+        "system": facts().get("os") or None,
+        "cpu_governor": power["cpu_governor"],
+        "cpu_wake_us": number_in(power["cpu_wake_us"]),
+        "numa_nodes": number_in(power["numa_nodes"]),
+        "iommu": power["iommu"],
+        "mitigations": _mitigations(sys),
+        "memory_bytes": memory.get("MemTotal"),
+        "swap_used_bytes": swapped if memory else None,
+        "open_files_max": _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
+        "clock_synchronized": synchronized,
+        **{key: number_in(text_of(proc / "sys" / place)) for key, place in _SYSCTLS.items()},
+    }
+    reasons = {
+        "clock_synchronized": why,
+        "cpu_governor": "no cpufreq here: the firmware or a hypervisor decides",
+        "cpu_wake_us": "no cpuidle here: the firmware or a hypervisor decides",
+    }
+    return told("host", name, values, reasons)
+
+
+def _finite(limit: int) -> int:
+    """A limit of none as a number that is above every expectation."""
+    return 2**63 - 1 if limit == resource.RLIM_INFINITY else limit
+
+
+def _threads_per_core(sys: Path) -> int | None:
+    siblings = text_of(sys / "devices/system/cpu/cpu0/topology/thread_siblings_list")
+    if siblings is None:
+        return None
+    first, dash, last = siblings.partition("-")
+    return (
+        int(last) - int(first) + 1 if dash and first.isdigit() and last.isdigit() else siblings.count(",") + 1
+    )
+
+
+def _mitigations(sys: Path) -> str | None:
+    """Names of the processor's flaws that the kernel works around, which costs system calls."""
+    folder = sys / "devices/system/cpu/vulnerabilities"
+    found = [
+        place.name for place in sorted(folder.glob("*")) if (text_of(place) or "").startswith("Mitigation")
+    ]
+    return ", ".join(found) if folder.is_dir() else None
+
+
+def _clock() -> tuple[bool | None, str]:
+    """Whether somebody disciplines the kernel's clock, as adjtimex(2) says; asks nothing of a daemon."""
+    buffer = ctypes.create_string_buffer(_TIMEX_BYTES)  # modes = 0: only reads
+    state = ctypes.CDLL(None, use_errno=True).adjtimex(buffer)
+    if state < 0:
+        return None, "adjtimex is not allowed here"
+    return state != _UNSYNCHRONISED, ""

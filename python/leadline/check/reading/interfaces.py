@@ -1,0 +1,112 @@
+"""Network interfaces of this host that are up: speed, MTU, rings, errors, bonds, and their network.
+
+Asked by netlink (`ip`) and ioctl, not by /sys, which shows another network's where a process has entered one.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import ipaddress
+import json
+import socket
+import struct
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from leadline.check.facts import Fact, Value, told
+from leadline.check.reading.texts import text_of
+
+_SIOCETHTOOL, _GSET, _GRINGPARAM = 0x8946, 0x1, 0x10
+_RINGS, _SETTINGS = "9I", "3IH6B2IH2BI2I"  # struct ethtool_ringparam, ethtool_cmd
+_DUPLEX = {0: "half", 1: "full"}
+_UNKNOWN_SPEEDS = (0, 0xFFFF)
+_LEAST_FRAMES = 10_000  # fewer say nothing of a share
+_ANSWER_S = 5.0
+_OPTIONAL = ("duplex", "rx_ring_share", "bond_up_share", "speed_mbit", "error_share", "drop_share")
+
+
+def interface_facts(host: str, proc: Path = Path("/proc")) -> list[Fact]:
+    """Every fact of each interface that is up, but the loopback; `host/interface@network` is the subject."""
+    try:
+        asked = ["ip", "-json", "-details", "-statistics", "link", "show"]
+        done = subprocess.run(asked, capture_output=True, check=True, timeout=_ANSWER_S)
+        links: list[Mapping[str, Any]] = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        why = f"ip (Debian: iproute2) does not answer: {type(error).__name__}"
+        return [Fact("interface", f"{host}/all", "mtu", None, why)]
+    networks = _networks(proc)
+    found: list[Fact] = []
+    for link in links:
+        name = str(link["ifname"])
+        if "LOOPBACK" in link["flags"] or "LOWER_UP" not in link["flags"] or "UP" not in link["flags"]:
+            continue
+        values = interface_values(link) | _asked_of_driver(name) | {"bond_up_share": _bond(name, proc)}
+        own = {key: value for key, value in values.items() if value is not None or key not in _OPTIONAL}
+        network = networks.get(name, "")
+        found += told("interface", f"{host}/{name}" + (f"@{network}" if network else ""), own, {})
+    return found
+
+
+def interface_values(link: Mapping[str, Any]) -> dict[str, Value]:
+    """What `ip` says of one link; shares only of enough frames to have any."""
+    receive, send = (link.get("stats64", {}).get(way, {}) for way in ("rx", "tx"))
+    received = int(receive.get("packets", 0))
+    frames = received + int(send.get("packets", 0))
+    errors = int(receive.get("errors", 0)) + int(send.get("errors", 0))
+    return {
+        "mtu": int(link["mtu"]),
+        "receive_queues": link.get("num_rx_queues"),
+        "error_share": errors / frames if frames >= _LEAST_FRAMES else None,
+        "drop_share": int(receive.get("dropped", 0)) / received if received >= _LEAST_FRAMES else None,
+    }
+
+
+def _asked_of_driver(name: str) -> dict[str, Value]:
+    """What ethtool would show; the receive ring of the longest that it can have."""
+    rings = _ethtool(name, _RINGS, _GRINGPARAM)
+    settings = _ethtool(name, _SETTINGS, _GSET)
+    speed = duplex = None
+    if settings:
+        low, high = settings[3], settings[12]
+        speed = None if low in _UNKNOWN_SPEEDS and not 0 < high < _UNKNOWN_SPEEDS[1] else low | high << 16
+        duplex = _DUPLEX.get(settings[4])
+    share = rings[5] / rings[1] if rings and rings[1] else None
+    return {"speed_mbit": speed, "duplex": duplex, "rx_ring_share": share}
+
+
+def _ethtool(name: str, layout: str, command: int) -> tuple[int, ...] | None:
+    buffer = array.array("B", bytes(struct.calcsize(layout)))
+    struct.pack_into("I", buffer, 0, command)
+    request = struct.pack("16sP", name.encode()[:15], buffer.buffer_info()[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            fcntl.ioctl(asked, _SIOCETHTOOL, request)
+        except OSError:
+            return None
+    return struct.unpack(layout, buffer.tobytes())
+
+
+def _bond(name: str, proc: Path) -> float | None:
+    text = text_of(proc / "net/bonding" / name)
+    if text is None:
+        return None
+    states = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("MII Status")]
+    links = states[1:]  # the first is the bond's own
+    return sum(state == "up" for state in links) / len(links) if links else None
+
+
+def _networks(proc: Path) -> dict[str, str]:
+    """The first network that each interface is in directly, of IPv4's routing table."""
+    found: dict[str, str] = {}
+    for line in (text_of(proc / "net/route") or "").splitlines()[1:]:
+        words = line.split()
+        if len(words) < 8 or words[2] != "00000000" or words[1] == "00000000":
+            continue
+        address, mask = (
+            socket.inet_ntoa(int(word, 16).to_bytes(4, "little")) for word in (words[1], words[7])
+        )
+        found.setdefault(words[0], str(ipaddress.ip_network(f"{address}/{mask}", strict=False)))
+    return found

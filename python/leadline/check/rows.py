@@ -1,0 +1,96 @@
+"""What is expected, as data: the rows of `table/`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Literal
+
+from leadline.check.facts import KINDS, Value
+from leadline.written.yaml_source import read_yaml
+
+Severity = Literal["serious", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
+ROLES = ("mon", "osd", "mds", "gateway", "client")
+_EXPECTATIONS = ("one_of", "at_least", "at_most", "same")
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One expectation of one fact of every part of a kind."""
+
+    name: str
+    kind: str
+    title: str
+    fact: str
+    one_of: tuple[Value, ...] | None
+    at_least: float | None
+    at_most: float | None
+    same: bool
+    within: float
+    roles: tuple[str, ...]
+    unless: Mapping[str, Value]
+    severity: Severity
+    why: str
+    remedy: str
+    verify: str
+    source: str
+
+    @property
+    def expected(self) -> str:
+        """What is expected, in words."""
+        if self.same:
+            return "as the others" if not self.within else f"as the others within {self.within:.0%}"
+        if self.one_of is not None:
+            return " or ".join(words_of(value) for value in self.one_of)
+        parts = [("at least", self.at_least), ("at most", self.at_most)]
+        return " and ".join(f"{words} {words_of(value)}" for words, value in parts if value is not None)
+
+
+def words_of(value: Value) -> str:
+    """A fact's value as it is printed."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "unknown"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else value or "none"
+
+
+@functools.cache
+def rows() -> tuple[Row, ...]:
+    """Every row of every table; the tables are held by a test."""
+    found = []
+    folder = resources.files("leadline") / "check" / "table"
+    for place in sorted(folder.iterdir(), key=lambda one: KINDS.index(one.name.removesuffix(".yaml"))):
+        text = place.read_text(encoding="utf-8")
+        for name, value in read_yaml(text, place.name, {}).value.items():
+            found.append(_row(name, place.name.removesuffix(".yaml"), value))
+    return tuple(found)
+
+
+def _row(name: str, kind: str, value: Mapping[str, Any]) -> Row:
+    if sum(key in value for key in _EXPECTATIONS) != 1:
+        raise ValueError(f"{name}: one of {', '.join(_EXPECTATIONS)}")
+    choices = value.get("one_of")
+    return Row(
+        name=name,
+        kind=value.get("of", kind),
+        title=value["title"],
+        fact=value["fact"],
+        one_of=None if choices is None else tuple(choices),
+        at_least=value.get("at_least"),
+        at_most=value.get("at_most"),
+        same=bool(value.get("same")),
+        within=float(value.get("within", 0)),
+        roles=tuple(value.get("roles", ROLES)),
+        unless=value.get("unless", {}),
+        severity=value["severity"],
+        why=value["why"],
+        remedy=value["remedy"],
+        verify=value["verify"],
+        source=value["source"],
+    )

@@ -1,0 +1,235 @@
+"""`leadline check`: facts against expectations, hosts against each other, what /proc, /sys and Ceph say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from leadline.check.document import as_document, changes, read_facts
+from leadline.check.facts import Fact, told
+from leadline.check.judged import Checked, judge
+from leadline.check.measured.echoes import echo_all, path_facts
+from leadline.check.reading.cluster import cluster_facts
+from leadline.check.reading.devices import device_facts
+from leadline.check.reading.host import host_facts
+from leadline.check.reading.interfaces import interface_values
+from leadline.check.rows import ROLES, rows
+from leadline.errors import ResultError
+from leadline.observe.ceph.client import NotObservableError
+
+
+def states(facts: list[Fact], *roles: str) -> dict[tuple[str, str], str]:
+    return {(one.row.name, one.subject): one.state for one in judge(facts, rows(), roles or ROLES)}
+
+
+def found(facts: list[Fact], name: str) -> list[Checked]:
+    return [one for one in judge(facts, rows(), ROLES) if one.row.name == name]
+
+
+def hosts(name: str, *values: Any, kind: str = "host", network: str = "") -> list[Fact]:
+    return [Fact(kind, f"h{number}{network}", name, value) for number, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("fact", "row", "state"),
+    [
+        (Fact("host", "a", "cpu_governor", "performance"), "governor", "fine"),
+        (Fact("host", "a", "cpu_governor", "powersave"), "governor", "out_of_line"),
+        (Fact("host", "a", "cpu_governor", None, "no cpufreq"), "governor", "unknown"),
+        (Fact("host", "a", "cpu_wake_us", 51), "wake", "out_of_line"),
+        (Fact("host", "a", "cpu_wake_us", 50), "wake", "fine"),
+        (Fact("host", "a", "cpu_wake_us", "long"), "wake", "unknown"),
+        (Fact("host", "a", "clock_synchronized", False), "clock", "out_of_line"),
+        (Fact("cluster", "cluster", "flags_set", "noout"), "flags", "out_of_line"),
+        (Fact("cluster", "cluster", "flags_set", ""), "flags", "fine"),
+        (Fact("interface", "a/eth0", "duplex", "half"), "duplex", "out_of_line"),
+        (Fact("path", "a > b", "full_size_loss", 1.0), "full-size", "out_of_line"),
+    ],
+)
+def test_a_fact_is_held_against_what_is_expected_of_it(fact: Fact, row: str, state: str) -> None:
+    assert states([fact])[(row, fact.subject)] == state
+
+
+def test_what_a_hypervisor_decides_is_not_asked_of_its_guests() -> None:
+    facts = [Fact("host", "a", "cpu_governor", "powersave"), Fact("host", "a", "virtual", True)]
+    assert ("governor", "a") not in states(facts)
+
+
+def test_rows_of_other_roles_are_left_out() -> None:
+    fact = Fact("host", "a", "open_files_max", 1024)
+    assert ("open-files", "a") in states([fact], "osd")
+    assert ("open-files", "a") not in states([fact], "mon")
+
+
+def test_the_odd_host_is_the_one_that_differs_from_most() -> None:
+    odd = found(hosts("kernel", "6.1", "6.1", "5.10"), "kernel")
+    assert [(one.subject, one.expected) for one in odd if one.state == "out_of_line"] == [
+        ("h2", "6.1, as 2 of 3 have")
+    ]
+    assert found(hosts("kernel", "6.1"), "kernel") == []
+
+
+def test_where_two_disagree_both_are_named() -> None:
+    assert [one.state for one in found(hosts("kernel", "6.1", "5.10"), "kernel")] == ["out_of_line"] * 2
+
+
+def test_memory_of_nearly_the_same_size_is_the_same() -> None:
+    assert {one.state for one in found(hosts("memory_bytes", 1000, 1000, 990), "memory")} == {"fine"}
+
+
+def test_interfaces_are_compared_within_their_network() -> None:
+    facts = hosts("mtu", 9000, 9000, kind="interface", network="/a@10.0.0.0/24")
+    facts += hosts("mtu", 1500, 1500, kind="interface", network="/b@10.1.0.0/24")
+    assert {one.state for one in found(facts, "mtu-of-its-network")} == {"fine"}
+    facts += [Fact("interface", "h3/a@10.0.0.0/24", "mtu", 1500)]
+    odd = [one.subject for one in found(facts, "mtu-of-its-network") if one.state == "out_of_line"]
+    assert odd == ["h3/a@10.0.0.0/24"]
+
+
+def test_the_worst_comes_first() -> None:
+    facts = [Fact("host", "a", "pid_max", 1), Fact("host", "a", "clock_synchronized", False)]
+    assert [one.row.severity for one in judge(facts, rows(), ROLES)][:2] == ["serious", "note"]
+
+
+def test_facts_of_a_host_are_what_its_files_say(tmp_path: Path) -> None:
+    sys, proc = tmp_path / "sys", tmp_path / "proc"
+    (proc / "sys/kernel").mkdir(parents=True)
+    (proc / "sys/kernel/pid_max").write_text("4194304\n")
+    (proc / "meminfo").write_text("MemTotal: 1024 kB\nSwapTotal: 100 kB\nSwapFree: 60 kB\n")
+    (sys / "devices/system/cpu/cpu0/cpufreq").mkdir(parents=True)
+    (sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor").write_text("powersave\n")
+    facts = {fact.name: fact for fact in host_facts("a", proc, sys)}
+    assert facts["pid_max"].value == 4194304
+    assert facts["swap_used_bytes"].value == 40 << 10
+    assert facts["cpu_governor"].value == "powersave"
+    assert facts["rmem_max"].value is None
+    assert facts["rmem_max"].missing
+    assert all(fact.missing for fact in facts.values() if fact.value is None)
+
+
+def test_facts_of_a_device_are_those_of_its_queue_and_its_link(tmp_path: Path) -> None:
+    device = tmp_path / "devices/pci/nvme0n1"
+    (device / "queue").mkdir(parents=True)
+    (device / "holders/dm-0").mkdir(parents=True)
+    (device / "device").mkdir()
+    for name, text in {
+        "queue/scheduler": "none [bfq] kyber", "queue/rotational": "0", "queue/read_ahead_kb": "128",
+        "ro": "0", "size": "2048", "device/current_link_width": "2", "device/max_link_width": "4",
+        "device/current_link_speed": "8.0 GT/s PCIe", "device/max_link_speed": "16.0 GT/s PCIe",
+    }.items():  # fmt: skip
+        (device / name).write_text(text + "\n")
+    block = tmp_path / "class/block"
+    block.mkdir(parents=True)
+    (block / "nvme0n1").symlink_to(device)
+    (block / "loop0").mkdir()
+    facts = {fact.name: fact.value for fact in device_facts("a", tmp_path)}
+    assert (facts["scheduler"], facts["rotational"], facts["holders"]) == ("bfq", False, "dm-0")
+    assert (facts["pcie_width_share"], facts["pcie_speed_share"], facts["size_bytes"]) == (0.5, 0.5, 1 << 20)
+    judged = states(device_facts("a", tmp_path))
+    assert judged[("scheduler", "a/nvme0n1")] == judged[("pcie-width", "a/nvme0n1")] == "out_of_line"
+
+
+def test_shares_of_few_frames_are_none() -> None:
+    link = {
+        "mtu": 1500,
+        "stats64": {"rx": {"packets": 9_000, "errors": 9}, "tx": {"packets": 0, "errors": 0}},
+    }
+    assert interface_values(link)["error_share"] is None
+    link["stats64"]["rx"] = {"packets": 100_000, "errors": 10, "dropped": 50}  # type: ignore[index]
+    assert interface_values(link)["error_share"] == pytest.approx(1e-4)
+    assert interface_values(link)["drop_share"] == pytest.approx(5e-4)
+
+
+class _Cluster:
+    """Answers as a cluster of three OSDs does, one of which has settings of its own."""
+
+    answers: ClassVar[dict[str, Any]] = {
+        "status": {"health": {"status": "HEALTH_WARN",
+                              "checks": {"X": {"summary": {"message": "noout set"}}}}},
+        "versions": {"overall": {"ceph version 16.2.5 (0) pacific (stable)": 3}},
+        "osd dump": {
+            "flags": "sortbitwise,noout", "osds": [{"osd": n, "up": 1, "in": int(n < 2)} for n in range(3)],
+            "pools": [{"pool_name": "ec", "size": 3, "min_size": 2, "pg_num": 8, "crush_rule": 0,
+                       "erasure_code_profile": "p"}],
+        },
+        "osd df": {"nodes": [{"id": n, "pgs": 10 + 20 * (n == 0), "status": "up",
+                              "utilization": 90.0 if n else 1.0} for n in range(3)]},
+        "osd crush rule dump": [{"rule_id": 0, "steps": [{"op": "take", "item_name": "default"},
+                                                         {"op": "chooseleaf_indep", "type": "osd"}]}],
+        "osd erasure-code-profile get": {"k": "2", "m": "1"},
+        "osd metadata": [{"id": n, "rotational": "0", "bluestore_min_alloc_size": "4096"} for n in range(3)],
+        "fs ls": [], "fs dump": {"filesystems": [], "standbys": []},
+    }  # fmt: skip
+
+    def mon(self, prefix: str, **_: Any) -> Any:
+        return self.answers[prefix]
+
+    def osd(self, osd: int, prefix: str, **arguments: Any) -> Any:
+        if osd == 2 and prefix == "config get":
+            raise NotObservableError("osd.2 hangs")
+        own = {"osd_max_backfills": {"final": "8"}} if osd == 1 else {}
+        return {"diff": own} if prefix == "config diff" else {arguments["var"]: "4096"}
+
+
+def test_facts_of_a_cluster_are_what_it_answers() -> None:
+    facts = {(fact.subject, fact.name): fact for fact in cluster_facts(_Cluster())}  # type: ignore[arg-type]
+    assert facts[("cluster", "health")].value == "HEALTH_WARN (noout set)"
+    assert facts[("cluster", "flags_set")].value == "noout"
+    assert facts[("cluster", "osds_away")].value == 1
+    assert facts[("cluster", "pg_spread")].value == pytest.approx(30 / (50 / 3))
+    assert facts[("cluster", "bad_release")].value == "16.2.5: tracker 53062"
+    assert facts[("ec", "protection")].value == "EC 2+1"
+    assert facts[("ec", "spare_copies")].value == 0
+    assert facts[("ec", "failure_domain")].value == "osd"
+    assert facts[("osd.1", "own_settings")].value == "osd_max_backfills=8"
+    assert facts[("osd.0", "own_settings")].value == ""
+    assert facts[("osd.2", "osd_memory_target")].missing == "osd.2 does not answer"
+    judged = states(list(facts.values()))
+    assert judged[("full", "osd.1")] == judged[("odd-settings", "osd.1")] == "out_of_line"
+    assert judged[("full", "osd.0")] == judged[("odd-settings", "osd.0")] == "fine"
+
+
+def test_a_peer_that_is_silent_is_not_said_to_lose_large_packets() -> None:
+    answers = {"10.0.0.2": {"small_us": [], "sent": 10, "large": 0}, "10.0.0.3": {"error": "no route"}}
+    facts = path_facts("a", {"10.0.0.2": "b", "10.0.0.3": "c"}, answers)
+    judged = states(facts)
+    assert judged[("loss", "a > b")] == "out_of_line"
+    assert judged[("full-size", "a > b")] == judged[("loss", "a > c")] == "unknown"
+
+
+def test_echoes_of_both_sizes_come_back_from_this_host() -> None:
+    answer = echo_all(["127.0.0.1"], count=2)["127.0.0.1"]
+    if "error" in answer:
+        pytest.skip(f"a raw socket is not allowed here: {answer['error']}")
+    assert (len(answer["small_us"]), answer["large"]) == (2, 2)
+
+
+def test_a_stored_check_is_read_back_and_compared(tmp_path: Path) -> None:
+    before = told("host", "a", {"kernel": "6.1", "swap_used_bytes": 0, "tcp_sack": 1}, {})
+    after = told("host", "a", {"kernel": "6.2", "swap_used_bytes": 9, "tcp_sack": 1}, {})
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(as_document(before, judge(before, rows(), ROLES), {})))
+    assert read_facts(path) == before
+    assert [(one.name, one.before, one.after) for one in changes(before, after)] == [("kernel", "6.1", "6.2")]
+    assert [one.subject for one in changes(before, [])] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "facts", [None, 1, [1], [{"kind": "host"}], [{"kind": "host", "subject": "a", "name": "b", "value": []}]]
+)
+def test_a_file_that_is_no_check_is_one_clear_error(tmp_path: Path, facts: object) -> None:
+    path = tmp_path / "c.json"
+    path.write_text("{" if facts is None else json.dumps({"format": "leadline.check/1", "facts": facts}))
+    with pytest.raises(ResultError, match=r"c\.json"):
+        read_facts(path)
+
+
+def test_each_row_is_whole_and_has_a_source() -> None:
+    names = [(row.kind, row.name) for row in rows()]
+    assert len(set(names)) == len(names)
+    for row in rows():
+        assert row.why and row.remedy and row.verify and row.source and row.expected, row.name  # noqa: PT018
+        assert set(row.roles) <= set(ROLES)
