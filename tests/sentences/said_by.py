@@ -15,6 +15,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "more_blocks_tell",
             "on_a_lab",
             "rate_searched",
+            "rates_under_bound",
             "ratios_changed",
             "reads_from_caches",
             "run_not_ended",

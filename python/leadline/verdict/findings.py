@@ -22,6 +22,7 @@ from leadline.study.study import Study, deciding_works
 from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
+from leadline.verdict.bounded.searches import search_statements, searches_section
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets, compare_within
 from leadline.verdict.compared.more_blocks import more_statements
@@ -136,7 +137,11 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
                 sweeps_answer(found.sweeps),
             ),
             complete=result.complete,
-            said=(*(one.text for one in fault_statements(read.trials)), *host_line(read.hosts, read.trials)),
+            said=(
+                *(one.text for one in search_statements(found.cells)),
+                *(one.text for one in fault_statements(read.trials)),
+                *host_line(read.hosts, read.trials),
+            ),
         )
     )
 
@@ -242,6 +247,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
     read = found.read
     states = {cell.id: cell.validity.state for cell in found.cells}
     said = [
+        *search_statements(found.cells),
         *sweep_statements(found.sweeps),
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
         *more_statements((*found.comparisons, *found.beside), read.block_s),
@@ -367,5 +373,6 @@ def _sections(found: _Judgement, result: Result, *, explained: bool) -> tuple[Se
     states = {cell.id: cell.validity.state for cell in found.cells}
     hosts = hosts_section(found.read.hosts, found.read.tables, states)
     ways = ways_section(_way_tables(found))
-    sections = (sweeps_section(found.sweeps), *own, ways, bounds, faults, hosts)
+    searches = searches_section(found.read.plan.cells, found.cells, found.read.tables)
+    sections = (searches, sweeps_section(found.sweeps), *own, ways, bounds, faults, hosts)
     return tuple(section for section in sections if section is not None)
