@@ -194,8 +194,11 @@ def rates_under_bound(said: Said) -> None:
         search = next(one["search"] for one in said.plan["cells"] if one["id"] == cell)
         assert (search["latency"], search["bound"]) == (part["latency"], part["bound"]), said.text
         kept = [json.loads(row.job)["rate_iops"] for row in said.kept(cell)]
-        if kept:
+        blocks = len({row.block for row in said.counted(cell)})
+        if len(kept) == blocks:
             close(number(words.removesuffix(" IOPS")), geometric(kept))
+        elif kept:
+            assert words == f"none in {blocks - len(kept)} of {blocks} blocks", said.text
         else:
             assert words == "none that was tried", said.text
 

@@ -32,6 +32,15 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "writes_kept_back",
         )
     ),
+    "required": frozenset(
+        (
+            "requirement_met",
+            "requirement_not_met",
+            "requirement_undecided",
+            "requirement_unmeasured",
+            "requirements_judged",
+        )
+    ),
     "hosts": frozenset(("host_slower",)),
     "many_slow_hosts": frozenset(("hosts_slower_more",)),
     "coherence": frozenset(

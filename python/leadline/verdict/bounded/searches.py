@@ -55,7 +55,7 @@ def _table(
         there = _slower(cell, latency)
         if rate.value is None:  # the latency is that of a rate which did not hold
             there = Quantity(None, "ns", reason=rate.reason)
-        values = (rate, there, _unbounded(table), _held(rate, table))
+        values = (rate, there, _unbounded(table), _held(bound.metric, table))
         rows.append(FigureRow((cell.work, cell.target), values, cell.validity.state))
     return FigureTable(
         f"searches-{place}",
@@ -76,7 +76,7 @@ def _slower(cell: Cell, latency: str) -> Quantity:
     )
 
 
-def search_statements(cells: Sequence[Cell]) -> Iterator[Statement]:
+def search_statements(cells: Sequence[Cell], tables: Mapping[str, CellTable]) -> Iterator[Statement]:
     """A sentence for each bound: what each cell keeps under it."""
     by_metric: dict[str, list[tuple[str, str]]] = {}
     for cell in cells:
@@ -84,7 +84,10 @@ def search_statements(cells: Sequence[Cell]) -> Iterator[Statement]:
             continue
         for metric, item in cell.metrics.items():
             if metric.startswith(RATE_AT):
-                kept = "none that was tried" if item.value is None else format_quantity(item.value, item.unit)
+                kept = format_quantity(item.value, item.unit)
+                if item.value is None:
+                    held, blocks = _blocks(metric, tables.get(cell.id))
+                    kept = f"none in {blocks - held} of {blocks} blocks" if held else "none that was tried"
                 by_metric.setdefault(metric, []).append((cell.id, kept))
     for metric, found in by_metric.items():
         latency, _, bound = metric.removeprefix(RATE_AT).partition("_")
@@ -106,6 +109,11 @@ def _unbounded(table: CellTable | None) -> Quantity:
     return Quantity(mean.value, "1/s", mean.low, mean.high, mean.count)
 
 
-def _held(rate: Quantity, table: CellTable | None) -> Quantity:
-    blocks = len(table.by_block) if table else 0
-    return Quantity(None, "", text=f"{rate.blocks if rate.value is not None else 0} of {blocks}")
+def _held(metric: str, table: CellTable | None) -> Quantity:
+    return Quantity(None, "", text="{} of {}".format(*_blocks(metric, table)))
+
+
+def _blocks(metric: str, table: CellTable | None) -> tuple[int, int]:
+    """In how many blocks a rate held, and how many there are."""
+    blocks = table.by_block.values() if table else ()
+    return sum(metric in measured.values for measured in blocks), len(blocks)
