@@ -80,6 +80,7 @@ CASES = {
         Case("run quick --target a=GOOD --out HUNG/out"),
         Case("run quick --target a=GOOD --hosts HUNG/hosts.yaml"),
         Case("run quick --target a=GOOD --conf HUNG/ceph.conf"),
+        Case("run quick --target a=GOOD --require HUNG/asked.yaml"),
         Case("run quick --target a=GOOD", directory="HUNG"),
         Case("run quick --target a=GOOD", variables="LEADLINE_LAB_DIR=HUNG"),
         Case("run --resume HUNG/result"),
@@ -105,8 +106,16 @@ CASES = {
         Case("profile --below GOOD -- nowhere", variables="PATH=HUNG/bin:/bin"),
     ),
     "replay": (Case("replay HUNG/trace --dry-run"), Case("replay GOOD --target a=GOOD --out HUNG/out")),
-    "show": (Case("show HUNG/result"), Case("show result", directory="HUNG")),
-    "report": (Case("report HUNG/result"), Case("report GOOD -o HUNG/page.html")),
+    "show": (
+        Case("show HUNG/result"),
+        Case("show result", directory="HUNG"),
+        Case("show GOOD --require HUNG/asked.yaml"),
+    ),
+    "report": (
+        Case("report HUNG/result"),
+        Case("report GOOD -o HUNG/page.html"),
+        Case("report GOOD --require HUNG/asked.yaml"),
+    ),
     "compare": (Case("compare HUNG/a GOOD"), Case("compare GOOD HUNG/b")),
     "hosts": (Case("hosts GOOD HUNG/a"),),
     "gate": (
