@@ -151,6 +151,7 @@ CASES = {
         Case("import published HUNG/a.yaml -o new"),
         Case("import published GOOD -o HUNG/a"),
     ),
+    "import fio": (Case("import fio HUNG/a.json -o new"), Case("import fio GOOD -o HUNG/a")),
     "import result": (Case("import result HUNG/a"), Case("import result GOOD --into HUNG")),
     "import opencast": (Case("import opencast HUNG/a.json -o new"), Case("import opencast GOOD -o HUNG/a")),
     "import darshan": (Case("import darshan HUNG/a.darshan"), Case("import darshan GOOD -o HUNG/a")),
