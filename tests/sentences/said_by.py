@@ -15,6 +15,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "more_blocks_tell",
             "on_a_lab",
             "rate_searched",
+            "rates_under_bound",
             "ratios_changed",
             "reads_from_caches",
             "run_not_ended",
@@ -29,6 +30,15 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "ways_emulated",
             "writes_amplified",
             "writes_kept_back",
+        )
+    ),
+    "required": frozenset(
+        (
+            "requirement_met",
+            "requirement_not_met",
+            "requirement_undecided",
+            "requirement_unmeasured",
+            "requirements_judged",
         )
     ),
     "hosts": frozenset(("host_slower",)),

@@ -20,6 +20,7 @@ import check_lives  # noqa: F401
 import check_notes  # noqa: F401
 import check_pairs  # noqa: F401
 import check_programs  # noqa: F401
+import check_required  # noqa: F401
 import check_studies  # noqa: F401
 import check_sweeps  # noqa: F401
 import check_traces  # noqa: F401
@@ -30,6 +31,7 @@ from check_answers import hold_answer, hold_regression
 from kit import CHECKERS, Said
 from made_hosts import random_hosts, random_many_slow
 from made_others import OTHERS
+from made_required import random_required
 from made_studies import STUDIES, Made, store
 from made_sweeps import random_sweep, random_sweeps
 from made_transfers import TRANSFERS
@@ -47,6 +49,7 @@ def _stored(make: Callable[[random.Random], Made], chance: random.Random, path: 
 # By kind of result; the first few, and those in which something rare is said. `make sentences` tries more.
 SEEDS: dict[str, tuple[int, ...]] = {
     "io": (0, 1, 2, 3, 4, 5, 9, 10, 30, 69),
+    "required": (0, 1, 5, 11, 16, 27),
     "coherence": (0, 1, 2, 3),
     "copies": (0, 1, 2, 3, 4, 5, 9, 10, 18),
     "pipeline": (0, 1, 2, 3, 4, 5, 10, 66),
@@ -63,6 +66,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
 MORE = int(os.environ.get("LEADLINE_SENTENCE_SEEDS", "0"))  # of each kind, besides
 MAKERS: Mapping[str, Callable[[random.Random, Path], Path]] = {
     **{kind: partial(_stored, make) for kind, make in {**STUDIES, **TRANSFERS}.items()},
+    "required": partial(_stored, random_required),
     "sweep": partial(_stored, random_sweep),
     "sweeps": partial(_stored, random_sweeps),
     **OTHERS,

@@ -20,6 +20,7 @@ from leadline.study.kind.job import AnyJob
 from leadline.study.target import Target
 from leadline.workloads.coherence.job import CoherenceJob
 from leadline.workloads.conducted import CONDUCTED, conducted, handed
+from leadline.workloads.imported.job import ImportedJob
 from leadline.workloads.metadata.job import MetadataJob
 from leadline.workloads.planned import ASKED, JOB_OPTIONS, PLANNED, planned, stored_kind
 from leadline.workloads.replay.job import ReplayJob
@@ -65,6 +66,7 @@ JOBS: tuple[AnyJob, ...] = (
         runtime_ns=1,
     ),
     transfer_job(),
+    ImportedJob(program="fio", rw="read", numjobs=1, engine="psync", direct=True, reads=True, writes=False),
 )
 KINDS = pytest.mark.parametrize("one", JOBS, ids=lambda one: one.kind)
 

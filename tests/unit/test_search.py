@@ -81,6 +81,22 @@ def test_a_given_highest_rate_is_tried_first_and_is_enough_where_it_holds(blob: 
     assert {read_probe(asked, *one).rate for one in found} == {4000}
 
 
+def test_where_none_held_the_last_probe_is_the_lowest_rate(blob: bytes) -> None:
+    asked = search(trials=4)
+    assert [read_probe(asked, *one).rate for one in climb(1.0, asked, 50_000.0, blob, 4)][-1] == asked.low
+    assert [read_probe(asked, *one).rate for one in climb(9_000.0, asked, 50_000.0, blob, 4)][-1] != asked.low
+
+
+def test_the_mean_can_be_bounded_too() -> None:
+    few_late = _core.histogram_of([1_000_000] * 90 + [60_000_000] * 10)  # p50 1 ms, mean 6.9 ms, p95 60 ms
+    held = {
+        name: read_probe(search(bound="5ms", latency=name), *probe(1, 1000.0, blob=few_late)).held
+        for name in ("p50", "mean", "p95")
+    }
+    assert held == {"p50": True, "mean": False, "p95": False}
+    assert read_probe(search(bound="10ms", latency="mean"), *probe(1, 1000.0, blob=few_late)).held
+
+
 def test_no_rate_that_was_not_kept_and_no_failed_trial_counts_as_held(blob: bytes) -> None:
     asked = search()
     assert read_probe(asked, *probe(1, 1000.0, share=0.99, blob=blob)).held
@@ -120,7 +136,7 @@ def test_where_nothing_held_the_metric_says_what_was_seen(blob: bytes) -> None:
     asked = search(trials=4)
     metric = cell_metrics(table(climb(1.0, asked, 50_000.0, blob, 4), asked))["rate_at_p99_20ms"]
     assert metric.estimate is None
-    assert "no rate was held" in str(metric.reason)
+    assert "not even the lowest rate" in str(metric.reason)
 
 
 def test_a_probe_is_run_with_the_rate_that_the_pilot_says_and_no_other_limit(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan
 from leadline.plan.order import with_block
 from leadline.plan.sweeps import most_seconds, sweeps_of, without_sweeps
-from leadline.study.overrides import apply_overrides
+from leadline.study.changes.overrides import apply_overrides
 from leadline.study.study import Study, expand, parse_study
 from leadline.study.target import Target, TargetFacts
 from leadline.study.yaml_source import read_study

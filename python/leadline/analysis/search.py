@@ -47,7 +47,7 @@ def read_probe(search: Search, row: TrialRow, latency: Sequence[LatencyRow]) -> 
     rate = asked_rate(row)
     seconds = row.measured_ns / 1e9
     achieved = (row.read_operations + row.write_operations) / seconds if seconds > 0 else 0.0
-    latency_ns = _worst_percentile(search, latency)
+    latency_ns = _worst_latency(search, latency)
     held = (
         row.state == "complete"
         and rate is not None
@@ -58,23 +58,30 @@ def read_probe(search: Search, row: TrialRow, latency: Sequence[LatencyRow]) -> 
     return Probe(row.trial, rate, achieved, latency_ns, held)
 
 
-def _worst_percentile(search: Search, latency: Sequence[LatencyRow]) -> float | None:
+def _worst_latency(search: Search, latency: Sequence[LatencyRow]) -> float | None:
     """Of reads and writes the slower: the bound holds for both."""
-    from leadline import _core
-
     found = [
-        _core.histogram_percentiles(row.histogram, [search.percentile])[0]
+        _bounded_latency(search, row.histogram)
         for row in latency
         if row.interval < 0 and row.clock == "intended" and row.operations
     ]
-    return float(max(found)) if found else None
+    return max(found) if found else None
+
+
+def _bounded_latency(search: Search, histogram: bytes) -> float:
+    from leadline import _core
+
+    if search.percentile is None:
+        return float(_core.histogram_summary(histogram)["mean"])
+    return float(_core.histogram_percentiles(histogram, [search.percentile])[0])
 
 
 def next_rate(search: Search, probes: Sequence[Stored]) -> float | None:
     """The rate of the next probe of a block, 1/s; None for as fast as it goes.
 
     That is the first probe where the highest rate is not given. A given one is tried first: where it holds,
-    nothing is left to search but to try it again.
+    nothing is left to search but to try it again. The last probe of a block in which none held is the lowest
+    rate.
     """
     found = [read_probe(search, row, latency) for row, latency in probes]
     if not found:
@@ -82,6 +89,8 @@ def next_rate(search: Search, probes: Sequence[Stored]) -> float | None:
     top = search.high if isinstance(search.high, float) else _reached(found)
     held = [probe.rate for probe in found if probe.held and probe.rate is not None]
     failed = [probe.rate for probe in found if not probe.held and probe.rate is not None]
+    if not held and len(found) == search.trials - 1:
+        return search.low  # what is said of a bound that nothing keeps is said of the lowest rate
     low = max(held, default=search.low)
     high = min([rate for rate in failed if rate > low], default=max(top, low))
     return _rounded(math.sqrt(low * high))
@@ -119,6 +128,7 @@ def not_held(search: Search, probe: Probe) -> str:
     """Why a block has no rate: what was seen at the lowest one tried."""
     latency = "not measured" if probe.latency_ns is None else units.format_latency(probe.latency_ns)
     return (
-        f"no rate was held: at {probe.rate or 0:g} per second {search.latency} was {latency}"
+        f"not even the lowest rate tried was held: at {probe.rate or 0:g} per second"
+        f" {search.latency} was {latency}"
         f" and {probe.achieved:.4g} per second were done"
     )

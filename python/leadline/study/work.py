@@ -17,7 +17,7 @@ from leadline.written.fields import AUTO, Duration, Iops, Share, Whole, guarded
 
 JOBS_MAX = 16  # of one composition: each is a process of its own
 Order = Literal["together", "sequence"]
-Latency = Literal["p50", "p95", "p99", "p99.9"]
+Latency = Literal["p50", "p95", "p99", "p99.9", "mean"]
 
 
 def _parse_window(value: object) -> str:
@@ -70,7 +70,7 @@ class Search(_Part):
     reaches. `trials` is the number of probes in each block.
     """
 
-    latency: Latency = Field("p99", description="percentile that is bounded; p99")
+    latency: Latency = Field("p99", description="percentile that is bounded, or the mean; p99")
     bound: Annotated[Duration, BeforeValidator(guarded(_parse_bound))] = Field(
         description="what it must stay under, for example 20ms"
     )
@@ -88,9 +88,9 @@ class Search(_Part):
         return f"rate_at_{self.latency}_{units.exact_duration(self.bound)}"
 
     @property
-    def percentile(self) -> float:
-        """The bounded percentile, 0 to 100."""
-        return float(self.latency[1:])
+    def percentile(self) -> float | None:
+        """The bounded percentile, 0 to 100; None where the mean is bounded."""
+        return None if self.latency == "mean" else float(self.latency[1:])
 
 
 class SharedOptions(JobOptions):

@@ -179,6 +179,10 @@ class JudgedWork(ABC, Generic[JobT]):
         """In what a trial was not what it repeats."""
         return ()
 
+    def not_seen(self, case: Case) -> str | None:
+        """Who measured it instead of leadline, and what is odd in what they say; None where leadline did."""
+        return None
+
     # Where written bytes went.
 
     def write_sizes(self, job: JobT) -> tuple[tuple[int, float], ...]:

@@ -22,6 +22,10 @@ from leadline.study.study import Study, deciding_works
 from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
+from leadline.verdict.bounded.met import MeasuredCells, judge_requirements
+from leadline.verdict.bounded.requirements import Requirements
+from leadline.verdict.bounded.said import requirement_line, requirement_statements, requirements_section
+from leadline.verdict.bounded.searches import search_statements, searches_section
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets, compare_within
 from leadline.verdict.compared.more_blocks import more_statements
@@ -33,7 +37,16 @@ from leadline.verdict.faulted import fault_statements, faults_section
 from leadline.verdict.hosts.said import host_line, host_statements
 from leadline.verdict.hosts.section import hosts_section
 from leadline.verdict.material import Material, read_material
-from leadline.verdict.model import Cell, Comparison, FigureTable, Findings, Statement, TargetView, worst
+from leadline.verdict.model import (
+    Cell,
+    Comparison,
+    FigureTable,
+    Findings,
+    JudgedRequirement,
+    Statement,
+    TargetView,
+    worst,
+)
 from leadline.verdict.private import PRINTED, private_texts
 from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import Section
@@ -57,15 +70,23 @@ from leadline.workloads.judged import KINDS
 
 
 def build_findings(
-    result: Result, *, with_charts: bool = True, base: str | None = None, explained: bool | None = None
+    result: Result,
+    *,
+    with_charts: bool = True,
+    base: str | None = None,
+    explained: bool | None = None,
+    required: Requirements | None = None,
 ) -> Findings:
     """Judge a whole result, comparing with `base` (None: the study's base, or its first target).
 
     Without charts no curve and no series is read, which is quicker; `explained` (where it is not said: with
-    charts) has what bounds each cell, for which all samples are read. Raises ResultError where its files do
+    charts) has what bounds each cell, for which all samples are read. `required` stands in the place of the
+    requirements that the run was started with. Raises ResultError where its files do
     not hold together.
     """
     with reading(result.path, UNTOUCHED):
+        if required is not None and (result.published or result.workflows or result.traced):
+            raise UsageError("requirements are held against results of studies", "leave --require out")
         if result.published:
             if base is not None:
                 raise UsageError("published figures have no base to compare with", "leave --base out")
@@ -74,7 +95,8 @@ def build_findings(
             return workflow_findings(result)
         if result.traced:
             return trace_findings(result, with_charts=with_charts, base=base)
-        return _study_findings(result, with_charts, base, with_charts if explained is None else explained)
+        explained = with_charts if explained is None else explained
+        return _study_findings(result, with_charts, base, explained, required)
 
 
 @dataclass(frozen=True)
@@ -95,6 +117,8 @@ class _Judgement:
     guest: Findings | None
     left_out: tuple[LeftOut, ...]
     sweeps: tuple[SweepFound, ...]
+    asked: Requirements | None = None
+    required: tuple[JudgedRequirement, ...] = ()
 
     @property
     def plain(self) -> tuple[PlannedCell, ...]:
@@ -102,15 +126,33 @@ class _Judgement:
         return tuple(cell for cell in self.read.plan.cells if cell.swept is None)
 
 
-def _study_findings(result: Result, with_charts: bool, base: str | None, explained: bool) -> Findings:
+def _study_findings(
+    result: Result, with_charts: bool, base: str | None, explained: bool, required: Requirements | None
+) -> Findings:
     read = read_material(result, with_charts=with_charts)
     found = _judged(read, result.guest(), base, with_charts=with_charts)
+    found = _with_requirements(found, required)
     return replace(
         _summed_up(result, found),
+        required=found.required,
         statements=_said(found, result.complete),
         sections=_sections(found, result, explained=explained),
         answer=_answer(result, found),
     )
+
+
+def _with_requirements(found: _Judgement, required: Requirements | None) -> _Judgement:
+    """Hold it against what was required, now or when the run was started."""
+    read, stored = found.read, found.read.manifest.get("requirements")
+    asked = required or (None if stored is None else Requirements.from_json(stored))
+    if asked is None:
+        return found
+    hosts = {
+        cell: max((len(read.hosts.rows.get(trial.trial, ())) for trial in table.good), default=0) or 1
+        for cell, table in read.tables.items()
+    }
+    measured = MeasuredCells(found.cells, read.tables, hosts, read.alpha)
+    return replace(found, asked=asked, required=judge_requirements(asked, measured))
 
 
 def _answer(result: Result, found: _Judgement) -> StudyAnswer:
@@ -136,7 +178,12 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
                 sweeps_answer(found.sweeps),
             ),
             complete=result.complete,
-            said=(*(one.text for one in fault_statements(read.trials)), *host_line(read.hosts, read.trials)),
+            said=(
+                *((requirement_line(found.required),) if found.required else ()),
+                *(one.text for one in search_statements(found.cells, found.read.tables)),
+                *(one.text for one in fault_statements(read.trials)),
+                *host_line(read.hosts, read.trials),
+            ),
         )
     )
 
@@ -242,6 +289,8 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
     read = found.read
     states = {cell.id: cell.validity.state for cell in found.cells}
     said = [
+        *requirement_statements(found.required),
+        *search_statements(found.cells, found.read.tables),
         *sweep_statements(found.sweeps),
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
         *more_statements((*found.comparisons, *found.beside), read.block_s),
@@ -367,5 +416,7 @@ def _sections(found: _Judgement, result: Result, *, explained: bool) -> tuple[Se
     states = {cell.id: cell.validity.state for cell in found.cells}
     hosts = hosts_section(found.read.hosts, found.read.tables, states)
     ways = ways_section(_way_tables(found))
-    sections = (sweeps_section(found.sweeps), *own, ways, bounds, faults, hosts)
+    searches = searches_section(found.read.plan.cells, found.cells, found.read.tables)
+    required = requirements_section(found.asked, found.required)
+    sections = (required, searches, sweeps_section(found.sweeps), *own, ways, bounds, faults, hosts)
     return tuple(section for section in sections if section is not None)

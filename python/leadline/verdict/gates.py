@@ -261,16 +261,23 @@ def _compare(item: GateCondition, cell: Cell, figure: str) -> tuple[Truth, str]:
 
 
 def _by_interval(item: GateCondition, quantity: Quantity) -> tuple[Truth, str]:
-    limit = bound(item.quantity, quantity.unit)
+    return judge_quantity(quantity, item.operator, bound(item.quantity, quantity.unit), item.quantity)
+
+
+def judge_quantity(quantity: Quantity, operator: str, limit: float, limit_words: str) -> tuple[Truth, str]:
+    """True where the whole interval fulfils it, None where that lies on both sides; and what was seen.
+
+    `limit` is in the quantity's unit. Without an interval the value itself decides, and that is said.
+    """
     value = quantity.value or 0.0
     shown_value = units.format_quantity(value, quantity.unit)
     if quantity.low is None or quantity.high is None:
-        return _ordered(item.operator, value, limit), f"{shown_value}, one block: no interval"
-    ends = [_ordered(item.operator, end, limit) for end in (quantity.low, quantity.high)]
+        return _ordered(operator, value, limit), f"{shown_value}, one block: no interval"
+    ends = [_ordered(operator, end, limit) for end in (quantity.low, quantity.high)]
     low, high = (units.format_quantity(end, quantity.unit) for end in (quantity.low, quantity.high))
     words = f"{shown_value} ({low} to {high}, {quantity.blocks} blocks)"
     if ends[0] != ends[1]:
-        return None, f"{words}: the interval lies on both sides of {item.quantity}"
+        return None, f"{words}: the interval lies on both sides of {limit_words}"
     return ends[0], words
 
 

@@ -348,6 +348,48 @@ class FigureTable:
     brief: int | None = None
 
 
+@dataclass(frozen=True)
+class RequiredFigure:
+    """A figure that a requirement asks of a cell, or of two: `met` is None where that is undecided.
+
+    `quantity` is of the whole, of each process or host, or a ratio, as the requirement has it. `seen` is what
+    was measured in words, `why` is what leaves it undecided, `decides` what would decide it.
+    """
+
+    cells: tuple[str, ...]
+    figure: str
+    asked: str
+    quantity: Quantity
+    state: State
+    met: bool | None
+    seen: str
+    why: str = ""
+    decides: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedRequirement:
+    """A requirement with what the result says to it; `source` is where it comes from.
+
+    `figures` are those of every cell that it is of; where there is none, `why` says so and `decides` what
+    to do.
+    """
+
+    name: str
+    source: str
+    asked: str
+    where: str
+    met: bool | None
+    figures: tuple[RequiredFigure, ...] = ()
+    why: str = ""
+    decides: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        return {True: "met", False: "not met", None: "undecided"}[self.met]
+
+
 def _study_frame() -> Frame:
     from leadline.verdict.sections.section import STUDY_FRAME  # which is made of what is defined here
 
@@ -359,7 +401,7 @@ class Findings:
     """A whole result, judged. `host`, `cluster`, `itself` (leadline's own cost) are flat facts to list.
 
     `sections` are what it has besides cells, in the order of reports; `frame` is how all of it is laid out;
-    `answer` is that of a study to its question.
+    `answer` is that of a study to its question; `required` are the requirements that it was held against.
     `private` are texts that tell where it was made, each with what a redacted report says instead.
     """
 
@@ -385,6 +427,7 @@ class Findings:
     private: Mapping[str, str] = field(default_factory=dict, repr=False)
     frame: Frame = field(default_factory=_study_frame)
     answer: StudyAnswer | None = None
+    required: tuple[JudgedRequirement, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ CONDUCTED: Mapping[str, tuple[str, str]] = {
     "pipeline": ("leadline.pipeline/1", "PipelineConducted"),
     "replay": ("leadline.replay/1", "ReplayConducted"),
     "transfer": ("leadline.transfer/1", "TransferConducted"),
+    "imported": ("leadline.imported/1", "ImportedConducted"),
 }
 _BY_FORMAT: Mapping[str, str] = {job_format: kind for kind, (job_format, _) in CONDUCTED.items()}
 

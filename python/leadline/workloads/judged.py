@@ -13,6 +13,7 @@ from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.face import JudgedWork
 from leadline.workloads.application.judged import JudgedApplication
 from leadline.workloads.coherence.judged import JudgedCoherence
+from leadline.workloads.imported.judged import JudgedImported
 from leadline.workloads.io.judged import JudgedIo
 from leadline.workloads.metadata.judged import JudgedMetadata
 from leadline.workloads.pipeline.judged import JudgedPipeline
@@ -28,6 +29,7 @@ KINDS: tuple[JudgedWork[Any], ...] = (
     JudgedReplay(),
     JudgedApplication(),
     JudgedPipeline(),
+    JudgedImported(),
 )
 _BY_NAME = {one.kind: one for one in KINDS}
 _DIRECTIONS = tuple(dict.fromkeys(direction for one in KINDS for direction in one.directions))

@@ -17,6 +17,7 @@ from leadline.study.kind.rule import Problem
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.application.planned import ApplicationPlanned
 from leadline.workloads.coherence.planned import CoherencePlanned
+from leadline.workloads.imported.planned import ImportedPlanned
 from leadline.workloads.io.planned import IoPlanned
 from leadline.workloads.metadata.planned import MetadataPlanned
 from leadline.workloads.pipeline.planned import PipelinePlanned
@@ -32,6 +33,7 @@ _FACES: tuple[Planned[Any, Any], ...] = (
     PipelinePlanned(),
     ReplayPlanned(),
     TransferPlanned(),
+    ImportedPlanned(),
 )
 PLANNED: Mapping[str, Planned[Any, Any]] = {face.kind: face for face in _FACES}
 # The kinds that a study can ask for, by what each adds to the options of those before it.

@@ -14,10 +14,11 @@ import click
 
 from leadline.cli.console import echo
 from leadline.cli.main import EXIT_GATE, EXIT_GOOD, EXIT_INVALID, EXIT_UNDECIDED
+from leadline.cli.requiring import say_required, verdicts_of
 
 if TYPE_CHECKING:
     from leadline.verdict.gates import Gate, GateOutcome
-    from leadline.verdict.model import Findings, State
+    from leadline.verdict.model import Findings, JudgedRequirement, State
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -66,8 +67,12 @@ class AskedGates:
 
         return [judge_gate(gate, findings) for gate in self.gates]
 
-    def conclude(self, outcomes: Sequence[GateOutcome], state: State) -> int:
+    def conclude(
+        self, outcomes: Sequence[GateOutcome], state: State, required: Sequence[JudgedRequirement] = ()
+    ) -> int:
         """Say each with its evidence on standard error; the exit code, for a result of that state.
+
+        A requirement that is not met fails as a gate does.
 
         4 where a gate failed, else 3 where the result cannot be used, else 5 where one is undecided.
         """
@@ -77,7 +82,8 @@ class AskedGates:
             echo(f"{words[outcome.fails]}: {outcome.text}", err=True)
             for line in outcome.evidence if outcome.fails is not False else ():
                 echo(f"  {line}", err=True)
-        truths = [outcome.fails for outcome in outcomes]
+        say_required(required)
+        truths = [*(outcome.fails for outcome in outcomes), *verdicts_of(required)]
         if True in truths:
             return EXIT_GATE
         if state in ("INVALID", "NOT_RUN"):
@@ -88,7 +94,7 @@ class AskedGates:
 def parse_gates(texts: Sequence[str], *, allow_undecided: bool) -> AskedGates:
     """Every condition; nothing is loaded when there is none."""
     if not texts:
-        return AskedGates()
+        return AskedGates(allow_undecided=allow_undecided)
     from leadline.verdict.gates import parse_gate
 
     return AskedGates(tuple(parse_gate(text) for text in texts), allow_undecided)

@@ -31,6 +31,7 @@ from leadline.cli.measure.hosts_options import (
 from leadline.cli.measure.study_options import KnownServers, application_options, load_plan, study_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
+from leadline.cli.requiring import check_required, require_option, required_of
 from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
@@ -90,6 +91,7 @@ _Asked = tuple[
     "--guest", is_flag=True, help="With --lab: run it on the kernel's clients too, in an emulated guest."
 )
 @hosts_options
+@require_option("they are stored with it; exit with 4 where one is not met, with 5 where one is undecided.")
 @fail_if_option
 @click.option("--quiet", is_flag=True, help="No progress; errors still show.")
 def command(
@@ -117,6 +119,7 @@ def command(
     until: str | None,
     budget: str | None,
     hosts: HostsOptions,
+    require: Path | None,
     gates: AskedGates,
     quiet: bool,
 ) -> int:
@@ -130,14 +133,13 @@ def command(
     leadline run media --target local=/var/tmp --target fuse=/mnt/cephfs --source FILM
     leadline run analysis --target a=/mnt/a --target b=/mnt/b --input DIR -- PROGRAM WORDS
     leadline run jobs.fio --target here=/mnt/cephfs
-    leadline run reach --lab
     leadline run streaming --lab castor --hosts lab
     leadline run quick --target ceph=/mnt/cephfs --hosts hosts.yaml
     leadline run --resume leadline-quick-20260131-120000
     """
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
-        _refuse_beside_resume(resume, (*others, input_path, clients, servers, ignored))
+        _refuse_beside_resume(resume, (*others, input_path, clients, servers, ignored, require))
         seen = require_trust(resume, "go on with it", trusted=trusted)
         return run_and_conclude(
             resume, gates, lambda stop: _resume(resume, seen, hosts, under_fault, stop, quiet)
@@ -154,7 +156,7 @@ def command(
     check_guest(lab, wanted=guest, many=bool(hosts))
     in_guest = _in_guest(seed, blocks, sets)
     asked = (study, targets, sets, blocks, seed, program, input_path, lab, servers, ignored)
-    flags["gates"] = gates.gates
+    flags |= {"gates": gates.gates, "required": required_of(require)}
     hosts = implied(hosts, lab, _saying(quiet))
 
     def execute(stop: StopRequest) -> Outcome:
@@ -268,6 +270,7 @@ def start_here(
 
         searched = {cell.search.metric for cell in plan.cells if cell.search}
         check_gates(flags["gates"], [cell.id for cell in plan.cells], searched)
+    check_required(required := flags.get("required"), plan, _saying(quiet))
     options = make_options(study, facts, flags, labs)
     details = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -276,6 +279,7 @@ def start_here(
         "memory_bytes": host.memory_bytes(),
         "command": ["leadline", *sys.argv[1:]],
     }
+    details |= {} if required is None else {"requirements": required.as_json()}
     request = RunRequest(secrets.token_hex(4), plan, facts, options)
     with make_display(quiet) as display:
         if recruited is not None:
@@ -387,4 +391,4 @@ def _conclude(path: Path, gates: AskedGates) -> int:
     console = make_console()
     show_screen(findings, console)
     console.print(f"result: {path.resolve()}", markup=False)
-    return gates.conclude(gates.judge(findings), findings.state)
+    return gates.conclude(gates.judge(findings), findings.state, findings.required)

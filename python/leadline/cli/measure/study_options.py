@@ -41,7 +41,7 @@ class KnownServers:
 def study_options(command: _Command) -> _Command:
     """Adds --target, --lab, --set, --blocks, --seed and --ignore (parameters `targets`, `ignored`, …).
 
-    And --conf and --server-memory, as one parameter `servers`.
+    --bound is one of `sets`. And --conf and --server-memory, as one parameter `servers`.
     """
     decorators = (
         click.option(
@@ -70,6 +70,12 @@ def study_options(command: _Command) -> _Command:
             metavar="KEY=VALUE",
             help="Change the study: size=64M, works.NAME.bs=4M, factors.bs=[4k,64k], limits.reserve=10%.",
         ),
+        click.option(
+            "--bound",
+            metavar="LATENCY=TIME",
+            help="Search the highest rate of each work of reading and writing whose latency, from the"
+            " intended start, stays under it: p99=20ms; p50, p95, p99, p99.9 or mean.",
+        ),
         click.option("--blocks", type=click.IntRange(1, 1000), help="Times that every cell is run."),
         click.option("--seed", type=click.IntRange(min=0), help="Of the order and of the data."),
         click.option(
@@ -82,8 +88,17 @@ def study_options(command: _Command) -> _Command:
     )
 
     @functools.wraps(command)
-    def told(*, conf: Path | None, server_memory: str | None, **others: Any) -> Any:
-        return command(servers=KnownServers(conf, server_memory), **others)
+    def told(
+        *,
+        conf: Path | None,
+        server_memory: str | None,
+        bound: str | None,
+        sets: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        # Before what is set, so that `--set works.NAME.search.low=…` is of the search that it makes.
+        sets = sets if bound is None else (f"--bound {bound}", *sets)
+        return command(servers=KnownServers(conf, server_memory), sets=sets, **others)
 
     return cast(
         "_Command", functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), told)

@@ -119,6 +119,24 @@ def opencast(
     import_opencast(source, out, since_change, size, timeout, retries)
 
 
+@command.command("fio", short_help="Results of fio, its JSON")
+@click.argument("sources", type=AskedPath(), nargs=-1, required=True, metavar="FILE...")
+@out_option("The result to make.", required=True)
+@click.option(
+    "--target", metavar="NAME", default="imported", show_default=True, help="What the target is called."
+)
+def fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
+    """Read what fio wrote with --output-format=json or json+, a client's of its servers too.
+
+    A job, its clones and hosts added up, is a cell; each FILE is a block. With json+ latencies come from
+    fio's bins. With --target, `leadline compare` holds it against a result of that target. See
+    docs/fio-results.md.
+    """
+    from leadline.cli.read.import_fio import import_fio
+
+    import_fio(sources, out, target)
+
+
 _OUT = out_option("The result to make.  [leadline-trace-TIME]")
 
 

@@ -10,6 +10,7 @@ import click
 from leadline.cli.files import write_file
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
+from leadline.cli.requiring import require_option, required_of
 
 
 @click.command(short_help="Write a report: HTML, Markdown, CSV, JSON or fio's JSON")
@@ -24,7 +25,10 @@ from leadline.cli.paths import AskedPath
 @out_option("The file to write; - or nothing: standard output.", former=("--output",))
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
-def command(directory: Path, form: str, out: Path | None, base: str | None, redact: bool) -> None:
+@require_option("the report begins with them.")
+def command(
+    directory: Path, form: str, out: Path | None, base: str | None, redact: bool, require: Path | None
+) -> None:
     """Write a report of the result in DIRECTORY, from nothing but its files.
 
     html is one page that opens offline, fio is compatible with fio's json+ output,
@@ -39,7 +43,7 @@ def command(directory: Path, form: str, out: Path | None, base: str | None, reda
     from leadline.store.reader import open_result
     from leadline.verdict.findings import build_findings
 
-    findings = build_findings(open_result(directory), base=base)
+    findings = build_findings(open_result(directory), base=base, required=required_of(require))
     content = render(redacted(findings) if redact else findings, form)
     _write(content, out)
 

@@ -11,6 +11,7 @@ import click
 from leadline.cli.console import echo_text, make_console
 from leadline.cli.measure.gate_options import AskedGates, fail_if_option
 from leadline.cli.paths import AskedPath
+from leadline.cli.requiring import require_option, required_of
 from leadline.errors import UsageError
 
 
@@ -21,6 +22,7 @@ from leadline.errors import UsageError
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.show/1.")
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
+@require_option("exit with 4 where one is not met, with 5 where one is undecided.")
 @fail_if_option
 def command(
     directory: Path,
@@ -29,12 +31,13 @@ def command(
     as_json: bool,
     base: str | None,
     redact: bool,
+    require: Path | None,
     gates: AskedGates,
 ) -> int:
     """Print what the result in DIRECTORY says: question, answer, one table, doubts, next steps.
 
     The exit code is 3 when some cell is INVALID or could not be run, 4 when a --fail-if is true,
-    5 when one is undecided.
+    5 when one is undecided; the same of requirements (--require).
     """
     from leadline.report.redact import redacted
     from leadline.report.renderers.screen import show_figure, show_screen
@@ -46,7 +49,11 @@ def command(
     if sum((whole, figure is not None, as_json)) > 1:
         raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")
     explained = whole or as_json  # the first screen has nothing of it, and is to be quick
-    findings = build_findings(open_result(directory), with_charts=False, base=base, explained=explained)
+    required = required_of(require)
+    findings = build_findings(
+        open_result(directory), with_charts=False, base=base, explained=explained, required=required
+    )
+    held = findings.required if required is not None else ()  # those of the run were its own to conclude by
     outcomes = gates.judge(findings)
     if redact:
         findings = redacted(findings)
@@ -57,4 +64,4 @@ def command(
         show_figure(findings, figure, make_console())
     elif whole or not show_screen(findings, make_console()):
         show(findings, make_console(), whole=whole)
-    return gates.conclude(outcomes, findings.state)
+    return gates.conclude(outcomes, findings.state, held)

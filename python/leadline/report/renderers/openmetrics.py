@@ -16,6 +16,7 @@ from leadline.report import format as fmt
 from leadline.verdict.model import Cell, Findings, Quantity, Regression
 
 STATES = ("VALID", "DOUBTFUL", "INVALID", "NOT_RUN")
+VERDICTS = ("met", "not met", "undecided")
 # Base unit of a figure -> (suffix of the family's name, OpenMetrics unit, factor).
 _UNITS = {
     "B/s": ("bytes_per_second", "bytes_per_second", 1.0),
@@ -77,7 +78,7 @@ def _number(value: float) -> str:
 
 
 def to_openmetrics(findings: Findings) -> str:
-    """Every cell's figures, bounds and validity; of INVALID cells the validity only."""
+    """Every cell's figures, bounds and validity, of INVALID cells the validity only; and each requirement."""
     text = _Text()
     for cell in findings.cells:
         labels = {"study": findings.title, "result": findings.id, "target": cell.target, "work": cell.work}
@@ -85,6 +86,10 @@ def to_openmetrics(findings: Findings) -> str:
             _figure(text, name, quantity, labels)
         states = {state: cell.validity.state == state for state in STATES}
         text.add_states("leadline_cell_validity", "1 for the state that the cell is in", labels, states)
+    for one in findings.required:
+        labels = {"study": findings.title, "result": findings.id, "requirement": one.name}
+        verdicts = {verdict: one.verdict == verdict for verdict in VERDICTS}
+        text.add_states("leadline_requirement", "1 for the verdict on the requirement", labels, verdicts)
     _created(text, findings)
     return text.text()
 

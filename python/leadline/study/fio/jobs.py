@@ -47,7 +47,7 @@ def convert(section: FioSection, ignored: Collection[str]) -> Converted:
 
     `ignored` are options, by any of their names, that are left out though they mean something.
     """
-    asked = _Asked(section, ignored)
+    asked = _AskedOptions(section, ignored)
     work = Converted(section.name, section.at, asked.on("stonewall"))
     for read in (_pattern, _amounts, _files, _engine, _pace, _times, _order, _content, _syncs, _latency):
         read(asked, work)
@@ -55,7 +55,7 @@ def convert(section: FioSection, ignored: Collection[str]) -> Converted:
     return work
 
 
-class _Asked:
+class _AskedOptions:
     """A job's options under the first name of each, without those that are ignored."""
 
     def __init__(self, section: FioSection, ignored: Collection[str]) -> None:
@@ -126,7 +126,7 @@ def _unknown(name: str, table: Collection[str]) -> tuple[str, str]:
     return words, f"{meant}leave it out with --ignore {shorten(name)}"
 
 
-def _pattern(asked: _Asked, work: Converted) -> None:
+def _pattern(asked: _AskedOptions, work: Converted) -> None:
     option = asked.get("rw")
     chosen = option.value if option else "read"
     chosen = {"readwrite": "rw"}.get(chosen, chosen)
@@ -150,7 +150,7 @@ def _pattern(asked: _Asked, work: Converted) -> None:
     _blocks(asked, work, one_way=None if chosen in ("rw", "randrw") else "write" in chosen)
 
 
-def _blocks(asked: _Asked, work: Converted, *, one_way: bool | None) -> None:
+def _blocks(asked: _AskedOptions, work: Converted, *, one_way: bool | None) -> None:
     """Sizes of operations; a job of one direction has that direction's size only (`one_way`: writes)."""
     bs, split = asked.get("bs"), asked.get("bssplit")
     if split is not None:
@@ -185,7 +185,7 @@ def _steps(work: Converted) -> tuple[int, ...]:
     return block_sizes(parsed, parse_bssplit(split) if split else None, _BS_DEFAULT_BYTES)
 
 
-def _amounts(asked: _Asked, work: Converted) -> None:
+def _amounts(asked: _AskedOptions, work: Converted) -> None:
     """size, io_size and loops, in whole blocks."""
     option = asked.get("size") or asked.get("filesize")
     nrfiles = asked.number("nrfiles", 1, 1)
@@ -217,7 +217,7 @@ def _amounts(asked: _Asked, work: Converted) -> None:
         work.put("io_size", whole_bytes * loops, asked.get("loops"))
 
 
-def _names(asked: _Asked) -> list[str]:
+def _names(asked: _AskedOptions) -> list[str]:
     option = asked.get("filename")
     if option is None:
         return []
@@ -231,7 +231,7 @@ def _names(asked: _Asked) -> list[str]:
     return names
 
 
-def _files(asked: _Asked, work: Converted) -> None:
+def _files(asked: _AskedOptions, work: Converted) -> None:
     """What is touched of which files."""
     jobs, bytes_each, nrfiles = (int(work.options[key]) for key in ("numjobs", "size", "nrfiles"))
     shared = asked.get("filename") if jobs > 1 else None
@@ -253,7 +253,7 @@ def _files(asked: _Asked, work: Converted) -> None:
             work.put("io_size", bytes_each, asked.get("size"))
 
 
-def _engine(asked: _Asked, work: Converted) -> None:
+def _engine(asked: _AskedOptions, work: Converted) -> None:
     option = asked.get("ioengine")
     depth = asked.number("iodepth", 1, 1)
     name = "psync" if option is None else option.value
@@ -275,7 +275,7 @@ def _engine(asked: _Asked, work: Converted) -> None:
         work.put("sqthread_poll", True, asked.get("sqthread_poll"))
 
 
-def _pace(asked: _Asked, work: Converted) -> None:
+def _pace(asked: _AskedOptions, work: Converted) -> None:
     """Rates are of each numjob and each direction in fio, and of all of them here."""
     for key in ("rate", "rate_iops"):
         option = asked.get(key)
@@ -306,7 +306,7 @@ def _pace(asked: _Asked, work: Converted) -> None:
             )
 
 
-def _times(asked: _Asked, work: Converted) -> None:
+def _times(asked: _AskedOptions, work: Converted) -> None:
     for key in ("runtime", "ramp_time"):
         option = asked.get(key)
         if option is not None and not _is_off(option):
@@ -315,7 +315,7 @@ def _times(asked: _Asked, work: Converted) -> None:
         work.put("time_based", True, asked.get("time_based"))
 
 
-def _order(asked: _Asked, work: Converted) -> None:
+def _order(asked: _AskedOptions, work: Converted) -> None:
     """Which blocks come in which order."""
     if not str(work.options["rw"]).startswith("rand"):
         return
@@ -335,7 +335,7 @@ def _order(asked: _Asked, work: Converted) -> None:
         work.put("random_distribution", "random", asked.get("norandommap"))
 
 
-def _content(asked: _Asked, work: Converted) -> None:
+def _content(asked: _AskedOptions, work: Converted) -> None:
     for key in ("buffer_compress_percentage", "dedupe_percentage"):
         option = asked.get(key)
         if option is not None and not _is_off(option):
@@ -347,7 +347,7 @@ def _content(asked: _Asked, work: Converted) -> None:
         work.put("verify", True, option)
 
 
-def _syncs(asked: _Asked, work: Converted) -> None:
+def _syncs(asked: _AskedOptions, work: Converted) -> None:
     if str(work.options["rw"]) in ("read", "randread"):
         return
     for key in ("fsync", "fdatasync"):
@@ -358,7 +358,7 @@ def _syncs(asked: _Asked, work: Converted) -> None:
     work.put("end_fsync", asked.on("end_fsync"), asked.get("end_fsync"))
 
 
-def _latency(asked: _Asked, work: Converted) -> None:
+def _latency(asked: _AskedOptions, work: Converted) -> None:
     bound, percentile = asked.get("latency_target"), asked.get("latency_percentile")
     if bound is None or _is_off(bound):
         return

@@ -29,6 +29,12 @@ def _emulated_host(case: Case) -> Iterator[Code]:
         yield catalogue()["emulated_host"].fire(case.emulation)
 
 
+def _imported(case: Case) -> Iterator[Code]:
+    words = case.work.not_seen(case)
+    if words and case.trials:
+        yield catalogue()["imported"].fire(words)
+
+
 def _replay_differs(case: Case) -> Iterator[Code]:
     kind = catalogue()["replay_differs"]
     for evidence in case.work.differs(case, kind.thresholds):
@@ -58,4 +64,4 @@ def _fault_in_force(case: Case) -> Iterator[Code]:
         yield kind.fire(f"what was in force during {name} is not known: {why}")
 
 
-RULES: tuple[Rule, ...] = (_events_lost, _emulated_host, _replay_differs, _fault_in_force)
+RULES: tuple[Rule, ...] = (_events_lost, _emulated_host, _imported, _replay_differs, _fault_in_force)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leadline.errors import SpecError
+from leadline.study.changes.bounds import BOUND, apply_bound
 from leadline.study.problems import suggest
 from leadline.study.schemes import storageless
 from leadline.study.study import KNOWN_KEYS
@@ -23,10 +24,16 @@ _EXAMPLES = (
 
 
 def apply_overrides(document: Document, sets: Iterable[str], environment: Mapping[str, str]) -> Document:
-    """The document with each override applied in order. Raises SpecError that names the option."""
+    """The document with each override applied in order: KEY=VALUE, or `--bound LATENCY=TIME`.
+
+    Raises SpecError that names the option.
+    """
     value: dict[str, Any] = copy.deepcopy(document.value) if isinstance(document.value, dict) else {}
     places = dict(document.places)
     for text in sets:
+        if text.startswith(BOUND):
+            apply_bound(text, value, places)
+            continue
         key, equals, written = text.partition("=")
         source = f"--set {text}"
         if not equals or not key.strip():

@@ -1,0 +1,1 @@
+"""Results that other programs wrote: read as foreign text, and made into results of ours."""

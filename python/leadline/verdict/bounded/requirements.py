@@ -1,0 +1,289 @@
+"""A file of requirements: what a storage has to do, in figures, and which document says so.
+
+Only what is asked, read and checked (docs/requirements.md); `met.py` judges it. Figures have units as
+documents print them: MB are millions of bytes, MiB are 2^20.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from leadline.errors import ResultError, SpecError
+from leadline.published.units import UNITS, parse_figure
+from leadline.units import NS_PER_S
+from leadline.workloads.judged import known_metrics, metric_kind
+from leadline.written.fields import Whole, guarded, refuse
+from leadline.written.problems import Vocabulary, suggest, translate
+from leadline.written.yaml_source import DocumentKind, Path, read_yaml
+
+REQUIREMENTS_FORMAT = "leadline.requirements/1"
+REQUIREMENTS_MAX = 200
+FIGURES_MAX = 10  # that one requirement asks of the same cell
+MANUAL = "see docs/requirements.md"
+RATE_AT = "rate_at_"  # a search's metric is named after its bound, and so is in no list
+
+_OTHER_NAMES = {
+    "throughput": "bandwidth",
+    "latency": "latency_mean",
+    "latency_average": "latency_mean",
+    "average_latency": "latency_mean",
+    "latency_avg": "latency_mean",
+    "time": "run_time",
+}
+_OTHER_KEYS = {
+    "targets": "target",
+    "works": "work",
+    "source": "from",
+    "section": "from",
+    "min": "at_least",
+    "max": "at_most",
+    "scaling": "over",
+}
+_OF_EACH = ("B/s", "1/s", "B")
+_DIMENSIONS = {"ns": "s", "s": "s", "B": "B", "B/s": "B/s", "1/s": "1/s", "1": "1"}
+_WRITTEN = re.compile(
+    r"\s*(?P<figure>[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-zµ%][A-Za-zµ/]*|1/s)?"
+    r"\s*(?:\s(?:per|a)\s+(?P<share>[a-z]+))?\s*"
+)
+_EXAMPLE = "write a number with its unit, for example 66 MB/s per process, 4ms, 2000000 or 90%"
+Share = Literal["process", "host"]
+SHARES: tuple[Share, ...] = ("process", "host")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A figure that is asked for: in the unit of `dimension`, of the whole or of each `share` of it."""
+
+    value: float
+    dimension: str
+    share: Share | None
+    text: str
+    bare: bool = False  # without any unit
+
+    def in_unit(self, unit: str) -> float | None:
+        """The figure in the unit of a metric; None where that is of another kind."""
+        if _DIMENSIONS.get(unit) != self.dimension:
+            return None
+        return self.value * NS_PER_S if unit == "ns" else self.value
+
+
+def parse_limit(value: object) -> Limit:
+    """Read `66MB/s per process`. Raises SpecError."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise SpecError(f"{str(value)[:60]!a} is not a figure", _EXAMPLE)
+    text = f"{value:.15g}" if isinstance(value, float) else str(value).strip()
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        raise SpecError(f"{text[:60]!a} is not a figure", _EXAMPLE)
+    unit, share = found["unit"] or "1", found["share"]
+    if unit not in UNITS or UNITS[unit][0] == "clock":
+        raise SpecError(f"{unit!a} is no unit here", f"use one of: {', '.join(UNITS)}")
+    if share is not None and share not in SHARES:
+        raise SpecError(f"{share!a} is nothing that a figure can be of each of", f"use {' or '.join(SHARES)}")
+    figure = parse_figure(found["figure"], unit)
+    if figure.value <= 0:
+        raise SpecError("nothing is measured as 0 or below it", _EXAMPLE)
+    return Limit(figure.value, figure.dimension, share, text, bare=not found["unit"])
+
+
+def _checked(value: object) -> str:
+    return parse_limit(value).text
+
+
+def _known_metric(value: object) -> str:
+    if isinstance(value, str) and (value in known_metrics() or value.startswith(RATE_AT)):
+        return value
+    word = str(value)[:60]
+    raise SpecError(f"no metric is called {word!a}", suggest(_OTHER_NAMES.get(word, word), known_metrics()))
+
+
+_Written = Annotated[str, BeforeValidator(guarded(_checked))]
+_Metric = Annotated[str, BeforeValidator(guarded(_known_metric))]
+_Text = Annotated[str, Field(max_length=1000)]
+_Glob = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _in_unit(limit: Limit, unit: str) -> float | None:
+    return limit.value if unit == "1/s" and limit.bare else limit.in_unit(unit)
+
+
+def _problem(
+    metric: str, at_least: str | None, at_most: str | None, over: str | None
+) -> tuple[str, str] | None:
+    """What is wrong with a figure that is asked for, and the remedy."""
+    if (at_least is None) == (at_most is None):
+        return "either at_least or at_most is needed", "write one of the two"
+    limit, unit = parse_limit(at_least or at_most), metric_kind(metric).unit
+    if over is not None:
+        ratio = limit.dimension == "1" and limit.share is None
+        return (
+            None if ratio else (f"{limit.text!a} is no ratio", "beside `over` write a plain number, or 90%")
+        )
+    if _in_unit(limit, unit) is None:
+        known = [name for name, (dimension, _) in UNITS.items() if dimension == _DIMENSIONS.get(unit)]
+        return f"{limit.text!a} is no figure of {metric}", f"its unit is one of: {', '.join(known)}"
+    if limit.share is not None and unit not in _OF_EACH:
+        return f"{metric} is not what each {limit.share} has a part of", f"leave `per {limit.share}` out"
+    return None
+
+
+class AskedBound(_Asked):
+    """One figure: `metric` is at least, or at most, so much.
+
+    With `over`, an option that varies, it is the ratio of the metric at each of its levels to that at the
+    level before, all else alike.
+    """
+
+    metric: _Metric = Field(description="a metric of docs/results.md, for example bandwidth or latency_p99")
+    at_least: _Written | None = Field(None, description="the least that it may be, for example 66 MB/s")
+    at_most: _Written | None = Field(None, description="the most that it may be, for example 4ms")
+    over: str | None = Field(None, description="an option that varies: each level against the one before it")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (problem := _problem(self.metric, self.at_least, self.at_most, self.over)) is not None:
+            raise refuse(*problem)
+        return self
+
+    @property
+    def limit(self) -> Limit:
+        """What is asked, as a figure."""
+        return parse_limit(self.at_least if self.at_least is not None else self.at_most)
+
+    def limit_in(self, unit: str) -> float | None:
+        """The figure in a metric's unit: of operations a plain number is one a second."""
+        return _in_unit(self.limit, unit)
+
+    @property
+    def operator(self) -> Literal[">=", "<="]:
+        """As in a condition of `--fail-if`."""
+        return ">=" if self.at_least is not None else "<="
+
+    @property
+    def words(self) -> str:
+        """`bandwidth at least 66 MB/s per process`."""
+        least = "at least" if self.at_least is not None else "at most"
+        ratio = f", {self.over} to the next" if self.over else ""
+        return f"{self.metric}{ratio} {least} {self.limit.text}"
+
+
+class Requirement(_Asked):
+    """What cells have to fulfil: one figure, or several `figures` at once in the same cell."""
+
+    source: _Text = Field("", alias="from", description="where it comes from: a section of a document")
+    target: _Glob = Field("*", description="which targets, with * and ?; all of them")
+    work: _Glob = Field("*", description="which works, with * and ?; all of them")
+    processes: Annotated[int, Whole(1, 1_000_000)] = Field(
+        1, description="only cells with at least so many processes (numjobs, copies, streams) on all hosts"
+    )
+    cells: Literal["every", "one"] = Field("every", description="whether one of the cells is enough; every")
+    metric: _Metric | None = None
+    at_least: _Written | None = None
+    at_most: _Written | None = None
+    over: str | None = None
+    figures: list[AskedBound] = Field(default_factory=list, max_length=FIGURES_MAX)
+
+    @model_validator(mode="after")
+    def _asks(self) -> Self:
+        flat = [name for name in ("metric", "at_least", "at_most", "over") if getattr(self, name) is not None]
+        if self.figures and flat:
+            raise refuse(f"has figures and {flat[0]}", "write all of it below `figures`, or none of it")
+        if not self.figures:
+            if self.metric is None:
+                raise refuse("asks for no figure", "add metric: and at_least: or at_most:")
+            problem = _problem(self.metric, self.at_least, self.at_most, self.over)
+            if problem is not None:
+                raise refuse(*problem)
+        return self
+
+    @property
+    def asked(self) -> tuple[AskedBound, ...]:
+        """The figures that the same cell has to have."""
+        if self.figures:
+            return tuple(self.figures)
+        one = AskedBound(
+            metric=str(self.metric), at_least=self.at_least, at_most=self.at_most, over=self.over
+        )
+        return (one,)
+
+    @property
+    def words(self) -> str:
+        """What is asked, in a line."""
+        return " and ".join(one.words for one in self.asked)
+
+    @property
+    def where(self) -> str:
+        """Of which cells, in a line."""
+        many = f" with {self.processes} processes or more" if self.processes > 1 else ""
+        return f"{self.target}.{self.work}{many}"
+
+    def is_of(self, target: str, work: str) -> bool:
+        """True of a cell with these names."""
+        return fnmatchcase(target, self.target) and fnmatchcase(work, self.work)
+
+
+class Requirements(_Asked):
+    """A whole file."""
+
+    format: Literal["leadline.requirements/1"] = Field(description="the format and its version")
+    title: _Text = ""
+    document: _Text = Field("", description="the document that they come from")
+    requirements: dict[str, Requirement] = Field(min_length=1, max_length=REQUIREMENTS_MAX)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` reads back, as they may be written."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {"format": self.format}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Requirements:
+        """The inverse of `as_json`. Raises ResultError."""
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            raise ResultError(
+                f"the stored requirements are damaged or of another version: {error.errors()[0]['msg']}",
+                "use the version of leadline that wrote them, or give them anew with --require",
+            ) from error
+
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "": tuple(Requirements.model_fields),
+    "requirements": tuple(field.alias or name for name, field in Requirement.model_fields.items()),
+    "figures": tuple(AskedBound.model_fields),
+}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+
+
+def _known(path: Path) -> tuple[str, ...]:
+    if "figures" in path[:-1]:
+        return _KEYS["figures"]
+    return _KEYS["requirements" if len(path) > 2 else ""]
+
+
+def read_requirements(text: str, source: str, environment: Mapping[str, str]) -> Requirements:
+    """Raises SpecError with file, line and key."""
+    kind = DocumentKind("file of requirements", MANUAL, f"it begins with format: {REQUIREMENTS_FORMAT}")
+    document = read_yaml(text, source, environment, kind)
+    if not isinstance(document.value, dict):
+        document.fail((), "requirements are a mapping of keys", MANUAL)
+    if document.value.get("requirements") == {}:
+        document.fail(("requirements",), "nothing is required", "add a requirement: a name with what it asks")
+    try:
+        found = Requirements.model_validate(document.value)
+    except ValidationError as error:
+        translate(error, document, Vocabulary(_known, MANUAL, _OTHER_KEYS))
+    for name in found.requirements:
+        if not _NAME.fullmatch(name):
+            remedy = "use letters, digits, _ and -, at most 60 of them"
+            document.fail(("requirements", name), "is no name", remedy)
+    return found
