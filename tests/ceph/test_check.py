@@ -17,7 +17,7 @@ from support import Command
 
 pytestmark = pytest.mark.ceph
 
-# This machine's own state is no part of the lab; 2+1 has no copy to spare; a busy machine makes heartbeats slow.
+# This machine's state is no part of the lab; 2+1 has no copy to spare; a busy machine makes heartbeats slow.
 BY_DESIGN = ("clock", "swap", "min-size", "health")
 
 
