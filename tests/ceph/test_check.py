@@ -36,9 +36,9 @@ def _ceph(lab: leadline_lab.Lab, *words: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
-def _out_of_line(leadline: Command) -> dict[str, set[str]]:
+def _out_of_line(leadline: Command, *streams: str) -> dict[str, set[str]]:
     """Names of rows with their subjects, of what a lab's members and cluster have of their own."""
-    done = leadline("check", "--lab", "network", "--json")
+    done = leadline("check", "--lab", "network", "--json", *(streams or ("--no-streams",)))
     assert done.returncode in (0, 3), done.stderr
     found: dict[str, set[str]] = {}
     for one in json.loads(done.stdout)["checked"]:
@@ -49,7 +49,7 @@ def _out_of_line(leadline: Command) -> dict[str, set[str]]:
 
 
 def _facts(leadline: Command) -> dict[tuple[str, str], Any]:
-    found = json.loads(leadline("check", "--lab", "network", "--json").stdout)
+    found = json.loads(leadline("check", "--lab", "network", "--json", "--no-streams").stdout)
     return {(fact["subject"], fact["name"]): fact["value"] for fact in found["facts"]}
 
 

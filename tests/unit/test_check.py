@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from leadline.check.document import as_document, changes, read_facts
 from leadline.check.facts import Fact, told
 from leadline.check.judged import Checked, judge
 from leadline.check.measured.echoes import echo_all, path_facts
+from leadline.check.measured.streams import parsed, stream_facts
 from leadline.check.reading.cluster import cluster_facts
 from leadline.check.reading.devices import device_facts
 from leadline.check.reading.host import host_facts
@@ -233,3 +235,32 @@ def test_each_row_is_whole_and_has_a_source() -> None:
     for row in rows():
         assert row.why and row.remedy and row.verify and row.source and row.expected, row.name  # noqa: PT018
         assert set(row.roles) <= set(ROLES)
+
+
+def test_a_figure_that_is_far_from_the_median_is_the_odd_one() -> None:
+    rates = (940e6, 950e6, 100e6, 900e6, 960e6)
+    facts = [Fact("path", f"a > b{number}", "stream_bit_s", rate) for number, rate in enumerate(rates)]
+    odd = [one for one in found(facts, "odd-stream") if one.state == "out_of_line"]
+    assert [one.subject for one in odd] == ["a > b2"]
+    assert odd[0].expected == "940 Mbit/s within 30%, as 4 of 5 have"
+
+
+def test_what_iperf3_received_and_sent_again() -> None:
+    end = {"sum_received": {"bits_per_second": 9e8}, "sum_sent": {"bytes": 144_800, "retransmits": 5}}
+    assert parsed({"end": end}) == {"bit_s": 9e8, "sent_again_share": 0.05}
+
+
+def test_a_host_without_iperf3_is_a_named_gap() -> None:
+    facts = stream_facts(("a", "b"), "127.0.0.1", lambda _host, _words: ["false"])
+    assert [(fact.value, fact.missing) for fact in facts] == [
+        (None, "no iperf3 on a, or one that speaks no JSON")
+    ] * 3
+
+
+def test_streams_on_this_host_are_measured() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    facts = {fact.name: fact for fact in stream_facts(("a", "b"), "127.0.0.1", lambda _, words: words, port)}
+    assert isinstance(facts["stream_bit_s"].value, float), facts["stream_bit_s"].missing
+    assert isinstance(facts["streams_bit_s"].value, float), facts["streams_bit_s"].missing

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 from typing import Literal
 
 from leadline.check.facts import Fact, Value
-from leadline.check.rows import SEVERITIES, Row
+from leadline.check.rows import SEVERITIES, Row, words_of
 
 State = Literal["out_of_line", "fine", "unknown"]
 
@@ -76,24 +77,33 @@ def _same(row: Row, facts: Sequence[Fact]) -> Iterator[Checked]:
                 yield Checked(row, fact.subject, None, "unknown", row.expected, fact.missing)
         if len(read) < 2:
             continue  # nobody to compare with: no fact of one part alone
-        value, count = Counter(fact.value for fact in read).most_common(1)[0]
-        usual = value if 2 * count > len(read) else None
+        usual, count = _usual(read, row.within)
         for fact in read:
             if usual is None:
                 fine = all(_near(fact.value, other.value, row.within) for other in read)
             else:
                 fine = _near(fact.value, usual, row.within)
-            expected = row.expected if usual is None else f"{_text(usual)}, as {count} of {len(read)} have"
+            near = f" within {row.within:.0%}" if row.within else ""
+            expected = (
+                row.expected
+                if usual is None
+                else f"{words_of(usual, row.fact)}{near}, as {count} of {len(read)} have"
+            )
             yield Checked(row, fact.subject, fact.value, "fine" if fine else "out_of_line", expected)
+
+
+def _usual(facts: Sequence[Fact], within: float) -> tuple[Value, int]:
+    """The value that more than half of the parts have, and how many; of figures the median of theirs."""
+    figures = [fact.value for fact in facts if isinstance(fact.value, int | float)]
+    if within and len(figures) == len(facts):
+        middle = float(median_low(figures))
+        count = sum(_near(value, middle, within) for value in figures)
+        return (middle if 2 * count > len(facts) else None), count
+    value, count = Counter(fact.value for fact in facts).most_common(1)[0]
+    return (value if 2 * count > len(facts) else None), count
 
 
 def _near(value: Value, other: Value, within: float) -> bool:
     if isinstance(value, int | float) and isinstance(other, int | float) and within:
         return abs(value - other) <= within * abs(other)
     return value == other
-
-
-def _text(value: Value) -> str:
-    from leadline.check.rows import words_of
-
-    return words_of(value)

@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from leadline.check.facts import KINDS, Value
+from leadline.units import format_bit_rate
 from leadline.written.yaml_source import read_yaml
 
 Severity = Literal["serious", "warning", "note"]
@@ -49,8 +50,10 @@ class Row:
         return " and ".join(f"{words} {words_of(value)}" for words, value in parts if value is not None)
 
 
-def words_of(value: Value) -> str:
-    """A fact's value as it is printed."""
+def words_of(value: Value, fact: str = "") -> str:
+    """A fact's value as it is printed; the end of the fact's name is its unit."""
+    if fact.endswith("_bit_s") and isinstance(value, int | float):
+        return format_bit_rate(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:

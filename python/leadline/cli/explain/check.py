@@ -73,6 +73,7 @@ _HOST = "LEADLINE_LAB_HOST"  # set by `leadline lab exec`
     metavar="HOST",
     help="Send echoes to another host: loss, round trip, whether packets of full size pass; again for more.",
 )
+@click.option("--no-streams", is_flag=True, help="With --lab: no iperf3 between its members.")
 @click.option("--all", "everything", is_flag=True, help="Print what is as it should be, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.check/1.")
 @out_option("A file to keep it in, for --with and --baseline.", path=AskedPath(dir_okay=False))
@@ -84,6 +85,7 @@ def command(
     others: tuple[Path, ...],
     baseline: Path | None,
     peers: tuple[str, ...],
+    no_streams: bool,
     everything: bool,
     as_json: bool,
     out: Path | None,
@@ -103,7 +105,7 @@ def command(
     from leadline.check.judged import judge
     from leadline.check.rows import rows
 
-    found = _facts_of_lab(lab) if lab is not None else _facts_here()
+    found = _facts_of_lab(lab, streams=not no_streams) if lab is not None else _facts_here()
     found += _echoes(platform.node() or "this host", {peer: peer for peer in peers}, [])
     for path in others:
         found = _joined(found, read_facts(path), path)
@@ -186,7 +188,7 @@ def _lab(name: str) -> Lab:
     return lab.open(name)
 
 
-def _facts_of_lab(name: str) -> list[Fact]:
+def _facts_of_lab(name: str, *, streams: bool) -> list[Fact]:
     """This machine's facts, and each member's interfaces of a lab with hosts, read in its own network."""
     from leadline.check.facts import Fact
 
@@ -211,7 +213,21 @@ def _facts_of_lab(name: str) -> list[Fact]:
         peers = {address: peer for peer, address in addresses.items() if peer != host}
         entered = [*_ourselves(), "lab", "exec", host, "--lab", record.name, "--"]
         found += _echoes(host, peers, entered)
-    return found
+    return found + (_streams(record.name, addresses) if streams else [])
+
+
+def _streams(lab: str, addresses: Mapping[str, str]) -> list[Fact]:
+    """Along every way between members, one after the other, so that none takes another's rate."""
+    from leadline.check.measured.streams import SECONDS, stream_facts
+
+    ways = [(host, peer) for host in addresses for peer in addresses if peer != host]
+    seconds = len(ways) * (2 * SECONDS + 2)
+    echo(f"streams along {len(ways)} ways, about {seconds} s; --no-streams leaves them out", err=True)
+
+    def on(host: str, words: Sequence[str]) -> list[str]:
+        return [*_ourselves(), "lab", "exec", host, "--lab", lab, "--", *words]
+
+    return [fact for way in ways for fact in stream_facts(way, addresses[way[1]], on)]
 
 
 def _echoes(host: str, peers: Mapping[str, str], entered: list[str]) -> list[Fact]:
@@ -253,7 +269,8 @@ def _print(
         echo()
         echo(f"Otherwise than before: {len(moved)}" if moved else "Nothing is otherwise than before.")
         for change in moved:
-            say(f"  {change.subject}  {change.name}: {words_of(change.before)} -> {words_of(change.after)}")
+            before, after = (words_of(value, change.name) for value in (change.before, change.after))
+            say(f"  {change.subject}  {change.name}: {before} -> {after}")
     if unknown:
         echo()
         echo(f"Could not be read ({len(unknown)}):")
@@ -264,7 +281,7 @@ def _print(
         echo(f"As it should be ({fine}):")
         for one in checked:
             if one.state == "fine":
-                say(f"  {one.subject}  {one.row.title}: {words_of(one.seen)}")
+                say(f"  {one.subject}  {one.row.title}: {words_of(one.seen, one.row.fact)}")
     elif fine:
         echo()
         echo(f"{fine} are as they should be; --all lists them.")
@@ -291,7 +308,7 @@ def _of_whom(ones: Sequence[Checked]) -> str:
     """Each part with what was seen of it; of many the first, and the host that all ways of them share."""
     from leadline.check.rows import words_of
 
-    shown = [f"{one.subject} {words_of(one.seen)}" for one in ones[:_SHOWN]]
+    shown = [f"{one.subject} {words_of(one.seen, one.row.fact)}" for one in ones[:_SHOWN]]
     more = f" and {len(ones) - _SHOWN} more" if len(ones) > _SHOWN else ""
     ends = [set(one.subject.split(" > ")) for one in ones]
     shared = set.intersection(*ends) if len(ones) > 1 and ones[0].row.kind == "path" else set()
