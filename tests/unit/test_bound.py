@@ -15,10 +15,10 @@ STUDY = """
 format: leadline.study/1
 defaults: {time_based: true, runtime: 2s}
 works:
-  small: &small {rw: randread, bs: 4k}
+  small: {rw: randread, bs: 4k}
   searched: {rw: randread, bs: 8k, search: {latency: p50, bound: 1ms, low: 7, trials: 3}}
   tree: {operations: [create, stat], files: 100}
-  two: {jobs: {a: *small, b: *small}}
+  two: {rw: randread, jobs: {a: {bs: 4k}, b: {bs: 8k}}}
   grid: {rw: read, sweep: {over: {bs: [4k, 64k], iodepth: [1, 2]}}}
 """
 

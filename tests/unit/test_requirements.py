@@ -11,6 +11,8 @@ from leadline.analysis.cells import CellTable
 from leadline.analysis.metrics import Measured
 from leadline.cli.measure.gate_options import AskedGates
 from leadline.errors import ResultError, SpecError
+from leadline.study.library import load_study
+from leadline.study.study import expand
 from leadline.verdict.bounded.met import MeasuredCells, judge_requirements
 from leadline.verdict.bounded.requirements import Requirements, parse_limit, read_requirements
 from leadline.verdict.bounded.said import requirement_line, requirement_statements, requirements_section
@@ -324,3 +326,13 @@ def test_the_example_of_the_documents_is_read() -> None:
     limits = asked.requirements["each_process"].asked[0].limit
     assert (limits.value, limits.share) == (66e6, "process")
     assert all("section" in one.source for one in asked.requirements.values())
+
+
+def test_the_example_is_of_works_that_the_built_in_studies_have() -> None:
+    example = Path(__file__).parents[2] / "docs" / "examples" / "suse-requirements.yaml"
+    asked = read_requirements(example.read_text(), str(example), {})
+    changes = ("factors.numjobs=[1,2]", "label={work}_{bs}_{numjobs}")
+    works = [work.name for work in expand(load_study("render", {}, changes))]
+    works += [work.name for work in expand(load_study("metadata", {}, cpus=2))]
+    for name, one in asked.requirements.items():
+        assert [work for work in works if one.is_of("rep", work)], name
