@@ -231,17 +231,23 @@ def _address(server: str | None) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """`volume URL`, `pool CONF NAME KEYRING POOL DEADLINE_S`,
+    """`volume URL`, `pool CONF NAME KEYRING POOL DEADLINE_S`, `placement` with the same,
     or `cluster CONF NAME KEYRING DEADLINE_S`, which lists pools and file systems (empty: Ceph's default).
     """
     if arguments[:1] == ["volume"] and len(arguments) == 2:
         probe_volume(arguments[1])
         return 0
     if arguments[:1] == ["pool"] and len(arguments) == 6:
-        from leadline.observe.ceph.client import protection_of_pool
+        from leadline.observe.ceph.pools import protection_of_pool
 
         conf, name, keyring, pool, deadline_s = arguments[1:]
         _say(protection_of_pool(conf or None, name or None, keyring or None, pool, float(deadline_s)))
+        return 0
+    if arguments[:1] == ["placement"] and len(arguments) == 6:
+        from leadline.observe.ceph.pools import placement_of_pool
+
+        conf, name, keyring, pool, deadline_s = arguments[1:]
+        _say(placement_of_pool(conf or None, name or None, keyring or None, pool, float(deadline_s)))
         return 0
     if arguments[:1] == ["cluster"] and len(arguments) == 5:
         from leadline.observe.ceph.client import contents_of_cluster

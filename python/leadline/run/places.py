@@ -18,7 +18,7 @@ from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S
 from leadline.run.model import RunRequest
 from leadline.run.storage.mounted import Mounted, mounted_of
-from leadline.run.storage.workspace import MARK, Place, Workspace, name_of, workspace_of
+from leadline.run.storage.workspace import MARK, Place, Workspace, is_name_of, workspace_of
 from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter
 from leadline.study.target import Target, TargetFacts
@@ -55,14 +55,15 @@ class Places:
         described = next(t for t in self._request.plan.targets if t.name == target)
         place = workspace_of(described, self._request.id)
         self._writer.journal("workspace_intended", target=target, **place._asdict())
-        answer = worker.call(
-            "make_workspace", patient_s(SMALL_DEADLINE_S), id=self._request.id, **place._asdict()
-        )
+        what = {"id": self._request.id, "pool": described.pool, **place._asdict()}
+        answer = worker.call("make_workspace", patient_s(SMALL_DEADLINE_S), **what)
         if answer.perhaps_done:  # who was ended on the way may have made it
             self._perhaps[target] = place
         if answer.outcome != "done":
             return answer
         self._made[target] = place
+        if described.pool is not None:
+            self._writer.journal("pool_set", target=target, pool=described.pool)
         return None
 
     def ensure_layout(
@@ -190,7 +191,7 @@ def planned_workspaces(study_id: str, targets: Iterable[Target]) -> dict[str, Wo
 def require_outside(result: Path, study_id: str) -> None:
     """Refuse a result that lies in a directory which is removed with what its study made."""
     for above in Path(os.path.realpath(result)).parents:
-        if above.name == name_of(study_id) and os.path.lexists(above / MARK):
+        if is_name_of(above.name, study_id) and os.path.lexists(above / MARK):
             raise ResultError(
                 f"{result} lies in {above}, where its own study works and what is there is removed",
                 "nothing was done; move the result elsewhere, then do this again",

@@ -64,7 +64,7 @@ def _place(command: dict[str, Any]) -> workspace.Workspace:
 
 
 def _make_workspace(command: dict[str, Any]) -> dict[str, Any]:
-    workspace.make_workspace(_place(command), command["id"])
+    workspace.make_workspace(_place(command), command["id"], command.get("pool"))
     return {}
 
 

@@ -13,6 +13,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     ValidationError,
     WithJsonSchema,
 )
@@ -22,7 +23,8 @@ from leadline.errors import ResultError, SpecError
 from leadline.study.levels import WORK_NAME, label_of, level_words
 from leadline.study.problems import suggest, vocabulary
 from leadline.study.sweep import Sweep, Swept
-from leadline.study.targets import check_name, check_url
+from leadline.study.target import Target
+from leadline.study.targets import check_name, check_pool, check_url
 from leadline.study.work import (
     Order,
     Search,
@@ -72,10 +74,35 @@ _Interval = Annotated[
     Duration, BeforeValidator(lambda value: units.exact_duration(guarded(_parse_interval)(value)))
 ]
 _Url = Annotated[str, BeforeValidator(guarded(check_url)), WithJsonSchema({"type": "string", "minLength": 1})]
+_Pool = Annotated[
+    str, BeforeValidator(guarded(check_pool)), WithJsonSchema({"type": "string", "minLength": 1})
+]
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TargetPlace(_Section):
+    """Where a target is, where more than its address is said."""
+
+    at: _Url = Field(description="path, or URL")
+    pool: _Pool | None = Field(
+        None, description="pool of the same CephFS that the study's own directory below it keeps its files in"
+    )
+
+
+def _place(value: object) -> object:
+    """A path or a URL alone stands for a place without anything else."""
+    return value if isinstance(value, dict | TargetPlace) else {"at": value}
+
+
+_Place = Annotated[
+    TargetPlace,
+    BeforeValidator(_place),
+    PlainSerializer(lambda place: place.at if place.pool is None else {"at": place.at, "pool": place.pool}),
+    WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, TargetPlace.model_json_schema()]}),
+]
 
 
 class Compare(_Section):
@@ -129,7 +156,9 @@ class Study(_Section):
     notes: list[str] = Field(
         default_factory=list, description="what is otherwise here than in the file that the study was made of"
     )
-    targets: dict[str, _Url] = Field(default_factory=dict, description="name: path, or null://")
+    targets: dict[str, _Place] = Field(
+        default_factory=dict, description="name: path, or null://; or {at: PATH, pool: POOL}"
+    )
     works: dict[str, WorkOptions] = Field(min_length=1, description="name: options of a job, or several jobs")
     defaults: SharedOptions = Field(default_factory=SharedOptions, description="options of every work")
     factors: dict[str, list[Any]] = Field(default_factory=dict, description="option: list of its levels")
@@ -145,6 +174,10 @@ class Study(_Section):
     compare: Compare = Field(default_factory=Compare)
     observe: Observe = Field(default_factory=Observe)
     limits: Limits = Field(default_factory=Limits)
+
+    def own_targets(self) -> dict[str, Target]:
+        """The targets that the study itself names."""
+        return {name: Target(name, place.at, pool=place.pool) for name, place in self.targets.items()}
 
     def as_json(self) -> dict[str, Any]:
         """Plain values that `from_json` reads back, in the notation of a study."""
@@ -186,6 +219,7 @@ KNOWN_KEYS: dict[str, tuple[str, ...]] = {
     **known_keys(),
     "": tuple(Study.model_fields),
     "factors": JOB_OPTIONS,
+    "targets": tuple(TargetPlace.model_fields),
     "compare": tuple(Compare.model_fields),
     "enough": tuple(Enough.model_fields),
     "observe": tuple(Observe.model_fields),

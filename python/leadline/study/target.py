@@ -16,14 +16,18 @@ class Target:
     """Where I/O goes: `url` is a path, `null://`, or one that an engine of its own reaches.
 
     Targets with the same `shares` lead to the same files, those with another to others; None is not known.
+    With a `pool` the study's own directory there keeps the data of its files in that pool of the cluster.
     """
 
     name: str
     url: str
     shares: str | None = None
+    pool: str | None = None
 
     def may_share(self, other: Target) -> bool:
         """False where it is known that the two lead to different files."""
+        if self.pool != other.pool:
+            return False  # each works in a directory of its own
         return None in (self.shares, other.shares) or self.shares == other.shares
 
     @property
@@ -42,11 +46,11 @@ class CephAccess:
     """How to ask the cluster behind a target, and what the target's files are made of.
 
     `conf`, `name` and `keyring` are what the client uses (None: Ceph's own defaults).
-    `protection` is `replicated` with `size`, or `erasure` with `k` and `m`. `lab` is true for a
-    disposable cluster that `leadline lab` started on this host. A quota of 0 is none, None is not known.
-    `settings` are options that the client's process has in force. `kernel_client` is the kernel's client as
-    debugfs names it, FSID.clientN. `distrusted` says why what the client says of its cluster is not used, and
-    the cluster not asked.
+    `protection` is `replicated` with `size`, or `erasure` with `k` and `m`, each part in another
+    `failure_domain` (osd, host …). `lab` is true for a disposable cluster that `leadline lab` started on this
+    host. A quota of 0 is none, None is not known. `settings` are options that the client's process has in
+    force. `kernel_client` is the kernel's client as debugfs names it, FSID.clientN. `distrusted` says why
+    what the client says of its cluster is not used, and the cluster not asked.
     """
 
     conf: str | None = None
@@ -60,6 +64,7 @@ class CephAccess:
     size: int | None = None
     k: int | None = None
     m: int | None = None
+    failure_domain: str | None = None
     lab: bool = False
     client_version: str | None = None
     namespace: str | None = None
@@ -69,6 +74,15 @@ class CephAccess:
     settings: dict[str, str] | None = None
     kernel_client: str | None = None
     distrusted: str | None = None
+
+    @property
+    def protection_words(self) -> str | None:
+        """`3x` for three replicas, `EC 2+1` for erasure coding; None where it is not known."""
+        if self.protection == "replicated" and self.size is not None:
+            return f"{self.size}x"
+        if self.protection == "erasure" and self.k is not None and self.m is not None:
+            return f"EC {self.k}+{self.m}"
+        return None
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from leadline import _core
 from leadline.errors import SpecError
 from leadline.study import schemes
+from leadline.study.problems import suggest
 from leadline.study.target import Target
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_POOL = re.compile(r"[^\s/\0=]{1,128}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _EXAMPLE = "write NAME=PATH, for example --target local=/var/tmp, or NAME=rados://POOL, or NAME=null://"
 
@@ -50,6 +53,46 @@ def parse_targets(texts: Iterable[str]) -> dict[str, Target]:
             )
         found[target.name] = target
     return found
+
+
+def parse_layouts(texts: Iterable[str]) -> dict[str, str]:
+    """The pool of each `--layout TARGET=POOL`, by target. Raises SpecError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, pool = text.partition("=")
+        source = f"--layout {text}"
+        if not equals:
+            raise SpecError("the pool is missing", "write TARGET=POOL, as in --layout ec=POOL", source=source)
+        if name in found:
+            raise SpecError(
+                f"target {name} is given two pools",
+                "give one of them to another target, which may have the same path",
+                source=source,
+            )
+        try:
+            found[check_name(name)] = check_pool(pool)
+        except SpecError as error:
+            raise SpecError(error.message, error.remedy, source=source) from None
+    return found
+
+
+def with_layouts(targets: Mapping[str, Target], pools: Mapping[str, str]) -> dict[str, Target]:
+    """The targets, some with the pool that their files are to be kept in. Raises SpecError."""
+    for name, pool in pools.items():
+        if name not in targets:
+            raise SpecError(
+                f"{name!r} is no target of this run",
+                suggest(name, targets),
+                source=f"--layout {name}={pool}",
+            )
+    return {name: replace(one, pool=pools.get(name, one.pool)) for name, one in targets.items()}
+
+
+def check_pool(pool: object) -> str:
+    """The name itself, where a pool may be called so. Raises SpecError."""
+    if not isinstance(pool, str) or not _POOL.fullmatch(pool):
+        raise SpecError(f"{pool!r} is no name of a pool", "the names of a cluster's pools: ceph osd pool ls")
+    return pool
 
 
 def check_name(name: str) -> str:

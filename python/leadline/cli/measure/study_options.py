@@ -28,10 +28,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class KnownServers:
-    """What the user says of servers of targets: Ceph's configuration behind them, their memory's size."""
+    """What the user says of targets beside where they are: Ceph's configuration behind their servers, these
+    servers' memory, and the pools in which files are to be kept."""
 
     conf: Path | None = None
     memory: str | None = None
+    layouts: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """True where something was said."""
@@ -41,15 +43,45 @@ class KnownServers:
 def study_options(command: _Command) -> _Command:
     """Adds --target, --lab, --set, --blocks, --seed and --ignore (parameters `targets`, `ignored`, …).
 
-    --bound is one of `sets`. And --conf and --server-memory, as one parameter `servers`.
+    --bound is one of `sets`. And --layout, --conf and --server-memory, as one parameter `servers`.
     """
-    decorators = (
+
+    @functools.wraps(command)
+    def told(
+        *,
+        conf: Path | None,
+        server_memory: str | None,
+        bound: str | None,
+        layouts: tuple[str, ...],
+        sets: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        # Before what is set, so that `--set works.NAME.search.low=…` is of the search that it makes.
+        sets = sets if bound is None else (f"--bound {bound}", *sets)
+        return command(servers=KnownServers(conf, server_memory, layouts), sets=sets, **others)
+
+    return cast(
+        "_Command", functools.reduce(lambda inner, decorate: decorate(inner), reversed(_decorators()), told)
+    )
+
+
+def _decorators() -> tuple[Callable[..., Any], ...]:
+    """The options themselves, in the order of the help."""
+    return (
         click.option(
             "--target",
             "targets",
             multiple=True,
             metavar="NAME=PATH",
             help="A directory on a mounted file system, or null://; again for more; replaces the study's.",
+        ),
+        click.option(
+            "--layout",
+            "layouts",
+            multiple=True,
+            metavar="TARGET=POOL",
+            help="Keep the files of the study's own directory there in this pool of the same CephFS, for"
+            " example an erasure-coded one; several targets may have one path, each with another pool.",
         ),
         lab_option("All ways to a lab as targets, and this host's own disk: of the only lab, or of NAME."),
         click.option(
@@ -85,23 +117,6 @@ def study_options(command: _Command) -> _Command:
             metavar="OPTION",
             help="Leave an option of fio's job file out, though it means something; again for more.",
         ),
-    )
-
-    @functools.wraps(command)
-    def told(
-        *,
-        conf: Path | None,
-        server_memory: str | None,
-        bound: str | None,
-        sets: tuple[str, ...],
-        **others: Any,
-    ) -> Any:
-        # Before what is set, so that `--set works.NAME.search.low=…` is of the search that it makes.
-        sets = sets if bound is None else (f"--bound {bound}", *sets)
-        return command(servers=KnownServers(conf, server_memory), sets=sets, **others)
-
-    return cast(
-        "_Command", functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), told)
     )
 
 
@@ -141,25 +156,21 @@ def load_plan(
     """
     from leadline.observe.answering import check_answers
     from leadline.observe.host.host import cpu_list, memory_bytes
+    from leadline.observe.mounts.layouts import with_layout
     from leadline.plan.make import Host, make_plan
     from leadline.study.library import builtin_names, load_study
-    from leadline.study.target import Target
-    from leadline.study.targets import parse_targets
+    from leadline.study.targets import parse_layouts, parse_targets, with_layouts
 
-    named = parse_targets(targets)
+    pools, named = parse_layouts(servers.layouts), parse_targets(targets)
     if study_name not in builtin_names():
         check_answers([study_name])
-    options = (("blocks", blocks), ("seed", seed))
+    options = {"blocks": blocks, "seed": seed}
+    changes = (*sets, *(f"{key}={value}" for key, value in options.items() if value is not None))
+    cpus = len(cpu_list())
     study = load_study(
-        study_name,
-        os.environ,
-        (*sets, *(f"{key}={value}" for key, value in options if value is not None)),
-        command=program,
-        input_path=input_path,
-        cpus=len(cpu_list()),
-        ignored=ignored,
+        *(study_name, os.environ, changes), command=program, input_path=input_path, cpus=cpus, ignored=ignored
     )
-    chosen = named or {name: Target(name, url) for name, url in study.targets.items()}
+    chosen = named or study.own_targets()
     absent: tuple[LeftOut, ...] = ()
     confs: dict[str, Path] = {}
     if lab is not None:
@@ -169,11 +180,13 @@ def load_plan(
         chosen = {**ways, **named}
         # The ways to a lab come with where its configuration is.
         confs = dict.fromkeys(ways.keys() - named.keys(), Path(os.environ["CEPH_CONF"]))
+    chosen = with_layouts(chosen, pools)
     before_looking(tuple(chosen.values()))
     if recruited is None:
         facts, lost = _inspected(chosen, study.where_possible, servers, confs)
     else:
         facts, lost = recruited.look(chosen), []
+    facts = {name: with_layout(found, chosen[name], tries=recruited is None) for name, found in facts.items()}
     _check_metrics(study)
     plan = make_plan(
         study,

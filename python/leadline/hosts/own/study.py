@@ -20,6 +20,7 @@ from leadline.hosts.own.directory import files_of, host_id, make_private, place_
 from leadline.hosts.own.unbegun import discard_unbegun, remove_all
 from leadline.observe.client import Observer
 from leadline.observe.host import host as this_host
+from leadline.observe.mounts.layouts import with_layout
 from leadline.observe.mounts.mounts import inspect
 from leadline.observe.mounts.servers import with_server
 from leadline.plan.model import Plan, PlannedCell, Trial
@@ -35,7 +36,7 @@ from leadline.store.acting import look_at
 from leadline.store.files import MANIFEST
 from leadline.store.journal import Event
 from leadline.store.writer import HeldResultError, ResultWriter, create_result, reopen_result
-from leadline.study.target import TargetFacts
+from leadline.study.target import Target, TargetFacts
 from leadline.workloads.conducted import conducted
 
 _LOCK_S = 120.0  # a session before this one, whose worker was lost, ends its trial and cleans up
@@ -89,7 +90,7 @@ class HostStudy:
         """The host's own result, new or gone on with; what was left of it below the targets is removed."""
         if not os.path.lexists(self.place / MANIFEST):
             manifest["targets"] = {
-                target["name"]: _facts(target["url"], manifest["targets"].get(target["name"])).as_json()
+                target["name"]: _facts(target, manifest["targets"].get(target["name"])).as_json()
                 for target in manifest["plan"]["targets"]
             }
             request = request_of(manifest)
@@ -252,8 +253,10 @@ def _own_manifest(manifest: Mapping[str, Any], host: Mapping[str, Any]) -> dict[
     return found
 
 
-def _facts(url: str, known: Mapping[str, Any] | None) -> TargetFacts:
+def _facts(target: Mapping[str, Any], known: Mapping[str, Any] | None) -> TargetFacts:
     """What a target is on this host; `known` has what the parent found it to be."""
     conf = ((known or {}).get("ceph") or {}).get("conf")
     readable = Path(conf) if conf is not None and Path(conf).is_file() else None
-    return with_server(inspect(url), url, readable, this_host.memory_bytes())
+    url = str(target["url"])
+    found = with_server(inspect(url), url, readable, this_host.memory_bytes())
+    return with_layout(found, Target(**target))

@@ -5,14 +5,13 @@ No key is ever part of an answer or a message.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
 import socket
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -265,32 +264,6 @@ def _exactly(connection: socket.socket, count: int, until: float) -> bytes:
             raise NotObservableError("the admin socket closed before its answer was complete")
         parts += part
     return bytes(parts)
-
-
-def protection_of_pool(
-    conf: str | None, name: str | None, keyring: str | None, pool: str, deadline_s: float
-) -> dict[str, Any]:
-    """`protection`, `size`, `k`, `m` of a pool as far as the cluster says; `reason` where it does not."""
-    try:
-        cluster = connect(conf, name, keyring, deadline_s)
-    except NotObservableError as error:
-        return {"reason": str(error)}
-    try:
-        pools: Sequence[Mapping[str, Any]] = cluster.mon("osd dump")["pools"]
-        found = next((entry for entry in pools if entry["pool_name"] == pool), None)
-        if found is None:
-            return {"reason": "the cluster has no such pool"}
-        if not found.get("erasure_code_profile"):
-            return {"protection": "replicated", "size": found["size"]}
-        answer: dict[str, Any] = {"protection": "erasure", "size": found["size"]}
-        with contextlib.suppress(NotObservableError, KeyError, ValueError):
-            profile = cluster.mon("osd erasure-code-profile get", name=found["erasure_code_profile"])
-            answer.update(k=int(profile["k"]), m=int(profile["m"]))
-        return answer
-    except (NotObservableError, KeyError) as error:
-        return {"reason": str(error)}
-    finally:
-        cluster.close()
 
 
 def contents_of_cluster(

@@ -94,6 +94,7 @@ def protection(access: CephAccess) -> CephAccess:
         size=known.get("size"),
         k=known.get("k"),
         m=known.get("m"),
+        failure_domain=known.get("failure_domain"),
     )
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from leadline import _core
 from leadline.errors import TargetError
+from leadline.observe.ceph.layout import require_pool, set_pool
 from leadline.run.storage.mounted import Mounted, require_mounted
 from leadline.run.storage.own import own_directory
 from leadline.run.storage.storage import Storage, open_storage
@@ -21,6 +23,7 @@ from leadline.study.target import Target
 
 MARK = ".leadline"
 _PREFIX = "leadline-"
+_NAME = re.compile(rf"{_PREFIX}([0-9a-f]{{8,64}})(-[a-z0-9][a-z0-9_-]{{0,39}})?")
 _FOREIGN = b"?"
 _MARK_BYTES_MAX = 4096
 _SLICE_S = 600.0
@@ -49,7 +52,8 @@ class Place(NamedTuple):
 class Workspace(Place):
     """Where a study works and what is removed after it: `leadline-<id>`, never any other directory.
 
-    Below a path, or at the top of what a URL leads to.
+    Below a path, or at the top of what a URL leads to. For a target with a pool of its own it is
+    `leadline-<id>-<target>`, as another may have the same path.
     """
 
     __slots__ = ()
@@ -57,39 +61,50 @@ class Workspace(Place):
     def __new__(cls, directory: str, location: str | None = None) -> Self:
         """Refuses any other directory, wherever its name comes from."""
         top, _, name = directory.rpartition("/")
-        if not directory.startswith("/") or not name.startswith(_PREFIX) or (location and top):
+        if not directory.startswith("/") or not _NAME.fullmatch(name) or (location and top):
             raise TargetError(
                 f"{directory!r} is no directory that a study works in",
                 "nothing was done; the result was changed: restore it from a copy",
             )
-        checked_id(name.removeprefix(_PREFIX))
         return super().__new__(cls, directory, location)
 
     @property
     def study_id(self) -> str:
         """Whose it is."""
-        return Path(self.directory).name.removeprefix(_PREFIX)
+        return Path(self.directory).name.removeprefix(_PREFIX).partition("-")[0]
 
 
 def name_of(study_id: str) -> str:
-    """What a study's directory is called wherever it works."""
+    """What a study's directory is called wherever it works, or begins with."""
     return f"{_PREFIX}{checked_id(study_id)}"
+
+
+def is_name_of(name: str, study_id: str) -> bool:
+    """Whether a study of that id calls a directory of its own so."""
+    own = name_of(study_id)
+    return name == own or name.startswith(f"{own}-")
 
 
 def workspace_of(target: Target, study_id: str) -> Workspace:
     """Where a study works on a target."""
     top = Path(target.url) if target.is_path else Path("/")
-    return Workspace(str(top / name_of(study_id)), target.location)
+    name = name_of(study_id) if target.pool is None else f"{name_of(study_id)}-{target.name}"
+    return Workspace(str(top / name), target.location)
 
 
-def make_workspace(place: Workspace, study_id: str) -> None:
-    """Create and mark the directory. One that exists and is not ours is refused."""
+def make_workspace(place: Workspace, study_id: str, pool: str | None = None) -> None:
+    """Create and mark the directory; with a `pool`, its files are kept there, from the mark on.
+
+    One that exists and is not ours is refused.
+    """
     storage = open_storage(place.location)
     try:
         storage.make_directory(place.directory)
     except FileExistsError:
         mark = _mark_in(storage, place) if _may_be(storage, place, study_id) else _FOREIGN
         if mark == _mark(study_id):
+            if pool is not None:
+                require_pool(Path(place.directory, MARK), pool)
             return
         if not _is_begun(storage, place, mark, _mark(study_id)):
             raise TargetError(
@@ -98,7 +113,17 @@ def make_workspace(place: Workspace, study_id: str) -> None:
         # A server may carry out what a maker asked for long after that was ended.
         storage.remove_empty(place.directory, MARK)
         storage.make_directory(place.directory)
-    storage.put(f"{place.directory}/{MARK}", _mark(study_id))
+    if pool is None:
+        storage.put(f"{place.directory}/{MARK}", _mark(study_id))
+        return
+    try:
+        with own_directory(Path(place.directory)) as own:
+            set_pool(own, pool, place.words)
+        storage.put(f"{place.directory}/{MARK}", _mark(study_id))
+        require_pool(Path(place.directory, MARK), pool)
+    except BaseException:
+        storage.remove_empty(place.directory, MARK)
+        raise
 
 
 def _mark(study_id: str) -> bytes:
@@ -116,7 +141,7 @@ def _is_begun(storage: Storage, place: Workspace, mark: bytes | None, whole: byt
 
 
 def _may_be(storage: Storage, place: Workspace, study_id: str) -> bool:
-    return place.study_id == study_id and storage.may_be_named(place.directory, f"{_PREFIX}{study_id}")
+    return place.study_id == study_id and storage.may_be_named(place.directory, Path(place.directory).name)
 
 
 def remove_files(place: Workspace, prefix: str, slice_s: float = _SLICE_S) -> bool:
