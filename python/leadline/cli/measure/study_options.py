@@ -70,13 +70,27 @@ def study_options(command: _Command) -> _Command:
             metavar="KEY=VALUE",
             help="Change the study: size=64M, works.NAME.bs=4M, factors.bs=[4k,64k], limits.reserve=10%.",
         ),
+        click.option(
+            "--engine",
+            type=click.Choice(["leadline", "fio"]),
+            help="What makes the load of reads and writes: fio is the program of that name.",
+        ),
         click.option("--blocks", type=click.IntRange(1, 1000), help="Times that every cell is run."),
         click.option("--seed", type=click.IntRange(min=0), help="Of the order and of the data."),
     )
 
     @functools.wraps(command)
-    def told(*, conf: Path | None, server_memory: str | None, **others: Any) -> Any:
-        return command(servers=KnownServers(conf, server_memory), **others)
+    def told(
+        *,
+        conf: Path | None,
+        server_memory: str | None,
+        engine: str | None,
+        sets: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        generator = () if engine is None else (f"generator={engine}",)
+        servers = KnownServers(conf, server_memory)
+        return command(servers=servers, sets=(*sets, *generator), **others)
 
     return cast(
         "_Command", functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), told)
@@ -171,6 +185,7 @@ def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
     from leadline.observe.commands import find_sources
     from leadline.observe.host.host import memory_room
     from leadline.workloads.application.job import Look
+    from leadline.workloads.io.fio.look import FioLook
     from leadline.workloads.pipeline.job import Scout
     from leadline.workloads.transfer.memory import HostRoom
     from leadline.workloads.transfer.sources import SourceLook
@@ -180,6 +195,7 @@ def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
         Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
         HostRoom(*memory_room()) if recruited is None else HostRoom(*recruited.memory_room()),
         SourceLook(functools.cache(find_sources)),
+        *((FioLook(functools.cache(_look_at_generator)),) if recruited is None else ()),
     )
 
 
@@ -203,6 +219,14 @@ def _look_at_version(program: str) -> ProgramVersion:
     from leadline.observe.commands import program_version
 
     return program_version(program)
+
+
+def _look_at_generator(program: str) -> tuple[str | None, str]:
+    """The version of a program that makes load, or why there is none."""
+    from leadline.observe.commands import find_program, program_version
+
+    executable, missing = find_program(program)
+    return (None, missing) if executable is None else (f"{program} {program_version(executable).words}", "")
 
 
 def _inspected(
