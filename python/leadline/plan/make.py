@@ -161,8 +161,10 @@ def _planned_cell(work: Work, target: Target, facts: TargetFacts, around: Surrou
     found = resolve(work.name, work.options, target, facts, around)
     face = planned(found.job)
     check_runs(work.name, target, found.job, face.told_engine(found.job))
+    source = f"work {work.name} on target {target.name}"
+    if work.steady is not None:
+        face.check_steady(found.job, source)
     if work.search is not None:
-        source = f"work {work.name} on target {target.name}"
         face.check_search(found.job, _highest(work.search), source, around)
     return PlannedCell(
         f"{target.name}.{work.name}",

@@ -160,6 +160,11 @@ class Conducted(Generic[_Job]):
         del job, reading
         return answer
 
+    def recorded(self, job: _Job, answer: Answer, record: dict[str, Any]) -> tuple[Answer, dict[str, Any]]:
+        """The answer, and the engine's record of the trial or what a kind has in its place."""
+        del job
+        return answer, record
+
     def cause(self, job: _Job) -> str:
         """What jobs have in common that fail for one cause, as a program has that cannot be started."""
         return json.dumps(job.as_json(), sort_keys=True)

@@ -52,12 +52,14 @@ def study_options(command: _Command) -> _Command:
         conf: Path | None,
         server_memory: str | None,
         bound: str | None,
+        engine: str | None,
         layouts: tuple[str, ...],
         sets: tuple[str, ...],
         **others: Any,
     ) -> Any:
         # Before what is set, so that `--set works.NAME.search.low=…` is of the search that it makes.
         sets = sets if bound is None else (f"--bound {bound}", *sets)
+        sets = sets if engine is None else (*sets, f"generator={engine}")
         return command(servers=KnownServers(conf, server_memory, layouts), sets=sets, **others)
 
     return cast(
@@ -101,6 +103,11 @@ def _decorators() -> tuple[Callable[..., Any], ...]:
             multiple=True,
             metavar="KEY=VALUE",
             help="Change the study: size=64M, works.NAME.bs=4M, factors.bs=[4k,64k], limits.reserve=10%.",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["leadline", "fio"]),
+            help="What makes the load of reads and writes: fio is the program of that name.",
         ),
         click.option(
             "--bound",
@@ -208,6 +215,7 @@ def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
     from leadline.observe.commands import find_sources
     from leadline.observe.host.host import memory_room
     from leadline.workloads.application.job import Look
+    from leadline.workloads.io.fio.look import FioLook
     from leadline.workloads.pipeline.job import Scout
     from leadline.workloads.transfer.memory import HostRoom
     from leadline.workloads.transfer.sources import SourceLook
@@ -217,6 +225,7 @@ def _lookups(recruited: Recruiting | None) -> tuple[object, ...]:
         Scout(functools.cache(_look_at_source), functools.cache(_look_at_version)),
         HostRoom(*memory_room()) if recruited is None else HostRoom(*recruited.memory_room()),
         SourceLook(functools.cache(find_sources)),
+        *((FioLook(functools.cache(_look_at_generator)),) if recruited is None else ()),
     )
 
 
@@ -240,6 +249,14 @@ def _look_at_version(program: str) -> ProgramVersion:
     from leadline.observe.commands import program_version
 
     return program_version(program)
+
+
+def _look_at_generator(program: str) -> tuple[str | None, str]:
+    """The version of a program that makes load, or why there is none."""
+    from leadline.observe.commands import find_program, program_version
+
+    executable, missing = find_program(program)
+    return (None, missing) if executable is None else (f"{program} {program_version(executable).words}", "")
 
 
 def _inspected(

@@ -244,6 +244,7 @@ class LocalSite:
         records, rows = [], []
         for member, answer in zip(members, found, strict=True):
             record = read_engine_record(self._writer.record_path(member.trial.id))
+            answer, record = conducted(member.cell.job).recorded(member.cell.job, answer, record)  # noqa: PLW2901
             if member.cell.steady is not None and trial_state(answer) == "complete":
                 record, value = measure_steady(record, answer.value, member.cell.steady)
                 answer = replace(answer, value=value)  # noqa: PLW2901 - the same answer, its interval chosen

@@ -141,6 +141,9 @@ class Planned(Generic[_Options, _Job]):
     def check_search(self, job: _Job, rate: float, source: str, around: Surroundings) -> None:
         """Raise SpecError where a search may not go up to that rate."""
 
+    def check_steady(self, job: _Job, source: str) -> None:
+        """Raise SpecError where a trial of it cannot be ended once it is steady."""
+
     def spread(self, job: _Job, targets: Sequence[str]) -> Sequence[tuple[str, _Job]]:
         """The jobs that one becomes where `targets` can do it on the same files, if any can.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from leadline.workloads.io.job import Job
 
 
+FIO = "fio"
 READ_BACK = "io_read_back"
 
 
@@ -45,6 +47,24 @@ class IoConducted(Conducted["Job"]):
         if job.verify:
             own["ledger"] = str(given.ledger)
         return super().as_worker_job(job, given) | own
+
+    def run(self, job: dict[str, Any], record: str, meeting: _core.Meeting | None) -> dict[str, Any]:
+        """By our engine, or by the fio of this host."""
+        if job.get("generator") != FIO:  # the engine measures itself by a job without
+            return super().run(job, record, meeting)
+        from leadline.workloads.io.fio.trial import run_fio
+
+        return run_fio(job, record, meeting)
+
+    def recorded(self, job: Job, answer: Answer, record: dict[str, Any]) -> tuple[Answer, dict[str, Any]]:
+        """fio writes no record of the engine's; its bins stand in the answer."""
+        if job.generator != FIO or not answer.value:
+            return answer, record
+        from leadline.workloads.io.fio.output import record_of
+
+        summary = dict(answer.value)
+        made = record_of(summary)
+        return replace(answer, value=summary), made
 
     def read_back(self, job: Job, answer: Answer, reading: ReadingBack) -> Answer:
         """See the base; where it is verified."""

@@ -60,6 +60,16 @@ class IoPlanned(Planned[IoOptions, Job]):
                 key="search",
             )
 
+    def check_steady(self, job: Job, source: str) -> None:
+        """See the base."""
+        if job.generator != "leadline":
+            raise SpecError(
+                f"cannot be done by generator: {job.generator}, whose record is made at its end",
+                "leave it out, or write generator: leadline",
+                source=source,
+                key="steady_state",
+            )
+
     def layout(self, job: Job) -> Layout | None:
         """Files in full, one for each of a numjob's or the one that all share."""
         if not uses_storage(job.engine) or job.fresh_files:

@@ -21,6 +21,7 @@ from leadline.study.kind.sizes import as_split, common_step
 from leadline.study.schemes import EngineName
 from leadline.study.target import Target, TargetFacts
 from leadline.workloads.io.distribution import MAP
+from leadline.workloads.io.fio.rules import check_fio
 from leadline.workloads.io.job import MIXED, READ_ONLY, Job
 from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import sizes_of
@@ -93,6 +94,7 @@ def resolve_io(
     _tell_read_again(job, notes)
     rate = _rate(work, options, target, job.mean_bs, around, notes)
     job = job.model_copy(update={"rate_bytes_per_s": rate})
+    notes += check_fio(work, target, job, around)
     _check_memory(work, target, job, around)
     _check_offset(work, target, job)
     if writes:

@@ -11,6 +11,7 @@ from leadline import units
 from leadline.study import schemes
 from leadline.study.kind.rule import Problem
 from leadline.study.kind.sizes import common_step
+from leadline.workloads.io.fio.rules import fio_rules
 from leadline.workloads.io.job import MIXED, READ_ONLY
 from leadline.workloads.io.options import IoOptions
 from leadline.workloads.io.rules_data import (
@@ -137,4 +138,5 @@ _FINER_RULES: tuple[Callable[[IoOptions], Iterator[Problem]], ...] = (
     distribution_rules,
     amount_rules,
     content_rules,
+    fio_rules,
 )
