@@ -41,6 +41,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "requirements_judged",
         )
     ),
+    "scaled": frozenset(("per_device_withheld", "scaling_of_threads")),
     "hosts": frozenset(("host_slower",)),
     "many_slow_hosts": frozenset(("hosts_slower_more",)),
     "coherence": frozenset(

@@ -21,6 +21,7 @@ import check_notes  # noqa: F401
 import check_pairs  # noqa: F401
 import check_programs  # noqa: F401
 import check_required  # noqa: F401
+import check_scaled  # noqa: F401
 import check_studies  # noqa: F401
 import check_sweeps  # noqa: F401
 import check_traces  # noqa: F401
@@ -32,6 +33,7 @@ from kit import CHECKERS, Said
 from made_hosts import random_hosts, random_many_slow
 from made_others import OTHERS
 from made_required import random_required
+from made_scaled import random_scaled
 from made_studies import STUDIES, Made, store
 from made_sweeps import random_sweep, random_sweeps
 from made_transfers import TRANSFERS
@@ -56,6 +58,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "transfers": (0, 1, 6),
     "sweep": (0, 1, 2),
     "sweeps": (0, 1),
+    "scaled": tuple(range(6)),
     "gaps": tuple(range(6)),
     "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
     "workflows": tuple(range(6)),
@@ -69,6 +72,7 @@ MAKERS: Mapping[str, Callable[[random.Random, Path], Path]] = {
     "required": partial(_stored, random_required),
     "sweep": partial(_stored, random_sweep),
     "sweeps": partial(_stored, random_sweeps),
+    "scaled": partial(_stored, random_scaled),
     **OTHERS,
     "hosts": random_hosts,
     "many_slow_hosts": random_many_slow,
@@ -81,9 +85,9 @@ def _not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-def check(result: Result) -> set[str]:
-    """Hold every sentence of a result; their names."""
-    findings = build_findings(result, with_charts=False)
+def check(result: Result, *, explained: bool = False) -> set[str]:
+    """Hold every sentence of a result; their names. `explained`: with what is said of what bounds cells."""
+    findings = build_findings(result, with_charts=False, explained=explained)
     trials = result.trials() if (result.path / "trials").exists() else []
     for statement in findings.statements:
         said = Said(statement, findings, result, trials)
@@ -103,7 +107,7 @@ def test_what_is_said_is_so(tmp_path: Path, kind: str) -> None:
     for seed in (*SEEDS[kind], *range(100, 100 + MORE)):
         path = MAKERS[kind](chance(kind, seed), tmp_path / str(seed))
         try:
-            heard |= check(open_result(path))
+            heard |= check(open_result(path), explained=kind == "scaled")
         except AssertionError as problem:
             wrong.append(f"{kind} {seed}: {problem}")
     assert not wrong, "\n".join(wrong)

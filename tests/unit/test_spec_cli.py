@@ -53,7 +53,7 @@ def test_plan_says_how_small_a_difference_the_blocks_can_find() -> None:
 
 def test_plan_as_json_is_the_plan() -> None:
     plan = Plan.from_json(json.loads(plan_output("render", "--target", "n=null://", "--json")))
-    assert len(plan.trials) == 60
+    assert len(plan.trials) == 66
 
 
 def test_plan_sends_no_control_character_of_a_user_to_the_terminal() -> None:

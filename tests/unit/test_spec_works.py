@@ -141,3 +141,40 @@ def test_an_unknown_key_is_answered_with_the_keys_of_its_own_section() -> None:
 
 def test_arrival_means_something_beside_a_search() -> None:
     assert works_of(HEAD + "works: {a: {rw: read, arrival: poisson, search: {bound: 1s}}}\n")
+
+
+VARIED = (
+    HEAD
+    + """works:
+  plain: {rw: read}
+  backup: {rw: write, bs: 64k, varies: []}
+  deep: {rw: read, bs: 8k, varies: [iodepth]}
+factors: {bs: [4k, 16k], iodepth: [1, 2]}
+"""
+)
+
+
+def test_a_work_may_vary_fewer_factors_than_the_study() -> None:
+    works = works_of(VARIED)
+    assert len([one for one in works.values() if one.base == "plain"]) == 4
+    assert works["backup"].factors == {}
+    assert works["backup"].options.bs == 64 << 10
+    assert {"deep_iodepth1", "deep_iodepth2"} <= works.keys()
+    assert study_of(VARIED).from_json(study_of(VARIED).as_json()) == study_of(VARIED)
+
+
+def test_what_a_work_does_not_vary_may_be_set() -> None:
+    assert works_of(VARIED, "works.backup.bs=32k")["backup"].options.bs == 32 << 10
+    with pytest.raises(SpecError, match="bs is a factor"):
+        study_of(VARIED, "works.plain.bs=32k")
+
+
+@pytest.mark.parametrize(
+    ("varies", "words"),
+    [("[bz]", "did you mean bs?"), ("7", "a list is needed"), ("[7]", "a text is needed")],
+)
+def test_what_a_work_varies_is_a_factor(varies: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        study_of(VARIED.replace("[iodepth]}", f"{varies}}}"))
+    assert words in f"{caught.value}{caught.value.remedy}"
+    assert caught.value.line == 6

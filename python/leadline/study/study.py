@@ -246,6 +246,7 @@ def parse_study(document: Document, name: str = "study") -> Study:
     if study.compare.base is not None and study.targets and study.compare.base not in study.targets:
         remedy = suggest(study.compare.base, study.targets)
         document.fail(("compare", "base"), f"{study.compare.base!r} is no target of the study", remedy)
+    _refuse_varies(document, study)
     works = expand(study, document)
     _refuse_decides(document, study, works)
     return study
@@ -254,13 +255,16 @@ def parse_study(document: Document, name: str = "study") -> Study:
 def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
     """Every work times every combination of factor levels. Raises SpecError for what contradicts itself."""
     written = document or Document({}, {(): WrittenAt(study.name)}, study.name)
-    names, levels = list(study.factors), list(study.factors.values())
-    jobs = sum(_cells_of(own) for own in study.works.values())
-    if jobs * math.prod(len(level) for level in levels) > CELLS_MAX:
+    cells = sum(
+        _cells_of(own) * math.prod(len(study.factors[name]) for name in factors_of(study, own))
+        for own in study.works.values()
+    )
+    if cells > CELLS_MAX:
         written.fail(("factors",), f"more than {CELLS_MAX} works", "leave levels out, or split the study")
     found: dict[str, Work] = {}
     for base, own in study.works.items():
-        for combination in itertools.product(*levels):
+        names = factors_of(study, own)
+        for combination in itertools.product(*(study.factors[name] for name in names)):
             chosen = JobOptions.model_validate(dict(zip(names, combination, strict=True)))
             factors = {name: level_words(name, getattr(chosen, name)) for name in names}
             for work in _works(study, base, own, chosen, factors, written):
@@ -272,6 +276,11 @@ def expand(study: Study, document: Document | None = None) -> tuple[Work, ...]:
                     )
                 found[work.name] = work
     return tuple(found.values())
+
+
+def factors_of(study: Study, own: WorkOptions) -> list[str]:
+    """The factors of a study that hold for one of its works, in the study's order."""
+    return [name for name in study.factors if own.varies is None or name in own.varies]
 
 
 def _works(
@@ -328,7 +337,7 @@ def _swept_works(work: Work, sweep: Sweep, written: Document) -> list[Work]:
 def _origin(study: Study, work: str, job: str | None, option: str) -> Path:
     """Where the value of an option of a work was written down."""
     own, jobs = study.works[work], study.works[work].jobs
-    if option in study.factors:
+    if option in factors_of(study, own):
         return ("factors", option)
     if job is not None and jobs is not None and getattr(jobs[job], option, None) is not None:
         return ("works", work, "jobs", job, option)
@@ -345,6 +354,14 @@ def deciding_works(study: Study) -> frozenset[str]:
     if not named:  # nor could every study be expanded: that of a replay has no work to write down
         return frozenset()
     return frozenset(work.name for work in expand(study) if {work.base, work.name} & named)
+
+
+def _refuse_varies(document: Document, study: Study) -> None:
+    for work, own in study.works.items():
+        for place, name in enumerate(own.varies or ()):
+            if name not in study.factors:
+                remedy = suggest(name, study.factors) or "leave varies out, or add factors"
+                document.fail(("works", work, "varies", place), f"{name!r} is no factor of the study", remedy)
 
 
 def _refuse_decides(document: Document, study: Study, works: Sequence[Work]) -> None:

@@ -109,6 +109,9 @@ class WorkOptions(SharedOptions):
     jobs: dict[str, JobOptions] | None = Field(
         None, min_length=2, max_length=JOBS_MAX, description="name: options; several jobs in one trial"
     )
+    varies: list[str] | None = Field(
+        None, description="factors of the study that hold for this work, [] for none; all of them"
+    )
     order: Order | None = Field(
         None, description="together: the jobs start at the same time; sequence: one after the other; together"
     )

@@ -30,7 +30,7 @@ from leadline.verdict.cells import judge_cells
 from leadline.verdict.compared.comparisons import compare_beside, compare_targets, compare_within
 from leadline.verdict.compared.more_blocks import more_statements
 from leadline.verdict.compared.over_time import changes_over_time
-from leadline.verdict.diagnosed.of_result import diagnose_cells
+from leadline.verdict.diagnosed.of_result import CellDiagnosed, diagnose_cells
 from leadline.verdict.diagnosed.section import bounds_section
 from leadline.verdict.face import OwnCells
 from leadline.verdict.faulted import fault_statements, faults_section
@@ -48,6 +48,10 @@ from leadline.verdict.model import (
     worst,
 )
 from leadline.verdict.private import PRINTED, private_texts
+from leadline.verdict.protected.per_device import PerDevice, per_device_of
+from leadline.verdict.protected.table import compared_sizes, protected_section
+from leadline.verdict.scaled.found import Scaled, find_scaled
+from leadline.verdict.scaled.said import scaling_answer, scaling_section, scaling_statements
 from leadline.verdict.sections.answer import StudyAnswer
 from leadline.verdict.sections.section import Section
 from leadline.verdict.swept.answer import sweeps_answer
@@ -117,6 +121,7 @@ class _Judgement:
     guest: Findings | None
     left_out: tuple[LeftOut, ...]
     sweeps: tuple[SweepFound, ...]
+    scaled: tuple[Scaled, ...]
     asked: Requirements | None = None
     required: tuple[JudgedRequirement, ...] = ()
 
@@ -132,11 +137,14 @@ def _study_findings(
     read = read_material(result, with_charts=with_charts)
     found = _judged(read, result.guest(), base, with_charts=with_charts)
     found = _with_requirements(found, required)
+    diagnosed = diagnose_cells(result, found.read, found.cells) if explained else ()
+    sized = compared_sizes(found.cells) if explained else []
+    devices = per_device_of(sized, found.targets, diagnosed, read.trials)
     return replace(
         _summed_up(result, found),
         required=found.required,
-        statements=_said(found, result.complete),
-        sections=_sections(found, result, explained=explained),
+        statements=(*_said(found, result.complete), *weighed(devices.statements, found.cells)),
+        sections=_sections(found, diagnosed, devices),
         answer=_answer(result, found),
     )
 
@@ -176,6 +184,7 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
             own=(
                 *(kind.answer(found.own[kind.kind]) for kind in KINDS),
                 sweeps_answer(found.sweeps),
+                scaling_answer(found.scaled, found.cells),
             ),
             complete=result.complete,
             said=(
@@ -218,6 +227,7 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
         guest=guest,
         left_out=left_out,
         sweeps=find_sweeps(read, cells),
+        scaled=find_scaled(plan.cells, cells, tables, read.alpha),
     )
 
 
@@ -292,6 +302,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *requirement_statements(found.required),
         *search_statements(found.cells, found.read.tables),
         *sweep_statements(found.sweeps),
+        *scaling_statements(found.scaled),
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
         *more_statements((*found.comparisons, *found.beside), read.block_s),
         *_way_statements(found),
@@ -408,9 +419,12 @@ def _tables_of_guest(guest: Findings | None) -> Iterator[FigureTable]:
             yield from section.tables
 
 
-def _sections(found: _Judgement, result: Result, *, explained: bool) -> tuple[Section, ...]:
+def _sections(
+    found: _Judgement, diagnosed: Sequence[CellDiagnosed], devices: PerDevice
+) -> tuple[Section, ...]:
     """What the report has besides cells, in its order: a verdict that makes a section is listed here."""
-    bounds = bounds_section(diagnose_cells(result, found.read, found.cells)) if explained else None
+    bounds = bounds_section(diagnosed)
+    sizes = protected_section(found.cells, found.targets, devices)
     own = (kind.section(found.own[kind.kind]) for kind in KINDS)
     faults = faults_section(found.read.trials, found.read.faults)
     states = {cell.id: cell.validity.state for cell in found.cells}
@@ -418,5 +432,7 @@ def _sections(found: _Judgement, result: Result, *, explained: bool) -> tuple[Se
     ways = ways_section(_way_tables(found))
     searches = searches_section(found.read.plan.cells, found.cells, found.read.tables)
     required = requirements_section(found.asked, found.required)
-    sections = (required, searches, sweeps_section(found.sweeps), *own, ways, bounds, faults, hosts)
+    growth = scaling_section(found.scaled)
+    first = (required, sizes, growth, searches, sweeps_section(found.sweeps))
+    sections = (*first, *own, ways, bounds, faults, hosts)
     return tuple(section for section in sections if section is not None)

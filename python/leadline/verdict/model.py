@@ -188,7 +188,8 @@ class CellShown:
     `leading` are the rates that it may be drawn by, the first that has a value; `directions` are those that
     stand before its metrics' names where it has several; each of `parts` has metrics with its name in front,
     and a row. `asked` are its columns in the table of all targets, a part ("" for the whole) and its metric;
-    `note` stands below it. `in_flight` is how many operations it asks to have in flight, where it does. With
+    `note` stands below it. `in_flight` is how many operations it asks to have in flight, where it does;
+    `pattern` says in words how it moves data, in blocks of `block_bytes` where all have one size. With
     `own_tables` or `own_charts` it is not among those of all cells.
     """
 
@@ -198,6 +199,8 @@ class CellShown:
     asked: tuple[tuple[str, str], ...] = ()
     note: str = ""
     in_flight: int | None = None
+    pattern: str = ""
+    block_bytes: int | None = None
     own_tables: bool = False
     own_charts: bool = False
 

@@ -18,6 +18,7 @@ from leadline.report.charts.parts import (
     scaled,
 )
 from leadline.verdict.model import Cell, Origin
+from leadline.verdict.sections.charts import GroupedBars
 
 # An interval of two blocks can be a hundred times its value: beyond this it is cut and ends in an arrow.
 _AXIS_LIMIT = 1.6
@@ -130,7 +131,7 @@ def origin(place: int, work: str, cells: tuple[Cell, ...], names: list[str]) -> 
     widest = max(row["value"] or 0 for row in rows) or 1
     drawn = len({row["target"] for row in rows})
     words = "; ".join(f"{row['target']} {row['layer']} {row['label']}" for row in rows)
-    layers = _origin_layers(names, widest)
+    layers = _grouped_layers(names, widest, ["wire", "device", "OSDs"])
     return Chart(
         f"origin-{place}",
         fmt.printable(work),
@@ -153,11 +154,40 @@ def _origin_rows(cell: Cell, origin: Origin) -> list[dict[str, Any]]:
     return rows
 
 
-def _origin_layers(names: list[str], widest: float) -> list[dict[str, Any]]:
+def grouped_charts(shown: GroupedBars, names: list[str]) -> tuple[Chart, ...]:
+    """Bars by group in their order, a bar for each target beside the others; none without a number."""
+    values = [bar.value.value for bar in shown.bars]
+    if not any(value is not None for value in values):
+        return ()
+    scale = fmt.scale_for(shown.bars[0].value.unit, values)
+    rows: list[dict[str, Any]] = []
+    for bar in shown.bars:
+        value, word = scaled(bar.value.value, scale), flagged(bar.state)
+        number = fmt.number(bar.value.value, scale)
+        rows.append(
+            {
+                "target": fmt.printable(bar.target),
+                "layer": bar.group,
+                "value": value,
+                "end": value or 0,
+                "label": f"{word} {number} {fmt.spread(bar.value)}".strip(),
+                "state": bar.state,
+                "tip": " ".join(f"{bar.group} {fmt.printable(bar.label)}: {word} {number}".split()),
+            }
+        )
+    groups = list(dict.fromkeys(bar.group for bar in shown.bars))
+    widest = max(row["end"] for row in rows) or 1
+    drawn = len({row["target"] for row in rows})
+    words = "; ".join(row["tip"] for row in rows)
+    spec = panel(rows, _grouped_layers(names, widest, groups), len(groups) * (14 * drawn + 8))
+    return (Chart(shown.name, fmt.printable(shown.title), scale.label, words, spec),)
+
+
+def _grouped_layers(names: list[str], widest: float, groups: list[str]) -> list[dict[str, Any]]:
     y = {
         "field": "layer",
         "type": "nominal",
-        "sort": ["wire", "device", "OSDs"],
+        "sort": groups,
         "title": None,
         "axis": name_axis(),
     }

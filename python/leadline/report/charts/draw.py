@@ -27,6 +27,7 @@ from leadline.verdict.sections.charts import (
     AmountLines,
     CellCurves,
     CountBars,
+    GroupedBars,
     GrowthLines,
     HeatMap,
     KneeMap,
@@ -101,6 +102,8 @@ def section_charts(findings: Findings, names: list[str]) -> tuple[DrawnPanels, .
 def _chart(chart: verdict_charts.Chart, cells: Mapping[str, Cell], names: list[str]) -> tuple[Chart, ...]:
     if isinstance(chart, GrowthLines):
         return growth_charts(chart, names)
+    if isinstance(chart, GroupedBars):
+        return chart_bars.grouped_charts(chart, names)
     if isinstance(chart, StageBars):
         return stage_charts(chart, names)
     if isinstance(chart, CellCurves):

@@ -1,4 +1,4 @@
-"""Charts of growth: seconds by how many at once, with intervals, and what a model says of it."""
+"""Charts of growth: seconds or rates by how many at once, with intervals, and what a model says of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def growth_charts(shown: GrowthLines, names: list[str]) -> tuple[Chart, ...]:
     points = [point for point in shown.points if point.value.value is not None]
     if not points:
         return ()
-    scale = fmt.scale_for("s", [point.value.value for point in points])
+    scale = fmt.scale_for(shown.unit, [point.value.value for point in points])
     rows = [_time_row(point, scale) for point in points]
     models = [row for model in shown.models for row in _model_rows(model, scale)]
     words = "; ".join(str(row["tip"]) for row in rows)

@@ -167,8 +167,9 @@ def _plain_key(key: str, study: dict[str, Any], source: str) -> list[Path]:
 
 def _reach(study: dict[str, Any], path: Path) -> Path:
     """The path itself, unless a factor gives the option: then the override could have no effect."""
-    option = path[-1]
-    if option in _mapping(study, "factors"):
+    option, work = path[-1], _mapping(study, "works").get(str(path[1]))
+    varies = work.get("varies") if isinstance(work, dict) else None
+    if option in _mapping(study, "factors") and (not isinstance(varies, list) or option in varies):
         raise SpecError(
             f"{option} is a factor, which holds over what a work says",
             f"write --set factors.{option}=[…]",

@@ -40,6 +40,7 @@ class CauseEntry:
       that `--active` makes, or `rest`: to what the time is without this part.
     - `remedy`: what to change, and its `price`; `source`: where that is known from.
     - `which`: the figure that names what it is, such as an OSD: trials must name the same.
+    - `every_device`: the devices of all OSDs are used up alike, so that more of them give more.
     """
 
     name: str
@@ -59,6 +60,7 @@ class CauseEntry:
     against: tuple[Mapping[str, str], ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
     predicts: Mapping[str, float | str] = field(default_factory=dict)
+    every_device: bool = False
 
 
 @dataclass(frozen=True)

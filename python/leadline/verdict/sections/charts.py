@@ -25,22 +25,23 @@ class GrowthPoint:
 
 @dataclass(frozen=True)
 class GrowthModel:
-    """What a model says of a series: (so many at once, seconds). It is no measurement."""
+    """What a model says of a series: (so many at once, figure). It is no measurement."""
 
     series: str
     target: str
-    points: tuple[tuple[int, float], ...]
+    points: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
 class GrowthLines:
-    """Seconds by how many at once: a line with intervals for each series, models dotted."""
+    """Seconds, or another unit, by how many at once: a line with intervals for each series, models dotted."""
 
     name: str
     title: str
     axis: str
     points: tuple[GrowthPoint, ...]
     models: tuple[GrowthModel, ...] = ()
+    unit: str = "s"
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,26 @@ class CountBars:
 
 
 @dataclass(frozen=True)
+class GroupedBar:
+    """A target's figure in a group, as at a block size; `label` names it where its bar is explained."""
+
+    group: str
+    target: str
+    label: str
+    value: Quantity
+    state: State
+
+
+@dataclass(frozen=True)
+class GroupedBars:
+    """Bars by group, in each of them one for each target."""
+
+    name: str
+    title: str
+    bars: tuple[GroupedBar, ...]
+
+
+@dataclass(frozen=True)
 class CellCurves:
     """The latency percentiles of a cell, by its id; `place` tells its charts from those of others."""
 
@@ -273,6 +294,7 @@ Chart = (
     | LifeBars
     | TimeBars
     | CountBars
+    | GroupedBars
     | CellCurves
     | KneeMap
     | PlacesChain

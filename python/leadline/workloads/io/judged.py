@@ -58,6 +58,8 @@ class JudgedIo(JudgedWork[Job]):
             directions=("read", "write") if job.rw in MIXED else (one,),
             asked=(("", self.default_metrics(job)[0]),),
             in_flight=job.iodepth * job.numjobs,
+            pattern=pattern_words(job),
+            block_bytes=job.bs if job.bssplit is None else None,
         )
 
     def within(self, planned: Sequence[PlannedCell]) -> WithinTarget:
@@ -110,6 +112,14 @@ class JudgedIo(JudgedWork[Job]):
     def syncs_each(self, job: Job) -> bool:
         """With fsync=1 or fdatasync=1."""
         return 1 in (job.fsync, job.fdatasync)
+
+
+def pattern_words(job: Job) -> str:
+    """How it moves data: `sequential read`, `random write`, `random, 80 % read`."""
+    order = "random" if job.rw.startswith("rand") else "sequential"
+    if job.rw in MIXED:
+        return f"{order}, {job.rwmixread} % read"
+    return f"{order} {'read' if job.rw in READ_ONLY else 'write'}"
 
 
 def leading_rates(bs: int) -> tuple[str, str]:

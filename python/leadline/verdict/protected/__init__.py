@@ -1,0 +1,1 @@
+"""Block sizes and protections beside each other, and what a device of the cluster gives of that."""
