@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 RAMP_S, MEASURED_S = 600, 1800
 GOAL = 0.1
 STUDIES = 200
-UNTILS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1)
+UNTILS = (0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.4)
 LONGEST = 60  # windows of one trial: its `runtime`
 CELLS = (1, 20)  # of the study: what stands between two blocks of one cell
 INTRODUCTION = f"""# Steady state instead of half an hour
@@ -82,12 +82,21 @@ class Cost:
 
 
 SNIA = SteadyState()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a trial is over: after `ramp_s`, once it is steady."""
+
+    asked: SteadyState
+    ramp_s: int = 0
+
+
+LOOSE = SteadyState.model_validate({"windows": 10, "range": "60%"})
 RULES = {
-    "SNIA's: 5 windows of 1 s, range 20 %, slope 10 %": SNIA,
-    "10 windows of 1 s, range 60 %, slope 10 %": SteadyState.model_validate({"windows": 10, "range": "60%"}),
-    "30 windows of 10 s, range 20 %, slope 10 %": SteadyState.model_validate(
-        {"window": "10s", "windows": 30}
-    ),
+    "SNIA's: 5 windows of 1 s, range 20 %, slope 10 %": Rule(SNIA),
+    "10 windows of 1 s, range 60 %, slope 10 %": Rule(LOOSE),
+    "The same after a `ramp_time` of 25 s": Rule(LOOSE, 25),
 }
 MODELS = {
     "quiet: 2 % a second, 1 % over a minute": Model(0.02, (Slow(0.01, 60),)),
@@ -143,22 +152,23 @@ def _cost(estimates: Array, seconds: Array, model: Model, blocks: float = 1.0) -
     return Cost(float(seconds.mean()), float(np.sqrt((errors**2).mean())), float(errors.mean()), blocks)
 
 
-def _blocks(model: Model, asked: SteadyState, cells: int, key: int) -> tuple[Array, Array]:
+def _blocks(model: Model, rule: Rule, cells: int, key: int) -> tuple[Array, Array]:
     """The rate of each block (a row a study), and how long its trial took."""
+    asked, ramp = rule.asked, rule.ramp_s
     random, step = random_of(901, key, cells, asked.windows), asked.window // 10**9
     states = _begin(random, model, STUDIES)
     rates, took = np.empty((STUDIES, MOST_BLOCKS)), np.empty((STUDIES, MOST_BLOCKS))
     for block in range(MOST_BLOCKS):
         longest = max(LONGEST, 2 * asked.windows)
-        seconds, slow = _paths(random, model, states, longest * step)
-        windows = seconds.reshape(STUDIES, longest, step).mean(axis=2)
+        seconds, slow = _paths(random, model, states, ramp + longest * step)
+        windows = seconds[:, ramp:].reshape(STUDIES, longest, step).mean(axis=2)
         found = [find_steady(row.tolist(), asked) for row in windows]
         ends = np.array([one.end if one is not None else longest for one in found])
         rates[:, block] = [
             row[end - asked.windows : end].mean() for row, end in zip(windows, ends, strict=True)
         ]
-        took[:, block] = ends * step + TRIAL_OVERHEAD_S
-        states = [path[np.arange(STUDIES), ends * step - 1] for path in slow]
+        took[:, block] = ramp + ends * step + TRIAL_OVERHEAD_S
+        states = [path[np.arange(STUDIES), ramp + ends * step - 1] for path in slow]
         away = TRIAL_OVERHEAD_S + (cells - 1) * took[:, block].mean()
         states = _later(random, model, states, np.full(STUDIES, away))
     return rates, took
@@ -226,9 +236,9 @@ class Compared:
         ]
 
 
-def _compare(name: str, model: Model, asked: SteadyState, cells: int, key: int) -> Compared:
+def _compare(name: str, model: Model, rule: Rule, cells: int, key: int) -> Compared:
     fixed = _fixed(model, key)
-    rates, took = _blocks(model, asked, cells, key)
+    rates, took = _blocks(model, rule, cells, key)
     costs = [_until(model, rates, took, wanted) for wanted in UNTILS]
     equal = _at_error(costs, fixed.error)
     ratio = None if equal is None else equal / fixed.seconds
@@ -255,14 +265,14 @@ def simulated() -> Iterator[str]:
         " parts (first-order autoregressive). A trial has 60 windows at most, and"
         f" {TRIAL_OVERHEAD_S:g} s around it; steadiness, intervals and stopping are those of the program."
         " The error is the root of the mean square of the estimate's distance from the mean in the long run."
-        " Equal error: the time at which a width of 0.3 to 10 % (100 blocks at most) has the error of the"
+        " Equal error: the time at which a width of 0.3 to 40 % (100 blocks at most) has the error of the"
         " fixed cell. In a study of 20 cells the other 19 run between two blocks of one; only its own time"
         " counts.\n"
     )
     for place, (words, rule) in enumerate(RULES.items()):
-        models = list(enumerate(MODELS.items()))
-        if rule.shortest_ns > 60 * 10**9:  # so long are worth their time only where the start is long
-            models = models[-1:]
+        models = [
+            (key, one) for key, one in enumerate(MODELS.items()) if one[1].above or not rule.ramp_s
+        ]  # a ramp is for what begins faster
         found = [
             _compare(name, model, rule, cells, 10 * place + key)
             for key, (name, model) in models
@@ -334,10 +344,19 @@ def _compared(fixed: Sequence[Recording], other: Sequence[Recording], mean: floa
         errors.append(math.sqrt(fmean(math.log(one.rate / mean) ** 2 for one in kind)))
         times.append(fmean(one.seconds for one in kind))
     ratio = times[1] / times[0]
+    apart = [
+        f"{100 * math.log(mine.rate / theirs.rate):+.0f}"
+        for theirs in fixed
+        for mine in other
+        if mine.round == theirs.round
+    ]
     verdict = "met" if ratio <= GOAL and errors[1] <= errors[0] else "**not met**"
     yield (
         f"Error of the fixed cells {100 * errors[0]:.1f} %, of the others {100 * errors[1]:.1f} %, in"
-        f" {ratio:.2f} of the time: the goal of a tenth is {verdict} here.\n"
+        f" {ratio:.2f} of the time: the goal of a tenth is {verdict} here. Round by"
+        f" round the others are {', '.join(apart)} % away from the fixed ones; their mean is geometric over"
+        " blocks, which lies below that of seconds the more these scatter. Who else uses the machine decides"
+        " here: no length of a cell makes its level one.\n"
     )
 
 
@@ -362,7 +381,7 @@ def _as_recorded(fixed: Sequence[Recording]) -> Iterator[str]:
         f" {100 * between:.1f} % over ten minutes. Simulated at full length, by SNIA's rule:\n"
     )
     model = Model(fast, (Slow(math.sqrt(slow), seconds), Slow(between, 600.0)))
-    yield table(_HEADINGS, [_compare("as recorded", model, SNIA, cells, 70).row for cells in CELLS])
+    yield table(_HEADINGS, [_compare("as recorded", model, Rule(SNIA), cells, 70).row for cells in CELLS])
 
 
 def main() -> None:
