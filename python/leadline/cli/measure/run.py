@@ -74,6 +74,11 @@ _Asked = tuple[str, _Words, _Words, int | None, int | None, _Words, str | None, 
     "--ignore-health", is_flag=True, help="Go on when the cluster is in HEALTH_ERR or has slow operations."
 )
 @under_fault_option
+@click.option(
+    "--degraded",
+    is_flag=True,
+    help="Measure while the cluster is not clean, on purpose; what saw it clean is INVALID then.",
+)
 @click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
 @click.option(
     "--until",
@@ -110,6 +115,7 @@ def command(
     grace: str,
     ignore_health: bool,
     under_fault: bool,
+    degraded: bool,
     no_ceph: bool,
     until: str | None,
     budget: str | None,
@@ -133,7 +139,7 @@ def command(
     """
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
-        _refuse_beside_resume(resume, (*others, input_path, clients, servers))
+        _refuse_beside_resume(resume, (*others, input_path, clients, servers, degraded))
         seen = require_trust(resume, "go on with it", trusted=trusted)
         return run_and_conclude(
             resume, gates, lambda stop: _resume(resume, seen, hosts, under_fault, stop, quiet)
@@ -145,6 +151,7 @@ def command(
         "drop_caches": drop_caches,
         "ignore_health": ignore_health,
         "under_fault": under_fault,
+        "degraded": degraded,
     }
     flags |= {"ceph": not no_ceph, "grace": grace, "until": _until(until), "budget_s": _budget_s(budget)}
     check_guest(lab, wanted=guest, many=bool(hosts))
@@ -349,6 +356,7 @@ def make_options(
         budget_s=flags["budget_s"],
         labs=labs,
         under_fault=flags["under_fault"],
+        degraded=flags.get("degraded", False),
     )
 
 

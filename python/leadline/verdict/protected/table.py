@@ -127,4 +127,6 @@ def _bars(rows: Sequence[Cell], protections: Mapping[str, str]) -> tuple[Panels,
         )
         charts.append(GroupedBars(f"protections-{place}", pattern, bars))
     title = "Bandwidth by block size and protection"
-    return (Panels((tuple(charts),), title, legend=True, still=True),)
+    known = [f"{name} {how}" for name, how in protections.items() if how != _NO_POOL]
+    note = f"Protection: {', '.join(known)}." if known else ""
+    return (Panels((tuple(charts),), title, note, legend=True, still=True),)

@@ -148,15 +148,15 @@ def _in_short(found: Sequence[Scaled]) -> str:
         least, most = own[0].ends
         outcomes = [one.law.outcome for one in own if one.law and one.law.furthest <= _FAR]
         where = [
-            f"{outcomes.count(outcome)} {words}"
+            f"{words} in {outcomes.count(outcome)}"
             for outcome, words in (
-                ("peak", "has its most before that"),
-                ("rising", "still rises"),
-                ("undecided", "is undecided"),
+                ("peak", "comes before that"),
+                ("rising", "does not"),
+                ("undecided", "cannot be told"),
             )
             if outcome in outcomes
         ]
-        of_works = f" Of {len(own)} works {', '.join(where)}." if where else ""
+        of_works = f" The most {', '.join(where)} of {len(own)} works." if where else ""
         both = " to ".join(dict.fromkeys(ends))
         said.append(f"{target}: {most} threads give {both} of what {least} does.{of_works}")
     return " ".join(said)
