@@ -20,6 +20,11 @@ _NOTE = (
 )
 _TIMES = "\u00d7"
 _FAR = 0.2  # a law that is so far from a mean rate does not describe it
+_ENDS = (  # of one work, of several
+    ("peak", ("has its most before that", "have their most before that")),
+    ("rising", ("still rises there", "still rise there")),
+    ("undecided", ("is undecided", "are undecided")),
+)
 _STEPS = 24  # points of a drawn law
 
 
@@ -148,15 +153,9 @@ def _in_short(found: Sequence[Scaled]) -> str:
         least, most = own[0].ends
         outcomes = [one.law.outcome for one in own if one.law and one.law.furthest <= _FAR]
         where = [
-            f"{words} in {outcomes.count(outcome)}"
-            for outcome, words in (
-                ("peak", "comes before that"),
-                ("rising", "does not"),
-                ("undecided", "cannot be told"),
-            )
-            if outcome in outcomes
+            f"{count} {words[count > 1]}" for outcome, words in _ENDS if (count := outcomes.count(outcome))
         ]
-        of_works = f" The most {', '.join(where)} of {len(own)} works." if where else ""
+        of_works = f" Of {len(own)} works {', '.join(where)}." if where else ""
         both = " to ".join(dict.fromkeys(ends))
         said.append(f"{target}: {most} threads give {both} of what {least} does.{of_works}")
     return " ".join(said)

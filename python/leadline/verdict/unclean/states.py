@@ -14,7 +14,7 @@ MOODS: tuple[ClusterMood, ...] = ("degraded", "rebuilding", "clean")
 
 
 @dataclass(frozen=True)
-class Look:
+class ClusterLook:
     """What was seen of a cluster at one moment, `at_s` seconds of the time of day."""
 
     trial: str
@@ -28,13 +28,13 @@ def asked_degraded(manifest: Mapping[str, Any]) -> bool:
     return bool((manifest.get("options") or {}).get("degraded"))
 
 
-def looks_of(trial: TrialRow) -> Iterator[Look]:
+def looks_of(trial: TrialRow) -> Iterator[ClusterLook]:
     """At the start and the end of a trial, as far as the cluster was seen."""
     ended_s = (trial.started_unix_ns + trial.ramp_ns + trial.measured_ns) / 1e9
     for at_s, text in ((trial.started_unix_ns / 1e9, trial.start_state), (ended_s, trial.end_state)):
         state = json.loads(text)
         if state:
-            yield Look(trial.trial, at_s, _mood(state), state.get("degraded_objects"))
+            yield ClusterLook(trial.trial, at_s, _mood(state), state.get("degraded_objects"))
 
 
 def _mood(state: Mapping[str, Any]) -> ClusterMood:
