@@ -19,8 +19,8 @@ _COLUMNS = ("Bandwidth", "Operations", "Average latency")
 _PER_DEVICE = ("Bandwidth per device", "Operations per device")
 _NOTE = (
     "Bandwidth in bytes of the application, latency from the submission of an operation to its end; of mixed"
-    " patterns the latency is that of reads. In flight: threads times operations of each, as asked for; where a"
-    " client takes fewer at a time, an operation's time begins when it is taken."
+    " patterns the latency is that of reads. In flight: threads times operations of each, as asked for; where"
+    " a client takes fewer at a time, an operation's time begins when it is taken."
 )
 _DEVICES = (
     " Per device: divided by the OSDs that were in, each taken as one device, and only where these devices"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from leadline.analysis.models.law import LawOutcome
 from leadline.units import format_number, format_quantity
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import Cell, FigureRow, FigureTable, Quantity, Statement
@@ -20,7 +21,7 @@ _NOTE = (
 )
 _TIMES = "\u00d7"
 _FAR = 0.2  # a law that is so far from a mean rate does not describe it
-_ENDS = (  # of one work, of several
+_ENDS: tuple[tuple[LawOutcome, tuple[str, str]], ...] = (  # of one work, of several
     ("peak", ("has its most before that", "have their most before that")),
     ("rising", ("still rises there", "still rise there")),
     ("undecided", ("is undecided", "are undecided")),
