@@ -12,6 +12,8 @@ import pytest
 from healthy import wait_until_healthy
 
 from leadline import lab as leadline_lab
+from leadline.store.reader import open_result
+from leadline.verdict.findings import build_findings
 from measured import MOVING, Expected
 from provoking import Codes, codes_of, running, wait_until, write_study
 from support import Start
@@ -20,6 +22,7 @@ pytestmark = pytest.mark.ceph
 
 READ = "w: {rw: randread, bs: 64k, iodepth: 4, engine: auto, direct: true}"
 OBJECTS = 200
+CLEAN = Expected("cluster_not_degraded", "a degraded cluster is asked for, and this one is clean")
 # Longer than the 5 s in which OSDs report their states: so long each object's scrub takes.
 SLOW_SCRUB = {"osd_scrub_sleep": "8", "osd_scrub_chunk_min": "1", "osd_scrub_chunk_max": "1"}
 
@@ -33,10 +36,10 @@ def study(tmp_path: Path) -> Path:
 def run(start: Start, lab: leadline_lab.Lab, study: Path, tmp_path: Path) -> Callable[..., Codes]:
     """Run one work on the replicated mount; the codes of its cell."""
 
-    def execute(work: str = READ, *expected: Expected) -> Codes:
+    def execute(work: str = READ, *expected: Expected, words: tuple[str, ...] = ()) -> Codes:
         write_study(study, work)
         place = Path(lab.status().targets["replicated"])
-        with running(start, study, place, tmp_path / "r", "--ignore-health") as started:
+        with running(start, study, place, tmp_path / "r", "--ignore-health", *words) as started:
             started.end(*expected)
         return codes_of(tmp_path / "r")["a.w"]
 
@@ -127,6 +130,29 @@ def test_an_osd_that_is_down(lab: leadline_lab.Lab, run: Callable[..., Codes]) -
         lab.ceph.run("osd", "unset", "noup")
         wait_until_healthy(lab)
     assert found["cluster_not_clean"][0] == "INVALID"
+
+
+def test_an_osd_that_is_down_where_that_is_to_be_measured(
+    lab: leadline_lab.Lab, run: Callable[..., Codes], tmp_path: Path
+) -> None:
+    try:
+        lab.ceph.run("osd", "set", "noup")
+        lab.ceph.run("osd", "down", "3")
+        wait_until(lambda: not is_clean(lab), 60)
+        found = run(words=("--degraded",))
+    finally:
+        lab.ceph.run("osd", "unset", "noup")
+        wait_until_healthy(lab)
+    assert not {"cluster_not_clean", "cluster_not_degraded"} & found.keys()
+    assert any(
+        one.says == "cluster_unclean_as_asked"
+        for one in build_findings(open_result(tmp_path / "r")).statements
+    )
+
+
+@pytest.mark.provokes("cluster_not_degraded")
+def test_a_clean_cluster_where_a_degraded_one_is_to_be_measured(run: Callable[..., Codes]) -> None:
+    assert run(READ, CLEAN, words=("--degraded",))["cluster_not_degraded"][0] == "INVALID"
 
 
 @pytest.mark.provokes("other_load")

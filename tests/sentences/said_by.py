@@ -42,6 +42,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
         )
     ),
     "scaled": frozenset(("per_device_withheld", "scaling_of_threads")),
+    "unclean": frozenset(("cluster_clean_again", "cluster_unclean_as_asked")),
     "hosts": frozenset(("host_slower",)),
     "many_slow_hosts": frozenset(("hosts_slower_more",)),
     "coherence": frozenset(

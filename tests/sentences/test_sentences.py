@@ -26,6 +26,7 @@ import check_studies  # noqa: F401
 import check_sweeps  # noqa: F401
 import check_traces  # noqa: F401
 import check_transfers  # noqa: F401
+import check_unclean  # noqa: F401
 import everywhere
 import pytest
 from check_answers import hold_answer, hold_regression
@@ -37,6 +38,7 @@ from made_scaled import random_scaled
 from made_studies import STUDIES, Made, store
 from made_sweeps import random_sweep, random_sweeps
 from made_transfers import TRANSFERS
+from made_unclean import random_unclean
 from said_by import SAID_BY
 
 from leadline.store.reader import Result, open_result
@@ -59,6 +61,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "sweep": (0, 1, 2),
     "sweeps": (0, 1),
     "scaled": tuple(range(6)),
+    "unclean": tuple(range(6)),
     "gaps": tuple(range(6)),
     "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
     "workflows": tuple(range(6)),
@@ -73,6 +76,7 @@ MAKERS: Mapping[str, Callable[[random.Random, Path], Path]] = {
     "sweep": partial(_stored, random_sweep),
     "sweeps": partial(_stored, random_sweeps),
     "scaled": partial(_stored, random_scaled),
+    "unclean": partial(_stored, random_unclean),
     **OTHERS,
     "hosts": random_hosts,
     "many_slow_hosts": random_many_slow,

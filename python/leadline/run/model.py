@@ -22,7 +22,8 @@ class RunOptions:
     Without `ceph` nothing of Ceph is observed; without `clusters` its clients on this host are, and its
     daemons are not: of many hosts one asks those.
     `labs` are the directories of labs that the targets are on, whose faults are watched for; `under_fault`
-    says that it is meant to be measured under those. `host_number` is this host's among those of the study:
+    says that it is meant to be measured under those; `degraded`, that the cluster is not to be clean.
+    `host_number` is this host's among those of the study:
     its data and its random offsets are its own.
     """
 
@@ -38,6 +39,7 @@ class RunOptions:
     budget_s: float | None = None
     labs: tuple[str, ...] = ()
     under_fault: bool = False
+    degraded: bool = False
     host_number: int = 0
 
 

@@ -20,6 +20,7 @@ from leadline.verdict.codes.steadiness import is_shift
 from leadline.verdict.faulted import fault_spans
 from leadline.verdict.material import Material
 from leadline.verdict.model import Cell, CellShown, Curve, Line, Origin, Quantity, TrialView, Validity
+from leadline.verdict.unclean.states import asked_degraded
 from leadline.workloads.judged import judged, metric_kind
 
 
@@ -47,6 +48,7 @@ def _case(cell: PlannedCell, read: Material) -> Case:
         max_rate_bytes_per_s=read.study.limits.max_rate,
         shifts=read.shifts,
         hosts=read.hosts,
+        degraded=asked_degraded(read.manifest),
         emulation=None if emulation in (None, "none seen") else str(emulation),
     )
 

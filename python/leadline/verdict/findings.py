@@ -58,6 +58,8 @@ from leadline.verdict.swept.answer import sweeps_answer
 from leadline.verdict.swept.found import SweepFound, find_sweeps
 from leadline.verdict.swept.section import sweeps_section
 from leadline.verdict.swept.words import sweep_statements
+from leadline.verdict.unclean.said import unclean_statements
+from leadline.verdict.unclean.states import asked_degraded
 from leadline.verdict.way_words import way_statements
 from leadline.verdict.ways import (
     EMULATED,
@@ -308,6 +310,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
         *fault_statements(read.trials),
+        *unclean_statements(read.trials, asked=asked_degraded(read.manifest)),
         *host_statements(read.hosts, states),
         *words.time_off(read.taken),
         *changes_over_time(found.plain, read.tables, states, found.anchor, read.study.compare.metrics),

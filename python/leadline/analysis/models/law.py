@@ -16,6 +16,7 @@ from scipy import optimize
 
 from leadline.analysis.statistics.means import ALPHA, Estimate, arithmetic_mean, geometric_mean
 
+LawOutcome = Literal["peak", "rising", "undecided"]
 POINTS_MIN = 4  # one more than there are parameters
 BLOCKS_MIN = 3
 _FLAT = 1e-12  # a bend below it is none
@@ -74,7 +75,7 @@ class LawOfBlocks:
     contention: Estimate
     most_at: tuple[float, float]
     most: Estimate
-    outcome: Literal["peak", "rising", "undecided"]
+    outcome: LawOutcome
     furthest: float
 
 
@@ -97,7 +98,7 @@ def law_of_blocks(blocks: Sequence[Mapping[float, float]], alpha: float = ALPHA)
         return None
     low = max(1 / math.sqrt(max(bend.high or 0.0, _FLAT)), 1.0)
     high = 1 / math.sqrt(bend.low) if bend.low and bend.low > _FLAT else math.inf
-    outcome: Literal["peak", "rising", "undecided"] = "undecided"
+    outcome: LawOutcome = "undecided"
     if high <= largest or low >= largest:
         outcome = "peak" if high <= largest else "rising"
     return LawOfBlocks(law, contention, (low, high), most, outcome, law.furthest(means))

@@ -77,6 +77,11 @@ _Asked = tuple[
     "--ignore-health", is_flag=True, help="Go on when the cluster is in HEALTH_ERR or has slow operations."
 )
 @under_fault_option
+@click.option(
+    "--degraded",
+    is_flag=True,
+    help="Measure while the cluster is not clean, on purpose; what saw it clean is INVALID then.",
+)
 @click.option("--no-ceph", is_flag=True, help="Do not ask the cluster behind a target.")
 @click.option(
     "--until",
@@ -115,6 +120,7 @@ def command(
     grace: str,
     ignore_health: bool,
     under_fault: bool,
+    degraded: bool,
     no_ceph: bool,
     until: str | None,
     budget: str | None,
@@ -139,7 +145,7 @@ def command(
     """
     if resume is not None:
         others = (study, targets, lab is not None, sets, blocks, seed, out, until, budget, program)
-        _refuse_beside_resume(resume, (*others, input_path, clients, servers, ignored, require))
+        _refuse_beside_resume(resume, (*others, input_path, clients, servers, ignored, require, degraded))
         seen = require_trust(resume, "go on with it", trusted=trusted)
         return run_and_conclude(
             resume, gates, lambda stop: _resume(resume, seen, hosts, under_fault, stop, quiet)
@@ -147,11 +153,8 @@ def command(
     _check_new(study, trusted=trusted)
     sets = (*sets, *_changes({"clients": clients, "limits.max_rate": max_rate}))
     path = place_for(out, Path(study).stem)
-    flags: dict[str, Any] = {
-        "drop_caches": drop_caches,
-        "ignore_health": ignore_health,
-        "under_fault": under_fault,
-    }
+    flags: dict[str, Any] = {"drop_caches": drop_caches, "ignore_health": ignore_health}
+    flags |= {"under_fault": under_fault, "degraded": degraded}
     flags |= {"ceph": not no_ceph, "grace": grace, "until": _until(until), "budget_s": _budget_s(budget)}
     check_guest(lab, wanted=guest, many=bool(hosts))
     in_guest = _in_guest(seed, blocks, sets)
@@ -359,6 +362,7 @@ def make_options(
         budget_s=flags["budget_s"],
         labs=labs,
         under_fault=flags["under_fault"],
+        degraded=flags.get("degraded", False),
     )
 
 

@@ -22,7 +22,8 @@ class Case:
 
     `emulation` is what showed that the host's processor was emulated; `outran` says that the cell was quicker
     than one that must be quicker than it, as its cluster without a gateway is; `shifts` has the largest step
-    of each trial that has intervals enough for one; `hosts` is empty where there was one host.
+    of each trial that has intervals enough for one; `hosts` is empty where there was one host;
+    `degraded` says that it was to be measured while its cluster is not clean.
     """
 
     cell: PlannedCell
@@ -36,6 +37,7 @@ class Case:
     outran: str | None = None
     shifts: Mapping[str, TrialShift] = field(default_factory=dict)
     hosts: HostsSeen = ONE_HOST
+    degraded: bool = False
 
     @property
     def work(self) -> JudgedWork[Any]:

@@ -19,7 +19,8 @@ _COLUMNS = ("Bandwidth", "Operations", "Average latency")
 _PER_DEVICE = ("Bandwidth per device", "Operations per device")
 _NOTE = (
     "Bandwidth in bytes of the application, latency from the submission of an operation to its end; of mixed"
-    " patterns the latency is that of reads. In flight: threads times operations of each."
+    " patterns the latency is that of reads. In flight: threads times operations of each, as asked for; where"
+    " a client takes fewer at a time, an operation's time begins when it is taken."
 )
 _DEVICES = (
     " Per device: divided by the OSDs that were in, each taken as one device, and only where these devices"
@@ -127,4 +128,6 @@ def _bars(rows: Sequence[Cell], protections: Mapping[str, str]) -> tuple[Panels,
         )
         charts.append(GroupedBars(f"protections-{place}", pattern, bars))
     title = "Bandwidth by block size and protection"
-    return (Panels((tuple(charts),), title, legend=True, still=True),)
+    known = [f"{name} {how}" for name, how in protections.items() if how != _NO_POOL]
+    note = f"Protection: {', '.join(known)}." if known else ""
+    return (Panels((tuple(charts),), title, note, legend=True, still=True),)

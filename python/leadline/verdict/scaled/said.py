@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from leadline.analysis.models.law import LawOutcome
 from leadline.units import format_number, format_quantity
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import Cell, FigureRow, FigureTable, Quantity, Statement
@@ -20,6 +21,11 @@ _NOTE = (
 )
 _TIMES = "\u00d7"
 _FAR = 0.2  # a law that is so far from a mean rate does not describe it
+_ENDS: tuple[tuple[LawOutcome, tuple[str, str]], ...] = (  # of one work, of several
+    ("peak", ("has its most before that", "have their most before that")),
+    ("rising", ("still rises there", "still rise there")),
+    ("undecided", ("is undecided", "are undecided")),
+)
 _STEPS = 24  # points of a drawn law
 
 
@@ -148,13 +154,7 @@ def _in_short(found: Sequence[Scaled]) -> str:
         least, most = own[0].ends
         outcomes = [one.law.outcome for one in own if one.law and one.law.furthest <= _FAR]
         where = [
-            f"{outcomes.count(outcome)} {words}"
-            for outcome, words in (
-                ("peak", "has its most before that"),
-                ("rising", "still rises"),
-                ("undecided", "is undecided"),
-            )
-            if outcome in outcomes
+            f"{count} {words[count > 1]}" for outcome, words in _ENDS if (count := outcomes.count(outcome))
         ]
         of_works = f" Of {len(own)} works {', '.join(where)}." if where else ""
         both = " to ".join(dict.fromkeys(ends))
