@@ -36,6 +36,7 @@ INPUTS = {
     "study": 50,
     "topology": 60,
     "opencast": 600,
+    "fio-results": 200,
     "published": 30,
     "s3": 40,
     "nfs": 40,
