@@ -238,6 +238,22 @@ def _opencast(path: Path) -> object:
     return json.dumps([one.title.encode().decode() for one in found], allow_nan=False)
 
 
+def _fio_results(path: Path) -> object:
+    from leadline.errors import UsageError
+    from leadline.foreign import read_plain, reading
+    from leadline.imported.fio import BYTES_MAX, read_fio
+    from leadline.imported.fio_jobs import fio_cells
+    from leadline.imported.made import imported_trials, source_of
+    from leadline.store.tables import TABLES, to_arrow
+
+    with reading(path, error=UsageError):
+        cells = fio_cells([read_fio(read_plain(path, BYTES_MAX).decode("utf-8", "replace"))])
+    manifest, trials = imported_trials(source_of("fio", "fio-3", {"a": "b"}), cells, "a")
+    json.dumps(manifest, allow_nan=False).encode()
+    rows = [row for row, _ in trials], [one for _, latency in trials for one in latency]
+    return to_arrow(rows[0], TABLES["trials"]), to_arrow(rows[1], TABLES["latency"])
+
+
 def _published(path: Path) -> object:
     from leadline.published.checks import tested
     from leadline.published.claims import judge_claims
@@ -313,6 +329,12 @@ READERS = {
     "topology": Reader("leadline.lab.network.topology_file", 1 << 13, _topology, _topologies),
     "opencast": Reader(
         "leadline.workflows.reading", 1 << 13, _opencast, _given("opencast/*", "fuzz/opencast-*")
+    ),
+    "fio-results": Reader(
+        "leadline.imported.fio",
+        1 << 14,
+        _fio_results,
+        _given("fuzz/fio-results-*", "report/fio-3.33-randrw.json"),
     ),
     "published": Reader("leadline.published.document", 1 << 14, _published, _documents),
     "script": Reader("leadline._core", 1 << 12, _script, _scripts, ENGINE_ERRORS),

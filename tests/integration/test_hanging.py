@@ -158,6 +158,11 @@ CASES = {
         Case("import published HUNG/a.yaml -o new"),
         Case("import published GOOD -o HUNG/a"),
     ),
+    "import elbencho": (
+        Case("import elbencho HUNG/a.csv -o new"),
+        Case("import elbencho GOOD -o HUNG/a"),
+    ),
+    "import io500": (Case("import io500 HUNG/a -o new"), Case("import io500 GOOD -o HUNG/a")),
     "import fio": (Case("import fio HUNG/a.json -o new"), Case("import fio GOOD -o HUNG/a")),
     "import result": (Case("import result HUNG/a"), Case("import result GOOD --into HUNG")),
     "import opencast": (Case("import opencast HUNG/a.json -o new"), Case("import opencast GOOD -o HUNG/a")),

@@ -37,6 +37,7 @@ INPUTS = {
     "job_file": 100,
     "topology": 60,
     "opencast": 600,
+    "fio-results": 200,
     "published": 30,
     "s3": 40,
     "nfs": 40,

@@ -172,6 +172,15 @@ def test_messages_around_the_json_and_earlier_reports_are_passed_over() -> None:
     assert "1 reports" in found.notes[0]
 
 
+def test_text_that_is_no_text_and_sums_beyond_all_bounds_end_in_words(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(document(row("a\ud800b", error=5))))
+    assert run_command_line(["import", "fio", str(tmp_path / "a.json"), "-o", str(tmp_path / "a")]) == 0
+    huge = row(read=direction(io_bytes=1 << 62, total_ios=1, clat_ns=None))
+    (tmp_path / "b.json").write_text(json.dumps(document(huge, huge)))
+    assert run_command_line(["import", "fio", str(tmp_path / "b.json"), "-o", str(tmp_path / "b")]) == 2
+    assert not (tmp_path / "b").exists()
+
+
 def test_what_may_be_a_secret_is_not_kept() -> None:
     options = {"rw": "read", "http_s3_key": "hush"}
     assert "hush" not in repr(read_fio(json.dumps(document(row(**{"job options": options})))))

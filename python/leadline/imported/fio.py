@@ -244,7 +244,7 @@ def _table(value: Any, where: str) -> Mapping[str, Any]:
 def _text(value: Any) -> str:
     if not isinstance(value, str | int | float):
         raise ValueError("a text is needed where something else stands")
-    return str(value)[:_TEXT_MAX]
+    return str(value)[:_TEXT_MAX].encode("utf-8", "replace").decode()  # half a character is none
 
 
 def _count(table: Mapping[str, Any], key: str, where: str) -> int:

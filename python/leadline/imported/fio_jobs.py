@@ -115,7 +115,8 @@ def _size(text: str, options: Mapping[str, str]) -> int | None:
     match = _SIZE.fullmatch(text.strip())
     if match is None or options.get("kb_base", "1024") != "1024":
         return None
-    return int(match[1]) * _POWERS[match[2].lower()]
+    size_bytes = int(match[1]) * _POWERS[match[2].lower()]
+    return size_bytes if size_bytes < 1 << 63 else None
 
 
 def _ramp_ns(options: Mapping[str, str]) -> int:

@@ -25,6 +25,7 @@ TRIALS_MAX = 9_999
 BLOCKS_MAX = 1_000
 _WHOLE = -1
 _TITLE_MAX = 200
+_COUNT_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,18 @@ def write_imported(
     now_ns: Callable[[], int],
 ) -> None:
     """Make the result directory. Raises UsageError where it exists, or there is too much for one."""
+    manifest, trials = imported_trials(source, cells, target)
+    with closing(create_result(path, {**manifest, **details}, now_ns)) as writer:
+        for row, latency in trials:
+            writer.write_trial(row, latency, ())
+        failed = [row.trial for row, _ in trials if row.error]
+        writer.journal("study_finished", failed=failed, not_run={})
+
+
+def imported_trials(
+    source: ForeignSource, cells: Sequence[ForeignCell], target: str
+) -> tuple[dict[str, Any], list[tuple[TrialRow, list[LatencyRow]]]]:
+    """What a manifest says, and the rows of every trial. Raises UsageError."""
     blocks = max(trial.block for cell in cells for trial in cell.trials)
     count = sum(len(cell.trials) for cell in cells)
     if len(cells) > CELLS_MAX or count > TRIALS_MAX or blocks > BLOCKS_MAX:
@@ -112,18 +125,19 @@ def write_imported(
         "options": {},
         "study": study.as_json(),
         "imported": {"kind": source.program, "files": list(source.files), "sha256": source.digest},
-        **details,
     }
     together: dict[tuple[str, int], list[ForeignTrial]] = {}
     for trial, planned, made in pairs:
         if planned.group:
             together.setdefault((planned.group, trial.block), []).append(made)
-    with closing(create_result(path, manifest, now_ns)) as writer:
-        for trial, planned, made in pairs:
-            beside = together.get((planned.group or "", trial.block), ())
-            writer.write_trial(_row(trial, planned, made, beside), _latency(trial.id, made), ())
-        failed = [trial.id for trial, _, made in pairs if made.error]
-        writer.journal("study_finished", failed=failed, not_run={})
+    trials = []
+    for trial, planned, made in pairs:
+        beside = together.get((planned.group or "", trial.block), ())
+        row = _row(trial, planned, made, beside)
+        if any(isinstance(value, int) and value > _COUNT_MAX for value in vars(row).values()):
+            raise UsageError(f"a sum of {planned.work} is beyond all bounds", "import the jobs one by one")
+        trials.append((row, _latency(trial.id, made)))
+    return manifest, trials
 
 
 def _study(source: ForeignSource, cells: Sequence[ForeignCell], blocks: int) -> Study:

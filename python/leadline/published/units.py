@@ -23,6 +23,7 @@ UNITS: dict[str, tuple[str, float]] = {
     **{f"{p}b/s": ("B/s", 1000.0**n / 8) for n, p in enumerate(("", "k", "M", "G", "T"))},
     **{f"{p}bps": ("B/s", 1000.0**n / 8) for n, p in enumerate(("", "k", "M", "G", "T"))},
     **{name: ("1/s", 1.0) for name in ("1/s", "IOPS", "pps", "fps", "ops/s")},
+    "kIOPS": ("1/s", 1000.0),
     **{name: ("1", 1.0) for name in ("1", "x", "times")},
     "%": ("1", 0.01),
     "clock": ("clock", 1.0),

@@ -122,6 +122,8 @@ def _trial(cell: PlannedCell, trial: TrialRow, table: CellTable | None) -> Trial
         values |= {"rate_asked": asked_rate(trial)}
     begin_s, length_s = trial.ramp_ns / 1e9, trial.measured_ns / 1e9
     values |= {"measured_s": length_s, "measured_from_s": begin_s, "measured_to_s": begin_s + length_s}
+    if trial.cpu_user_ns or trial.cpu_system_ns:
+        values |= {"cpu_user_s": trial.cpu_user_ns / 1e9, "cpu_system_s": trial.cpu_system_ns / 1e9}
     if trial.start_skew_ns is not None:
         values |= {"start_skew_s": trial.start_skew_ns / 1e9}
     for name in ("read", "write"):

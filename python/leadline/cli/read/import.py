@@ -137,6 +137,37 @@ def fio(sources: tuple[Path, ...], out: Path, target: str) -> None:
     import_fio(sources, out, target)
 
 
+_LINK = click.option("--link", metavar="RATE", help="What the links between carry, for example '100 Gb/s'.")
+
+
+@command.command("elbencho", short_help="Results of elbencho, CSV or JSON")
+@click.argument("source", type=AskedPath(), metavar="FILE")
+@out_option("The result to make.", required=True)
+@_LINK
+def elbencho(source: Path, out: Path, link: str | None) -> None:
+    """Read what elbencho wrote with --csvfile or --jsonfile as figures, and say what cannot be.
+
+    See docs/import-benchmarks.md.
+    """
+    from leadline.cli.read.import_benchmarks import import_benchmark
+
+    import_benchmark("elbencho", source, out, link)
+
+
+@command.command("io500", short_help="The summary of an IO500 run")
+@click.argument("source", type=AskedPath(), metavar="DIR")
+@out_option("The result to make.", required=True)
+@_LINK
+def io500(source: Path, out: Path, link: str | None) -> None:
+    """Read result_summary.txt, in DIR or named itself, as figures; its scores are computed again.
+
+    See docs/import-benchmarks.md.
+    """
+    from leadline.cli.read.import_benchmarks import import_benchmark
+
+    import_benchmark("io500", source, out, link)
+
+
 _OUT = out_option("The result to make.  [leadline-trace-TIME]")
 
 

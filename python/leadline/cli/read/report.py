@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from leadline.cli.console import echo
 from leadline.cli.files import write_file
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
 from leadline.cli.requiring import require_option, required_of
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.verdict.model import Findings
+
+MANIFEST = "manifest.json"  # what makes a directory a result
 
 
 @click.command(short_help="Write a report: HTML, Markdown, CSV, JSON or fio's JSON")
@@ -18,11 +26,13 @@ from leadline.cli.requiring import require_option, required_of
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "md", "csv", "json", "fio", "openmetrics", "fio-job", "study"]),
+    type=click.Choice(["html", "md", "csv", "json", "fio", "fio-plot", "openmetrics", "fio-job", "study"]),
     default="html",
     show_default=True,
 )
-@out_option("The file to write; - or nothing: standard output.", former=("--output",))
+@out_option(
+    "The file to write (of fio-plot a directory); - or nothing: standard output.", former=("--output",)
+)
 @click.option("--base", metavar="TARGET", help="Compare with this target.  [default: the first]")
 @click.option("--redact", is_flag=True, help="Replace hosts, paths and command lines.")
 @require_option("the report begins with them.")
@@ -31,7 +41,8 @@ def command(
 ) -> None:
     """Write a report of the result in DIRECTORY, from nothing but its files.
 
-    html is one page that opens offline, fio is compatible with fio's json+ output,
+    html is one page that opens offline, fio is compatible with fio's json+ output, and
+    fio-plot is a directory a target with a file a cell, for the program of that name;
     openmetrics is for Prometheus' textfile collector. Of a trace with segments, fio-job and
     study are the nearest synthetic job, for fio and for `leadline run`, with how near it is.
     """
@@ -44,8 +55,27 @@ def command(
     from leadline.verdict.findings import build_findings
 
     findings = build_findings(open_result(directory), base=base, required=required_of(require))
+    if form == "fio-plot":
+        _write_each(redacted(findings) if redact else findings, out)
+        return
     content = render(redacted(findings) if redact else findings, form)
     _write(content, out)
+
+
+def _write_each(findings: Findings, output: Path | None) -> None:
+    """A file for each cell, into a directory that is made where it is missing."""
+    from leadline.report.renderers.fio import fio_files
+
+    if output is None or (output / MANIFEST).exists() or (output.exists() and not output.is_dir()):
+        raise UsageError("fio-plot is a directory of files", "name one that is no result: -o DIR")
+    files = fio_files(findings)
+    for name, text in files.items():
+        try:
+            (output / name).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{output} cannot be made: {error.strerror}", "name another with -o") from None
+        write_file(output / name, text.encode(), "-o")
+    echo(f"{len(files)} file{'' if len(files) == 1 else 's'} in {output}")
 
 
 def _nearest(directory: Path, form: str, redact: bool) -> str:

@@ -8,10 +8,13 @@ INVALID stands in the job's name, so that a plot of it carries the word.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from leadline.errors import UsageError
 from leadline.report import format as fmt
+from leadline.report.renderers.fio_shares import iops_samples, latency_shares, shares_of_cpu
 from leadline.report.renderers.show_json import finite, plain
 from leadline.verdict.model import Cell, Curve, Findings
 
@@ -25,16 +28,34 @@ def to_fio(findings: Findings) -> str:
     """JSON text with fio's top-level keys and one entry of `jobs` per cell that was run."""
     if findings.frame.no_jobs:
         raise UsageError(findings.frame.no_jobs, "use --format html, md, csv, json or openmetrics")
+    places = enumerate(findings.cells)
+    return _document(findings, [(place, cell) for place, cell in places if cell.metrics])
+
+
+def fio_files(findings: Findings) -> dict[str, str]:
+    """The same with a file for each cell of reads or writes, by name: directories as fio-plot reads them.
+
+    fio-plot adds up all jobs of a file and tells files of a directory apart by `rw`, `iodepth` and `numjobs`.
+    """
+    if findings.frame.no_jobs:
+        raise UsageError(findings.frame.no_jobs, "use --format html, md, csv, json or openmetrics")
+    found = {}
+    for place, cell in enumerate(findings.cells):
+        if cell.metrics and {"rw", "bs"} <= cell.job.keys():
+            target, work = (re.sub(r"[^A-Za-z0-9_-]", "_", name) for name in (cell.target, cell.work))
+            found[f"{target}/{work}.json"] = _document(findings, [(place, cell)])
+    if not found:
+        raise UsageError("the result has no cell of reads and writes", "use --format json")
+    return found
+
+
+def _document(findings: Findings, cells: Sequence[tuple[int, Cell]]) -> str:
     words = {target.name: target.words for target in findings.targets}
     document: dict[str, Any] = {
         "fio version": f"leadline-{findings.version}",
         "time": findings.created,
         "leadline": {"study": findings.title, "state": findings.state, "complete": findings.complete},
-        "jobs": [
-            _job(cell, place, words.get(cell.target, ""))
-            for place, cell in enumerate(findings.cells)
-            if cell.metrics
-        ],
+        "jobs": [_job(cell, place, words.get(cell.target, "")) for place, cell in cells],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
@@ -51,6 +72,7 @@ def _job(cell: Cell, place: int, words: str) -> dict[str, Any]:
         job[direction] = _direction(cell, direction)
     if sync := _sync(cell):
         job["sync"] = sync
+    job |= shares_of_cpu(cell) | latency_shares(cell)
     job["leadline"] = {
         "target": cell.target,
         "target_words": words,
@@ -134,6 +156,7 @@ def _direction(cell: Cell, direction: str) -> dict[str, Any]:
         "bw_bytes": _whole(rate),
         "bw": _whole(rate, 1024),
         "iops": _value(cell, direction, "iops"),
+        **iops_samples(cell, direction),
         "runtime": None if seconds is None else round(seconds * 1000),
         "total_ios": _whole(operations),
     }

@@ -1,0 +1,159 @@
+"""The summary of an IO500 run (`result_summary.txt`) as published figures, with what must hold between them.
+
+The score is the geometric mean of four bandwidths and of eight rates, and the root of their product
+(io500.org, "Rules"; `calc_score` in main.c of its source). Phases that visit the same files visit as many.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from leadline.imported.tables import TableMaker
+
+BYTES_MAX = 1 << 20
+SUMMARY = "result_summary.txt"
+_FIGURE = r"(\d{1,12}(?:\.\d{1,9})?)"
+_PHASE = re.compile(
+    r"\[(RESULT|\s*)\]\s+([A-Za-z0-9-]{1,40})\s+"
+    rf"{_FIGURE}\s+(GiB/s|kIOPS)\s*:\s*time\s+{_FIGURE}\s+\S+(.*)"
+)
+_SCORE = re.compile(
+    rf"\[SCORE\s?\]\s+Bandwidth\s+{_FIGURE}\s+GiB/s\s*:\s*IOPS\s+{_FIGURE}\s+kiops\s*:"
+    rf"\s*TOTAL\s+{_FIGURE}(.*)",
+    re.IGNORECASE,
+)
+_BANDWIDTHS = ("ior_easy_write", "ior_hard_write", "ior_easy_read", "ior_hard_read")
+_RATES = (
+    *("mdtest_easy_write", "mdtest_hard_write", "find", "mdtest_easy_stat", "mdtest_hard_stat"),
+    *("mdtest_easy_delete", "mdtest_hard_read", "mdtest_hard_delete"),
+)
+# Phases that go over what the first of them wrote, and in which table they are.
+_SAME = (
+    ("bandwidth", "ior_easy_write", ("ior_easy_read",)),
+    ("bandwidth", "ior_hard_write", ("ior_hard_read",)),
+    ("metadata", "mdtest_easy_write", ("mdtest_easy_stat", "mdtest_easy_delete")),
+    ("metadata", "mdtest_hard_write", ("mdtest_hard_stat", "mdtest_hard_read", "mdtest_hard_delete")),
+)
+_RANDOM = "ior_rnd4K_easy_read"
+_MORE = "1.1"  # a phase may be cut off by its clock, and its time is rounded
+_NEAR = 0.02
+
+
+@dataclass(frozen=True)
+class _Phase:
+    value: str
+    unit: str
+    took: str
+    invalid: bool
+
+    @property
+    def rate(self) -> float:
+        return float(self.value)
+
+
+def io500_document(text: str, name: str, link: str | None = None) -> str:
+    """The document of a summary. Raises ValueError where it is none."""
+    phases, score = _read(text)
+    kept = {name: one for name, one in phases.items() if one.rate > 0}
+    if not kept:
+        raise ValueError("it has no line such as `[RESULT] ior-easy-write 1.0 GiB/s : time 300 seconds`")
+    made = TableMaker(f"IO500: {name}", _about(phases, score), "IO500")
+    columns = {"took": {"unit": "s", "kind": "elapsed"}}
+    for table, section, unit, kind in (
+        ("bandwidth", "Bandwidth", "GiB/s", "rate"),
+        ("metadata", "Metadata", "kIOPS", "operation_rate"),
+    ):
+        rows = [[phase, one.value, one.took] for phase, one in kept.items() if one.unit == unit]
+        made.table(table, section, ["phase"], {"figure": {"unit": unit, "kind": kind}, **columns}, rows)
+    if score is not None:
+        _score(made, kept, score)
+    for formula, because in _between(kept):
+        made.check(formula, because)
+    if link is not None:
+        made.facts["link"] = link
+        for phase, one in kept.items():
+            if one.unit == "GiB/s":
+                made.check(f"bandwidth.{phase}.figure <= facts.link", "nothing is faster than the links")
+    return made.text()
+
+
+def _read(text: str) -> tuple[dict[str, _Phase], re.Match[str] | None]:
+    phases: dict[str, _Phase] = {}
+    score: re.Match[str] | None = None
+    for line in text.splitlines():
+        if match := _PHASE.match(line.strip()):
+            phase = match[2].replace("-", "_")
+            if phase in phases:
+                raise ValueError(f"it has {match[2]} twice: name the summary of one run")
+            phases[phase] = _Phase(match[3], match[4], match[5], "INVALID" in match[6])
+        elif found := _SCORE.match(line.strip()):
+            score = found
+    return phases, score
+
+
+def _about(phases: Mapping[str, _Phase], score: re.Match[str] | None) -> str:
+    invalid = [phase for phase, one in phases.items() if one.invalid]
+    if invalid:
+        return f"IO500 itself calls {', '.join(invalid)} INVALID"
+    return "IO500 itself calls the run INVALID" if score and "INVALID" in score[4] else ""
+
+
+def _score(made: TableMaker, kept: Mapping[str, _Phase], score: re.Match[str]) -> None:
+    columns = {"bandwidth": "GiB/s", "metadata": "kIOPS", "total": "1"}
+    made.table("scores", "Scores", ["of"], columns, [["all", score[1], score[2], score[3]]])
+    for table, phases, said in (("bandwidth", _BANDWIDTHS, score[1]), ("metadata", _RATES, score[2])):
+        if all(phase in kept for phase in phases):
+            product = " * ".join(f"{table}.{phase}.figure" for phase in phases)
+            power = " * ".join([f"scores.all.{table}"] * len(phases))
+            because = f"the score is the geometric mean of {len(phases)}"
+            made.check(f"{product} / ({power}) == 1", because + _shifted(kept, phases, float(said)))
+    both = "scores.all.bandwidth / 1 GiB/s * scores.all.metadata / 1 kIOPS"
+    made.check(f"scores.all.total * scores.all.total == {both}", "the total is the root of their product")
+
+
+def _shifted(kept: Mapping[str, _Phase], phases: Sequence[str], said: float) -> str:
+    """Which figure is a thousand times too large or small, where that alone explains the score."""
+    if said <= 0:
+        return ""
+    mean = math.fsum(math.log(kept[phase].rate) for phase in phases) / len(phases)
+    thousands = len(phases) * (mean - math.log(said)) / math.log(1000)
+    if abs(abs(thousands) - 1) > _NEAR:
+        return ""
+    factor = 1000.0 if thousands > 0 else 1 / 1000
+    found = min(phases, key=lambda phase: _misfit(kept, phase, factor))
+    was = kept[found]
+    return f", which fits with {found} at {was.rate / factor:.6g} in place of {was.rate:,.6g} {was.unit}"
+
+
+def _misfit(kept: Mapping[str, _Phase], phase: str, factor: float) -> float:
+    """How far a phase is from those that visit the same files, or from all, once it is put right; less what
+    it was before."""
+    same = [one for _, first, others in _SAME for one in (first, *others) if phase in (first, *others)]
+    near = [kept[one] for one in same if one in kept and one != phase and float(kept[one].took) > 0]
+    own = kept[phase]
+    if near and float(own.took) > 0:
+        amounts = [math.log(one.rate * float(one.took)) for one in near]
+        amount = math.log(own.rate * float(own.took))
+    else:
+        amounts = [math.log(one.rate) for name, one in kept.items() if one.unit == own.unit and name != phase]
+        amount = math.log(own.rate)
+    middle = math.fsum(amounts) / len(amounts)
+    return abs(amount - math.log(factor) - middle) - abs(amount - middle)
+
+
+def _between(kept: Mapping[str, _Phase]) -> Iterator[tuple[str, str]]:
+    for table, first, others in _SAME:
+        for other in others:
+            if first in kept and other in kept:
+                written, visited = (f"{table}.{one}.figure * {table}.{one}.took" for one in (first, other))
+                why = f"{other} goes over what {first} wrote, and not over more or less"
+                yield f"{visited} <= {_MORE} * {written}", why
+                yield f"{written} <= {_MORE} * {visited}", why
+    if _RANDOM in kept and "ior_easy_read" in kept:
+        yield (
+            f"bandwidth.{_RANDOM}.figure <= bandwidth.ior_easy_read.figure",
+            "random reads of 4 KiB that are faster than sequential ones come from a cache",
+        )
