@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from leadline import units
-from leadline.study.fio.asked import Asked, Converted, is_off
+from leadline.study.fio.asked import Asked, Converted
 from leadline.study.fio.sections import FioOption
 from leadline.study.fio.values import percent, size, whole
 from leadline.study.kind.sizes import block_sizes, common_step, parse_block_size, parse_bssplit
@@ -42,9 +42,7 @@ def read_amounts(asked: Asked, work: Converted) -> None:
 
 def _moved(asked: Asked, work: Converted, limit: int, whole_bytes: int) -> None:
     """io_size, where a numjob does not move every block of its files once."""
-    loops, count, moved = asked.number("loops", 1, 1), asked.get("number_ios"), asked.get("io_size")
-    count = None if count is None or is_off(count) else count
-    moved = None if moved is None or is_off(moved) else moved
+    loops, count, moved = asked.number("loops", 1, 1), asked.given("number_ios"), asked.given("io_size")
     option = count or moved or asked.get("loops") or asked.get("size")
     steps = _steps(work)
     if count is not None and len(steps) > 1:

@@ -28,6 +28,8 @@ class Converted:
     options: dict[str, Any] = field(default_factory=dict)
     places: dict[str, WrittenAt] = field(default_factory=dict)
     search: dict[str, str] | None = None
+    delayed: FioOption | None = None
+    ends_others: FioOption | None = None
     notes: list[str] = field(default_factory=list)
 
     def put(self, key: str, value: Any, option: FioOption | None = None) -> None:
@@ -64,6 +66,11 @@ class Asked:
 
     def get(self, name: str) -> FioOption | None:
         return self.found.get(name)
+
+    def given(self, name: str) -> FioOption | None:
+        """The option where it was given, and as more than 0 or none."""
+        option = self.found.get(name)
+        return None if option is None or is_off(option) else option
 
     def on(self, name: str) -> bool:
         option = self.found.get(name)

@@ -41,6 +41,7 @@ def convert(section: FioSection, ignored: Collection[str]) -> Converted:
         _latency,
     ):
         read(asked, work)
+    work.delayed, work.ends_others = asked.given("startdelay"), asked.given("exitall")
     work.notes += asked.differences()
     return work
 
@@ -130,8 +131,8 @@ def _engine(asked: Asked, work: Converted) -> None:
 def _pace(asked: Asked, work: Converted) -> None:
     """Rates are of each numjob and each direction in fio, and of all of them here."""
     for key in ("rate", "rate_iops"):
-        option = asked.get(key)
-        if option is None or is_off(option):
+        option = asked.given(key)
+        if option is None:
             continue
         parts = [part.strip() for part in option.value.split(",")]
         if work.options["rw"] in ("rw", "randrw"):
@@ -149,8 +150,8 @@ def _pace(asked: Asked, work: Converted) -> None:
         if process.value not in known:
             raise process.fail(f"{shorten(process.value)!r} is no arrival", "write linear or poisson")
         work.put("arrival", known[process.value], process)
-    pause = asked.get("thinktime")
-    if pause is not None and not is_off(pause):
+    pause = asked.given("thinktime")
+    if pause is not None:
         work.put("thinktime", units.exact_duration(time_ns(pause, "us")), pause)
         if asked.get("thinktime_blocks"):
             work.put(
@@ -160,8 +161,8 @@ def _pace(asked: Asked, work: Converted) -> None:
 
 def _times(asked: Asked, work: Converted) -> None:
     for key in ("runtime", "ramp_time"):
-        option = asked.get(key)
-        if option is not None and not is_off(option):
+        option = asked.given(key)
+        if option is not None:
             work.put(key, units.exact_duration(time_ns(option, "s")), option)
     if asked.on("time_based"):
         work.put("time_based", True, asked.get("time_based"))
@@ -189,13 +190,13 @@ def _order(asked: Asked, work: Converted) -> None:
 
 def _content(asked: Asked, work: Converted) -> None:
     for key in ("buffer_compress_percentage", "dedupe_percentage"):
-        option = asked.get(key)
-        if option is not None and not is_off(option):
+        option = asked.given(key)
+        if option is not None:
             work.put(key, percent(option), option)
     if asked.on("zero_buffers"):
         work.put("buffer_compress_percentage", 100, asked.get("zero_buffers"))
-    option = asked.get("verify")
-    if option is not None and not is_off(option) and not is_off(asked.get("do_verify") or option):
+    option = asked.given("verify")
+    if option is not None and not is_off(asked.get("do_verify") or option):
         work.put("verify", True, option)
 
 
@@ -203,16 +204,17 @@ def _syncs(asked: Asked, work: Converted) -> None:
     if str(work.options["rw"]) in ("read", "randread"):
         return
     for key in ("fsync", "fdatasync"):
-        option = asked.get(key)
-        if option is not None and not is_off(option):
+        option = asked.given(key)
+        if option is not None:
             work.put(key, whole(option), option)
     # fio counts buffered writes as done when the page cache has them, unless it is told.
-    work.put("end_fsync", asked.on("end_fsync"), asked.get("end_fsync"))
+    synced = asked.given("end_fsync") or asked.given("fsync_on_close")
+    work.put("end_fsync", synced is not None and switch(synced), synced)
 
 
 def _latency(asked: Asked, work: Converted) -> None:
-    bound, percentile = asked.get("latency_target"), asked.get("latency_percentile")
-    if bound is None or is_off(bound):
+    bound, percentile = asked.given("latency_target"), asked.get("latency_percentile")
+    if bound is None:
         return
     text = percentile.value if percentile else "100"
     share = float(text) if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,6})?", text) else 0.0
