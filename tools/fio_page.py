@@ -52,6 +52,14 @@ def _options() -> Iterator[str]:
             if known.how == how:
                 yield f"| `{'`, `'.join(every)}` | {known.words} |"
         yield ""
+    yield "Fio has these on by default; with 0 they differ:"
+    yield ""
+    yield "| option | with 0 |"
+    yield "|---|---|"
+    for known, every in names.items():
+        if known.how == "kept_on":
+            yield f"| `{'`, `'.join(every)}` | {known.words} |"
+    yield ""
 
 
 class _AnyVariable(dict[str, str]):

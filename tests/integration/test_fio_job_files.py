@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from leadline.study.library import load_study
+from leadline.study.study import expand
 from support import Command
 
 # Jobs of a MiB are over at once and come from caches: 3 says that leadline calls them INVALID, rightly.
@@ -32,23 +35,36 @@ JOBS = {
     "partly random": "[a]\nrw=randread\npercentage_random=30\n",
     "one after the other": "[a]\nrw=write\nbs=64k\n[b]\nstonewall\nrw=read\nbs=4k\nsize=512k\n",
     "of this direction": "[a]\nrw=write\nbs=4k,32k\n",
+    "at once, each to its end": "[a]\nrw=write\nbs=64k\n[b]\nrw=randread\nsize=512k\n",
+    "without a map": "[a]\nrw=randread\nnorandommap\nsize=1000k\nbs=16k\nnrfiles=3\n",
+    "in passes": "[a]\nrw=read\nsize=100k\nbs=16k\nio_size=200k\n",
+    "rounded up": "[a]\nrw=write\nbs=64k\nio_size=100k\n",
+    "a share": "[a]\nrw=randwrite\nbs=8k\nio_size=50%\nnumjobs=2\n",
+    "units of 1000": "[a]\nkb_base=1000\nrw=read\nsize=256k\nbs=512\n",
 }
 
 
 def _by_fio(job: Path, directory: Path) -> list[dict[str, tuple[int, int]]]:
     """(bytes, operations) of each direction, a job of the file each (its clones added up)."""
     done = subprocess.run(
-        ["fio", f"--directory={directory}", "--group_reporting", "--output-format=json", str(job)],
+        ["fio", f"--directory={directory}", "--output-format=json", str(job)],
         capture_output=True,
         text=True,
         check=True,
         cwd=directory,
         timeout=60,
     )
-    return [
-        {way: (found[way]["io_bytes"], found[way]["total_ios"]) for way in ("read", "write")}
-        for found in json.loads(done.stdout)["jobs"]
-    ]
+    sums: dict[str, dict[str, tuple[int, int]]] = {}
+    for found in json.loads(done.stdout)["jobs"]:
+        earlier = sums.get(found["jobname"], {})
+        sums[found["jobname"]] = {
+            way: _added(earlier.get(way, (0, 0)), found[way]) for way in ("read", "write")
+        }
+    return list(sums.values())
+
+
+def _added(earlier: tuple[int, int], found: dict[str, int]) -> tuple[int, int]:
+    return earlier[0] + found["io_bytes"], earlier[1] + found["total_ios"]
 
 
 def _by_leadline(leadline: Command, job: Path, directory: Path, out: Path) -> list[dict[str, Any]]:
@@ -71,6 +87,45 @@ def test_a_job_file_moves_what_fio_moves(leadline: Command, tmp_path: Path, name
     theirs = _by_fio(job, tmp_path / "fio")
     ours = _by_leadline(leadline, job, tmp_path / "ours", tmp_path / "result")
     assert ours == theirs
+
+
+def _made_job(rng: random.Random) -> str:
+    """A job whose amounts are chosen at random among what files of fio say."""
+    sizes = ["64k", "100k", "1m", "0x10000", "65537", "96KB", "64KiB", "1mb", "200Ki", "84k", "1000k"]
+    lines = [
+        f"size={rng.choice(sizes)}",
+        f"rw={rng.choice(['read', 'write', 'randread', 'randwrite'])}",
+        f"bs={rng.choice(['4096', '1024', '3072', '512B', '8192,8192', '7168', '0x400'])}",
+    ]
+    further = {
+        "nrfiles": ("1", "2", "3", "5"),
+        "filename": ("a", "a:b", "a:b:c"),
+        "numjobs": ("1", "2", "3"),
+        "io_size": ("100k", "25%", "33%", "3m", "10k", "300k"),
+        "number_ios": ("1", "7", "100", "1000", "0"),
+        "loops": ("1", "2", "3"),
+        "kb_base": ("1000",),
+        "norandommap": ("1",),
+    }
+    lines += [f"{name}={rng.choice(values)}" for name, values in further.items() if rng.random() < 0.25]
+    rng.shuffle(lines)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_job_file_made_at_random_asks_for_what_fio_moves(tmp_path: Path, seed: int) -> None:
+    """Bytes alone, so that fio needs no files: its engine `null` moves what another would."""
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    job = tmp_path / "job.fio"
+    job.write_text("[global]\nioengine=null\n[a]\n" + _made_job(rng) + "[b]\nstonewall\n" + _made_job(rng))
+    works = expand(load_study(str(job), {}))
+    ours = [_bytes_asked(work.options) for work in works]
+    theirs = [sum(done[way][0] for way in done) for done in _by_fio(job, tmp_path)]
+    assert ours == theirs, job.read_text()
+
+
+def _bytes_asked(options: Any) -> int:
+    return (options.io_size or options.size) * (options.numjobs or 1)
 
 
 def test_what_is_otherwise_than_in_fio_is_said_before_it_runs(leadline: Command, tmp_path: Path) -> None:

@@ -55,7 +55,21 @@ def error_of(text: str, *ignored: str, **environment: str) -> SpecError:
         ("io_size=3m", {"io_size": 3 << 20}),
         ("loops=2", {"io_size": 2 << 20}),
         ("number_ios=10", {"io_size": 40_960}),
+        ("number_ios=10\nloops=2", {"io_size": 81_920}),
         ("size=10000", {"size": 8192}),
+        ("size=128KiB\nbs=512", {"size": 128_000}),
+        ("kb_base=1000\nsize=1MiB\nbs=512", {"size": 1 << 20}),
+        ("kb_base=1000\nsize=1m\nbs=512", {"size": 999_936}),
+        ("iodepth=1k\nioengine=libaio", {"iodepth": 1024}),
+        ("rw=randrw\nrwmixread=20\nrwmixwrite=30", {"rwmixread": 70}),
+        ("rw=randrw\nrwmixwrite=30\nrwmixread=20", {"rwmixread": 20}),
+        ("size=64k\nfilesize=32k\nnrfiles=4", {"size": 128 << 10, "io_size": 64 << 10}),
+        ("io_size=25%", {"io_size": 1 << 18}),
+        ("size=96k\nbs=16k\nio_size=200k", {"io_size": 192 << 10}),
+        ("number_ios=1000", {"io_size": None}),
+        ("rw=randread\nnorandommap\nsize=10k", {"size": 8192, "io_size": 12_288}),
+        ("new_group", {"rw": "read"}),
+        ("name=other", {"rw": "read"}),
         ("rw=randread\nnorandommap", {"random_distribution": "random"}),
         ("rw=randread\nrandom_distribution=zipf:1.2", {"random_distribution": "zipf:1.2"}),
         ("rw=randread\npercentage_random=40", {"percentage_random": 40}),
@@ -64,10 +78,11 @@ def error_of(text: str, *ignored: str, **environment: str) -> SpecError:
         ("rw=write\nverify=crc32c", {"verify": True}),
         ("rw=write\nverify=crc32c\ndo_verify=0", {"verify": None}),
         ("rw=read\nfsync=32", {"fsync": None}),
+        ("rw=write\nfsync_on_close=1", {"end_fsync": True}),
+        ("startdelay=5\nexitall", {"rw": "read"}),
         ("offset=64k", {"offset": 65536, "size": (1 << 20) + 65536}),
         ("offset=64k\noffset_increment=8k\nnumjobs=2", {"offset_increment": 8192, "io_size": 1 << 20}),
         ("filename=f\nnumjobs=4\noffset_increment=1m", {"shared": "segmented", "offset_increment": None}),
-        ("SIZE=2M", {"size": 2 << 20}),
     ],
 )
 def test_options_keep_the_meaning_that_fio_gives_them(job: str, expected: Mapping[str, Any]) -> None:
@@ -89,7 +104,32 @@ def test_later_global_sections_add_to_earlier_ones_for_the_jobs_behind_them() ->
 
 def test_jobs_up_to_a_stonewall_run_at_once() -> None:
     text = "[global]\nsize=1m\ntime_based\nruntime=1\n[a]\n[b]\nrw=write\n[c]\nstonewall\n"
-    assert [work.name for work in expand(study_of(text))] == ["a.a", "a.b", "c"]
+    works = expand(study_of(text))
+    assert [(work.name, work.order) for work in works] == [
+        ("a.a", "together"),
+        ("a.b", "together"),
+        ("c", None),
+    ]
+
+
+@pytest.mark.parametrize("differs", ["", "runtime=2\ntime_based\n", "runtime=1\ntime_based\nramp_time=1\n"])
+def test_jobs_that_need_not_end_at_once_start_at_once(differs: str) -> None:
+    text = f"[a]\nsize=1m\nruntime=1\ntime_based\n[b]\nsize=1m\n{differs}"
+    assert {work.order for work in expand(study_of(text))} == {"start_together"}
+
+
+def test_a_job_is_named_by_its_name_where_it_has_one() -> None:
+    assert [work.name for work in expand(study_of("[a]\nsize=1m\nname=other\n"))] == ["other"]
+
+
+def test_what_begins_like_global_is_global_as_for_fio() -> None:
+    assert [work.name for work in expand(study_of("[globals]\nsize=1m\n[a]\n"))] == ["a"]
+
+
+def test_kb_base_acts_on_its_own_section_and_later_ones() -> None:
+    text = "[global]\nsize=1m\n[a]\nkb_base=1000\nbs=512\nio_size=1k\n"
+    options = expand(study_of(text))[0].options
+    assert (options.size, options.io_size) == (1 << 20, 1024)  # 1000 bytes in blocks of 512
 
 
 def test_comments_variables_and_included_files(tmp_path: Path) -> None:
@@ -121,12 +161,27 @@ def test_comments_variables_and_included_files(tmp_path: Path) -> None:
         ("[a]\nsize=1m\nthinktime_blok=2\n", 3, "does not know"),
         ("[a]\nsize=1m\nfilename=/dev/sda\n", 3, "is a device"),
         ("[a]\nsize=1m\nruntime=5x\ntime_based\n", 3, "not a time"),
+        ("[a]\nsize=1m\nruntime=1min\ntime_based\n", 3, "not a time that fio reads whole"),
+        ("[a]\nsize=1m\nruntime=1.5s\ntime_based\n", 3, "not a time that fio reads whole"),
+        ("[a]\nsize=1.5m\n", 2, "not a size that fio reads whole"),
+        ("[a]\nsize=64 k\n", 2, "not a size that fio reads whole"),
+        ("[a]\nsize=9999p\n", 2, "larger than a file"),
+        ("[a]\nsize=1m\nbs=4KiB\n", 3, "4000 bytes are no operation"),
+        ("[a]\nsize=1m\nbs=0\n", 3, "0 bytes are no operation"),
+        ("[a]\nsize=1m\nbssplit=4k/50:0/50\n", 3, "0 bytes are no operation"),
+        ("[a]\nsize=1m\nkb_base=1001\n", 3, "neither 1000 nor 1024"),
+        ("[a]\nSIZE=1m\n", 2, "does not know"),
+        ("[a]\nfilesize=10k\n", 2, "not of whole blocks"),
+        ("[a]\nsize=1m\nfilesize=1m\nio_size=50%\n", 4, "share of size"),
+        ("[a]\nsize=1m\n[b]\nsize=1m\nstartdelay=5\n", 5, "beside other jobs"),
+        ("[a]\nsize=1m\n[b]\nsize=1m\nexitall\n", 5, "would end all jobs"),
+        ("[a]\nsize=8*$mb_memory\n", 2, "of the host on which fio runs"),
+        ("[global]\nfilename=a\n[a]\nsize=1m\nfilename=b\n", 5, "adds to that of line 2"),
         ("[a]\nsize=1m\nnumjobs=many\n", 3, "no whole number"),
         ("[a]\nsize=1m\ntime_based=maybe\n", 3, "neither 0 nor 1"),
         ("[a]\nsize=1m\nrw=randrw\nrwmixread=300\n", 4, "no percentage"),
         ("[a]\nsize=1m\nrw=randrw\nrate=1m\n", 4, "each direction"),
         ("[a]\nsize=1m\nbs=${NOT_SET}\n", 3, "no variable 'NOT_SET'"),
-        ("[a]\nsize=1m\n[b]\nsize=1m\n", 1, "ends with its size"),
         ("[a]\nsize=1m\n\0\n", 3, "NUL"),
         ("[a]\nsize=1m\nbs=" + "4" * 5000, 3, "longer than"),
         ("[a]\nsize=1m\n" * 10_000, 4001, "more than 2000 jobs"),
@@ -144,6 +199,14 @@ def test_what_cannot_be_run_is_refused_with_its_line(text: str, line: int | None
 def test_a_contradiction_that_a_study_refuses_names_the_line_of_the_job_file() -> None:
     error = error_of("[a]\nsize=1m\nioengine=libaio\nrw=read\nramp_time=2\n")
     assert (error.source, error.line) == ("a.fio", 5)
+
+
+def test_an_included_file_has_options_only(tmp_path: Path) -> None:
+    (tmp_path / "b.fio").write_text("bs=4k\n[b]\n")
+    (tmp_path / "a.fio").write_text("[a]\nsize=1m\ninclude b.fio\n")
+    with pytest.raises(SpecError, match="begins a section") as caught:
+        load_study(str(tmp_path / "a.fio"), {})
+    assert caught.value.line == 2
 
 
 def test_an_included_file_that_includes_the_first_is_refused(tmp_path: Path) -> None:
@@ -183,4 +246,4 @@ def test_job_files_are_told_from_studies() -> None:
 def test_each_option_of_the_table_is_there_once_and_says_what_it_must() -> None:
     for name, known in known_options().items():
         assert name == name.lower()
-        assert bool(known.words) == (known.how in ("differs", "refused")), name
+        assert bool(known.words) == (known.how in ("differs", "kept_on", "refused")), name

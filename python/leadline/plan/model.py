@@ -185,4 +185,4 @@ def _cell_from_json(value: dict[str, Any]) -> PlannedCell:
 def slot_seconds(cells: Sequence[PlannedCell]) -> float:
     """How long a slot of these cells is expected to take, without what surrounds a trial."""
     seconds = [cell.seconds for cell in cells]
-    return max(seconds) if cells[0].order == "together" else sum(seconds)
+    return sum(seconds) if cells[0].order == "sequence" else max(seconds)

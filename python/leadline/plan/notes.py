@@ -13,6 +13,13 @@ from leadline.study.study import Study
 from leadline.study.target import TargetFacts
 from leadline.workloads.planned import PLANNED
 
+# How the jobs of a composition follow each other, in words.
+_ORDERS = {
+    "together": "at the same time, in a process each",
+    "start_together": "started at the same time, in a process each; the last ones go on alone",
+    "sequence": "one after the other",
+}
+
 
 def notes_on_plan(plan: Plan, facts: Mapping[str, TargetFacts], study: Study) -> tuple[str, ...]:
     """Everything that is said beside a plan's trials."""
@@ -66,8 +73,7 @@ def notes_on_works(cells: Sequence[PlannedCell]) -> Iterator[str]:
     """What is said of jobs together, of works that end early and of searches."""
     for group in dict.fromkeys(cell.group for cell in cells if cell.group):
         own = [cell for cell in cells if cell.group == group]
-        how = "at the same time, in a process each" if own[0].order == "together" else "one after the other"
-        yield f"{group}: {len(own)} jobs {how}, on files of their own"
+        yield f"{group}: {len(own)} jobs {_ORDERS[own[0].order or 'together']}, on files of their own"
     steady = [cell.id for cell in cells if cell.steady]
     if steady:
         yield f"end once they are steady, so the time is the longest: {', '.join(steady)}"

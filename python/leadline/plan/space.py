@@ -50,6 +50,6 @@ def bytes_needed(cells: Sequence[PlannedCell]) -> int:
     fresh: dict[str, int] = {}
     for cell in cells:
         if cell.layout is None and uses_storage(cell.job.engine):
-            together = cell.group if cell.order == "together" and cell.group else cell.id
+            together = cell.group if cell.order != "sequence" and cell.group else cell.id
             fresh[together] = fresh.get(together, 0) + cell.job.data_set_bytes
     return sum(layouts.values()) + max(fresh.values(), default=0)

@@ -16,7 +16,7 @@ from leadline.workloads.planned import PLANNED, JobOptions
 from leadline.written.fields import AUTO, Duration, Iops, Share, Whole, guarded
 
 JOBS_MAX = 16  # of one composition: each is a process of its own
-Order = Literal["together", "sequence"]
+Order = Literal["together", "start_together", "sequence"]
 Latency = Literal["p50", "p95", "p99", "p99.9", "mean"]
 
 
@@ -113,7 +113,9 @@ class WorkOptions(SharedOptions):
         None, description="factors of the study that hold for this work, [] for none; all of them"
     )
     order: Order | None = Field(
-        None, description="together: the jobs start at the same time; sequence: one after the other; together"
+        None,
+        description="together: the jobs start at the same time, for one runtime; start_together: each of them"
+        " ends by itself; sequence: one after the other; together",
     )
 
 

@@ -56,7 +56,7 @@ def _together(works: Sequence[Work]) -> _Found:
     first = works[0].options
     for work in works:
         if not work.options.time_based or not work.options.runtime:
-            remedy = "add time_based: true and a runtime for all of them, or write order: sequence"
+            remedy = "add time_based: true and a runtime for all of them, or write order: start_together"
             yield Problem("time_based", "jobs that run together must run for a time", remedy), work
         for key in ("runtime", "ramp_time"):
             times = [getattr(options, key) or 0 for options in (first, work.options)]

@@ -207,7 +207,7 @@ def _print_trials(console: Console, plan: Plan) -> None:
 
 def _slot_words(plan: Plan, slot: tuple[Trial, ...]) -> str:
     """What runs at the same time is joined by `+`, what follows in one slot by `then`."""
-    joint = " + " if len(slot) > 1 and plan.cell(slot[0].cell).order == "together" else " then "
+    joint = " then " if len(slot) == 1 or plan.cell(slot[0].cell).order == "sequence" else " + "
     return joint.join(f"{trial.id} {trial.cell}" for trial in slot)
 
 

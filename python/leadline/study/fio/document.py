@@ -7,11 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from leadline.errors import SpecError
-from leadline.study.fio.jobs import Converted, convert
+from leadline.study.fio.asked import Converted
+from leadline.study.fio.jobs import convert
 from leadline.study.fio.sections import ReadFile, read_sections
 from leadline.study.work import JOBS_MAX
 from leadline.written.yaml_source import Document, Path, WrittenAt, shorten
 
+_LASTING = ("time_based", "runtime", "ramp_time")  # by which jobs that begin at once end at once
+_STONEWALL = "separate them by stonewall, or leave the option out with --ignore"
 # What holds for every job file; a job's own differences come behind it.
 _ALWAYS = (
     "each job is run once in each of 3 blocks, in random order (--blocks 1: once, as fio does)",
@@ -84,18 +87,27 @@ def _add_work(group: list[Converted], works: dict[str, Any], places: dict[Path, 
             works[first.name]["search"] = first.search
         _place(first, ("works", first.name), places)
         return
-    works[first.name] = {"order": "together", "jobs": {job.name: dict(job.options) for job in group}}
+    lasting = {tuple(job.options.get(key) for key in _LASTING) for job in group}
+    alike = len(lasting) == 1 and group[0].options.get("time_based")
+    order = "together" if alike else "start_together"
+    works[first.name] = {"order": order, "jobs": {job.name: dict(job.options) for job in group}}
     for job in group:
-        if not job.options.get("time_based"):
-            words = "ends with its size, and others run beside it"
-            remedy = "give all of them time_based and one runtime, or separate them by stonewall"
-            raise SpecError(words, remedy, source=job.at.source, line=job.at.line, key="time_based")
-        if job.search is not None:
-            at, words = job.places["search"], "is of a job that runs alone; others run beside this one"
-            raise SpecError(words, "add stonewall", source=at.source, line=at.line, key="latency_target")
+        _check_beside_others(job, end_at_once=order == "together")
         path = ("works", first.name, "jobs", job.name)
         places[path] = job.at
         _place(job, path, places)
+
+
+def _check_beside_others(job: Converted, *, end_at_once: bool) -> None:
+    """What a job can be only where no other begins with it, or only where all of them end at once."""
+    if job.search is not None:
+        at, words = job.places["search"], "is of a job that runs alone; others run beside this one"
+        raise SpecError(words, "add stonewall", source=at.source, line=at.line, key="latency_target")
+    if job.delayed is not None:
+        raise job.delayed.fail("is not supported beside other jobs: all of them begin at once", _STONEWALL)
+    if job.ends_others is not None and not end_at_once:
+        words = "would end all jobs with one of them; here each comes to its own end"
+        raise job.ends_others.fail(words, f"give all jobs time_based and one runtime, or {_STONEWALL}")
 
 
 def _place(job: Converted, path: Path, places: dict[Path, WrittenAt]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from leadline.errors import SpecError
@@ -20,7 +20,8 @@ LINE_MAX = 4_096
 
 ReadFile = Callable[[Path], str]
 
-_GLOBAL = "global"
+_GLOBAL = "global"  # and what begins like it, for fio
+_KEYWORD = re.compile(r"\$(pagesize|mb_memory|ncpus)\b")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -32,6 +33,9 @@ class FioOption:
     name: str
     value: str
     at: WrittenAt
+    section: int  # counted from the file's first
+    prefix_power: int = 1024  # what `k` is, which kb_base of this section or one before it says
+    earlier: WrittenAt | None = None  # where it was said before, in the same section or in [global]
 
     def fail(self, message: str, remedy: str) -> SpecError:
         """The error of this option, with its file and line."""
@@ -51,6 +55,7 @@ class FioSection:
 class _Line:
     text: str
     at: WrittenAt
+    included: bool
 
 
 def read_sections(
@@ -64,10 +69,12 @@ def read_sections(
     jobs: list[FioSection] = []
     inherited: dict[str, FioOption] = {}
     own: dict[str, FioOption] | None = None
+    number = 0
     for line in _lines(text, source, read_file, (source,), [0]):
         if line.text.startswith("["):
             name = _section_name(line)
-            if name == _GLOBAL:
+            number += 1
+            if name.startswith(_GLOBAL):
                 own = inherited
                 continue
             if len(jobs) == JOBS_MAX:
@@ -78,8 +85,9 @@ def read_sections(
         if own is None:
             remedy = "begin with [global] or the name of a job, for example [reads]"
             raise _error(line.at, f"{shorten(line.text)!r} stands before any section", remedy)
-        option = _option(line, environment)
-        own[option.name] = option
+        option = _option(line, number, environment)
+        before = own.pop(option.name, None)  # so that it stands behind what it may contradict
+        own[option.name] = option if before is None else replace(option, earlier=before.at)
         if len(own) > OPTIONS_MAX:
             raise _error(line.at, f"more than {OPTIONS_MAX} options in one section", "is it a job file?")
     if not jobs:
@@ -103,7 +111,7 @@ def _lines(
         if not plain:
             continue
         if words[0] != "include" or len(words) == 1 or words[1].startswith("="):
-            yield _Line(plain, at)
+            yield _Line(plain, at, len(within) > 1)
             continue
         path = Path(source).parent / words[1]
         if str(path) in within:
@@ -127,6 +135,8 @@ def _check_length(text: str, source: str) -> None:
 
 
 def _section_name(line: _Line) -> str:
+    if line.included:
+        raise _error(line.at, "an included file begins a section", "include options only, as fio does")
     name = line.text[1:].partition("]")
     if not name[1] or name[2].strip():
         raise _error(line.at, f"{shorten(line.text)!r} is no section", "write [name] on a line of its own")
@@ -135,11 +145,15 @@ def _section_name(line: _Line) -> str:
     return name[0].strip()
 
 
-def _option(line: _Line, environment: Mapping[str, str]) -> FioOption:
+def _option(line: _Line, section: int, environment: Mapping[str, str]) -> FioOption:
     name, _, value = (part.strip() for part in line.text.partition("="))
     if not _NAME.fullmatch(name):
         raise _error(line.at, f"{shorten(line.text)!r} is no option", "write NAME=VALUE")
-    return FioOption(name.lower(), _expanded(value, line.at, environment), line.at)
+    keyword = _KEYWORD.search(value)
+    if keyword is not None:
+        words = f"{keyword[0]} is of the host on which fio runs"
+        raise SpecError(words, "write the number", source=line.at.source, line=line.at.line, key=name)
+    return FioOption(name, _expanded(value, line.at, environment), line.at, section)
 
 
 def _expanded(value: str, at: WrittenAt, environment: Mapping[str, str]) -> str:

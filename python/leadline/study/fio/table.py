@@ -10,7 +10,7 @@ from typing import Literal
 
 from leadline.written.yaml_source import read_yaml
 
-How = Literal["kept", "differs", "free", "refused"]
+How = Literal["kept", "differs", "kept_on", "free", "refused"]
 
 
 @dataclass(frozen=True)
