@@ -139,7 +139,7 @@ def scaling_answer(found: Sequence[Scaled], cells: Sequence[Cell]) -> KindAnswer
     scaled = {cell.id for one in found for cell in one.cells.values()}
     if not found or scaled != {cell.id for cell in cells}:
         return KindAnswer()
-    return KindAnswer(_in_short(found), scaling_table(found))
+    return KindAnswer(_in_short(found), scaling_table(found), adds=True, leads=True)
 
 
 def _in_short(found: Sequence[Scaled]) -> str:
