@@ -38,7 +38,7 @@ def test_figures_are_shown_beside_what_was_measured_here(
     result = tmp_path / "r"
     done = leadline(
         *("run", "render", "--target", f"ssd={target}", "--out", str(result), "--blocks", "2", "--no-ceph"),
-        *("--set", "factors.bs=[4k]", "--set", "size=4M", "--set", "runtime=100ms", "--set", "ramp_time=0"),
+        *("--set", "factors.bs=[4k]", "--set", "size=64M", "--set", "runtime=100ms", "--set", "ramp_time=0"),
     )
     assert_measured(done, result, CACHED)
     arguments = ("reproduce", str(DATA / "suse.yaml"), "--measured", str(result), "--json")
