@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from leadline.errors import SpecError
+from leadline.study import schemes
 from leadline.study.fio.document import read_job_file
 from leadline.study.fio.table import How, Known, known_options
 from leadline.study.study import parse_study
@@ -87,7 +88,10 @@ def _verdict(path: Path) -> str:
         words = error.message.rpartition(f"{error.key}: ")[2]
         return f"refused: line {error.line}, `{error.key}`: {words}"
     count = sum(len(work.jobs or (1,)) for work in study.works.values())
-    return f"runs: {count} job{'' if count == 1 else 's'}"
+    only = (
+        "" if schemes.storageless().name not in text else f", with `--target {schemes.storageless().name}://`"
+    )
+    return f"runs: {count} job{'' if count == 1 else 's'}{only}"
 
 
 if __name__ == "__main__":

@@ -51,6 +51,8 @@ def error_of(text: str, *ignored: str, **environment: str) -> SpecError:
         ("thinktime=50\nthinktime_blocks=4", {"thinktime": 50_000, "thinktime_blocks": 4}),
         ("filename=common\nnumjobs=2", {"shared": "whole", "numjobs": 2}),
         ("filename=one:two", {"nrfiles": 2}),
+        ("filename_format=part.$filenum\nnr_files=2\nnumjobs=3", {"shared": "whole", "nrfiles": 2}),
+        ("filename_format=$jobname.$jobnum.$filenum\nnumjobs=3", {"shared": None}),
         ("nrfiles=4\nfilesize=64k\nsize=0x40000", {"nrfiles": 4, "size": 1 << 18}),
         ("io_size=3m", {"io_size": 3 << 20}),
         ("loops=2", {"io_size": 2 << 20}),
@@ -119,7 +121,8 @@ def test_jobs_that_need_not_end_at_once_start_at_once(differs: str) -> None:
 
 
 def test_a_job_is_named_by_its_name_where_it_has_one() -> None:
-    assert [work.name for work in expand(study_of("[a]\nsize=1m\nname=other\n"))] == ["other"]
+    text = "[global]\nsize=1m\nname=suite\n[a]\nname=other\n[b]\nstonewall\n"
+    assert {work.name for work in expand(study_of(text))} == {"other", "b"}
 
 
 def test_what_begins_like_global_is_global_as_for_fio() -> None:
@@ -148,6 +151,7 @@ def test_comments_variables_and_included_files(tmp_path: Path) -> None:
         ("[global]\nsize=1m\n", None, "only \\[global\\]"),
         ("size=1m\n", 1, "before any section"),
         ("[a\n", 1, "no section"),
+        ("[a]b\n", 1, "no section"),
         ("[ ]\n", 1, "no name"),
         ("[a]\nsize=1q\n", 2, "not a size"),
         ("[a]\nsize=10%\n", 2, "share of a file"),

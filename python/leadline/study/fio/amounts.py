@@ -118,10 +118,17 @@ def _names(asked: Asked) -> list[str]:
     return names
 
 
+def _shared(asked: Asked) -> FioOption | None:
+    """What makes all numjobs open the same files: names that do not tell them apart."""
+    pattern = asked.get("filename_format")
+    apart = pattern is None or pattern.value == "" or "$jobnum" in pattern.value
+    return asked.get("filename") or (None if apart else pattern)
+
+
 def read_files(asked: Asked, work: Converted) -> None:
     """What is touched of which files."""
     jobs, bytes_each, nrfiles = (int(work.options[key]) for key in ("numjobs", "size", "nrfiles"))
-    shared = asked.get("filename") if jobs > 1 else None
+    shared = _shared(asked) if jobs > 1 else None
     first, step = asked.get("offset"), asked.get("offset_increment")
     begin, apart = (size(option) if option else 0 for option in (first, step))
     if shared and apart == bytes_each and not begin and nrfiles == 1:

@@ -27,7 +27,8 @@ def convert(section: FioSection, ignored: Collection[str]) -> Converted:
     asked = Asked(section, ignored)
     named = asked.get("name")
     begins_group = asked.on("stonewall") or asked.on("new_group")
-    work = Converted(named.value if named else section.name, section.at, begins_group)
+    own = named is not None and named.section == section.number  # that of [global] names no job
+    work = Converted(named.value if named and own else section.name, section.at, begins_group)
     for read in (
         _pattern,
         read_amounts,

@@ -44,10 +44,14 @@ class FioOption:
 
 @dataclass(frozen=True)
 class FioSection:
-    """A job: its name, and its options with those of [global] sections before it; a later one wins."""
+    """A job: its name, and its options with those of [global] sections before it; a later one wins.
+
+    `number` is counted from the file's first section, as that of each option is.
+    """
 
     name: str
     at: WrittenAt
+    number: int
     options: Mapping[str, FioOption]
 
 
@@ -80,7 +84,7 @@ def read_sections(
             if len(jobs) == JOBS_MAX:
                 raise _error(line.at, f"more than {JOBS_MAX} jobs", "split the file, or use numjobs")
             own = dict(inherited)
-            jobs.append(FioSection(name, line.at, own))
+            jobs.append(FioSection(name, line.at, number, own))
             continue
         if own is None:
             remedy = "begin with [global] or the name of a job, for example [reads]"
@@ -137,12 +141,12 @@ def _check_length(text: str, source: str) -> None:
 def _section_name(line: _Line) -> str:
     if line.included:
         raise _error(line.at, "an included file begins a section", "include options only, as fio does")
-    name = line.text[1:].partition("]")
-    if not name[1] or name[2].strip():
+    if not line.text.endswith("]"):
         raise _error(line.at, f"{shorten(line.text)!r} is no section", "write [name] on a line of its own")
-    if not name[0].strip():
+    name = line.text[1:-1].strip()
+    if not name:
         raise _error(line.at, "the section has no name", "write [name]")
-    return name[0].strip()
+    return name
 
 
 def _option(line: _Line, section: int, environment: Mapping[str, str]) -> FioOption:

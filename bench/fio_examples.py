@@ -1,0 +1,218 @@
+"""fio's own job files, run by fio and by leadline in turns: bytes that are moved, and rates.
+
+    python bench/fio_examples.py DIR --directory /on/the/disk      writes its section of bench/results.md
+
+DIR holds the job files (Debian's package fio-examples). Each is run by both as it is, but for what would take
+hours: sizes, times and loops are cut, and what names a device or a directory is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from leadline.errors import SpecError
+from leadline.study.fio.document import read_job_file
+from leadline.study.fio.sections import FioOption
+from leadline.study.fio.values import size, time_ns
+from leadline.study.study import parse_study
+from leadline.written.yaml_source import WrittenAt
+from many_hosts import RESULTS, made, put
+from ratios import Spread, spread
+
+MIB = 1 << 20
+SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 64 * MIB, 4, 1, 20, 4
+LIMIT_S = 300.0
+MEASURED = (0, 3)  # 3: leadline says that a figure is not to be used, as of jobs so short
+ABOUT = f"""\
+fio's own examples that leadline runs (docs/fio.md), by both in turns, {{rounds}} times, on one disk.
+Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RAMP_S} s, {LOOPS} loops,
+{NUMJOBS} numjobs;
+a job without a time ends after {RUNTIME_S} s at the latest; directories and devices are left out.
+Rates are bytes over the time in which the job ran, without laying files out. The ratio is leadline's to
+fio's:
+the median of the pairs with its interval, **bold** where that leaves 1 out.
+"""
+_OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
+_PLACES = ("directory", "filename")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A job's bytes, and how many of them each second; `ended`: by its bytes, and not by the clock."""
+
+    bytes: int
+    bytes_per_s: float
+    ended: bool
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("examples", type=Path)
+    parser.add_argument("--directory", type=Path, default=RESULTS.parent.parent / "target", help="on a disk")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--only", action="append", metavar="NAME", help="this job file; may be repeated")
+    parser.add_argument("--print", action="store_true", help="print the section, and write nothing")
+    asked = parser.parse_args()
+    files = [path for path in sorted(asked.examples.glob("*.fio")) if _runs(path)]
+    chosen = [path for path in files if not asked.only or path.stem in asked.only]
+    place = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir=asked.directory))
+    try:
+        text = "\n".join(section(chosen, place, asked.rounds))
+    finally:
+        shutil.rmtree(place)
+    if asked.print:
+        print(text)
+    else:
+        put(RESULTS, "job files", text)
+    return 0
+
+
+def section(files: Sequence[Path], place: Path, rounds: int) -> Iterator[str]:
+    """The section's lines."""
+    yield "## Job files, run by fio and by leadline"
+    yield ""
+    yield made()
+    yield ""
+    yield from ABOUT.format(rounds=rounds).splitlines()
+    yield ""
+    yield "| job file | job | bytes | leadline / fio |"
+    yield "|---|---|---|---|"
+    for path in files:
+        print(path.name, file=sys.stderr, flush=True)
+        pairs = [_pair(path, place, turn) for turn in range(rounds)]
+        for job in pairs[0][0]:
+            theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
+            ratio = spread(
+                [own.bytes_per_s / other.bytes_per_s for own, other in zip(ours, theirs, strict=True)]
+            )
+            yield f"| `{path.name}` | {job} | {_bytes_words(theirs, ours)} | {_words(ratio)} |"
+
+
+def _bytes_words(theirs: Sequence[Done], ours: Sequence[Done]) -> str:
+    if not all(done.ended for done in (*theirs, *ours)):
+        return "ended by the clock"
+    counts = {done.bytes for done in (*theirs, *ours)}
+    if len(counts) == 1:
+        return f"{counts.pop():,}, equal"
+    return f"**{theirs[0].bytes:,} by fio, {ours[0].bytes:,} by leadline**"
+
+
+def _words(found: Spread) -> str:
+    words = found.words(2)
+    return words if found.low <= 1 <= found.high else f"**{words}**"
+
+
+def _runs(path: Path) -> bool:
+    try:
+        text = cut(path.read_text(encoding="utf-8", errors="replace"))
+        parse_study(read_job_file(text, path.name, {}, (), Path.read_text))
+    except SpecError:
+        return False
+    return True
+
+
+def cut(text: str) -> str:
+    """The job file, but short: what both sides are given."""
+    lines = [_cut_line(line) for line in text.splitlines()]
+    kept = [line for line in lines if line is not None]
+    if not any(line.startswith("runtime=") for line in kept):
+        kept = [f"[global]\nruntime={RUNTIME_S}", *kept]
+    return "\n".join(kept) + "\n"
+
+
+def _cut_line(line: str) -> str | None:
+    match = _OPTION.match(line)
+    if match is None:
+        return line
+    name, value = match[1], match[2]
+    option = FioOption(name, value, WrittenAt("", 0), 0)
+    if name in _PLACES and ("/" in value or name == "directory"):
+        return None
+    if name in ("size", "filesize", "io_size"):
+        return f"{name}={min(size(option), SIZE_BYTES)}"
+    if name in ("runtime", "ramp_time"):
+        most = RUNTIME_S if name == "runtime" else RAMP_S
+        return f"{name}={min(time_ns(option, 's') // 10**9, most)}"
+    if name in ("loops", "numjobs"):
+        return f"{name}={min(int(value), LOOPS if name == 'loops' else NUMJOBS)}"
+    return line
+
+
+def _pair(path: Path, place: Path, turn: int) -> tuple[dict[str, Done], dict[str, Done]]:
+    """Both, each time another one first, each in a directory that nobody has used."""
+    job = place / path.name
+    job.write_text(cut(path.read_text(encoding="utf-8", errors="replace")))
+    sides = (_by_fio, _by_leadline)
+    found = {}
+    for side in sides if turn % 2 == 0 else sides[::-1]:
+        own = place / side.__name__
+        own.mkdir()
+        os.sync()
+        found[side] = side(job, own)
+        shutil.rmtree(own)
+    return found[_by_fio], found[_by_leadline]
+
+
+def _by_fio(job: Path, own: Path) -> dict[str, Done]:
+    """Of each job of the file, its clones added up."""
+    text = _output(["fio", f"--directory={own}", "--output-format=json", str(job)], own, (0,))
+    clones: dict[str, list[Done]] = {}
+    for found in json.loads(text[text.index("{") :])["jobs"]:
+        ways = [found[way] for way in ("read", "write")]
+        seconds = max(way["runtime"] for way in ways) / 1e3
+        moved = sum(way["io_bytes"] for way in ways)
+        ended = seconds < RUNTIME_S * 0.99
+        clones.setdefault(_plain(found["jobname"]), []).append(Done(moved, moved / max(seconds, 1e-3), ended))
+    return {
+        name: Done(
+            sum(one.bytes for one in done),
+            sum(one.bytes_per_s for one in done),
+            all(one.ended for one in done),
+        )
+        for name, done in clones.items()
+    }
+
+
+def _by_leadline(job: Path, own: Path) -> dict[str, Done]:
+    """Of each job of the file, from the result's own table."""
+    out = own / "result"
+    where = "null://" if "ioengine=null" in job.read_text() else str(own)
+    words = ["run", str(job), "--target", f"here={where}", "--blocks", "1", "--no-ceph", "--quiet"]
+    _output([sys.executable, "-m", "leadline", *words, "--out", str(out)], own, MEASURED)
+    columns = "work, read_bytes + write_bytes, measured_ns"
+    query = f"SELECT {columns} FROM read_parquet(?) WHERE error IS NULL"  # noqa: S608 - names of columns
+    rows = duckdb.execute(query, [f"{out}/trials/*.parquet"]).fetchall()
+    return {
+        work.rpartition(".")[2]: Done(moved, moved / (took / 1e9), took / 1e9 < RUNTIME_S * 0.99)
+        for work, moved, took in rows
+    }
+
+
+def _plain(name: str) -> str:
+    """As leadline names a work."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")[:50]
+
+
+def _output(words: Sequence[str], own: Path, fine: Sequence[int]) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, cwd=own, timeout=LIMIT_S, check=False)
+    if done.returncode not in fine:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr[-800:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
