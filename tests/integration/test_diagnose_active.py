@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import slow_fuse
+from leadline.store.reader import open_result
 from slow_fuse import SlowMount
 from support import Command, command_line, show
 
@@ -21,6 +22,8 @@ works:
   alone: {rw: randread, bs: 4k, size: 4M, engine: psync, direct: false, time_based: true, runtime: 1s}
 """
 DELAY_MS = 40
+ATTEMPTS = 25
+SPARE = 0.65  # below the share of processors at which the cause is not considered (0.7, load.yaml)
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +43,19 @@ def slow(mounted: SlowMount) -> SlowMount:
 
 @pytest.fixture(scope="module")
 def result(mounted: SlowMount, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a work that has one read in flight."""
-    place = tmp_path_factory.mktemp("result")
+    """Of a work that has one read in flight, on a host with processors to spare: these must not bound it."""
+    mounted.rules(read_ms=DELAY_MS)
+    for _ in range(ATTEMPTS):
+        out = measured(mounted, tmp_path_factory.mktemp("result"))
+        busy = [trial.cpu_busy_share for trial in open_result(out).trials()]
+        if all(share is not None and share < SPARE for share in busy):
+            return out
+    pytest.fail(f"other processes kept this host busy in each of {ATTEMPTS} runs: {busy} at last")
+
+
+def measured(mounted: SlowMount, place: Path) -> Path:
     study, out = place / "study.yaml", place / "out"
     study.write_text(STUDY)
-    mounted.rules(read_ms=DELAY_MS)
     words = command_line("run", str(study), "--target", f"slow={mounted.path}", "-o", str(out), "--quiet")
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode in (0, 3), done.stderr  # 3: a loaded machine may make a cell INVALID

@@ -132,6 +132,8 @@ CASES = {
         Case("check --no-ceph --with HUNG/other.json"),
         Case("check --no-ceph --baseline HUNG/before.json"),
         Case("check --no-ceph -o HUNG/check.json"),
+        Case("check --no-ceph --on HUNG"),
+        Case("check --no-ceph --destroy HUNG/device"),
         Case("check", variables="CEPH_CONF=HUNG/ceph.conf"),
     ),
     "diagnose": (

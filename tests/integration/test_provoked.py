@@ -157,7 +157,7 @@ def test_a_host_that_was_started_as_an_emulated_one(several: dict[str, Codes]) -
 @as_root
 @pytest.mark.provokes("generator_saturated", "memory_target")
 def test_a_generator_that_storage_does_not_hold_back(leadline: Command, study: Path, memory: Path) -> None:
-    """In a group that comes before all others. Of several trials, as a host may still take its CPU from one."""
+    """In a group that comes before all others. Of several trials: a host may still take its CPU from one."""
     write_study(study, "w: {rw: randread, bs: 4k, runtime: 500ms}", blocks=8)
     with group_or_skip("cpu", FIRST) as group:
         found = run(leadline, study, memory, preexec_fn=join(group))

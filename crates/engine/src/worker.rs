@@ -136,6 +136,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             in_turn: false,
             sqthread_poll: job.sqthread_poll,
             location: job.location.clone(),
+            descriptor: job.descriptor,
         })?;
         let idle = Slot {
             operation: sync_of(0),
@@ -261,8 +262,11 @@ pub fn fail_submission(context: &Context, thread: u32, errno: i32) {
     context.alarm.fail(failure);
 }
 
-/// A file that was deleted while it was open has failed the trial.
+/// A file that was deleted while it was open has failed the trial. What was handed over open may have no name.
 pub fn note_vanished(context: &Context, thread: u32, engine: &mut impl Engine) {
+    if context.job.descriptor.is_some() {
+        return;
+    }
     if let Some(file) = engine.vanished() {
         let path = context.job.file_path(thread, file as u32);
         let what = "the file was deleted while the trial used it";

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.check.facts import Fact
+from leadline.check.facts import Fact, Value
 from leadline.check.judged import Checked
 from leadline.errors import ResultError
 from leadline.foreign import parse_json, read_plain, reading
@@ -17,6 +17,9 @@ BYTES_MAX = 64 << 20
 _REMEDY = "give a file that `leadline check -o FILE` wrote"
 # What moves all the time says nothing of a change.
 _VOLATILE = ("swap_used_bytes", "used_share", "error_share", "drop_share", "pg_spread")
+# What is measured is never twice the same.
+_MEASURED = ("_bytes_s", "_bit_s", "_iops", "_us", "_of_others", "_scaling")
+_MOVED = 0.3
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,14 @@ def changes(before: Sequence[Fact], after: Sequence[Fact]) -> list[FactChange]:
     found = [FactChange(subject, "part", "there", None) for subject in sorted(gone)]
     found += [FactChange(subject, "part", None, "there") for subject in sorted(came)]
     for key in sorted(old.keys() & new.keys()):
-        if old[key].value != new[key].value and key[1] not in _VOLATILE:
+        if _moved(key[1], old[key].value, new[key].value):
             found.append(FactChange(*key, old[key].value, new[key].value))
     return found
+
+
+def _moved(name: str, before: Value, after: Value) -> bool:
+    if name in _VOLATILE or before == after:
+        return False
+    if name.endswith(_MEASURED) and isinstance(before, int | float) and isinstance(after, int | float):
+        return abs(after - before) > _MOVED * abs(before)
+    return True

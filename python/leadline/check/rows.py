@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from leadline.check.facts import KINDS, Value
-from leadline.units import format_bit_rate
+from leadline.units import format_bit_rate, format_iops, format_latency, format_rate
 from leadline.written.yaml_source import read_yaml
 
 Severity = Literal["serious", "warning", "note"]
@@ -54,6 +54,12 @@ def words_of(value: Value, fact: str = "") -> str:
     """A fact's value as it is printed; the end of the fact's name is its unit."""
     if fact.endswith("_bit_s") and isinstance(value, int | float):
         return format_bit_rate(value)
+    if fact.endswith("_bytes_s") and isinstance(value, int | float):
+        return format_rate(value)
+    if fact.endswith("_iops") and isinstance(value, int | float):
+        return format_iops(value)
+    if fact.endswith("_us") and isinstance(value, int | float):
+        return format_latency(value * 1000)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -68,11 +74,16 @@ def rows() -> tuple[Row, ...]:
     """Every row of every table; the tables are held by a test."""
     found = []
     folder = resources.files("leadline") / "check" / "table"
-    for place in sorted(folder.iterdir(), key=lambda one: KINDS.index(one.name.removesuffix(".yaml"))):
+    for place in sorted(folder.iterdir(), key=lambda one: (KINDS.index(_kind(one.name)), one.name)):
         text = place.read_text(encoding="utf-8")
         for name, value in read_yaml(text, place.name, {}).value.items():
-            found.append(_row(name, place.name.removesuffix(".yaml"), value))
+            found.append(_row(name, _kind(place.name), value))
     return tuple(found)
+
+
+def _kind(table: str) -> str:
+    """`device.yaml` and `device_measured.yaml` are of devices."""
+    return table.removesuffix(".yaml").partition("_")[0]
 
 
 def _row(name: str, kind: str, value: Mapping[str, Any]) -> Row:

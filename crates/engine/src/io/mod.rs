@@ -55,7 +55,7 @@ pub struct Completion {
 }
 
 /// What an engine is given to start with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// Slots, each with a buffer of `block_bytes`.
     pub depth: u32,
@@ -71,6 +71,8 @@ pub struct Setup {
     pub sqthread_poll: bool,
     /// Where the files are, when no mount holds them.
     pub location: Option<Location>,
+    /// What is open already, to be used in place of a file by name.
+    pub descriptor: Option<i32>,
 }
 
 /// Moves data for one thread. Made, used and dropped in that thread. An engine is `Blocking` or `Queueing`.

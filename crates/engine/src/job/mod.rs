@@ -162,6 +162,9 @@ pub struct Job {
     /// The file that holds what was written to this job's files, from one trial to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,
+    /// A descriptor of this process whose file or block device is used as it is: nothing is made by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptor: Option<i32>,
     /// Where `directory` is, when no mount holds it: a URL.
     #[serde(default, deserialize_with = "located")]
     pub location: Option<Location>,

@@ -6,6 +6,7 @@ use super::{FORMAT, Job, ReadBack, ReadWrite};
 use crate::blocks::ledger::{LEDGER_MAX_BYTES, Ledger};
 use crate::distribution::Distribution;
 use crate::error::EngineError;
+use crate::geometry::Shared;
 use crate::pattern::BLOCK_BYTES;
 use crate::schemes::{EngineName, Location};
 
@@ -99,6 +100,7 @@ impl Job {
         require_location(self.location.as_ref(), self.engine)?;
         self.validate_verify()?;
         self.validate_places()?;
+        self.validate_descriptor()?;
         self.validate_data()
     }
 
@@ -250,6 +252,27 @@ impl Job {
                 "verify: to know what was written takes {bytes} bytes of memory for these files, more than \
                  {LEDGER_MAX_BYTES}; use a smaller size or numjobs, or verify: false"
             )
+        })
+    }
+
+    /// What is open already is one file that is there, of a mounted file system or a device.
+    fn validate_descriptor(&self) -> Result<(), EngineError> {
+        let Some(descriptor) = self.descriptor else {
+            return Ok(());
+        };
+        require(
+            descriptor >= 0 && self.location.is_none() && self.engine.moves_data,
+            || "descriptor: it is of an open file of this process; leave out location".to_owned(),
+        )?;
+        let one = self.numjobs == 1 || self.shared == Shared::Whole;
+        require(self.nrfiles == 1 && one, || {
+            "descriptor: it is one file; use nrfiles: 1, and shared: whole with several numjobs"
+                .to_owned()
+        })?;
+        require(!self.writes_fresh_files() && !self.verify, || {
+            "descriptor: what is open is not made anew, and nobody knows what is in it; use overwrite: true, \
+             verify: false"
+                .to_owned()
         })
     }
 

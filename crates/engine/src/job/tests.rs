@@ -56,6 +56,17 @@ fn an_unknown_key_is_refused() {
 fn contradictions_name_the_key_and_the_remedy() {
     for (changes, key, remedy) in [
         (json!({"iodepth": 2}), "iodepth", "io_uring"),
+        (json!({"descriptor": -1}), "descriptor", "location"),
+        (
+            json!({"descriptor": 3, "nrfiles": 2}),
+            "descriptor",
+            "nrfiles: 1",
+        ),
+        (
+            json!({"descriptor": 3, "rw": "write"}),
+            "descriptor",
+            "overwrite: true",
+        ),
         (json!({"engine": "mmap", "direct": true}), "direct", "psync"),
         (
             json!({"rate_iops": 10.0, "rate_bytes_per_s": 10}),

@@ -189,6 +189,7 @@ impl TransferJob {
             percentage_random: 100,
             generator: Generator::Leadline,
             read_back: ReadBack::Same,
+            descriptor: None,
             ledger: None,
             location: self.location.clone(),
         }

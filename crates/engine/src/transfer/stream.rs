@@ -113,8 +113,8 @@ impl<'a, E: Queueing> Stream<'a, E> {
             },
             random: false,
             in_turn: writes,
-            sqthread_poll: false,
             location: job.location.clone(),
+            ..Setup::default()
         })?;
         let idle = Slot {
             operation: sync_of(0),

@@ -57,6 +57,11 @@ pub fn lay_out_some(
     owners: Range<u32>,
     signal: Interrupts,
 ) -> Result<LaidOut, EngineError> {
+    if job.descriptor.is_some() {
+        return Err(EngineError::Job(
+            "descriptor: what is open already is not laid out; run its trial".to_owned(),
+        ));
+    }
     let begun = Instant::now();
     if !job.engine.moves_data || owners.is_empty() {
         return Ok(LaidOut {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import echo, echo_text
+from leadline.cli.explain.check_storage import measure_storage, print_storage, storage_options
 from leadline.cli.explain.paragraphs import say
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
 from leadline.cli.options import out_option
@@ -73,6 +74,7 @@ _HOST = "LEADLINE_LAB_HOST"  # set by `leadline lab exec`
     metavar="HOST",
     help="Send echoes to another host: loss, round trip, whether packets of full size pass; again for more.",
 )
+@storage_options
 @click.option("--no-streams", is_flag=True, help="With --lab: no iperf3 between its members.")
 @click.option("--all", "everything", is_flag=True, help="Print what is as it should be, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.check/1.")
@@ -85,6 +87,8 @@ def command(
     others: tuple[Path, ...],
     baseline: Path | None,
     peers: tuple[str, ...],
+    on: tuple[Path, ...],
+    destroy: tuple[Path, ...],
     no_streams: bool,
     everything: bool,
     as_json: bool,
@@ -92,12 +96,13 @@ def command(
 ) -> int:
     """Say which part of this host and of a Ceph cluster is not what it should be, why, and what to do.
 
-    It reads and changes nothing. The exit code is 3 where something serious, or a warning, was found; notes
-    alone leave it 0. Each line names the command that shows the same.
+    It changes nothing but what --destroy names. The exit code is 3 where something serious, or a warning,
+    was found; notes alone leave it 0. Each line names the command that shows the same.
 
     \b
     leadline check
     leadline check --lab
+    leadline check --on /dev/sdb --on /dev/sdc --on /var/lib/data
     ssh node2 leadline check --no-ceph --json > node2.json; leadline check --with node2.json
     leadline check -o before.json; leadline check --baseline before.json
     """
@@ -105,7 +110,9 @@ def command(
     from leadline.check.judged import judge
     from leadline.check.rows import rows
 
+    measured = measure_storage(_host_name(), on, destroy)
     found = _facts_of_lab(lab, streams=not no_streams) if lab is not None else _facts_here()
+    found += measured
     found += _echoes(platform.node() or "this host", {peer: peer for peer in peers}, [])
     for path in others:
         found = _joined(found, read_facts(path), path)
@@ -122,8 +129,14 @@ def command(
         echo_text(json.dumps(document, indent=1))
     else:
         _print(found, checked, moved, everything=everything)
+        print_storage(measured)
     bad = any(one.state == "out_of_line" and one.row.severity != "note" for one in checked)
     return _EXIT_OUT_OF_LINE if bad else 0
+
+
+def _host_name() -> str:
+    """A lab's member by its name in it, other hosts by their own."""
+    return os.environ.get(_HOST, "") or platform.node() or "this host"
 
 
 def _facts_here() -> list[Fact]:
@@ -131,8 +144,7 @@ def _facts_here() -> list[Fact]:
     from leadline.check.reading.host import host_facts
     from leadline.check.reading.interfaces import interface_facts
 
-    member = os.environ.get(_HOST, "")
-    name = member or platform.node() or "this host"
+    member, name = os.environ.get(_HOST, ""), _host_name()
     # The members of a lab are one machine: each has its own interfaces, and nothing else of its own.
     own = [] if member else [*host_facts(name), *device_facts(name)]
     return [*own, *interface_facts(name)]

@@ -1,7 +1,8 @@
 //! The open files of a thread, as all engines on paths need them: opened, checked, advised.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, FailureKind};
@@ -12,6 +13,9 @@ use crate::volume;
 
 /// Opens every file of `setup`. Files that are not fresh must have their full size.
 pub fn open_all(setup: &Setup) -> Result<Vec<File>, Failure> {
+    if let Some(descriptor) = setup.descriptor {
+        return Ok(vec![open_again(descriptor, setup)?]);
+    }
     let Some(directory) = setup.files.first().and_then(|path| path.parent()) else {
         return Ok(Vec::new());
     };
@@ -23,11 +27,28 @@ pub fn open_all(setup: &Setup) -> Result<Vec<File>, Failure> {
 fn open_one(directory: &OwnDirectory, path: &Path, setup: &Setup) -> Result<File, Failure> {
     let opened = directory.open_file(path, setup.how);
     let file = opened.map_err(|error| refused(path, setup, &error))?;
+    ready(file, path, setup)
+}
+
+/// What a descriptor of this process has open, once more and in this job's way. A device has its size only at its
+/// end.
+fn open_again(descriptor: i32, setup: &Setup) -> Result<File, Failure> {
+    let path = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
+    let opened = std::fs::OpenOptions::new()
+        .read(true)
+        .write(setup.how.write)
+        .custom_flags(if setup.how.direct { libc::O_DIRECT } else { 0 })
+        .open(&path);
+    let file = opened.map_err(|error| refused(&path, setup, &error))?;
+    ready(file, &path, setup)
+}
+
+fn ready(mut file: File, path: &Path, setup: &Setup) -> Result<File, Failure> {
     if setup.how.direct {
         check_alignment(&file, path, setup)?;
     }
     if !setup.how.fresh {
-        check_size(&file, path, setup)?;
+        check_size(&mut file, path, setup)?;
     }
     if !setup.how.direct {
         // As fio's `invalidate` and `fadvise_hint`: cached pages of an earlier trial are not this one's.
@@ -82,13 +103,10 @@ fn check_alignment(file: &File, path: &Path, setup: &Setup) -> Result<(), Failur
     })
 }
 
-fn check_size(file: &File, path: &Path, setup: &Setup) -> Result<(), Failure> {
-    let found = file
-        .metadata()
-        .map_err(|error| {
-            Failure::system(error.raw_os_error().unwrap_or(libc::EIO), "stat", path, 0)
-        })?
-        .len();
+fn check_size(file: &mut File, path: &Path, setup: &Setup) -> Result<(), Failure> {
+    let found = file.seek(SeekFrom::End(0)).map_err(|error| {
+        Failure::system(error.raw_os_error().unwrap_or(libc::EIO), "stat", path, 0)
+    })?;
     if found >= setup.file_bytes {
         return Ok(());
     }

@@ -1,0 +1,1 @@
+"""Devices and directories of this host, measured: each alone, and all at once."""
