@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from ratios import Spread, spread
 
 MIB = 1 << 20
 SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 64 * MIB, 4, 1, 20, 4
-LIMIT_S = 300.0
+LIMIT_S = 60.0
 MEASURED = (0, 3)  # 3: leadline says that a figure is not to be used, as of jobs so short
 ABOUT = f"""\
 fio's own examples that leadline runs (docs/fio.md), by both in turns, {{rounds}} times, on one disk.
@@ -46,6 +47,10 @@ the median of the pairs with its interval, **bold** where that leaves 1 out.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _PLACES = ("directory", "filename")
+
+
+class NotEndedError(Exception):
+    """One of both had to be killed."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,11 @@ def section(files: Sequence[Path], place: Path, rounds: int) -> Iterator[str]:
     yield "|---|---|---|---|"
     for path in files:
         print(path.name, file=sys.stderr, flush=True)
-        pairs = [_pair(path, place, turn) for turn in range(rounds)]
+        try:
+            pairs = [_pair(path, place, turn) for turn in range(rounds)]
+        except NotEndedError as error:
+            yield f"| `{path.name}` | | | {error} |"
+            continue
         for job in pairs[0][0]:
             theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
             ratio = spread(
@@ -162,8 +171,10 @@ def _pair(path: Path, place: Path, turn: int) -> tuple[dict[str, Done], dict[str
         own = place / side.__name__
         own.mkdir()
         os.sync()
-        found[side] = side(job, own)
-        shutil.rmtree(own)
+        try:
+            found[side] = side(job, own)
+        finally:
+            shutil.rmtree(own)
     return found[_by_fio], found[_by_leadline]
 
 
@@ -208,10 +219,19 @@ def _plain(name: str) -> str:
 
 
 def _output(words: Sequence[str], own: Path, fine: Sequence[int]) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, cwd=own, timeout=LIMIT_S, check=False)
-    if done.returncode not in fine:
-        raise RuntimeError(f"{' '.join(words)}: {done.stderr[-800:]}")
-    return done.stdout
+    # A group of its own: fio's jobs are processes, which have to end with it.
+    running = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=own, start_new_session=True
+    )
+    try:
+        output, errors = running.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+        raise NotEndedError(f"{Path(words[0]).name} did not end within {LIMIT_S:.0f} s") from None
+    if running.returncode not in fine:
+        raise RuntimeError(f"{' '.join(words)}: {errors[-800:]}")
+    return output
 
 
 if __name__ == "__main__":
