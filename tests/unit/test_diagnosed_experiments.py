@@ -73,6 +73,13 @@ def test_without_syncs_the_time_is_what_is_left() -> None:
     assert predicted == {"sync_each_write": pytest.approx(4.0), "latency_bound": 1}
 
 
+def test_a_cause_that_stands_alone_is_held_against_no_change() -> None:
+    seen = {"asked": 1.0, "in_flight": 1.0, "cpu_share": 0.2, "device_share": 0.01}
+    chosen = choose(found(**seen), tuple(possible({**JOB, "iodepth": 1, "engine": "psync"}, "io")))
+    assert chosen is not None
+    assert chosen.experiment.name == "depth"
+
+
 def test_where_all_predict_the_same_nothing_is_run() -> None:
     assert choose(found(osds_down=1.0, health_checks="OSD_DOWN"), tuple(possible(JOB, "io"))) is None
     assert choose(found(), ()) is None

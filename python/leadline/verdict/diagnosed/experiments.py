@@ -118,13 +118,14 @@ def choose(
     if _RIVAL not in {entry.name for entry, _ in likely}:
         likely += [(entry, _RIVAL_SHARE) for entry in entries if entry.name == _RIVAL]
     best, most = None, 0.0
+    named = {one.entry.name for one in found.named}
     for experiment in experiments:
         said = tuple(
             Prediction(entry, ratio, share)
             for entry, share in likely
             if (ratio := _predicted(entry, experiment.name, share)) is not None
         )
-        told = _told(said)
+        told = _told(said) or _UNSEEN_SHARE * _moves([one for one in said if one.cause.name in named])
         if told > most:
             best, most = ChosenExperiment(experiment, said), told
     return best
@@ -146,6 +147,12 @@ def _told(said: Sequence[Prediction]) -> float:
             if apart >= math.log(_TELLS):
                 total += one.share * other.share * apart
     return total
+
+
+def _moves(said: Sequence[Prediction]) -> float:
+    """Of a cause that nothing speaks against: what it predicts, against no change at all."""
+    apart = max((abs(math.log(one.ratio)) for one in said), default=0.0)
+    return apart if apart >= math.log(_TELLS) else 0.0
 
 
 def decide(chosen: ChosenExperiment, ratio: float, low: float, high: float) -> Decided:
