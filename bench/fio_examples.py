@@ -94,6 +94,8 @@ def section(files: Sequence[Path], place: Path, rounds: int) -> Iterator[str]:
     yield ""
     yield from ABOUT.format(rounds=rounds).splitlines()
     yield ""
+    yield f"Run this time: {', '.join(path.stem for path in files)}."
+    yield ""
     yield "| job file | job | bytes | leadline / fio |"
     yield "|---|---|---|---|"
     for path in files:
