@@ -103,8 +103,9 @@ def test_the_slow_one_of_three_is_found_and_no_other(leadline: Command, loops: M
     for device in devices:
         allowed = IOPS / (4 if device == slow else 1)
         assert 0.6 * allowed < figures[device] < 1.4 * allowed  # throttling hands out slices of 100 ms
-    shares = {fact["name"]: fact["value"] for fact in found["facts"] if fact["name"].endswith("_scaling")}
-    assert shares["read_1m_scaling"] > 0.7  # each device is held back for itself
+    share = next(fact for fact in found["facts"] if fact["name"] == "read_1m_scaling")
+    # Each is held back for itself. Where other programs take the processors, the answer is their share.
+    assert (share["value"] or 0) > 0.7 or "processors were busy" in share["missing"]
 
 
 def test_a_device_that_gives_errors_is_a_gap_with_its_reason(leadline: Command, loops: Make) -> None:
