@@ -229,38 +229,6 @@ def engine_job(job_format: str, job: Mapping[str, Any], given: Assignment) -> di
     }
 
 
-def plain_transfer(**chosen: Any) -> dict[str, Any]:
-    """The fields of the engine's plainest transfer (leadline.job/1): 4 KiB reads of a file, one at a time.
-
-    For who has the engine move data without planning a work of it: a layout, a measure of the engine itself.
-    """
-    plain = {
-        "rw": "randread",
-        "rwmixread": 100,
-        "bs": 4096,
-        "size": 1 << 30,
-        "nrfiles": 1,
-        "numjobs": 1,
-        "iodepth": 1,
-        "engine": "psync",
-        "direct": False,
-        "overwrite": False,
-        "fsync": 0,
-        "end_fsync": False,
-        "time_based": False,
-        "runtime_ns": 0,
-        "ramp_time_ns": 0,
-        "rate_bytes_per_s": None,
-        "rate_iops": None,
-        "arrival": "constant",
-        "verify": False,
-        "incompressible": True,
-        "sqthread_poll": False,
-        "layout_rate_bytes_per_s": None,
-    }
-    return {**plain, **chosen}
-
-
 def _own_io() -> dict[str, int] | None:
     """What this process fetched from and sent to storage so far, bytes (proc(5), /proc/PID/io)."""
     try:

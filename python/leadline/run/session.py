@@ -18,7 +18,6 @@ from leadline.plan.model import Plan
 from leadline.plan.order import with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
-from leadline.run.face import plain_transfer
 from leadline.run.faulted import FaultWatch
 from leadline.run.held import held
 from leadline.run.model import (
@@ -46,6 +45,7 @@ from leadline.store.names import checked_name
 from leadline.store.writer import ResultWriter, create_result, reopen_result
 from leadline.study.schemes import storageless
 from leadline.study.target import Target, TargetFacts
+from leadline.transfer import lone_transfer
 
 _SELF_TEST_NS = 200_000_000
 
@@ -245,17 +245,9 @@ def _execute(
 
 def _measure_itself(writer: ResultWriter, stopping: Stopping) -> None:
     """What the engine costs without storage: `null`, 4 KiB reads, 32 in flight, one thread."""
-    job = plain_transfer(iodepth=32, engine=storageless().name, time_based=True, runtime_ns=_SELF_TEST_NS) | {
-        "format": "leadline.job/1",
-        "trial": "self",
-        "directory": "/",
-        "prefix": "self",
-        "seed": 1,
-        "generation": 1,
-        "interval_ns": 1_000_000_000,
-        "deadline_ns": 30_000_000_000,
-        "parent_pid": None,
-    }
+    job = lone_transfer(
+        "self", iodepth=32, engine=storageless().name, time_based=True, runtime_ns=_SELF_TEST_NS
+    )
     record = writer.record_path("self")
     with Worker(stopping) as worker:
         answer = worker.call("trial", 30.0, job=job, record=str(record))

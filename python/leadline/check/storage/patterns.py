@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 from leadline import _core
+from leadline.transfer import lone_transfer
 
 RAMP_NS, RUNTIME_NS = 100_000_000, 500_000_000
 _DEADLINE_NS = 20_000_000_000
@@ -63,39 +64,25 @@ def job_of(pattern: DevicePattern, descriptor: int, size: int, parent_pid: int) 
     threads = 1 if queued else pattern.depth
     apart = size // threads // pattern.bs * pattern.bs
     return json.dumps(
-        {
-            "format": "leadline.job/1",
-            "trial": "t0001",
-            "directory": "/",
-            "prefix": "device",
-            "rw": pattern.rw,
-            "rwmixread": 0,
-            "bs": pattern.bs,
-            "size": size,
-            "nrfiles": 1,
-            "numjobs": threads,
-            "shared": "whole",
-            "offset_increment": 0 if queued or apart == 0 else apart,
-            "iodepth": pattern.depth if queued else 1,
-            "engine": "io_uring" if queued else "psync",
-            "direct": True,
-            "overwrite": pattern.writes,
-            "fsync": 0,
-            "end_fsync": False,
-            "time_based": True,
-            "runtime_ns": RUNTIME_NS,
-            "ramp_time_ns": RAMP_NS,
-            "rate_bytes_per_s": None,
-            "rate_iops": None,
-            "arrival": "constant",
-            "verify": False,
-            "incompressible": True,
-            "sqthread_poll": False,
-            "seed": 1,
-            "generation": 1,
-            "interval_ns": _INTERVAL_NS,
-            "deadline_ns": _DEADLINE_NS,
-            "parent_pid": parent_pid,
-            "descriptor": descriptor,
-        }
+        lone_transfer(
+            "device",
+            rw=pattern.rw,
+            rwmixread=0,
+            bs=pattern.bs,
+            size=size,
+            numjobs=threads,
+            shared="whole",
+            offset_increment=0 if queued or apart == 0 else apart,
+            iodepth=pattern.depth if queued else 1,
+            engine="io_uring" if queued else "psync",
+            direct=True,
+            overwrite=pattern.writes,
+            time_based=True,
+            runtime_ns=RUNTIME_NS,
+            ramp_time_ns=RAMP_NS,
+            interval_ns=_INTERVAL_NS,
+            deadline_ns=_DEADLINE_NS,
+            parent_pid=parent_pid,
+            descriptor=descriptor,
+        )
     )

@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -266,36 +266,49 @@ def _exactly(connection: socket.socket, count: int, until: float) -> bytes:
     return bytes(parts)
 
 
+def answered(
+    conf: str | None,
+    name: str | None,
+    keyring: str | None,
+    deadline_s: float,
+    ask: Callable[[Cluster], dict[str, Any]],
+) -> dict[str, Any]:
+    """What `ask` says of a cluster, connected to for it alone; else the `reason` why it says nothing."""
+    try:
+        cluster = connect(conf, name, keyring, deadline_s)
+        try:
+            return ask(cluster)
+        finally:
+            cluster.close()
+    except (NotObservableError, KeyError, TypeError, ValueError) as error:
+        return {"reason": str(error)}
+
+
 def contents_of_cluster(
     conf: str | None, name: str | None, keyring: str | None, deadline_s: float
 ) -> dict[str, Any]:
     """`pools` (name, protection, applications) and `file_systems` (name, pools); else the `reason`."""
-    try:
-        cluster = connect(conf, name, keyring, deadline_s)
-    except NotObservableError as error:
-        return {"reason": str(error)}
-    try:
-        pools = cluster.mon("osd dump")["pools"]
-        file_systems = cluster.mon("fs ls")
-        return {
-            "pools": [
-                {
-                    "name": pool["pool_name"],
-                    "protection": _protection_words(pool),
-                    "erasure": bool(pool.get("erasure_code_profile")),
-                    "applications": list(pool.get("application_metadata") or {}),
-                }
-                for pool in pools
-            ],
-            "file_systems": [
-                {"name": one["name"], "pools": one["data_pools"], "metadata_pool": one["metadata_pool"]}
-                for one in file_systems
-            ],
-        }
-    except (NotObservableError, KeyError, TypeError) as error:
-        return {"reason": str(error)}
-    finally:
-        cluster.close()
+    return answered(conf, name, keyring, deadline_s, _contents)
+
+
+def _contents(cluster: Cluster) -> dict[str, Any]:
+    pools = cluster.mon("osd dump")["pools"]
+    file_systems = cluster.mon("fs ls")
+    return {
+        "pools": [
+            {
+                "name": pool["pool_name"],
+                "protection": _protection_words(pool),
+                "erasure": bool(pool.get("erasure_code_profile")),
+                "applications": list(pool.get("application_metadata") or {}),
+            }
+            for pool in pools
+        ],
+        "file_systems": [
+            {"name": one["name"], "pools": one["data_pools"], "metadata_pool": one["metadata_pool"]}
+            for one in file_systems
+        ],
+    }
 
 
 def _protection_words(pool: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from leadline.observe.ceph.client import Cluster, NotObservableError, connect
+from leadline.observe.ceph.client import Cluster, NotObservableError, answered
 
 _OSD = "osd"
 
@@ -44,45 +44,31 @@ def protection_of_pool(
     conf: str | None, name: str | None, keyring: str | None, pool: str, deadline_s: float
 ) -> dict[str, Any]:
     """`protection`, `size`, `k`, `m`, `failure_domain` of a pool as far as they are told; or the `reason`."""
-    try:
-        cluster = connect(conf, name, keyring, deadline_s)
-    except NotObservableError as error:
-        return {"reason": str(error)}
-    try:
-        pools: Sequence[Mapping[str, Any]] = cluster.mon("osd dump")["pools"]
-        found = next((entry for entry in pools if entry["pool_name"] == pool), None)
-        if found is None:
-            return {"reason": "the cluster has no such pool"}
-        coded = bool(found.get("erasure_code_profile"))
-        answer: dict[str, Any] = {"protection": "erasure" if coded else "replicated", "size": found["size"]}
-        if coded:
-            with contextlib.suppress(NotObservableError, KeyError, ValueError):
-                profile = cluster.mon("osd erasure-code-profile get", name=found["erasure_code_profile"])
-                answer.update(k=int(profile["k"]), m=int(profile["m"]))
-        with contextlib.suppress(NotObservableError, KeyError, TypeError):
-            rules = {rule["rule_id"]: rule for rule in cluster.mon("osd crush rule dump")}
-            answer["failure_domain"], _ = failure_domains(rules.get(found["crush_rule"]), ())
-        return answer
-    except (NotObservableError, KeyError) as error:
-        return {"reason": str(error)}
-    finally:
-        cluster.close()
+    return answered(conf, name, keyring, deadline_s, lambda cluster: _protection(cluster, pool))
+
+
+def _protection(cluster: Cluster, pool: str) -> dict[str, Any]:
+    pools: Sequence[Mapping[str, Any]] = cluster.mon("osd dump")["pools"]
+    found = next((entry for entry in pools if entry["pool_name"] == pool), None)
+    if found is None:
+        return {"reason": "the cluster has no such pool"}
+    coded = bool(found.get("erasure_code_profile"))
+    answer: dict[str, Any] = {"protection": "erasure" if coded else "replicated", "size": found["size"]}
+    if coded:
+        with contextlib.suppress(NotObservableError, KeyError, ValueError):
+            profile = cluster.mon("osd erasure-code-profile get", name=found["erasure_code_profile"])
+            answer.update(k=int(profile["k"]), m=int(profile["m"]))
+    with contextlib.suppress(NotObservableError, KeyError, TypeError):
+        rules = {rule["rule_id"]: rule for rule in cluster.mon("osd crush rule dump")}
+        answer["failure_domain"], _ = failure_domains(rules.get(found["crush_rule"]), ())
+    return answer
 
 
 def placement_of_pool(
     conf: str | None, name: str | None, keyring: str | None, pool: str, deadline_s: float
 ) -> dict[str, Any]:
     """A PoolPlacement as plain values, or the `reason` why nothing is known."""
-    try:
-        cluster = connect(conf, name, keyring, deadline_s)
-    except NotObservableError as error:
-        return {"reason": str(error)}
-    try:
-        return asdict(_placement(cluster, pool))
-    except (NotObservableError, KeyError, TypeError, ValueError) as error:
-        return {"reason": str(error)}
-    finally:
-        cluster.close()
+    return answered(conf, name, keyring, deadline_s, lambda cluster: asdict(_placement(cluster, pool)))
 
 
 def _placement(cluster: Cluster, pool: str) -> PoolPlacement:

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leadline.run.face import (
-    SLOWEST_OPERATIONS_PER_S,
-    Assignment,
-    Conducted,
-    engine_job,
-    plain_transfer,
-)
+from leadline.run.face import SLOWEST_OPERATIONS_PER_S, Assignment, Conducted, engine_job
+from leadline.transfer import TRANSFER_FORMAT, plain_transfer
 
 if TYPE_CHECKING:
     from leadline.workloads.metadata.job import MetadataJob
-
-_TRANSFER_FORMAT = "leadline.job/1"  # what the engine lays files out for
 
 
 class MetadataConducted(Conducted["MetadataJob"]):
@@ -40,4 +33,4 @@ class MetadataConducted(Conducted["MetadataJob"]):
             engine=given.place.engine,
             layout_rate_bytes_per_s=given.layout_rate_bytes_per_s,
         )
-        return engine_job(_TRANSFER_FORMAT, files, given)
+        return engine_job(TRANSFER_FORMAT, files, given)
