@@ -135,6 +135,8 @@ CASES = {
         Case("check --no-ceph --on HUNG"),
         Case("check --no-ceph --destroy HUNG/device"),
         Case("check", variables="CEPH_CONF=HUNG/ceph.conf"),
+        Case("check --no-ceph --page HUNG/check.html"),
+        Case("check --no-ceph --hosts HUNG/hosts.yaml"),
     ),
     "diagnose": (
         Case("diagnose HUNG/result"),

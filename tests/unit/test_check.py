@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +16,7 @@ from leadline.check.document import as_document, changes, read_facts
 from leadline.check.facts import Fact, told
 from leadline.check.judged import Checked, judge
 from leadline.check.measured.echoes import echo_all, path_facts
-from leadline.check.measured.streams import parsed, stream_facts
+from leadline.check.measured.streams import HostAnswer, Words, parsed, stream_facts
 from leadline.check.reading.cluster import cluster_facts
 from leadline.check.reading.devices import device_facts
 from leadline.check.reading.host import host_facts
@@ -251,16 +254,76 @@ def test_what_iperf3_received_and_sent_again() -> None:
 
 
 def test_a_host_without_iperf3_is_a_named_gap() -> None:
-    facts = stream_facts(("a", "b"), "127.0.0.1", lambda _host, _words: ["false"])
-    assert [(fact.value, fact.missing) for fact in facts] == [
-        (None, "no iperf3 on a, or one that speaks no JSON")
-    ] * 3
+    def without(words: Mapping[str, Words], _: float) -> dict[str, HostAnswer]:
+        return {host: HostAnswer(b'{"error": "no iperf3"}') for host in words}
+
+    facts = stream_facts({"a": "10.0.0.1", "b": "10.0.0.2"}, without)
+    assert {fact.subject for fact in facts} == {"a > b", "b > a"}
+    assert {(fact.value, fact.missing) for fact in facts} == {
+        (None, "no iperf3 on a"),
+        (None, "no iperf3 on b"),
+    }
+
+
+def test_a_host_that_does_not_answer_takes_its_own_ways_only() -> None:
+    def but_c(words: Mapping[str, Words], _: float) -> dict[str, HostAnswer]:
+        return {
+            host: HostAnswer(problem="it is gone") if host == "c" else carried(own, 1e9)
+            for host, own in words.items()
+        }
+
+    facts = {(fact.subject, fact.name): fact for fact in stream_facts(THREE, but_c)}
+    assert facts["a > b", "stream_bit_s"].value == 1e9
+    assert facts["a > c", "stream_bit_s"].missing == "c: it is gone"
+    assert facts["a > all at once", "at_once_share"].missing == "c: it is gone"
+
+
+THREE = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
+
+
+def carried(words: Words, rate: float, busy: float = 0.1) -> HostAnswer:
+    """What a host prints whose streams each carry so much; the first and last second are of no use."""
+    turns = json.loads(words[1])["turns"]
+    end = {
+        "sum_received": {"bits_per_second": rate},
+        "sum_sent": {"bytes": 1, "retransmits": 0},
+    }
+    sent = [{one["to"]: {"end": end, "seconds": [9e9, rate, rate, 0.0]} for one in turn} for turn in turns]
+    return HostAnswer(json.dumps({"sent": sent, "busy": [busy] * len(turns)}).encode())
+
+
+@pytest.mark.parametrize(
+    ("at_once", "busy", "share"),
+    [(5e8, 0.1, 1.0), (2e8, 0.1, 0.4), (2e8, 0.95, None)],
+    ids=["its own link", "the network between", "processors"],
+)
+def test_what_a_host_sends_to_all_is_held_against_what_it_sends_along_one_way(
+    at_once: float, busy: float, share: float | None
+) -> None:
+    """Two streams at once from each of three hosts, of 1 Gbit/s that one has alone."""
+
+    def on_hosts(words: Mapping[str, Words], _: float) -> dict[str, HostAnswer]:
+        rate = at_once if len(words) == 3 else 1e9
+        return {host: carried(own, rate, busy) for host, own in words.items()}
+
+    facts = {(fact.subject, fact.name): fact for fact in stream_facts(THREE, on_hosts)}
+    found = facts["a > all at once", "at_once_share"]
+    assert found.value == share
+    assert found.missing == ("" if share else "the processors of a host were busy 95% of the time")
+    assert facts["a > all at once", "at_once_bit_s"].value == 2 * at_once
 
 
 def test_streams_on_this_host_are_measured() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    facts = {fact.name: fact for fact in stream_facts(("a", "b"), "127.0.0.1", lambda _, words: words, port)}
-    assert isinstance(facts["stream_bit_s"].value, float), facts["stream_bit_s"].missing
-    assert isinstance(facts["streams_bit_s"].value, float), facts["streams_bit_s"].missing
+
+    def here(words: Mapping[str, Words], limit_s: float) -> dict[str, HostAnswer]:
+        children = {
+            host: subprocess.Popen([sys.executable, "-m", *own], stdout=subprocess.PIPE)
+            for host, own in words.items()
+        }
+        return {host: HostAnswer(child.communicate(timeout=limit_s)[0]) for host, child in children.items()}
+
+    facts = stream_facts({"a": "127.0.0.1", "b": "127.0.0.2"}, here, port)
+    assert {fact.name for fact in facts if not isinstance(fact.value, float)} == set(), facts

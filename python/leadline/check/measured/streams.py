@@ -1,92 +1,182 @@
-"""TCP streams by iperf3 from one host to another: what one carries, what four do, and what was sent again.
+"""TCP streams by iperf3 between hosts: along each way for itself, and along all of them at once.
 
-Who calls hands over how a program is run on a host; nothing here knows how hosts are reached.
+Who calls hands over how hosts are asked; nothing here knows how they are reached. On each of them
+`check/measured/exchange` does what it is told.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from statistics import mean
 from typing import Any
 
 from leadline.check.facts import Fact, Value, told
 
-SECONDS = 1
+SECONDS, AT_ONCE_SECONDS = 1, 4
 STREAMS = 4
-_PORT = 5201
-_STARTED_S, _ENDED_S = 5.0, 15.0
+CPU_BUSY = 0.9
+PORT = 5201
+_MODULE = "leadline.check.measured.exchange"
+_LIMIT_S = 45.0
 _SEGMENT_BYTES = 1448  # payload of a frame of 1500
 Words = Sequence[str]
 
 
-def stream_facts(
-    way: tuple[str, str], address: str, on: Callable[[str, Words], Words], port: int = _PORT
-) -> list[Fact]:
-    """What streams along `way` (from a host to another, who listens at `address`) carry.
+@dataclass(frozen=True)
+class HostAnswer:
+    """What a host printed; or the `problem`, in words that follow its name."""
 
-    `on` gives the words that run words on a host. What cannot be measured is a fact without a value.
-    """
-    values: dict[str, Value] = {"stream_bit_s": None, "streams_bit_s": None, "sent_again_share": None}
-    reasons: dict[str, str] = {}
-    for name, streams in (("stream_bit_s", 1), ("streams_bit_s", STREAMS)):
-        try:
-            found = _measure(way, address, on, port, streams)
-        except _NotMeasuredError as error:
-            reasons |= dict.fromkeys((name, "sent_again_share"), str(error))
-            break
-        values[name] = found["bit_s"]
-        if streams == 1:
-            values["sent_again_share"] = found["sent_again_share"]
-    why = next(iter(reasons.values()), "")
-    return told("path", f"{way[0]} > {way[1]}", values, dict.fromkeys(values, why) | reasons)
+    output: bytes = b""
+    problem: str = ""
+
+
+# Runs `python -m` with words of each host's own, on all of them at once, for at most so many seconds.
+OnHosts = Callable[[Mapping[str, Words], float], Mapping[str, HostAnswer]]
 
 
 class _NotMeasuredError(Exception):
     pass
 
 
-def _measure(
-    way: tuple[str, str], address: str, on: Callable[[str, Words], Words], port: int, streams: int
-) -> dict[str, float]:
-    """One run between a server that takes one client, and that client."""
-    asked = ["iperf3", "-c", address, "-p", str(port), "-t", str(SECONDS), "-P", str(streams), "-J"]
-    listening = ["iperf3", "-s", "-1", "-B", address, "-p", str(port)]
-    try:
-        server = subprocess.Popen(
-            on(way[1], listening),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-        )
-    except OSError as error:
-        raise _NotMeasuredError(f"nothing can be run on {way[1]}: {error.strerror}") from None
-    try:
-        until = time.monotonic() + _STARTED_S
-        while True:
-            done = subprocess.run(on(way[0], asked), capture_output=True, check=False, timeout=_ENDED_S)
-            answer = _answer(done.stdout, way[0])
-            if "error" not in answer:
-                return parsed(answer)
-            # Until the server listens its host refuses; a server that ended never will.
-            if server.poll() not in (None, 0) or time.monotonic() > until:
-                missing = server.poll() in (126, 127)
-                raise _NotMeasuredError(f"no iperf3 on {way[1]}" if missing else f"iperf3: {answer['error']}")
-    except (OSError, subprocess.SubprocessError) as error:
-        raise _NotMeasuredError(f"iperf3 on {way[0]} did not end: {type(error).__name__}") from None
-    finally:
-        if server.poll() is None:
-            server.terminate()
-        server.wait()
+def ways(addresses: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Each host to each other."""
+    return list(permutations(addresses, 2))
 
 
-def _answer(output: bytes, host: str) -> dict[str, Any]:
+def seconds_for(addresses: Mapping[str, str]) -> float:
+    """About how long `stream_facts` takes."""
+    count = len(ways(addresses))
+    return count * (2 * SECONDS + 1) + (AT_ONCE_SECONDS + 2 if len(addresses) > 2 else 0)
+
+
+def stream_facts(addresses: Mapping[str, str], on_hosts: OnHosts, port: int = PORT) -> list[Fact]:
+    """What streams along each way carry alone, one way after the other; then all of them at once.
+
+    `addresses` are those at which hosts are reached, by name. A fact without a value says why it has none.
+    """
+    found = [fact for way in ways(addresses) for fact in _of_way(way, addresses, on_hosts, port)]
+    if len(addresses) > 2:  # of two hosts there is only their own link
+        found += _at_once(addresses, on_hosts, port, _best_alone(found))
+    return found
+
+
+def _of_way(
+    way: tuple[str, str], addresses: Mapping[str, str], on_hosts: OnHosts, port: int
+) -> Iterator[Fact]:
+    """One stream, then several."""
+    source, sink = way
+    ports = (port, port + 1)
+    turns = [
+        [{"to": sink, "address": addresses[sink], "port": own, "streams": streams}]
+        for own, streams in zip(ports, (1, STREAMS), strict=True)
+    ]
+    values: dict[str, Value] = {"stream_bit_s": None, "streams_bit_s": None, "sent_again_share": None}
+    reasons: dict[str, str] = {}
     try:
-        found = json.loads(output)
-    except ValueError:
-        raise _NotMeasuredError(f"no iperf3 on {host}, or one that speaks no JSON") from None
-    return found if isinstance(found, dict) else {"error": "it answers with no object"}
+        words = {source: _words(addresses[source], (), turns), sink: _words(addresses[sink], ports, ())}
+        answers, gone = _answers(words, on_hosts)
+        if gone:
+            raise _NotMeasuredError(next(iter(gone.values())))
+        one, many = (parsed(_sent(answers, way, turn)) for turn in range(2))
+        values = {
+            "stream_bit_s": one["bit_s"],
+            "streams_bit_s": many["bit_s"],
+            "sent_again_share": one["sent_again_share"],
+        }
+    except _NotMeasuredError as error:
+        reasons = dict.fromkeys(values, str(error))
+    yield from told("path", f"{source} > {sink}", values, reasons)
+
+
+def _best_alone(facts: Sequence[Fact]) -> dict[str, float]:
+    """The most that each host sent along one way."""
+    best: dict[str, float] = {}
+    for fact in facts:
+        if fact.name in ("stream_bit_s", "streams_bit_s") and isinstance(fact.value, int | float):
+            host = fact.subject.partition(" > ")[0]
+            best[host] = max(best.get(host, 0.0), fact.value)
+    return best
+
+
+def _at_once(
+    addresses: Mapping[str, str], on_hosts: OnHosts, port: int, best: Mapping[str, float]
+) -> Iterator[Fact]:
+    """What each host sends when all send to all, of the most that it sent along one way."""
+    listens: dict[str, list[int]] = {host: [] for host in addresses}
+    sends: dict[str, list[dict[str, Any]]] = {host: [] for host in addresses}
+    for number, (source, sink) in enumerate(ways(addresses)):
+        listens[sink].append(port + number)
+        sends[source].append({"to": sink, "address": addresses[sink], "port": port + number, "streams": 1})
+    words = {
+        host: _words(addresses[host], listens[host], [sends[host]], AT_ONCE_SECONDS) for host in addresses
+    }
+    answers, reasons = _answers(words, on_hosts)
+    busy = max((float(answer["busy"][0]) for answer in answers.values()), default=0.0)
+    gone = next(iter(reasons.values()), "")  # who sends to all cannot where one is missing
+    for host in addresses:
+        rate, why = None, reasons.get(host, gone)
+        if not why:
+            try:
+                rate = sum(_middle(_sent(answers, (host, one["to"]), 0)) for one in sends[host])
+            except _NotMeasuredError as error:
+                why = str(error)
+        share = rate / best[host] if rate is not None and best.get(host) else None
+        yield Fact("path", f"{host} > all at once", "at_once_bit_s", rate, why)
+        if share is not None and share < 1 and busy >= CPU_BUSY:
+            share, why = None, f"the processors of a host were busy {min(busy, 1):.0%} of the time"
+        yield Fact("path", f"{host} > all at once", "at_once_share", share, why)
+
+
+def _words(
+    address: str,
+    listen: Sequence[int],
+    turns: Sequence[Sequence[Mapping[str, Any]]],
+    seconds: float = SECONDS,
+) -> Words:
+    asked = {"address": address, "listen": list(listen), "turns": list(turns), "seconds": seconds}
+    return [_MODULE, json.dumps(asked)]
+
+
+def _answers(
+    words: Mapping[str, Words], on_hosts: OnHosts
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """What each host said, or the reason why it said nothing of use."""
+    found, reasons = {}, {}
+    for host, asked in on_hosts(words, _LIMIT_S).items():
+        try:
+            answer = json.loads(asked.output) if not asked.problem else {}
+            problem = answer.get("error")
+        except (ValueError, AttributeError):
+            reasons[host] = f"{host} answers with no JSON"
+            continue
+        if asked.problem:
+            reasons[host] = f"{host}: {asked.problem}"
+        elif problem:
+            reasons[host] = f"{problem} on {host}"
+        else:
+            found[host] = answer
+    return found, reasons
+
+
+def _sent(answers: Mapping[str, Any], way: tuple[str, str], turn: int) -> Mapping[str, Any]:
+    """What iperf3 printed of a way. Raises _NotMeasuredError, with the receiver's reason if it has one."""
+    source, sink = way
+    answer: Mapping[str, Any] = answers[source]["sent"][turn][sink]
+    if "error" in answer:
+        there = answers[sink].get("listening")
+        raise _NotMeasuredError(f"{there[0]} of {sink}" if there else f"{answer['error']} (from {source})")
+    return answer
+
+
+def _middle(answer: Mapping[str, Any]) -> float:
+    """Mean rate without the first and the last second, in which others begin later or have ended; bit/s."""
+    seconds = answer["seconds"][1:-1]
+    if not seconds or not all(isinstance(one, int | float) for one in seconds):
+        raise _NotMeasuredError("iperf3 answers with other words than version 3 has")
+    return float(mean(seconds))
 
 
 def parsed(answer: Mapping[str, Any]) -> dict[str, float]:

@@ -5,36 +5,32 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shlex
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.console import echo, echo_text
-from leadline.cli.explain.check_storage import measure_storage, print_storage, storage_options
-from leadline.cli.explain.paragraphs import say
+from leadline.cli.console import echo_text
+from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_members, members_of
+from leadline.cli.explain.check_printed import print_check
+from leadline.cli.explain.check_storage import measure_storage, storage_options
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
+from leadline.cli.measure.hosts_options import reach_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from leadline.check.document import FactChange
     from leadline.check.facts import Fact
-    from leadline.check.judged import Checked
-    from leadline.check.rows import Row
+    from leadline.cli.measure.hosts_options import HostsOptions
     from leadline.lab import Lab
 
 _ROLES = ("mon", "osd", "mds", "gateway", "client")
 _EXIT_OUT_OF_LINE = 3
-_MEMBER_S = 30.0
-_SHOWN = 6  # parts of one line
+_PLACE_S = 90.0  # for one place of --on, reads and writes
 _HOST = "LEADLINE_LAB_HOST"  # set by `leadline lab exec`
 
 
@@ -75,9 +71,12 @@ _HOST = "LEADLINE_LAB_HOST"  # set by `leadline lab exec`
     help="Send echoes to another host: loss, round trip, whether packets of full size pass; again for more.",
 )
 @storage_options
-@click.option("--no-streams", is_flag=True, help="With --lab: no iperf3 between its members.")
+@reach_options
+@click.option("--no-streams", is_flag=True, help="With --lab and --hosts: no iperf3 between them.")
+@click.option("--name", metavar="NAME", help="Call this host so.  [default: its host name]")
 @click.option("--all", "everything", is_flag=True, help="Print what is as it should be, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.check/1.")
+@click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write it as an HTML page, too.")
 @out_option("A file to keep it in, for --with and --baseline.", path=AskedPath(dir_okay=False))
 def command(
     roles: tuple[str, ...],
@@ -89,9 +88,12 @@ def command(
     peers: tuple[str, ...],
     on: tuple[Path, ...],
     destroy: tuple[Path, ...],
+    hosts: HostsOptions,
     no_streams: bool,
+    name: str | None,
     everything: bool,
     as_json: bool,
+    page: Path | None,
     out: Path | None,
 ) -> int:
     """Say which part of this host and of a Ceph cluster is not what it should be, why, and what to do.
@@ -102,6 +104,7 @@ def command(
     \b
     leadline check
     leadline check --lab
+    leadline check --hosts hosts.yaml -o before.json
     leadline check --on /dev/sdb --on /dev/sdc --on /var/lib/data
     ssh node2 leadline check --no-ceph --json > node2.json; leadline check --with node2.json
     leadline check -o before.json; leadline check --baseline before.json
@@ -109,45 +112,71 @@ def command(
     from leadline.check.document import as_document, changes, read_facts
     from leadline.check.judged import judge
     from leadline.check.rows import rows
+    from leadline.check.shown import shown
+    from leadline.cli.files import write_file
 
-    measured = measure_storage(_host_name(), on, destroy)
-    found = _facts_of_lab(lab, streams=not no_streams) if lab is not None else _facts_here()
-    found += measured
-    found += _echoes(platform.node() or "this host", {peer: peer for peer in peers}, [])
+    found = _facts_of_all(name, lab, hosts, on, destroy, streams=not no_streams)
+    found += echoes(_host_name(name), {peer: peer for peer in peers})
     for path in others:
         found = _joined(found, read_facts(path), path)
     found += [] if no_ceph else _facts_of_cluster(lab, conf)
     checked = judge(found, rows(), roles or _ROLES)
     moved = changes(read_facts(baseline), found) if baseline is not None else None
-    details = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "roles": list(roles or _ROLES)}
-    document = as_document(found, checked, details)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    details = {"created": created, "roles": list(roles or _ROLES)}
+    document, view = as_document(found, checked, details), shown(found, checked, moved)
     if out is not None:
-        from leadline.cli.files import write_file
-
         write_file(out, (json.dumps(document, indent=1) + "\n").encode(), "-o")
+    if page is not None:
+        from leadline.report.renderers.check import check_html
+
+        write_file(page, check_html(view, created).encode(), "--page")
     if as_json:
         echo_text(json.dumps(document, indent=1))
     else:
-        _print(found, checked, moved, everything=everything)
-        print_storage(measured)
+        print_check(view, everything=everything)
     bad = any(one.state == "out_of_line" and one.row.severity != "note" for one in checked)
     return _EXIT_OUT_OF_LINE if bad else 0
 
 
-def _host_name() -> str:
-    """A lab's member by its name in it, other hosts by their own."""
-    return os.environ.get(_HOST, "") or platform.node() or "this host"
+def _facts_of_all(
+    name: str | None,
+    lab: str | None,
+    hosts: HostsOptions,
+    on: tuple[Path, ...],
+    destroy: tuple[Path, ...],
+    *,
+    streams: bool,
+) -> list[Fact]:
+    """Of the hosts that were named; else of this one, and of a lab's members."""
+    if not hosts:
+        measured = measure_storage(_host_name(name), on, destroy)
+        found = _facts_here(name)
+        if lab is not None:
+            found += facts_of_members(LabMembers(_lab(lab)), (), named=False, streams=streams)
+        return found + measured
+    if lab is not None or name is not None or destroy:
+        given = "--lab" if lab is not None else "--name" if name is not None else "--destroy"
+        raise UsageError(f"{given} and hosts are two questions", "ask one after the other")
+    with members_of(hosts) as members:
+        own = [word for place in on for word in ("--on", str(place))]
+        return facts_of_members(members, own, named=True, streams=streams, limit_s=_PLACE_S * len(on))
 
 
-def _facts_here() -> list[Fact]:
+def _host_name(name: str | None) -> str:
+    """As it is to be called; a lab's member by its name in it, other hosts by their own."""
+    return name or os.environ.get(_HOST, "") or platform.node() or "this host"
+
+
+def _facts_here(name: str | None) -> list[Fact]:
     from leadline.check.reading.devices import device_facts
     from leadline.check.reading.host import host_facts
     from leadline.check.reading.interfaces import interface_facts
 
-    member, name = os.environ.get(_HOST, ""), _host_name()
+    member, called = os.environ.get(_HOST, ""), _host_name(name)
     # The members of a lab are one machine: each has its own interfaces, and nothing else of its own.
-    own = [] if member else [*host_facts(name), *device_facts(name)]
-    return [*own, *interface_facts(name)]
+    own = [] if member else [*host_facts(called), *device_facts(called)]
+    return [*own, *interface_facts(called)]
 
 
 def _joined(found: list[Fact], more: Sequence[Fact], path: Path) -> list[Fact]:
@@ -198,138 +227,3 @@ def _lab(name: str) -> Lab:
 
     check_lab_places()
     return lab.open(name)
-
-
-def _facts_of_lab(name: str, *, streams: bool) -> list[Fact]:
-    """This machine's facts, and each member's interfaces of a lab with hosts, read in its own network."""
-    from leadline.check.facts import Fact
-
-    found, record = _facts_here(), _lab(name).record
-    if record.network is None:
-        return found
-    for member in record.network.topology.members:
-        words = ["lab", "exec", member.name, "--lab", record.name, "--", *_ourselves()]
-        asked = [*_ourselves(), *words, "check", "--no-ceph", "--json"]
-        try:
-            done = subprocess.run(asked, capture_output=True, check=False, timeout=_MEMBER_S)
-            facts = json.loads(done.stdout)["facts"]
-        except (OSError, ValueError, KeyError, subprocess.SubprocessError):
-            why = f"it does not answer: {shlex.join(asked[-6:])}"
-            found.append(Fact("interface", f"{member.name}/all", "mtu", None, why))
-            continue
-        found += [Fact.from_json(fact) for fact in facts]
-    addresses = {
-        member.name: record.network.address(member.name) for member in record.network.topology.members
-    }
-    for host in addresses:
-        peers = {address: peer for peer, address in addresses.items() if peer != host}
-        entered = [*_ourselves(), "lab", "exec", host, "--lab", record.name, "--"]
-        found += _echoes(host, peers, entered)
-    return found + (_streams(record.name, addresses) if streams else [])
-
-
-def _streams(lab: str, addresses: Mapping[str, str]) -> list[Fact]:
-    """Along every way between members, one after the other, so that none takes another's rate."""
-    from leadline.check.measured.streams import SECONDS, stream_facts
-
-    ways = [(host, peer) for host in addresses for peer in addresses if peer != host]
-    seconds = len(ways) * (2 * SECONDS + 2)
-    echo(f"streams along {len(ways)} ways, about {seconds} s; --no-streams leaves them out", err=True)
-
-    def on(host: str, words: Sequence[str]) -> list[str]:
-        return [*_ourselves(), "lab", "exec", host, "--lab", lab, "--", *words]
-
-    return [fact for way in ways for fact in stream_facts(way, addresses[way[1]], on)]
-
-
-def _echoes(host: str, peers: Mapping[str, str], entered: list[str]) -> list[Fact]:
-    """From a host, or from here, to peers (name by address). Nobody waits for long for one that is silent."""
-    from leadline.check.measured.echoes import path_facts
-
-    if not peers:
-        return []
-    asked = [*entered, sys.executable, "-m", "leadline.check.measured.echoes", *peers]
-    try:
-        done = subprocess.run(asked, capture_output=True, check=True, timeout=_MEMBER_S * len(peers))
-        answers = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        answers = {peer: {"error": f"echoes could not be sent: {type(error).__name__}"} for peer in peers}
-    return path_facts(host, peers, answers)
-
-
-def _ourselves() -> list[str]:
-    return [sys.executable, "-m", "leadline"]
-
-
-def _print(
-    facts: Sequence[Fact], checked: Sequence[Checked], moved: list[FactChange] | None, *, everything: bool
-) -> None:
-    from leadline.check.rows import words_of
-
-    bad = [one for one in checked if one.state == "out_of_line"]
-    unknown = [one for one in checked if one.state == "unknown"]
-    fine = len(checked) - len(bad) - len(unknown)
-    parts = len({(fact.kind, fact.subject) for fact in facts})
-    echo(_answer(bad, len(checked), parts))
-    for row, ones in _by_row(bad).items():
-        echo()
-        say(f"{row.severity.upper()}  {row.title}: {_of_whom(ones)}")
-        say(f"  {row.why}")
-        say(f"  Do: {row.remedy}")
-        say(f"  See: {row.verify}   [{row.source}]")
-    if moved is not None:
-        echo()
-        echo(f"Otherwise than before: {len(moved)}" if moved else "Nothing is otherwise than before.")
-        for change in moved:
-            before, after = (words_of(value, change.name) for value in (change.before, change.after))
-            say(f"  {change.subject}  {change.name}: {before} -> {after}")
-    if unknown:
-        echo()
-        echo(f"Could not be read ({len(unknown)}):")
-        for reason, parts_of in _by_reason(unknown).items():
-            say(f"  {', '.join(parts_of)}: {reason}")
-    if everything:
-        echo()
-        echo(f"As it should be ({fine}):")
-        for one in checked:
-            if one.state == "fine":
-                say(f"  {one.subject}  {one.row.title}: {words_of(one.seen, one.row.fact)}")
-    elif fine:
-        echo()
-        echo(f"{fine} are as they should be; --all lists them.")
-
-
-def _answer(bad: Sequence[Checked], count: int, parts: int) -> str:
-    if not bad:
-        return f"Nothing of {count} things that were looked at on {parts} parts is out of line."
-    words: dict[str, int] = {}
-    for one in bad:
-        words[one.row.severity] = words.get(one.row.severity, 0) + 1
-    kinds = ", ".join(f"{number} {severity}" for severity, number in words.items())
-    return f"{len(bad)} of {count} things that were looked at on {parts} parts are out of line: {kinds}."
-
-
-def _by_row(bad: Sequence[Checked]) -> dict[Row, list[Checked]]:
-    found: dict[Row, list[Checked]] = {}
-    for one in bad:
-        found.setdefault(one.row, []).append(one)
-    return found
-
-
-def _of_whom(ones: Sequence[Checked]) -> str:
-    """Each part with what was seen of it; of many the first, and the host that all ways of them share."""
-    from leadline.check.rows import words_of
-
-    shown = [f"{one.subject} {words_of(one.seen, one.row.fact)}" for one in ones[:_SHOWN]]
-    more = f" and {len(ones) - _SHOWN} more" if len(ones) > _SHOWN else ""
-    ends = [set(one.subject.split(" > ")) for one in ones]
-    shared = set.intersection(*ends) if len(ones) > 1 and ones[0].row.kind == "path" else set()
-    common = f"; all of them begin or end at {', '.join(sorted(shared))}" if shared else ""
-    return f"{', '.join(shown)}{more}; expected {ones[0].expected}{common}"
-
-
-def _by_reason(unknown: Sequence[Checked]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for one in unknown:
-        found.setdefault(one.reason, []).append(f"{one.row.title} of {one.subject}")
-    return found

@@ -242,7 +242,7 @@ class Recruiting:
 
 def planned_on(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded]) -> _Loaded:
     """What `load` (`load_plan`) makes for hosts: by what this host sees, or else by what they see."""
-    hosts = implied(hosts, lab, _say)
+    hosts = implied(hosts, lab, say_aside)
     if hosts.on_lab:
         return _planned_there(hosts, lab, load)
     asked = hosts.asked()
@@ -266,11 +266,12 @@ def planned_on(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded
 def _planned_there(hosts: HostsOptions, lab: str | None, load: Callable[..., _Loaded]) -> _Loaded:
     with hosts.reached(lab) as asked:
         assert asked is not None  # noqa: S101 - some were named
-        with recruiting(asked, None, _say, lambda: False) as recruited:
+        with recruiting(asked, None, say_aside, lambda: False) as recruited:
             return load(recruited=recruited)
 
 
-def _say(text: str) -> None:
+def say_aside(text: str) -> None:
+    """On standard error, beside what is asked for."""
     from leadline.cli.console import echo
 
     echo(text, err=True)

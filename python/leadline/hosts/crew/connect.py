@@ -61,7 +61,7 @@ def check_plain(asked: HostsAsked) -> None:
         " or `plain_tcp: true` in a hosts file"
     )
     if asked.scheduler is not None:
-        if asked.scheduler.startswith("tcp:") and not is_here(_host_of(asked.scheduler)):
+        if asked.scheduler.startswith("tcp:") and not is_here(host_of(asked.scheduler)):
             raise UsageError(
                 f"{asked.scheduler} is not encrypted: who is on the way could do anything on every worker",
                 remedy,
@@ -73,7 +73,8 @@ def check_plain(asked: HostsAsked) -> None:
             raise UsageError(f"{asked.source} names no TLS files, and {names} are other hosts", remedy)
 
 
-def _host_of(address: str) -> str:
+def host_of(address: str) -> str:
+    """Of `tls://HOST:PORT`."""
     return address.split("://", 1)[1].rsplit(":", 1)[0].strip("[]")
 
 

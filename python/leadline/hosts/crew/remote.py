@@ -28,6 +28,7 @@ class Remote:
     forget: Function
     close_session: Function
     undo: Function
+    check_part: Function
 
 
 def remote() -> Remote:
@@ -35,6 +36,6 @@ def remote() -> Remote:
     from leadline.hosts import onhost
     from leadline.hosts.crew import there
 
-    own = {name: getattr(there, name) for name in ("probe", "begin", "fetch")}
+    own = {name: getattr(there, name) for name in ("probe", "begin", "fetch", "check_part")}
     names = ("clock", "open_session", "prepare", "cancel", "renew", "held", "forget", "close_session", "undo")
     return Remote(**own, **{name: getattr(onhost, name) for name in names})

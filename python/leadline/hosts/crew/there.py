@@ -5,7 +5,8 @@ Called by Dask, in a thread of the worker. Arguments and results are plain value
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _AT_ONCE_BYTES = 16 << 20  # what comes with the answer to `begin`; the rest is asked for file by file
@@ -52,6 +53,33 @@ def fetch(attempt: str, files: Mapping[str, int]) -> dict[str, bytes]:
             data += piece
         found[path] = bytes(data)
     return found
+
+
+_PARTS = ("leadline", "leadline.check.measured.echoes", "leadline.check.measured.exchange")
+
+
+def check_part(words: Sequence[str], limit_s: float) -> dict[str, Any]:
+    """What a module of `leadline check` prints on this host, within so many seconds; else `refused`."""
+    from leadline.observe.children import module_command, module_environment
+
+    if words[0] not in _PARTS:
+        return {"refused": f"{words[0]} is no part of a check"}
+    asked = module_command(*words)
+    try:
+        done = subprocess.run(
+            asked,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env=module_environment(),
+            check=False,
+            timeout=limit_s,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return {"refused": f"a check did not end there: {type(error).__name__}"}
+    if not done.stdout:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        return {"refused": f"a check prints nothing there{f': {last[0][:200]}' if last else ''}"}
+    return {"output": done.stdout}
 
 
 def _target(url: str) -> dict[str, Any]:

@@ -80,6 +80,12 @@ def to_html(findings: Findings) -> str:
     return str(_environment().get_template("page.html.j2").render(context))
 
 
+def plain_page(template: str, context: Mapping[str, Any]) -> str:
+    """A page of a template of its own, without scripts."""
+    shared = {"style": _asset("page.css"), "policy": _policy([])}
+    return str(_environment().get_template(template).render({**shared, **context}))
+
+
 def embedded_json(value: Any) -> str:
     """JSON that can stand inside a script element: no text in it can close the element or start markup."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))

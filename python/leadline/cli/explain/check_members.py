@@ -1,0 +1,168 @@
+"""How `leadline check` asks other hosts: the members of a lab, or hosts reached as studies reach them.
+
+Each runs the same modules there; only here do a check and the ways to hosts meet.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from leadline.cli.console import echo
+
+if TYPE_CHECKING:
+    from leadline.check.facts import Fact
+    from leadline.check.measured.streams import HostAnswer, Words
+    from leadline.cli.measure.hosts_options import HostsOptions
+    from leadline.hosts.crew.calls import Crew
+    from leadline.lab import Lab
+
+_MEMBER_S = 30.0
+_ENDED_S = 5.0  # between a host's own limit and nobody's waiting for it any more
+
+
+class CheckMembers(Protocol):
+    """Hosts that can be asked: their addresses by name."""
+
+    addresses: Mapping[str, str]
+
+    def ask(self, words: Mapping[str, Words], limit_s: float) -> Mapping[str, HostAnswer]:
+        """What `python -m` with these words prints on each of some hosts, on all of them at once."""
+
+
+class LabMembers:
+    """Hosts and clients of a lab with a network: each in its own namespace of this machine."""
+
+    def __init__(self, lab: Lab) -> None:
+        network = lab.record.network
+        members = network.topology.members if network is not None else ()
+        self._lab = lab.record.name
+        self.addresses: Mapping[str, str] = {}
+        if network is not None:
+            self.addresses = {one.name: network.address(one.name) for one in members}
+
+    def ask(self, words: Mapping[str, Words], limit_s: float) -> Mapping[str, HostAnswer]:
+        """See CheckMembers."""
+        with ThreadPoolExecutor(max(1, len(words))) as threads:
+            going = {host: threads.submit(self._run, host, own, limit_s) for host, own in words.items()}
+            return {host: answer.result() for host, answer in going.items()}
+
+    def _run(self, host: str, words: Words, limit_s: float) -> HostAnswer:
+        from leadline.check.measured.streams import HostAnswer
+
+        entered = [sys.executable, "-m", "leadline", "lab", "exec", host, "--lab", self._lab, "--"]
+        asked = [*entered, sys.executable, "-m", *words]
+        try:
+            done = subprocess.run(
+                asked, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=limit_s
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            return HostAnswer(problem=f"it does not answer: {type(error).__name__}")
+        return HostAnswer(done.stdout, "" if done.stdout else "it prints nothing: leadline lab exec there")
+
+
+class CrewMembers:
+    """Hosts that a study would run on, by Dask."""
+
+    def __init__(self, crew: Crew, addresses: Mapping[str, str]) -> None:
+        from leadline.hosts.crew.remote import remote
+
+        self._crew, self._function = crew, remote().check_part
+        self.addresses = addresses
+
+    def ask(self, words: Mapping[str, Words], limit_s: float) -> Mapping[str, HostAnswer]:
+        """See CheckMembers."""
+        from leadline.check.measured.streams import HostAnswer
+        from leadline.hosts.crew.calls import Order
+
+        arguments = {host: (list(own), limit_s) for host, own in words.items()}
+        order = Order(self._function, arguments, f"check-{secrets.token_hex(4)}", limit_s + _ENDED_S)
+        return {
+            host: HostAnswer(problem=said.problem) if said.problem else HostAnswer(said.value["output"])
+            for host, said in self._crew.ask(order).items()
+        }
+
+
+@contextmanager
+def members_of(hosts: HostsOptions) -> Iterator[CrewMembers]:
+    """The hosts that were named, with this version; Dask's connection lasts as long as the block."""
+    from leadline.cli.measure.hosts_options import say_aside
+    from leadline.errors import UsageError
+    from leadline.hosts.crew.checks import check_versions, hosts_of
+    from leadline.hosts.crew.connect import connected, host_of
+
+    if hosts.on_lab:
+        raise UsageError("--hosts lab is of studies", "check each member of a lab: leadline check --lab")
+    asked = hosts.asked()
+    assert asked is not None  # noqa: S101 - called where some were named
+    with connected(asked, say_aside, lambda: False) as crew:
+        found = hosts_of(asked, crew.workers())
+        crew.assign({host.name: host.address for host in found})
+        check_versions(found, crew.versions())
+        yield CrewMembers(crew, {host.name: host_of(host.address) for host in found})
+
+
+def facts_of_members(
+    members: CheckMembers, own_words: Sequence[str], *, named: bool, streams: bool, limit_s: float = 0.0
+) -> list[Fact]:
+    """Each member's own facts, echoes from each to each, and streams.
+
+    `own_words` are further ones of `leadline check` there, which take `limit_s`. `named`: told its name.
+    """
+    from leadline.check.measured.streams import seconds_for, stream_facts, ways
+
+    found = _own_facts(members, own_words, limit_s, named=named)
+    for host in members.addresses:
+        peers = {address: peer for peer, address in members.addresses.items() if peer != host}
+        found += echoes(host, peers, members)
+    if not streams or len(members.addresses) < 2:
+        return found
+    count, seconds = len(ways(members.addresses)), seconds_for(members.addresses)
+    echo(f"streams along {count} ways, about {seconds:.0f} s; --no-streams leaves them out", err=True)
+    return found + stream_facts(members.addresses, members.ask)
+
+
+def _own_facts(members: CheckMembers, own_words: Sequence[str], limit_s: float, *, named: bool) -> list[Fact]:
+    from leadline.check.facts import Fact
+
+    words = ["leadline", "check", "--no-ceph", "--json", *own_words]
+    asked = {host: [*words, *(["--name", host] if named else [])] for host in members.addresses}
+    found: list[Fact] = []
+    for host, answer in members.ask(asked, _MEMBER_S + limit_s).items():
+        try:
+            if answer.problem:
+                raise ValueError(answer.problem)
+            found += [Fact.from_json(fact) for fact in json.loads(answer.output)["facts"]]
+        except (ValueError, KeyError, TypeError) as error:
+            why = answer.problem or f"it answers with no check: {error}"
+            found.append(Fact("interface", f"{host}/all", "mtu", None, why))
+    return found
+
+
+def echoes(host: str, peers: Mapping[str, str], members: CheckMembers | None = None) -> list[Fact]:
+    """From a member, or from here, to peers (name by address). Nobody waits for long for a silent one."""
+    from leadline.check.measured.echoes import path_facts
+
+    if not peers:
+        return []
+    words = ["leadline.check.measured.echoes", *peers]
+    limit_s = _MEMBER_S * len(peers)
+    try:
+        if members is None:
+            asked = [sys.executable, "-m", *words]
+            output = subprocess.run(asked, capture_output=True, check=True, timeout=limit_s).stdout
+        else:
+            answer = members.ask({host: words}, limit_s)[host]
+            if answer.problem:
+                raise ValueError(answer.problem)
+            output = answer.output
+        answers = json.loads(output)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        answers = {peer: {"error": f"echoes could not be sent: {type(error).__name__}"} for peer in peers}
+    return path_facts(host, peers, answers)
