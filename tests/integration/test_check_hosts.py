@@ -64,7 +64,7 @@ def test_places_are_measured_on_each_host(leadline: Command, crew: DaskWorkers, 
     ("words", "said"),
     [
         (("--hosts", "lab"), "--lab"),
-        (("--name", "x", "--scheduler", "tcp://127.0.0.1:1"), "--name and hosts are two questions"),
+        (("--as", "x", "--scheduler", "tcp://127.0.0.1:1"), "--as and hosts are two questions"),
         (("--destroy", "/dev/null", "--scheduler", "tcp://127.0.0.1:1"), "two questions"),
         (("--scheduler", "tcp://10.0.0.1:8786"), "not encrypted"),
     ],

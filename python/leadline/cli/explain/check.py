@@ -73,7 +73,7 @@ _HOST = "LEADLINE_LAB_HOST"  # set by `leadline lab exec`
 @storage_options
 @reach_options
 @click.option("--no-streams", is_flag=True, help="With --lab and --hosts: no iperf3 between them.")
-@click.option("--name", metavar="NAME", help="Call this host so.  [default: its host name]")
+@click.option("--as", "name", metavar="NAME", help="Call this host so.  [default: its host name]")
 @click.option("--all", "everything", is_flag=True, help="Print what is as it should be, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.check/1.")
 @click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write it as an HTML page, too.")
@@ -156,7 +156,7 @@ def _facts_of_all(
             found += facts_of_members(LabMembers(_lab(lab)), (), named=False, streams=streams)
         return found + measured
     if lab is not None or name is not None or destroy:
-        given = "--lab" if lab is not None else "--name" if name is not None else "--destroy"
+        given = "--lab" if lab is not None else "--as" if name is not None else "--destroy"
         raise UsageError(f"{given} and hosts are two questions", "ask one after the other")
     with members_of(hosts) as members:
         own = [word for place in on for word in ("--on", str(place))]

@@ -132,7 +132,7 @@ def _own_facts(members: CheckMembers, own_words: Sequence[str], limit_s: float, 
     from leadline.check.facts import Fact
 
     words = ["leadline", "check", "--no-ceph", "--json", *own_words]
-    asked = {host: [*words, *(["--name", host] if named else [])] for host in members.addresses}
+    asked = {host: [*words, *(["--as", host] if named else [])] for host in members.addresses}
     found: list[Fact] = []
     for host, answer in members.ask(asked, _MEMBER_S + limit_s).items():
         try:
