@@ -69,6 +69,9 @@ SECOND = ("test_locations.py", "test_study.py", "test_watch.py")
 NETWORK = ("test_network.py", "test_inject.py", "test_inject_links.py", "test_lab_hosts.py")
 # Starts 80 commands at once: beside others it would hold them up, and each worker would start them anew.
 HANGING = "tests/integration/test_hanging.py"
+# Asks whether processors are to spare, and so runs when all others have ended.
+QUIET = "tests/integration/test_diagnose_active.py"
+LAST = Phase("quiet", (QUIET,))
 # A lane's phases follow each other; lanes run at the same time.
 LANES: tuple[tuple[Phase, ...], ...] = (
     (
@@ -77,7 +80,16 @@ LANES: tuple[tuple[Phase, ...], ...] = (
         Phase("hanging", (HANGING,)),
         Phase(
             "integration",
-            ("tests/integration", "tests/browser", f"--ignore={HANGING}", "-n", "4", "--dist", "worksteal"),
+            (
+                "tests/integration",
+                "tests/browser",
+                f"--ignore={HANGING}",
+                f"--ignore={QUIET}",
+                "-n",
+                "4",
+                "--dist",
+                "worksteal",
+            ),
         ),
     ),
     # What shares the session's lab, and beside it what starts labs of its own.
@@ -165,7 +177,7 @@ def say_times(done: Sequence[Ran], seconds: float) -> None:
 
 def main(names: Sequence[str]) -> int:
     """Run the named phases; 0 where all passed, 1 where one did not, 130 where it was interrupted."""
-    known = [phase.name for lane in LANES for phase in lane]
+    known = [phase.name for lane in (*LANES, (LAST,)) for phase in lane]
     if unknown := [name for name in names if name not in known]:
         print(f"there is no phase {unknown[0]}; there are: {' '.join(known)}", file=sys.stderr)
         return 2
@@ -183,6 +195,8 @@ def main(names: Sequence[str]) -> int:
                 thread.join()
         except KeyboardInterrupt:  # the phases were interrupted by the same Ctrl-C, and tidy up
             ending.set()
+    if not names or LAST.name in names:
+        run_lane((LAST,), zero_s, done, ending)
     say_what_did_not_pass(done)
     say_times(done, time.monotonic() - zero_s)
     if ending.is_set():

@@ -44,15 +44,18 @@ class Turn:
     def wait(self) -> int | None:
         """Say that all is prepared, and wait for its start (ns of CLOCK_MONOTONIC); None: called off."""
         with self._changed:
+            if self._ended():
+                return None  # who asked hears how it ended
             self._answer(PREPARED)
             self._prepared = True
-            while self._start_ns is None:
-                if self._stopping() or self._attempt in self._called_off:
-                    break
+            while self._start_ns is None and not self._ended():
                 self._changed.wait(_LOOK_EVERY_S)
             self._prepared = False
             start_ns, self._start_ns = self._start_ns, None
             return start_ns
+
+    def _ended(self) -> bool:
+        return self._stopping() or self._attempt in self._called_off
 
     def begin(self, attempt: str, start_unix_ns: int, asker: int) -> str:
         """Have it start then, on this host's time of day. Why that cannot be, or ""."""
