@@ -38,12 +38,11 @@ LIMIT_S = 60.0
 MEASURED = (0, 3)  # 3: leadline says that a figure is not to be used, as of jobs so short
 ABOUT = f"""\
 fio's own examples that leadline runs (docs/fio.md), by both in turns, {{rounds}} times, on one disk.
-Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RAMP_S} s, {LOOPS} loops,
-{NUMJOBS} numjobs;
-a job without a time ends after {RUNTIME_S} s at the latest; directories and devices are left out.
-Rates are bytes over the time in which the job ran, without laying files out. The ratio is leadline's to
-fio's:
-the median of the pairs with its interval, **bold** where that leaves 1 out.
+Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RAMP_S} s,
+{LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest;
+directories and devices are left out. Rates are bytes over the time in which the job ran, without
+laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval,
+**bold** where that leaves 1 out. Figures that leadline itself calls INVALID have its reason.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _PLACES = ("directory", "filename")
@@ -55,11 +54,15 @@ class NotEndedError(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """A job's bytes, and how many of them each second; `ended`: by its bytes, and not by the clock."""
+    """A job's bytes, and how many of them each second; `ended`: by its bytes, and not by the clock.
+
+    `unusable` are leadline's reasons why the figure must not be used.
+    """
 
     bytes: int
     bytes_per_s: float
     ended: bool
+    unusable: str = ""
 
 
 def main() -> int:
@@ -110,7 +113,8 @@ def section(files: Sequence[Path], place: Path, rounds: int) -> Iterator[str]:
             ratio = spread(
                 [own.bytes_per_s / other.bytes_per_s for own, other in zip(ours, theirs, strict=True)]
             )
-            yield f"| `{path.name}` | {job} | {_bytes_words(theirs, ours)} | {_words(ratio)} |"
+            why = f"; INVALID: {ours[0].unusable}" if ours[0].unusable else ""
+            yield f"| `{path.name}` | {job} | {_bytes_words(theirs, ours)} | {_words(ratio)}{why} |"
 
 
 def _bytes_words(theirs: Sequence[Done], ours: Sequence[Done]) -> str:
@@ -209,9 +213,24 @@ def _by_leadline(job: Path, own: Path) -> dict[str, Done]:
     columns = "work, read_bytes + write_bytes, measured_ns"
     query = f"SELECT {columns} FROM read_parquet(?) WHERE error IS NULL"  # noqa: S608 - names of columns
     rows = duckdb.execute(query, [f"{out}/trials/*.parquet"]).fetchall()
+    unusable = _unusable(out, own)
     return {
-        work.rpartition(".")[2]: Done(moved, moved / (took / 1e9), took / 1e9 < RUNTIME_S * 0.99)
+        work.rpartition(".")[2]: Done(
+            moved, moved / (took / 1e9), took / 1e9 < RUNTIME_S * 0.99, unusable.get(work, "")
+        )
         for work, moved, took in rows
+    }
+
+
+def _unusable(out: Path, own: Path) -> dict[str, str]:
+    """By work: the titles of what makes its figures INVALID."""
+    words = [sys.executable, "-m", "leadline", "show", str(out), "--json"]
+    cells = json.loads(_output(words, own, MEASURED))["cells"]
+    return {
+        cell["work"]: ", ".join(
+            one["title"] for one in cell["validity"]["codes"] if one["state"] == "INVALID"
+        )
+        for cell in cells
     }
 
 

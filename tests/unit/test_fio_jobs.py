@@ -62,7 +62,7 @@ def error_of(text: str, *ignored: str, **environment: str) -> SpecError:
         ("size=128KiB\nbs=512", {"size": 128_000}),
         ("kb_base=1000\nsize=1MiB\nbs=512", {"size": 1 << 20}),
         ("kb_base=1000\nsize=1m\nbs=512", {"size": 999_936}),
-        ("iodepth=1k\nioengine=libaio", {"iodepth": 1024}),
+        ("iodepth=1k\nioengine=libaio\ndirect=1", {"iodepth": 1024}),
         ("rw=randrw\nrwmixread=20\nrwmixwrite=30", {"rwmixread": 70}),
         ("rw=randrw\nrwmixwrite=30\nrwmixread=20", {"rwmixread": 20}),
         ("size=64k\nfilesize=32k\nnrfiles=4", {"size": 128 << 10, "io_size": 64 << 10}),
@@ -251,3 +251,35 @@ def test_each_option_of_the_table_is_there_once_and_says_what_it_must() -> None:
     for name, known in known_options().items():
         assert name == name.lower()
         assert bool(known.words) == (known.how in ("differs", "kept_on", "refused")), name
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rw=randread\ntime_based\nruntime=1\ninvalidate=0", {"invalidate"}),
+        ("rw=write\nioengine=libaio\niodepth=8", {"iodepth"}),
+        ("rw=write\nioengine=libaio\niodepth=8\ndirect=1", set()),
+        ("rw=write\nioengine=io_uring\niodepth=8", set()),
+        ("rw=write\niomem=mmaphuge", {"iomem"}),
+        ("rw=write\niomem=malloc", set()),
+    ],
+)
+def test_what_the_page_cache_and_memory_make_of_a_job_is_said(text: str, said: set[str]) -> None:
+    notes = study_of(f"[a]\nsize=1m\n{text}\n").notes
+    assert {"invalidate", "iodepth", "iomem"} & {note.partition(":")[0] for note in notes} == said
+
+
+@pytest.mark.parametrize(
+    ("text", "drops"),
+    [
+        ("rw=randread\ntime_based\nruntime=1", True),
+        ("rw=randrw\nloops=2", True),
+        ("rw=randread\ntime_based\nruntime=1\ninvalidate=0", False),
+        ("rw=randread\ntime_based\nruntime=1\ndirect=1", False),
+        ("rw=write\ntime_based\nruntime=1", False),
+        ("rw=randread", False),
+    ],
+)
+def test_cached_pages_are_dropped_where_fio_drops_them(text: str, drops: bool) -> None:
+    (work,) = study_of(f"[a]\nsize=1m\n{text}\n").works.values()
+    assert bool(getattr(work, "invalidate", None)) == drops, work

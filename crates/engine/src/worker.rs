@@ -198,6 +198,9 @@ impl<'a, E: Engine> Worker<'a, E> {
     /// The next operation of the phase; moves on to the next phase where one is used up.
     #[inline(always)]
     fn next_operation(&mut self) -> Option<Operation> {
+        if self.source.begins_anew() {
+            self.engine.forget();
+        }
         if self.phase == Phase::Running
             && let Some(operation) = self.source.next_operation()
         {

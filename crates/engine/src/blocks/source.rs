@@ -24,6 +24,9 @@ pub struct Source {
     stride_bytes: u64,
     /// Blocks left; endless for time-based jobs.
     left: u64,
+    /// Blocks until what is cached is dropped, and after how many it is again.
+    until_anew: u64,
+    pass_blocks: u64,
     /// One order for both directions when random (no block is met twice in a pass), one each when sequential.
     orders: [Order; 2],
     shared_order: bool,
@@ -78,6 +81,8 @@ impl Source {
                 (false, 0) => blocks,
                 (false, bytes) => bytes.div_ceil(job.bs),
             },
+            until_anew: if job.invalidate { blocks } else { u64::MAX },
+            pass_blocks: blocks,
             orders: [order(), order()],
             // Each direction has its own last block to follow.
             shared_order: job.rw != ReadWrite::Rw && !partly,
@@ -119,9 +124,11 @@ impl Source {
             let operation = varied.next_operation(direction, stream);
             let blocks = u64::from(operation.length) / self.block_bytes;
             self.left = self.left.saturating_sub(blocks);
+            self.until_anew = self.until_anew.saturating_sub(blocks);
             return Some(operation);
         }
         self.left -= 1;
+        self.until_anew -= 1;
         let block = self.orders[stream].next_block();
         let (file, block) = if self.single_file {
             (0, block)
@@ -139,6 +146,16 @@ impl Source {
             length: self.block_bytes as u32,
             data_only: false,
         })
+    }
+
+    /// True once after each pass, where what is cached is to be dropped then.
+    #[inline]
+    pub fn begins_anew(&mut self) -> bool {
+        if self.until_anew > 0 {
+            return false;
+        }
+        self.until_anew = self.pass_blocks;
+        true
     }
 
     /// True when `next_operation` would give one.

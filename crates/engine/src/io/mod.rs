@@ -97,6 +97,9 @@ pub trait Engine: Sized {
     fn vanished(&mut self) -> Option<usize> {
         None
     }
+
+    /// Drops what the page cache holds of the files, where these go through one: clean pages only.
+    fn forget(&mut self) {}
 }
 
 /// One call at a time, in slot 0.

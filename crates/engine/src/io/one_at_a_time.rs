@@ -34,6 +34,10 @@ impl<B: Blocking> Engine for OneAtATime<B> {
     fn vanished(&mut self) -> Option<usize> {
         self.engine.vanished()
     }
+
+    fn forget(&mut self) {
+        self.engine.forget();
+    }
 }
 
 impl<B: Blocking> Queueing for OneAtATime<B> {

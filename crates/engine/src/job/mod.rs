@@ -153,6 +153,9 @@ pub struct Job {
     /// Of a random job's operations in percent; the others follow the one before them.
     #[serde(default = "all")]
     pub percentage_random: u32,
+    /// Drop cached pages of its files whenever a thread begins its bytes anew, as fio does by default.
+    #[serde(default)]
+    pub invalidate: bool,
     /// Who makes the load; kept with the job, and the affair of whoever runs it.
     #[serde(default)]
     pub generator: Generator,

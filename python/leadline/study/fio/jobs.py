@@ -111,9 +111,13 @@ def _engine(asked: Asked, work: Converted) -> None:
     option = asked.get("ioengine")
     depth = asked.number("iodepth", 1, 1)
     name = "psync" if option is None else option.value
-    if name in CALLS:
+    direct, buffered = asked.get("direct"), asked.get("buffered")
+    past_caches = switch(direct) if direct else (not switch(buffered) if buffered else False)
+    one_by_one = name in CALLS or (name == "libaio" and not past_caches)
+    if one_by_one:
         if depth > 1:
-            work.notes.append(f"iodepth: 1, as fio's {name} has one operation in flight, whatever is asked")
+            of = "libaio, buffered," if name == "libaio" else name
+            work.notes.append(f"iodepth: 1, as fio's {of} has one operation in flight, whatever is asked")
             depth = 1
         if option is not None:
             work.put("engine", "psync", option)
@@ -122,11 +126,24 @@ def _engine(asked: Asked, work: Converted) -> None:
     else:
         work.put("engine", name, option)
     work.put("iodepth", depth, asked.get("iodepth"))
-    direct, buffered = asked.get("direct"), asked.get("buffered")
-    past_caches = switch(direct) if direct else (not switch(buffered) if buffered else False)
     work.put("direct", past_caches and name != "mmap", direct or buffered)
     if asked.on("sqthread_poll"):
         work.put("sqthread_poll", True, asked.get("sqthread_poll"))
+    if not past_caches and name in (*CALLS, *QUEUES):
+        _forgetting(asked, work)
+    memory = asked.get("iomem") or asked.get("mem")
+    if memory is not None and "huge" in memory.value:
+        work.notes.append(
+            "iomem: buffers are of ordinary pages, in which requests merge less than in huge ones"
+        )
+
+
+def _forgetting(asked: Asked, work: Converted) -> None:
+    """fio drops cached pages whenever a job begins its bytes anew, unless it is told not to."""
+    invalidate, again = asked.get("invalidate"), asked.on("time_based") or asked.number("loops", 1, 1) > 1
+    reads = work.options["rw"] in ("read", "randread", "rw", "randrw")
+    if again and reads and (invalidate is None or switch(invalidate)):
+        work.put("invalidate", True, invalidate)
 
 
 def _pace(asked: Asked, work: Converted) -> None:

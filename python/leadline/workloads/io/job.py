@@ -70,6 +70,7 @@ class Job(BaseModel):
     io_size: int = Field(0, ge=0)
     percentage_random: int = Field(100, ge=0, le=100)
     generator: Generator = "leadline"
+    invalidate: bool = False
 
     kind: ClassVar[str] = "io"
     engine_format: ClassVar[str] = "leadline.job/1"

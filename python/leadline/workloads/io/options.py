@@ -82,6 +82,9 @@ class IoOptions(Options):
     percentage_random: Annotated[int, Whole(0, 100)] | None = Field(
         None, description="share of random operations in percent, the others go on behind the last; 100"
     )
+    invalidate: Truth | None = Field(
+        None, description="drop cached pages whenever a numjob begins its bytes anew, as fio does; false"
+    )
     generator: Generator | None = Field(
         None, description="the program that makes the load: leadline, or fio, which must be installed"
     )

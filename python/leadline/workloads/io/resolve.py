@@ -89,6 +89,7 @@ def resolve_io(
         io_size=options.io_size or 0,
         percentage_random=100 if options.percentage_random is None else options.percentage_random,
         generator=options.generator or "leadline",
+        invalidate=bool(options.invalidate),
         sqthread_poll=_sqthread_poll(options, engine, notes),
     )
     _tell_read_again(job, notes)

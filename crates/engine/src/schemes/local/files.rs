@@ -123,6 +123,13 @@ fn check_size(file: &mut File, path: &Path, setup: &Setup) -> Result<(), Failure
     ))
 }
 
+/// Drops cached pages of all of them; what is dirty stays.
+pub fn forget(files: &[File]) {
+    for file in files {
+        file::advise(file, Advice::DontNeed);
+    }
+}
+
 /// The first file whose last name is gone.
 pub fn first_deleted(files: &[File]) -> Option<usize> {
     files

@@ -112,6 +112,10 @@ impl Engine for Ring {
     fn vanished(&mut self) -> Option<usize> {
         files::first_deleted(&self.files)
     }
+
+    fn forget(&mut self) {
+        files::forget(&self.files);
+    }
 }
 
 impl Queueing for Ring {

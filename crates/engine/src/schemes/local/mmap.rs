@@ -48,6 +48,10 @@ impl Engine for Mmap {
     fn vanished(&mut self) -> Option<usize> {
         files::first_deleted(&self.files)
     }
+
+    fn forget(&mut self) {
+        files::forget(&self.files);
+    }
 }
 
 impl Blocking for Mmap {

@@ -39,6 +39,10 @@ impl Engine for Psync {
     fn vanished(&mut self) -> Option<usize> {
         files::first_deleted(&self.files)
     }
+
+    fn forget(&mut self) {
+        files::forget(&self.files);
+    }
 }
 
 impl Blocking for Psync {
