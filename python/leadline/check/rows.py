@@ -33,6 +33,8 @@ class Row:
     within: float
     roles: tuple[str, ...]
     unless: Mapping[str, Value]
+    undecided: Mapping[str, Value]
+    undecided_why: str
     severity: Severity
     why: str
     remedy: str
@@ -102,6 +104,8 @@ def _row(name: str, kind: str, value: Mapping[str, Any]) -> Row:
         within=float(value.get("within", 0)),
         roles=tuple(value.get("roles", ROLES)),
         unless=value.get("unless", {}),
+        undecided=value.get("undecided", {}),
+        undecided_why=value.get("undecided_why", ""),
         severity=value["severity"],
         why=value["why"],
         remedy=value["remedy"],
