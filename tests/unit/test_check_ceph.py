@@ -9,6 +9,7 @@ import pytest
 from leadline.check.facts import Fact
 from leadline.check.judged import judge
 from leadline.check.reading.cluster import cluster_facts
+from leadline.check.reading.mds import mds_facts
 from leadline.check.reading.releases import bad_releases, defects, release_in
 from leadline.check.rows import ROLES, rows
 from leadline.observe.ceph.client import NotObservableError
@@ -132,3 +133,37 @@ def test_each_entry_of_releases_has_words_and_a_source() -> None:
         assert "http" in one.source
         assert all(release_in(f"ceph version {release}-1 (0)") == release for release in one.releases)
     assert "tracker.ceph.com/issues/53062" in defects(["16.2.0"], ())
+
+
+_DUMP = {
+    "filesystems": [
+        {"mdsmap": {"fs_name": "fs", "max_mds": 2, "damaged": [1], "failed": [],
+                    "info": {"gid_1": {"name": "a", "state": "up:active"}}}}
+    ]
+}  # fmt: skip
+
+
+def _mds(name: str, prefix: str, **_: Any) -> Any:
+    assert name == "a"
+    if prefix == "config get":
+        return {"mds_cache_memory_limit": "1073741824"}
+    versions = ("ceph version 16.2.15 (0)", "ceph version 18.2.1 (0)", "", "ceph version 16.2.15 (0)")
+    return [{"client_metadata": {"ceph_version": one, "hostname": "old"}} for one in versions]
+
+
+def test_ranks_cache_and_older_clients_of_a_file_system() -> None:
+    facts = {(one.subject, one.name): one for one in mds_facts(_DUMP, _mds, "", "18.2.7")}
+    assert facts["fs", "ranks_up_share"].value == 0.5
+    assert facts["fs", "ranks_damaged"].value == 1
+    assert facts["mds.a", "cache_limit_bytes"].value == 1 << 30
+    assert facts["mds.a", "clients"].value == 4
+    assert facts["mds.a", "other_clients"].value == "16.2.15 on old"
+    bad = {one.row.name for one in judge(list(facts.values()), rows(), ROLES) if one.state == "out_of_line"}
+    assert bad == {"ranks", "damaged-ranks", "small-cache", "older-clients"}
+
+
+def test_a_metadata_server_that_does_not_answer_is_a_gap() -> None:
+    facts = list(mds_facts(_DUMP, None, "libcephfs2 is not installed", None))
+    gaps = {(one.name, one.missing) for one in facts if one.value is None}
+    names = ("cache_limit_bytes", "clients", "other_clients")
+    assert gaps == {(name, "libcephfs2 is not installed") for name in names}
