@@ -6,14 +6,14 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from leadline.check.document import as_document, changes, read_facts
-from leadline.check.facts import Fact, told
+from leadline.check.facts import Fact, Value, told
 from leadline.check.judged import Checked, judge
 from leadline.check.measured.echoes import echo_all, path_facts
 from leadline.check.measured.streams import HostAnswer, Words, parsed, stream_facts
@@ -120,6 +120,10 @@ def test_facts_of_a_host_are_what_its_files_say(tmp_path: Path) -> None:
     assert all(fact.missing for fact in facts.values() if fact.value is None)
 
 
+def _no_health(devices: Sequence[str]) -> dict[str, tuple[dict[str, Value], dict[str, str]]]:
+    return {device: ({"smart_passed": None}, {"smart_passed": "no smartctl"}) for device in devices}
+
+
 def test_facts_of_a_device_are_those_of_its_queue_and_its_link(tmp_path: Path) -> None:
     device = tmp_path / "devices/pci/nvme0n1"
     (device / "queue").mkdir(parents=True)
@@ -135,10 +139,10 @@ def test_facts_of_a_device_are_those_of_its_queue_and_its_link(tmp_path: Path) -
     block.mkdir(parents=True)
     (block / "nvme0n1").symlink_to(device)
     (block / "loop0").mkdir()
-    facts = {fact.name: fact.value for fact in device_facts("a", tmp_path)}
+    facts = {fact.name: fact.value for fact in device_facts("a", tmp_path, _no_health)}
     assert (facts["scheduler"], facts["rotational"], facts["holders"]) == ("bfq", False, "dm-0")
     assert (facts["pcie_width_share"], facts["pcie_speed_share"], facts["size_bytes"]) == (0.5, 0.5, 1 << 20)
-    judged = states(device_facts("a", tmp_path))
+    judged = states(device_facts("a", tmp_path, _no_health))
     assert judged[("scheduler", "a/nvme0n1")] == judged[("pcie-width", "a/nvme0n1")] == "out_of_line"
 
 

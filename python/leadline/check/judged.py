@@ -11,6 +11,7 @@ from typing import Literal
 from leadline.check.facts import Fact, Value
 from leadline.check.rows import SEVERITIES, Row, words_of
 
+Known = Mapping[tuple[str, str, str], Fact]
 State = Literal["out_of_line", "fine", "unknown"]
 
 
@@ -35,14 +36,14 @@ def judge(facts: Sequence[Fact], rows: Sequence[Row], roles: Collection[str]) ->
             continue
         own = [fact for fact in facts if (fact.kind, fact.name) == (row.kind, row.fact)]
         asked = [fact for fact in own if not _holds(row.unless, fact, known)]
-        judged = _same(row, asked) if row.same else (_against(row, fact) for fact in asked)
+        judged = _same(row, asked, known) if row.same else (_against(row, fact) for fact in asked)
         doubtful = {fact.subject for fact in asked if _holds(row.undecided, fact, known)}
         found += (_undecided(one) if one.subject in doubtful else one for one in judged)
     order = {"out_of_line": 0, "unknown": 1, "fine": 2}
     return tuple(sorted(found, key=lambda one: (order[one.state], SEVERITIES.index(one.row.severity))))
 
 
-def _holds(values: Mapping[str, Value], fact: Fact, known: Mapping[tuple[str, str, str], Fact]) -> bool:
+def _holds(values: Mapping[str, Value], fact: Fact, known: Known) -> bool:
     """Whether any other fact of the same part has the value that a row names."""
     others = ((known.get((fact.kind, fact.subject, name)), value) for name, value in values.items())
     return any(other is not None and other.value == value for other, value in others)
@@ -68,16 +69,19 @@ def _against(row: Row, fact: Fact) -> Checked:
     return Checked(row, fact.subject, fact.value, "fine" if good else "out_of_line", row.expected)
 
 
-def _same(row: Row, facts: Sequence[Fact]) -> Iterator[Checked]:
+def _same(row: Row, facts: Sequence[Fact], known: Known) -> Iterator[Checked]:
     """Against the value that most of the parts have; where none has a majority, all of them are out of line.
 
     Of figures that are compared within a share none is out of line then, but of two, which differ.
 
-    Interfaces are held against those of their own network (`subject` is `host/interface@network`).
+    Interfaces are held against those of their own network (`subject` is `host/interface@network`), and with
+    `among` only parts that have the same value of that fact.
     """
-    groups: dict[str, list[Fact]] = {}
+    groups: dict[tuple[str, Value], list[Fact]] = {}
     for fact in facts:
-        groups.setdefault(fact.subject.partition("@")[2], []).append(fact)
+        beside = known.get((fact.kind, fact.subject, row.among))
+        alike = fact.subject.partition("@")[2], beside.value if beside is not None else None
+        groups.setdefault(alike, []).append(fact)
     for group in groups.values():
         read = [fact for fact in group if fact.value is not None]
         for fact in group:

@@ -31,6 +31,7 @@ class Row:
     at_most: float | None
     same: bool
     within: float
+    among: str
     roles: tuple[str, ...]
     unless: Mapping[str, Value]
     undecided: Mapping[str, Value]
@@ -104,6 +105,7 @@ def _row(name: str, kind: str, value: Mapping[str, Any]) -> Row:
         at_most=value.get("at_most"),
         same=bool(value.get("same")),
         within=float(value.get("within", 0)),
+        among=value.get("among", ""),
         roles=tuple(value.get("roles", ROLES)),
         unless=value.get("unless", {}),
         undecided=value.get("undecided", {}),
