@@ -89,9 +89,9 @@ class _Written:
         value = self.value
         if isinstance(value, bool):
             return "true" if value else "false"
-        if isinstance(value, str | int | float):
-            return str(value)
-        self.fail("a text is needed here", "write it in quotes")
+        if not isinstance(value, str | int | float):
+            self.fail("a text is needed here", "write it in quotes")
+        return str(value)
 
     def words(self) -> str:
         if not isinstance(self.value, str) or not self.value.strip():

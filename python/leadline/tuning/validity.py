@@ -59,7 +59,8 @@ def same_value(first: str, second: str) -> bool:
 
 def dangerous(setting: Setting, value: str) -> Danger | None:
     """Why this value is dangerous where it is in force."""
-    number = number_of(value.split()[-1]) if value.split() else None
+    parts = value.split()
+    number = number_of(parts[-1]) if parts else None
     for one in setting.danger:
         if any(same_value(value, bad) for bad in one.one_of):
             return one
