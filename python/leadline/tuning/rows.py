@@ -14,13 +14,13 @@ from leadline.tuning.settings import (
     LAYERS,
     ROLES,
     STATES,
-    Access,
+    SettingAccess,
     Advice,
     Danger,
     Movement,
     Price,
     Setting,
-    Validity,
+    SettingValidity,
     Was,
 )
 from leadline.written.problems import suggest
@@ -42,11 +42,11 @@ def read_rows(text: str, source: str, layer: str | None) -> Iterator[Setting]:
     for name in document.value:
         if not _NAME.fullmatch(name):
             document.fail((name,), "no name of a setting", "use small letters, digits, and _ . or -")
-        yield _setting(_Written(document, (name,)), name, layer)
+        yield _setting(WrittenPart(document, (name,)), name, layer)
 
 
 @dataclass(frozen=True)
-class _Written:
+class WrittenPart:
     """A value of a document and where it stands; each way to read it refuses what it cannot be."""
 
     document: Document
@@ -62,13 +62,13 @@ class _Written:
     def fail(self, message: str, remedy: str) -> NoReturn:
         self.document.fail(self.path, message, remedy)
 
-    def at(self, key: str | int) -> _Written:
-        return _Written(self.document, (*self.path, key))
+    def at(self, key: str | int) -> WrittenPart:
+        return WrittenPart(self.document, (*self.path, key))
 
     def has(self, key: str) -> bool:
         return key in self.value
 
-    def mapping(self, known: Collection[str], needed: Collection[str]) -> _Written:
+    def mapping(self, known: Collection[str], needed: Collection[str]) -> WrittenPart:
         if not isinstance(self.value, dict):
             self.fail("a mapping is needed here", "write `key: value` pairs")
         for key in self.value:
@@ -79,7 +79,7 @@ class _Written:
                 self.document.fail((*self.path, key), "the key is missing", f"add `{key}: …`")
         return self
 
-    def items(self) -> list[_Written]:
+    def items(self) -> list[WrittenPart]:
         if not isinstance(self.value, list):
             self.fail("a list is needed here", "write [a, b, c]")
         return [self.at(number) for number in range(len(self.value))]
@@ -119,14 +119,14 @@ class _Written:
             self.fail(f"{found!a} is no version", 'write digits and points, in quotes: "5.16"')
         return found
 
-    def optional(self, key: str, read: Callable[[_Written], Any], otherwise: Any) -> Any:
+    def optional(self, key: str, read: Callable[[WrittenPart], Any], otherwise: Any) -> Any:
         return read(self.at(key)) if self.has(key) else otherwise
 
-    def each(self, key: str, read: Callable[[_Written], Any]) -> tuple[Any, ...]:
+    def each(self, key: str, read: Callable[[WrittenPart], Any]) -> tuple[Any, ...]:
         return tuple(read(one) for one in self.at(key).items()) if self.has(key) else ()
 
 
-def _setting(row: _Written, name: str, layer: str | None) -> Setting:
+def _setting(row: WrittenPart, name: str, layer: str | None) -> Setting:
     needed = ("title", "roles", "access", "means", "unit", "default", "needs", "persist", "sources")
     row.mapping(_KEYS, needed if layer else ("layer", *needed))
     if layer is not None and row.has("layer"):
@@ -142,21 +142,21 @@ def _setting(row: _Written, name: str, layer: str | None) -> Setting:
         default=row.at("default").text(),
         needs=row.at("needs").one_of(get_args(settings.Needs)),
         persist=row.at("persist").one_of(get_args(settings.Persist)),
-        sources=row.each("sources", _Written.words),
-        one_of=row.each("one_of", _Written.text) if row.has("one_of") else None,
-        at_least=row.optional("at_least", _Written.number, None),
-        at_most=row.optional("at_most", _Written.number, None),
-        parts=int(row.optional("parts", _Written.number, 1)),
+        sources=row.each("sources", WrittenPart.words),
+        one_of=row.each("one_of", WrittenPart.text) if row.has("one_of") else None,
+        at_least=row.optional("at_least", WrittenPart.number, None),
+        at_most=row.optional("at_most", WrittenPart.number, None),
+        parts=int(row.optional("parts", WrittenPart.number, 1)),
         was=row.each("was", _was),
         prices=row.each("prices", _price),
         valid=row.each("valid", _validity),
         obsolete=row.each("obsolete", _validity),
         refused=row.each("refused", _validity),
         danger=row.each("danger", _danger),
-        irreversible=row.optional("irreversible", _Written.words, ""),
-        excludes=row.each("excludes", _Written.words),
+        irreversible=row.optional("irreversible", WrittenPart.words, ""),
+        excludes=row.each("excludes", WrittenPart.words),
         moves=row.each("moves", _movement),
-        serves=row.each("serves", _Written.words),
+        serves=row.each("serves", WrittenPart.words),
         advice=row.each("advice", _advice),
         built_in=layer is not None,
     )
@@ -164,7 +164,7 @@ def _setting(row: _Written, name: str, layer: str | None) -> Setting:
     return found
 
 
-def _hold_together(row: _Written, found: Setting) -> None:
+def _hold_together(row: WrittenPart, found: Setting) -> None:
     """What no key says by itself: values that are in range, and words where they are needed."""
     for key in ("roles", "sources"):
         if not row.at(key).value:
@@ -207,68 +207,68 @@ def number_of(text: str) -> float | None:
     return float(text) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]{1,2})?", text) else None
 
 
-def _access(one: _Written) -> Access:
+def _access(one: WrittenPart) -> SettingAccess:
     if not isinstance(one.value, dict) or "kind" not in one.value:
         one.fail("no kind of access", f"add `kind: …`, one of {', '.join(ACCESS_KINDS)}")
     kind = one.at("kind").one_of(ACCESS_KINDS)
     needed = ("kind", *ACCESS_KINDS[kind])
     one.mapping(needed, needed)
-    return Access(kind, {key: one.at(key).text() for key in ACCESS_KINDS[kind]})
+    return SettingAccess(kind, {key: one.at(key).text() for key in ACCESS_KINDS[kind]})
 
 
-def _was(one: _Written) -> Was:
+def _was(one: WrittenPart) -> Was:
     one.mapping(("until", "value"), ("until", "value"))
     return Was(one.at("until").version(), one.at("value").text())
 
 
-def _price(one: _Written) -> Price:
+def _price(one: WrittenPart) -> Price:
     one.mapping(("kind", "words"), ("kind", "words"))
     return Price(one.at("kind").one_of(get_args(settings.PriceKind)), one.at("words").words())
 
 
-def _validity(one: _Written) -> Validity:
+def _validity(one: WrittenPart) -> SettingValidity:
     one.mapping(("of", "since", "until", "words", "state", "source"), ("of", "words"))
-    return Validity(
+    return SettingValidity(
         of=one.at("of").one_of(("kernel", "ceph")),
-        since=one.optional("since", _Written.version, ""),
-        until=one.optional("until", _Written.version, ""),
+        since=one.optional("since", WrittenPart.version, ""),
+        until=one.optional("until", WrittenPart.version, ""),
         words=one.at("words").words(),
         state=one.optional("state", lambda part: part.one_of(STATES), ""),
-        source=one.optional("source", _Written.words, ""),
+        source=one.optional("source", WrittenPart.words, ""),
     )
 
 
-def _danger(one: _Written) -> Danger:
+def _danger(one: WrittenPart) -> Danger:
     one.mapping(("words", "one_of", "below", "above"), ("words",))
     found = Danger(
         one.at("words").words(),
-        one.each("one_of", _Written.text),
-        one.optional("below", _Written.number, None),
-        one.optional("above", _Written.number, None),
+        one.each("one_of", WrittenPart.text),
+        one.optional("below", WrittenPart.number, None),
+        one.optional("above", WrittenPart.number, None),
     )
     if not found.one_of and found.below is None and found.above is None:
         one.fail("no value is dangerous", "add one_of, below or above")
     return found
 
 
-def _movement(one: _Written) -> Movement:
+def _movement(one: WrittenPart) -> Movement:
     one.mapping(("figure", "direction"), ("figure", "direction"))
     return Movement(one.at("figure").words(), one.at("direction").one_of(get_args(settings.Direction)))
 
 
-def _advice(one: _Written) -> Advice:
+def _advice(one: WrittenPart) -> Advice:
     one.mapping([field.name for field in fields(Advice)], ("by", "words"))
     if one.has("value") == one.has("times"):
         one.fail("either a value or times is needed", "add one of them")
     if one.at("by").words().split()[0].strip(",:") not in DOCUMENTS:
         one.at("by").fail("no known document", f"begin with one of {', '.join(DOCUMENTS)}")
     return Advice(
-        value=one.optional("value", _Written.text, ""),
+        value=one.optional("value", WrittenPart.text, ""),
         by=one.at("by").words(),
         words=one.at("words").words(),
         roles=one.each("roles", lambda part: part.one_of(ROLES)),
-        works=one.each("works", _Written.words),
-        holds=one.optional("holds", _Written.truth, True),
+        works=one.each("works", WrittenPart.words),
+        holds=one.optional("holds", WrittenPart.truth, True),
         when=one.optional("when", lambda part: part.one_of(get_args(settings.When)), "cause"),
-        times=one.optional("times", _Written.number, None),
+        times=one.optional("times", WrittenPart.number, None),
     )

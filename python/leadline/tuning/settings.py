@@ -1,6 +1,6 @@
 """What a setting is, as values: the rows of `table/`, one file a layer, and of a user's own file.
 
-Touches no system: how a setting is read and written is `access/`, by the `Access` that its row names.
+Touches no system: how a setting is read and written is `access/`, by the `SettingAccess` that its row names.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ DOCUMENTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Access:
+class SettingAccess:
     """How a value is read, set and put back: `kind` names a reader in `access/`, `options` are its words.
 
     `sysctl` key; `sysfs` path with {device} or {interface}; `ethtool` group, name; `ceph_config` who, option;
@@ -97,7 +97,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Validity:
+class SettingValidity:
     """Where a setting holds, is obsolete or refused: of a version of `of`, `since` to before `until`.
 
     `state` is a condition that is asked on top of that, by its name in `STATES`; "" is none.
@@ -180,7 +180,7 @@ class Setting:
     title: str
     layer: Layer
     roles: tuple[Role, ...]
-    access: Access
+    access: SettingAccess
     means: str
     unit: Unit
     default: str
@@ -193,9 +193,9 @@ class Setting:
     parts: int = 1
     was: tuple[Was, ...] = ()
     prices: tuple[Price, ...] = ()
-    valid: tuple[Validity, ...] = ()
-    obsolete: tuple[Validity, ...] = ()
-    refused: tuple[Validity, ...] = ()
+    valid: tuple[SettingValidity, ...] = ()
+    obsolete: tuple[SettingValidity, ...] = ()
+    refused: tuple[SettingValidity, ...] = ()
     danger: tuple[Danger, ...] = ()
     irreversible: str = ""
     excludes: tuple[str, ...] = ()

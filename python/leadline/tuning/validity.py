@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from leadline.tuning.rows import number_of
-from leadline.tuning.settings import Danger, Setting, Validity
+from leadline.tuning.settings import Danger, Setting, SettingValidity
 
 Versions = Mapping[str, str]  # {"kernel": "6.1.0", "ceph": "16.2.15"}; what is not known is absent
 
 
-def applies(one: Validity, versions: Versions) -> bool | None:
+def applies(one: SettingValidity, versions: Versions) -> bool | None:
     """Whether a version is within it; None where the version is not known. Its state is not asked."""
     if not one.since and not one.until:
         return True
@@ -30,12 +30,14 @@ def exists(setting: Setting, versions: Versions) -> bool | None:
     return None if answers and None in answers and False not in answers else False not in answers
 
 
-def obsolete(setting: Setting, versions: Versions) -> Validity | None:
+def obsolete(setting: Setting, versions: Versions) -> SettingValidity | None:
     """Why it does nothing any more, where that is known."""
     return _first(setting.obsolete, versions)
 
 
-def refused(setting: Setting, versions: Versions, states: Mapping[str, bool | None]) -> Validity | None:
+def refused(
+    setting: Setting, versions: Versions, states: Mapping[str, bool | None]
+) -> SettingValidity | None:
     """Why it may not be set here. A state that nobody could look at (None or absent) counts as true."""
     found = [one for one in setting.refused if not one.state or states.get(one.state) is not False]
     return _first(found, versions)
@@ -71,7 +73,7 @@ def dangerous(setting: Setting, value: str) -> Danger | None:
     return None
 
 
-def _first(found: Sequence[Validity], versions: Versions) -> Validity | None:
+def _first(found: Sequence[SettingValidity], versions: Versions) -> SettingValidity | None:
     return next((one for one in found if applies(one, versions)), None)
 
 
