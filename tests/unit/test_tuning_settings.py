@@ -87,7 +87,7 @@ def test_a_default_is_a_value_that_the_setting_may_have(table: dict[str, Setting
 
 
 def test_no_default_is_dangerous(table: dict[str, Setting]) -> None:
-    assert [one.name for one in table.values() if dangerous(one, one.default)] == []
+    assert [one.name for one in table.values() if dangerous(one, one.default, {})] == []
 
 
 def test_each_danger_names_values_that_can_be_set(table: dict[str, Setting]) -> None:
@@ -142,6 +142,14 @@ def test_optimised_erasure_coding_is_refused_on_a_used_pool_of_20_2_0_only() -> 
     assert one.irreversible
 
 
+def test_a_default_is_dangerous_on_the_releases_that_crash_with_it() -> None:
+    one = settings()["bluestore_elastic_shared_blobs"]
+    found = {
+        version: dangerous(one, "true", {"ceph": version}) is not None for version in ("19.2.3", "19.2.4")
+    }
+    assert found == {"19.2.3": True, "19.2.4": False}
+
+
 def test_a_state_that_nobody_could_look_at_counts_as_met() -> None:
     assert refused(settings()["allow_ec_optimizations"], NEW_CEPH, {"replicated": False}) is not None
     assert refused(settings()["osd_max_backfills"], {"ceph": "18.2.1"}, {}) is not None
@@ -163,7 +171,7 @@ def test_a_state_that_nobody_could_look_at_counts_as_met() -> None:
     ],
 )
 def test_a_dangerous_value_is_told(name: str, value: str, bad: bool) -> None:
-    assert (dangerous(settings()[name], value) is not None) == bad
+    assert (dangerous(settings()[name], value, {}) is not None) == bad
 
 
 @pytest.mark.parametrize(

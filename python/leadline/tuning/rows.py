@@ -14,12 +14,12 @@ from leadline.tuning.settings import (
     LAYERS,
     ROLES,
     STATES,
-    SettingAccess,
     Advice,
     Danger,
     Movement,
     Price,
     Setting,
+    SettingAccess,
     SettingValidity,
     Was,
 )
@@ -239,12 +239,14 @@ def _validity(one: WrittenPart) -> SettingValidity:
 
 
 def _danger(one: WrittenPart) -> Danger:
-    one.mapping(("words", "one_of", "below", "above"), ("words",))
+    one.mapping(("words", "one_of", "below", "above", "since", "until"), ("words",))
     found = Danger(
         one.at("words").words(),
         one.each("one_of", WrittenPart.text),
         one.optional("below", WrittenPart.number, None),
         one.optional("above", WrittenPart.number, None),
+        one.optional("since", WrittenPart.version, ""),
+        one.optional("until", WrittenPart.version, ""),
     )
     if not found.one_of and found.below is None and found.above is None:
         one.fail("no value is dangerous", "add one_of, below or above")
@@ -271,4 +273,5 @@ def _advice(one: WrittenPart) -> Advice:
         holds=one.optional("holds", WrittenPart.truth, True),
         when=one.optional("when", lambda part: part.one_of(get_args(settings.When)), "cause"),
         times=one.optional("times", WrittenPart.number, None),
+        rule=one.optional("rule", lambda part: part.one_of(get_args(settings.Rule)), "exactly"),
     )

@@ -44,6 +44,7 @@ Unit = Literal[
 ]
 Direction = Literal["up", "down"]
 When = Literal["always", "cause"]
+Rule = Literal["exactly", "at_least", "at_most"]
 # These may not be taken without a flag of their own.
 GRAVE: frozenset[PriceKind] = frozenset({"security", "integrity", "durability"})
 LAYERS: tuple[Layer, ...] = get_args(Layer)
@@ -133,12 +134,17 @@ class Was:
 
 @dataclass(frozen=True)
 class Danger:
-    """Values that are dangerous where they are in force: one of these, or beyond a bound."""
+    """Values that are dangerous where they are in force: one of these, or beyond a bound.
+
+    With `since` and `until` only on these versions of what the setting is of.
+    """
 
     words: str
     one_of: tuple[str, ...] = ()
     below: float | None = None
     above: float | None = None
+    since: str = ""
+    until: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,8 @@ class Advice:
     """A value that somebody recommends: for which roles and kinds of work, and why; `by` is the source.
 
     `times` instead of `value`: so many times what is in force. It is recommended `when` a cause that the
-    setting serves is named, or always. `holds` false: it was advice once, and is not ours.
+    setting serves is named, or always; a number only where what is in force is not already as good by its
+    `rule`. `holds` false: it was advice once, and is not ours.
     """
 
     value: str
@@ -165,6 +172,7 @@ class Advice:
     holds: bool = True
     when: When = "cause"
     times: float | None = None
+    rule: Rule = "exactly"
 
 
 @dataclass(frozen=True)

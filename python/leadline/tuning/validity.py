@@ -13,15 +13,7 @@ Versions = Mapping[str, str]  # {"kernel": "6.1.0", "ceph": "16.2.15"}; what is 
 
 def applies(one: SettingValidity, versions: Versions) -> bool | None:
     """Whether a version is within it; None where the version is not known. Its state is not asked."""
-    if not one.since and not one.until:
-        return True
-    have = versions.get(one.of)
-    if not have:
-        return None
-    found = _numbers(have)
-    if one.since and found < _numbers(one.since):
-        return False
-    return not (one.until and found >= _numbers(one.until))
+    return _within(versions.get(one.of, ""), one.since, one.until)
 
 
 def exists(setting: Setting, versions: Versions) -> bool | None:
@@ -59,11 +51,13 @@ def same_value(first: str, second: str) -> bool:
     return _plain(first) == _plain(second)
 
 
-def dangerous(setting: Setting, value: str) -> Danger | None:
+def dangerous(setting: Setting, value: str, versions: Versions) -> Danger | None:
     """Why this value is dangerous where it is in force."""
     parts = value.split()
     number = number_of(parts[-1]) if parts else None
     for one in setting.danger:
+        if not _within(versions.get(setting.of, ""), one.since, one.until):
+            continue
         if any(same_value(value, bad) for bad in one.one_of):
             return one
         if number is not None and (
@@ -71,6 +65,18 @@ def dangerous(setting: Setting, value: str) -> Danger | None:
         ):
             return one
     return None
+
+
+def _within(have: str, since: str, until: str) -> bool | None:
+    """Whether a version is from `since` to before `until`; None where it is not known, and matters."""
+    if not since and not until:
+        return True
+    if not have:
+        return None
+    found = _numbers(have)
+    if since and found < _numbers(since):
+        return False
+    return not (until and found >= _numbers(until))
 
 
 def _first(found: Sequence[SettingValidity], versions: Versions) -> SettingValidity | None:
