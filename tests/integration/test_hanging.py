@@ -184,6 +184,11 @@ CASES = {
         Case("undo CRASHED"),
         Case("undo GOOD --hosts HUNG/hosts.yaml"),
     ),
+    "deploy emit": (
+        Case("deploy emit --topology HUNG/centre.yaml"),
+        Case("deploy emit --reference suse -o HUNG/spec.yaml"),
+        Case("deploy emit", variables="HOME=HUNG"),
+    ),
     "lab up": (
         Case("lab up --dir HUNG/lab"),
         Case("lab up", variables="HOME=HUNG"),

@@ -1,0 +1,1 @@
+"""Verbs that change settings, or write out what to change."""
