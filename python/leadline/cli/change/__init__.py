@@ -1,1 +1,1 @@
-"""Verbs that change settings, or write out what to change."""
+"""Verbs that change a system, or say how it would be changed."""

@@ -1,4 +1,4 @@
-"""`leadline tune emit`: chosen settings as files for those who keep hosts, with their evidence in comments."""
+"""`leadline tune emit`: chosen settings as files of those who keep hosts, with the evidence in comments."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def command(
 ) -> int:
     """Write settings in the format of the tool that keeps them.
 
-    SUBJECT is the device, interface, pool, file system, mount point or directory that is meant. What the
-    format has no place for is named, with the formats that have, and the exit code is 3. Nothing is changed here.
+    SUBJECT is the device, interface, pool, file system, mount point or directory that is meant. What
+    the format has no place for is named, with the formats that have, and the exit code is 3. Nothing is changed here.
     """
     from leadline.tuning.emitting import asking
     from leadline.tuning.emitting.delivery import Emission

@@ -1,4 +1,4 @@
-"""Ceph's own ways: options for `ceph config assimilate-conf`, commands for the rest, cephadm's profiles of hosts."""
+"""Ceph's own ways: options to assimilate, commands for the rest, and cephadm's profiles of hosts."""
 
 from __future__ import annotations
 
