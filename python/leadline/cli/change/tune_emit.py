@@ -43,7 +43,8 @@ def command(
     """Write settings in the format of the tool that keeps them.
 
     SUBJECT is the device, interface, pool, file system, mount point or directory that is meant. What
-    the format has no place for is named, with the formats that have, and the exit code is 3. Nothing is changed here.
+    the format has no place for is named, with the formats that have, and the exit code is 3. Nothing
+    is changed here.
     """
     from leadline.tuning.emitting import asking
     from leadline.tuning.emitting.delivery import Emission

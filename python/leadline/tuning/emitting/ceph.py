@@ -6,7 +6,7 @@ import io
 import re
 import shlex
 
-from leadline.tuning.emitting.carrying import NotCarriedError, ceph_option, gather, plain
+from leadline.tuning.emitting.carrying import NotCarriedError, ceph_option, gather
 from leadline.tuning.emitting.deeds import deed, section
 from leadline.tuning.emitting.delivery import (
     AskedValue,
@@ -21,6 +21,7 @@ from leadline.tuning.emitting.host_files import HEAD, sysctl_key
 
 CONF, COMMANDS, PROFILE = "leadline-ceph.conf", "leadline-ceph.sh", "leadline-cephadm.yaml"
 _SECTION = re.compile(r"[a-z]+(\.[A-Za-z0-9_-]+)?")  # masks are no sections of a file
+_NOT_IN_FILE = re.compile(r"[#;=\[\]\"'\\]")
 
 
 def ceph(emission: Emission) -> Rendered:
@@ -29,8 +30,8 @@ def ceph(emission: Emission) -> Rendered:
     sections: dict[str, list[str]] = {}
     parts = []
     for one, found in kept:
-        if ceph_option(one.setting) and _SECTION.fullmatch(section(one)):
-            line = f"{ceph_option(one.setting)} = {_quoted(one.value)}\n"
+        if _is_for_file(one):
+            line = f"{ceph_option(one.setting)} = {one.value}\n"
             sections.setdefault(section(one), []).append(hashed(comments(one)) + line)
         else:
             parts.append(f"\n{hashed(found.comments)}{shlex.join(found.write)}\n")
@@ -47,15 +48,14 @@ def _deed(one: AskedValue) -> Deed:
     found = deed(one)
     if found is None:
         raise NotCarriedError("no command of Ceph sets it")
-    if ceph_option(one.setting):
-        _quoted(one.value)
     return found
 
 
-def _quoted(value: str) -> str:
-    """Ceph's files have comments, and quotes around what would begin one."""
-    plain(value, '"\\', "the value")
-    return f'"{value}"' if re.search(r"[#;=\[\]']", value) else value
+def _is_for_file(one: AskedValue) -> bool:
+    """True for an option whose section and value stand for themselves there: quotes and comments have holes."""
+    return bool(
+        ceph_option(one.setting) and _SECTION.fullmatch(section(one)) and not _NOT_IN_FILE.search(one.value)
+    )
 
 
 def cephadm(emission: Emission) -> Rendered:

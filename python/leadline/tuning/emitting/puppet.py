@@ -41,13 +41,13 @@ def _file(file: DeliveredFile) -> list[str]:
     found = [_resource("file", file.path, rows)]
     for command in file.effect:
         words = shlex.join(command)
-        rows = (
+        follows = (
             ("command", quoted(words)),
             ("path", _PATH),
             ("refreshonly", "true"),
             ("subscribe", f"File[{quoted(file.path)}]"),
         )
-        found.append(_resource("exec", f"{file.name}: {words}", rows))
+        found.append(_resource("exec", f"{file.name}: {words}", follows))
     return found
 
 
