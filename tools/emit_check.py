@@ -35,7 +35,7 @@ def _settings() -> dict[str, Setting]:
     rows = {
         name: {
             "title": f"What {name} is", "roles": ["osd"], "access": access, "means": "m", "unit": "word",
-            "default": "d", "needs": "live", "persist": "p", "sources": ["s"], "layer": "osd",
+            "default": "d", "needs": "live", "persist": "sysctl", "sources": ["s"], "layer": "osd",
         }
         for name, access in _ROWS.items()
     }  # fmt: skip
@@ -44,7 +44,7 @@ def _settings() -> dict[str, Setting]:
 
 def main() -> None:
     """Everything into one folder, and what may be applied into `applied`."""
-    place = Path(sys.argv[1])
+    place = Path(sys.argv[1]).resolve()
     directory = place / "my directory"
     directory.mkdir(parents=True, exist_ok=True)
     everything = (

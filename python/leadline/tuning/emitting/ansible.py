@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -52,7 +53,8 @@ def ansible(emission: Emission) -> Rendered:
     writer = YAML()
     writer.width = 10_000
     writer.indent(mapping=2, sequence=4, offset=2)
-    writer.dump(_safe([play]), text)
+    # A list at the top begins at the margin, where ansible-lint wants it; those within are indented.
+    writer.dump(_safe([play]), text, transform=lambda whole: re.sub(r"(?m)^  ", "", whole))
     return Rendered((DeliveredFile(NAME, text.getvalue()),), made.left_out)
 
 
