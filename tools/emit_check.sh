@@ -60,7 +60,7 @@ PYTHON
 }
 modules() { cp "$out/all/modprobe/leadline.conf" /etc/modprobe.d/ && modprobe --showconfig | grep -x 'options ceph disable_send_metrics=1'; }
 tmpfiles() {
-  echo always >"$place/enabled"
+  : >"$place/enabled" # it is not emptied: a file of the kernel need not be
   sed "s|/sys/kernel/mm/transparent_hugepage|$place|" "$out/all/systemd/leadline.conf" >"$place/tmpfiles.conf"
   systemd-tmpfiles --create "$place/tmpfiles.conf" && [ "$(cat "$place/enabled")" = never ]
 }

@@ -62,6 +62,7 @@ def test_every_verb_that_makes_a_result_or_a_report_has_it() -> None:
         "diagnose",
         "check",
         "deploy emit",
+        "tune emit",
         *(f"import {kind}" for kind in kinds),
     }
 
