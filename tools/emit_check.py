@@ -1,4 +1,4 @@
-"""What `leadline tune emit` writes, once in each format, for `emit_check.sh`: DIRECTORY gets a folder a format.
+"""What `leadline tune emit` writes, in each format, for `emit_check.sh`: DIRECTORY gets a folder a format.
 
 The settings are made up here: of each way to be read and set one, harmless in a network namespace of its own.
 """

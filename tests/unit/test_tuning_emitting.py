@@ -20,8 +20,8 @@ from leadline.observe.mounts.mountinfo import parse_mountinfo
 from leadline.tuning.emitting import asking
 from leadline.tuning.emitting.carrying import carriers
 from leadline.tuning.emitting.delivery import AskedValue, Emission, Rendered
-from leadline.tuning.emitting.evidence import evidence_of
 from leadline.tuning.emitting.everything import bundle, holds_already
+from leadline.tuning.emitting.evidence import evidence_of
 from leadline.tuning.emitting.formats import TUNING_FORMATS
 from leadline.tuning.emitting.mounts import present_mount
 from leadline.tuning.settings import Setting, read_settings, settings

@@ -18,7 +18,7 @@ from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from leadline.mounting.plan import NewMount
-    from leadline.tuning.emitting.delivery import AskedValue, LeftOut, Rendered
+    from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, Rendered
     from leadline.tuning.emitting.evidence import Evidence
 
 _FORMATS = (
@@ -53,7 +53,7 @@ def command(
     evidence = () if result is None else _evidence(result)
     asked = _asked(what, evidence)
     asking.check_together(asked)
-    unproved: tuple[LeftOut, ...] = ()
+    unproved: tuple[NotEmitted, ...] = ()
     if only == "proved":
         asked, unproved = asking.only_proved(asked)
     rendered = TUNING_FORMATS[form](Emission(asked, _mounts(asked)))

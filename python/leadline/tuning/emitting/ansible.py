@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from leadline.mounting.emit import FORMS
-from leadline.tuning.emitting.delivery import Deed, DeliveredFile, Emission, Rendered, hashed
+from leadline.tuning.emitting.delivery import DeliveredFile, Emission, Rendered, SettingDeed, hashed
 from leadline.tuning.emitting.everything import bundle
 from leadline.tuning.emitting.host_files import HEAD
 
@@ -78,7 +78,7 @@ def _handlers(file: DeliveredFile) -> Iterable[dict[str, Any]]:
         }
 
 
-def _deed(deed: Deed) -> Iterable[dict[str, Any]]:
+def _deed(deed: SettingDeed) -> Iterable[dict[str, Any]]:
     title = deed.title.replace("{", "(").replace("}", ")")  # a name is a template
     yield {
         "name": f"Read what is in force for {title}",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leadline.errors import UsageError
-from leadline.tuning.emitting.delivery import AskedValue, LeftOut, one_line
+from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, one_line
 from leadline.tuning.emitting.evidence import Evidence
 from leadline.tuning.settings import Setting
 from leadline.written.problems import suggest
@@ -119,11 +119,11 @@ def check_together(asked: Sequence[AskedValue]) -> None:
                 raise UsageError(f"{one.setting.name} and {other} exclude each other", "Give one of them.")
 
 
-def only_proved(asked: Sequence[AskedValue]) -> tuple[tuple[AskedValue, ...], tuple[LeftOut, ...]]:
+def only_proved(asked: Sequence[AskedValue]) -> tuple[tuple[AskedValue, ...], tuple[NotEmitted, ...]]:
     """What helps by its mechanism, and the rest with what is known of it."""
     kept = tuple(one for one in asked if one.evidence is not None and one.evidence.proved)
     rest = tuple(
-        LeftOut(one.words, "no proof of it was given" if one.evidence is None else one.evidence.words)
+        NotEmitted(one.words, "no proof of it was given" if one.evidence is None else one.evidence.words)
         for one in asked
         if one not in kept
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from leadline.tuning.emitting.delivery import AskedValue, LeftOut
+from leadline.tuning.emitting.delivery import AskedValue, NotEmitted
 from leadline.tuning.settings import Setting
 
 _T = TypeVar("_T")
@@ -75,18 +75,18 @@ def ceph_option(setting: Setting) -> str:
 
 def gather(
     asked: Iterable[AskedValue], form: str, take: Callable[[AskedValue], _T]
-) -> tuple[list[tuple[AskedValue, _T]], tuple[LeftOut, ...]]:
+) -> tuple[list[tuple[AskedValue, _T]], tuple[NotEmitted, ...]]:
     """What `take` makes of each value that the format holds, and the rest."""
     kept, left = [], []
     for one in asked:
         able = carriers(one.setting)
         if form not in able:
-            left.append(LeftOut(one.words, _why_none(one.setting, form), able))
+            left.append(NotEmitted(one.words, _why_none(one.setting, form), able))
             continue
         try:
             kept.append((one, take(one)))
         except NotCarriedError as error:
-            left.append(LeftOut(one.words, str(error), tuple(name for name in able if name != form)))
+            left.append(NotEmitted(one.words, str(error), tuple(name for name in able if name != form)))
     return kept, tuple(left)
 
 

@@ -10,10 +10,10 @@ from leadline.tuning.emitting.carrying import NotCarriedError, ceph_option, gath
 from leadline.tuning.emitting.deeds import deed, section
 from leadline.tuning.emitting.delivery import (
     AskedValue,
-    Deed,
     DeliveredFile,
     Emission,
     Rendered,
+    SettingDeed,
     comments,
     hashed,
 )
@@ -44,7 +44,7 @@ def ceph(emission: Emission) -> Rendered:
     return Rendered(tuple(files), left)
 
 
-def _deed(one: AskedValue) -> Deed:
+def _deed(one: AskedValue) -> SettingDeed:
     found = deed(one)
     if found is None:
         raise NotCarriedError("no command of Ceph sets it")

@@ -6,7 +6,7 @@ import json
 import re
 
 from leadline.tuning.emitting.carrying import NotCarriedError, ceph_option, place, plain
-from leadline.tuning.emitting.delivery import AskedValue, Deed, Match, comments
+from leadline.tuning.emitting.delivery import AskedValue, Match, SettingDeed, comments
 from leadline.tuning.emitting.host_files import sysctl_key
 
 _ON = frozenset({"true", "on", "yes", "1", "set"})
@@ -14,7 +14,7 @@ _OFF = frozenset({"false", "off", "no", "0", "unset"})
 _NAME = re.compile(r"[A-Za-z0-9._/:-]+")  # of a pool, file system or section: none begins an option
 
 
-def deed(one: AskedValue) -> Deed | None:
+def deed(one: AskedValue) -> SettingDeed | None:
     """The deed of a value, None where it is none of a command's. Raises NotCarriedError."""
     kind = one.setting.access.kind
     if ceph_option(one.setting):
@@ -31,11 +31,11 @@ def deed(one: AskedValue) -> Deed | None:
 
 def _made(
     one: AskedValue, read: tuple[str, ...], write: tuple[str, ...], expected: str, match: Match = "whole"
-) -> Deed:
-    return Deed(one.words, comments(one), read, write, expected, match)
+) -> SettingDeed:
+    return SettingDeed(one.words, comments(one), read, write, expected, match)
 
 
-def _sysctl(one: AskedValue) -> Deed:
+def _sysctl(one: AskedValue) -> SettingDeed:
     key = sysctl_key(one)
     return _made(
         one, ("sysctl", "-n", key), ("sysctl", "-w", f"{key}={one.value}"), " ".join(one.value.split())
@@ -53,7 +53,7 @@ def _name(text: str) -> str:
     return text
 
 
-def _ceph_config(one: AskedValue) -> Deed:
+def _ceph_config(one: AskedValue) -> SettingDeed:
     who, option = section(one), ceph_option(one.setting)
     return _made(
         one,
@@ -69,7 +69,7 @@ def _value(one: AskedValue) -> str:
     return one.value
 
 
-def _ceph_pool(one: AskedValue) -> Deed:
+def _ceph_pool(one: AskedValue) -> SettingDeed:
     pool, option = _name(place(one, "pool")), one.setting.access.options["option"]
     command = ("ceph", "osd", "pool")
     return _made(
@@ -80,7 +80,7 @@ def _ceph_pool(one: AskedValue) -> Deed:
     )
 
 
-def _ceph_fs(one: AskedValue) -> Deed:
+def _ceph_fs(one: AskedValue) -> SettingDeed:
     name, option = _name(place(one, "file system")), one.setting.access.options["option"]
     number = one.value.lstrip("+").isdigit() or one.value in ("true", "false")
     shown = f'"{option}":{one.value if number else json.dumps(one.value)},'
@@ -93,7 +93,7 @@ def _ceph_fs(one: AskedValue) -> Deed:
     )
 
 
-def _ceph_flag(one: AskedValue) -> Deed:
+def _ceph_flag(one: AskedValue) -> SettingDeed:
     flag, word = one.setting.access.options["flag"], one.value.lower()
     if word not in _ON | _OFF:
         raise NotCarriedError(f"a flag is set or not: {one.value!r} is neither true nor false")
@@ -104,7 +104,7 @@ def _ceph_flag(one: AskedValue) -> Deed:
     )
 
 
-def _xattr(one: AskedValue) -> Deed:
+def _xattr(one: AskedValue) -> SettingDeed:
     directory, name = place(one, "directory"), one.setting.access.options["name"]
     if not directory.startswith("/"):
         raise NotCarriedError(f"{directory!r} is no absolute path")

@@ -48,7 +48,7 @@ class DeliveredFile:
 
 
 @dataclass(frozen=True)
-class Deed:
+class SettingDeed:
     """A value that a command sets. It is so already where what `read` prints is, holds or lacks `expected`.
 
     White space of what was read counts as one space each, and none at its ends.
@@ -71,7 +71,7 @@ class DeliveredMount:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class NotEmitted:
     """A value that a text does not hold, why, and which formats hold it."""
 
     asked: str
@@ -84,7 +84,7 @@ class Rendered:
     """What a format made of it."""
 
     files: tuple[DeliveredFile, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NotEmitted, ...]
 
 
 @dataclass(frozen=True)

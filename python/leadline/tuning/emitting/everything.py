@@ -11,12 +11,12 @@ from leadline.tuning.emitting.carrying import NotCarriedError, carriers, gather
 from leadline.tuning.emitting.deeds import deed
 from leadline.tuning.emitting.delivery import (
     AskedValue,
-    Deed,
     DeliveredFile,
     DeliveredMount,
     Emission,
-    LeftOut,
+    NotEmitted,
     Rendered,
+    SettingDeed,
 )
 from leadline.tuning.emitting.mounts import delivered
 
@@ -34,9 +34,9 @@ class Bundle:
     """All that can be brought about, and the rest."""
 
     files: tuple[DeliveredFile, ...]
-    deeds: tuple[Deed, ...]
+    deeds: tuple[SettingDeed, ...]
     mounts: tuple[DeliveredMount, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NotEmitted, ...]
 
 
 def bundle(emission: Emission, form: str) -> Bundle:
@@ -45,7 +45,7 @@ def bundle(emission: Emission, form: str) -> Bundle:
     of_mounts = [one for one, (native, _) in kept if native == "fstab"]
     mounts, left_mounts = delivered(of_mounts, form, emission)
     files: list[DeliveredFile] = []
-    left_files: list[LeftOut] = []
+    left_files: list[NotEmitted] = []
     for native, render in _FILES.items():
         part = tuple(one for one, (name, _) in kept if name == native)
         rendered = render(replace(emission, asked=part))
@@ -56,7 +56,7 @@ def bundle(emission: Emission, form: str) -> Bundle:
     return Bundle(tuple(files), deeds, mounts, (*left, *left_mounts, *left_files))
 
 
-def _way(one: AskedValue) -> tuple[str, Deed | None]:
+def _way(one: AskedValue) -> tuple[str, SettingDeed | None]:
     """The native format and the deed."""
     native = carriers(one.setting)[0]
     if native == "ceph" and deed(one) is None:
@@ -64,7 +64,7 @@ def _way(one: AskedValue) -> tuple[str, Deed | None]:
     return native, deed(one)
 
 
-def holds_already(found: Deed) -> str:
+def holds_already(found: SettingDeed) -> str:
     """A condition for `sh`: true where nothing has to be done."""
     read, expected = shlex.join(found.read), shlex.quote(found.expected)
     if found.match == "whole":

@@ -15,7 +15,7 @@ from leadline.tuning.emitting.delivery import (
     DeliveredFile,
     DeliveredMount,
     Emission,
-    LeftOut,
+    NotEmitted,
     Rendered,
     comments,
     hashed,
@@ -46,7 +46,7 @@ def present_mount(mount: Mount) -> NewMount:
 
 def delivered(
     asked: Iterable[AskedValue], form: str, emission: Emission
-) -> tuple[tuple[DeliveredMount, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[DeliveredMount, ...], tuple[NotEmitted, ...]]:
     """Each mount once, with all options that are wanted for it."""
     kept, left = gather((one for one in asked), form, lambda one: _wanted(one, emission))
     mounts: dict[str, DeliveredMount] = {}

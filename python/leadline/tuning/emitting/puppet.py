@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from leadline.mounting.emit import FORMS
-from leadline.tuning.emitting.delivery import Deed, DeliveredFile, Emission, Rendered, hashed
+from leadline.tuning.emitting.delivery import DeliveredFile, Emission, Rendered, SettingDeed, hashed
 from leadline.tuning.emitting.everything import bundle, holds_already
 from leadline.tuning.emitting.host_files import HEAD
 
@@ -51,7 +51,7 @@ def _file(file: DeliveredFile) -> list[str]:
     return found
 
 
-def _deed(deed: Deed) -> str:
+def _deed(deed: SettingDeed) -> str:
     rows = (
         ("command", quoted(shlex.join(deed.write))),
         ("unless", quoted(holds_already(deed))),
