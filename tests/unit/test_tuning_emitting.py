@@ -1,4 +1,4 @@
-"""Settings as files of other tools: what each holds, escapes, leaves out, and what the tools that are here say."""
+"""Settings as files of other tools: what each holds, escapes and leaves out, and what tools say."""
 
 from __future__ import annotations
 

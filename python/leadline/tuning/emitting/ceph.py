@@ -52,7 +52,7 @@ def _deed(one: AskedValue) -> SettingDeed:
 
 
 def _is_for_file(one: AskedValue) -> bool:
-    """True for an option whose section and value stand for themselves there: quotes and comments have holes."""
+    """True for an option whose section and value stand for themselves in a file."""
     return bool(
         ceph_option(one.setting) and _SECTION.fullmatch(section(one)) and not _NOT_IN_FILE.search(one.value)
     )
