@@ -184,6 +184,16 @@ CASES = {
         Case("undo CRASHED"),
         Case("undo GOOD --hosts HUNG/hosts.yaml"),
     ),
+    "deploy emit": (
+        Case("deploy emit --topology HUNG/centre.yaml"),
+        Case("deploy emit --reference suse -o HUNG/spec.yaml"),
+        Case("deploy emit", variables="HOME=HUNG"),
+    ),
+    "tune emit": (
+        Case("tune emit HUNG/plan.json --format sysctl"),
+        Case("tune emit net.core.rmem_max=4096 --format sysctl --from HUNG/result"),
+        Case("tune emit net.core.rmem_max=4096 --format sysctl -o HUNG/90.conf"),
+    ),
     "lab up": (
         Case("lab up --dir HUNG/lab"),
         Case("lab up", variables="HOME=HUNG"),

@@ -60,7 +60,10 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Change",
         "change",
-        (("tune", "Change settings safely, and take them back"),),
+        (
+            ("tune", "Change settings safely, and take them back"),
+            ("deploy", "Write a lab's or topology's cluster for cephadm, and the commands for its pools"),
+        ),
     ),
     (
         "This machine",
