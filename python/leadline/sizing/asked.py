@@ -75,11 +75,11 @@ _Share = Annotated[float, BeforeValidator(_of(0, 1, "a share above 0 and up to 1
 _Amount = Annotated[float, BeforeValidator(_of(0, 1e12, "a number above 0"))]
 
 
-class _Part(BaseModel):
+class _Sized(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Population(_Part):
+class Population(_Sized):
     """Clients that work alike; `active` is the share of them at work, always or in each hour of a day."""
 
     clients: Annotated[int, Whole(1, 1_000_000)]
@@ -117,7 +117,7 @@ class Population(_Part):
         return self.clients * share
 
 
-class AskedSizing(_Part):
+class AskedSizing(_Sized):
     """The whole part. `survives` is what may be lost while clients still get what they need."""
 
     capacity: Size

@@ -115,17 +115,13 @@ def _measured(results: Sequence[Path]) -> tuple[list[PerDeviceRate], list[str]]:
             count = judged.devices(cell)
             for name in ("read_bandwidth", "write_bandwidth", "bandwidth"):
                 rate = cell.metrics.get(name)
-                if (
-                    count is None
-                    or rate is None
-                    or rate.value is None
-                    or rate.low is None
-                    or rate.high is None
-                ):
+                if count is None or rate is None or rate.value is None:
                     continue
+                if rate.low is None or rate.high is None:
+                    refused.append(f"{cell.id}: one block, and so no interval")
+                    break
                 reads = "write" not in str(cell.job.get("rw"))
-                each = [value / count for value in (rate.value, rate.low, rate.high)]
-                found.append(PerDeviceRate(cell.id, each[0], each[1], each[2], count, reads))
+                found.append(PerDeviceRate(cell.id, rate.low / count, rate.high / count, count, reads))
                 break
     return found, refused
 
@@ -157,9 +153,7 @@ def _print(
         for line in _lines(asked, one, catalogue):
             say(f"  {line}")
         words = list(device_words(asked, one, catalogue.hosts[one.kind].bays, seen))
-        unknown = (
-            "devices: not known. Measure on this device first: leadline run render, then --from its result"
-        )
+        unknown = "devices: not known. Measure them first: leadline run render, then --from its result"
         for line in words or [unknown]:
             say(f"  {line}")
 
