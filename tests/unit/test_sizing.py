@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from leadline.analysis.models.simple import Protection
+from leadline.cli.requiring import read_required, required_of
 from leadline.errors import SpecError, UsageError
 from leadline.sizing.asked import AskedSizing
 from leadline.sizing.designs import (
@@ -154,3 +155,14 @@ def test_the_examples_of_four_documents_are_answered(name: str) -> None:
     assert found.sizing is not None
     assert designs(found.sizing, built_in())[0]
     assert Requirements.from_json(found.as_json()) == found
+
+
+def test_a_file_may_have_only_what_is_to_be_bought(tmp_path: Path) -> None:
+    """It is sized, but no result is held against it."""
+    file = tmp_path / "asked.yaml"
+    file.write_text("format: leadline.requirements/1\nsizing:\n" + _PLAIN)
+    assert read_required(file).sizing == _asked()
+    with pytest.raises(SpecError, match="only"):
+        required_of(file)
+    with pytest.raises(SpecError, match="nothing is required"):
+        read_requirements("format: leadline.requirements/1\n", "none.yaml", {})

@@ -57,11 +57,11 @@ def command(requirements: Path, results: tuple[Path, ...], hardware: Path | None
 
     For example: leadline size docs/examples/suse-sizing.yaml --from result --hardware ours.yaml
     """
-    from leadline.cli.requiring import required_of
+    from leadline.cli.requiring import read_required
     from leadline.sizing.designs import designs
 
-    required = required_of(requirements)
-    if required is None or required.sizing is None:
+    required = read_required(requirements)
+    if required.sizing is None:
         raise UsageError(f"{requirements} has no part `sizing`", "add it: docs/sizing.md")
     asked, catalogue = required.sizing, _catalogue(hardware)
     front, others = designs(asked, catalogue)

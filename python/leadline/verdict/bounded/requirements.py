@@ -240,7 +240,13 @@ class Requirements(_Asked):
     title: _Text = ""
     document: _Text = Field("", description="the document that they come from")
     sizing: AskedSizing | None = Field(None, description="what is to be bought for it: docs/sizing.md")
-    requirements: dict[str, Requirement] = Field(min_length=1, max_length=REQUIREMENTS_MAX)
+    requirements: dict[str, Requirement] = Field(default_factory=dict, max_length=REQUIREMENTS_MAX)
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        if not self.requirements and self.sizing is None:
+            raise refuse("nothing is required", "add requirements: a name with what it asks, or sizing:")
+        return self
 
     def as_json(self) -> dict[str, Any]:
         """Plain values that `from_json` reads back, as they may be written."""
