@@ -151,6 +151,8 @@ CASES = {
         Case("size GOOD/sizing.yaml --from HUNG/result"),
         Case("size GOOD/sizing.yaml --hardware HUNG/ours.yaml"),
         Case("size GOOD/sizing.yaml --csv HUNG/designs.csv"),
+        Case("size GOOD/sizing.yaml --page HUNG/designs.html"),
+        Case("size GOOD/sizing.yaml -o HUNG/centre.yaml"),
     ),
     "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
     # Values only, from wherever it is called.

@@ -51,23 +51,37 @@ class Design:
     rack_units: float | None
     full_in_year: int | None
 
+    @property
+    def name(self) -> str:
+        """What `--compare` and `--design` call it."""
+        return f"{self.kind}/{self.protection}"
+
 
 def link_headroom(
     asked: AskedSizing, one: HardwareHost, protection: Protection, hosts: int
 ) -> tuple[float, str]:
-    """How many times the peak the links of so many hosts carry, and the direction that is full first.
+    """How many times the peak the links of so many hosts carry, and the link that is full first.
 
-    Evenly over all hosts: clients' bytes, and what OSDs send each other. An uplink is not in it.
+    Evenly over all hosts: clients' bytes, and what OSDs send each other. Uplinks count where `network` has
+    them, that of the switch with most hosts.
     """
     read, write, _ = asked.peak()
     _, between = network_bytes(write, protection)
     if protection.k is not None:
         between += read * (protection.k - 1) / protection.k
     down, up = write + between, read + between
-    most = hosts * one.link_bytes_s * GOODPUT
     if not max(down, up):
         return math.inf, "nothing: no rate is asked"
-    return most / max(down, up), f"links of the hosts, {'in' if down >= up else 'out'}"
+    most = hosts * one.link_bytes_s * GOODPUT
+    found = [(most / max(down, up), f"links of the hosts, {'in' if down >= up else 'out'}")]
+    if asked.network is not None:
+        below = min(asked.network.hosts_per_switch, hosts)
+        # Of what a host sends to others, so much leaves its switch.
+        crossing = between * (hosts - below) / max(1, hosts - 1)
+        into, out = ((load + crossing) * below / hosts for load in (write, read))
+        carried = asked.network.uplink_bytes_s * GOODPUT / max(into, out, 1e-9)
+        found.append((carried, f"links of the switches, uplinks, {'in' if into >= out else 'out'}"))
+    return min(found)
 
 
 def least_rebuild_s(asked: AskedSizing, one: HardwareHost, protection: Protection, hosts: int) -> float:
@@ -80,7 +94,8 @@ def least_rebuild_s(asked: AskedSizing, one: HardwareHost, protection: Protectio
     return stored * sent / ((hosts - 1) * one.link_bytes_s * GOODPUT) if hosts > 1 else math.inf
 
 
-def _design(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str, hosts: int) -> Design:
+def design_of(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str, hosts: int) -> Design:
+    """Exactly so many hosts, whether they do what is asked or not."""
     one, protection = catalogue.hosts[kind], protection_of(text)
     left = hosts - asked.hosts_lost
     headroom, bound = link_headroom(asked, one, protection, left)
@@ -110,12 +125,27 @@ def lacks(asked: AskedSizing, design: Design) -> tuple[str, ...]:
     return tuple(found)
 
 
+def decides(asked: AskedSizing, catalogue: Catalogue, one: Design) -> str:
+    """What one host fewer would lack: that is what the number of hosts comes from."""
+    fewest = protection_of(one.protection).shards + asked.hosts_lost
+    if one.hosts <= fewest:
+        return f"the hosts that {one.protection} needs with {asked.hosts_lost} lost"
+    return lacks(asked, design_of(asked, catalogue, one.kind, one.protection, one.hosts - 1))[0]
+
+
+def every_design(asked: AskedSizing, catalogue: Catalogue) -> tuple[Design, ...]:
+    """The fewest hosts of each kind and protection, those that others beat among them."""
+    return tuple(
+        _least(asked, catalogue, kind, text) for kind in catalogue.hosts for text in asked.protection
+    )
+
+
 def _least(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str) -> Design:
     """The fewest hosts that hold and carry it; where none do, as many as are allowed."""
     first = protection_of(text).shards + asked.hosts_lost
     grows = {"capacity", "rebuild"}
     for hosts in range(first, max(first, asked.hosts_max) + 1):
-        found = _design(asked, catalogue, kind, text, hosts)
+        found = design_of(asked, catalogue, kind, text, hosts)
         missing = lacks(asked, found)
         if not any(name in grows or name.startswith("links") for name in missing):
             return found
@@ -153,7 +183,7 @@ def require_catalogue(asked: AskedSizing, catalogue: Catalogue) -> None:
 def designs(asked: AskedSizing, catalogue: Catalogue) -> tuple[tuple[Design, ...], tuple[Design, ...]]:
     """Those that do all of it and that no other beats; and those that do not, the nearest first."""
     require_catalogue(asked, catalogue)
-    every = [_least(asked, catalogue, kind, text) for kind in catalogue.hosts for text in asked.protection]
+    every = every_design(asked, catalogue)
     good = [one for one in every if one.hosts <= asked.hosts_max and not lacks(asked, one)]
     front = sorted(
         (one for one in good if not _dominated(one, good)), key=lambda one: (one.price or 0, one.hosts)

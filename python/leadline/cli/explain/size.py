@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.console import echo
-from leadline.cli.explain.paragraphs import say
+from leadline.cli.console import echo_text
+from leadline.cli.explain.size_printed import csv_text, print_beside, print_sizing
 from leadline.cli.paths import AskedPath
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leadline.sizing.asked import AskedSizing
     from leadline.sizing.designs import Design, PerDeviceRate
     from leadline.sizing.hardware import Catalogue
+    from leadline.sizing.moved import Inputs
 
 _EXIT_NONE = 4
-_UNKNOWN = "not known"
 
 
 @click.command(short_help="Say which hosts hold and carry what is asked, and what to measure first")
@@ -42,38 +40,141 @@ _UNKNOWN = "not known"
     metavar="FILE",
     help="Your hardware with prices.  [default: one host of a document, without a price]",
 )
+@click.option("--compare", nargs=2, metavar="A B", help="Two designs side by side, by their printed names.")
+@click.option(
+    "--what-if",
+    metavar="INPUT=VALUE",
+    help="Before and after: link=2x, uplink=100Gb/s, hosts=40, fill=0.7, capacity=2x, clients=2x.",
+)
+@click.option("--design", metavar="NAME", help="Which one -o writes.  [default: the first]")
+@click.option(
+    "-o",
+    "out",
+    type=AskedPath(dir_okay=False),
+    metavar="FILE",
+    help="Write the design in small for lab up --topology.",
+)
 @click.option(
     "--csv",
     "table",
     type=AskedPath(dir_okay=False),
     metavar="FILE",
-    help="A table of the designs, too.",
+    help="Write a table of the designs, too.",
 )
-def command(requirements: Path, results: tuple[Path, ...], hardware: Path | None, table: Path | None) -> int:
+@click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.sizing/1.")
+def command(
+    requirements: Path,
+    results: tuple[Path, ...],
+    hardware: Path | None,
+    compare: tuple[str, str] | None,
+    what_if: str | None,
+    design: str | None,
+    out: Path | None,
+    table: Path | None,
+    page: Path | None,
+    as_json: bool,
+) -> int:
     """Say which hosts hold and carry what the part `sizing` of a file of requirements asks.
 
     What links carry is computed, what devices carry is measured or not said. The exit code is 4 where no
     design does all of it.
 
-    For example: leadline size docs/examples/suse-sizing.yaml --from result --hardware ours.yaml
+    \b
+    leadline size docs/examples/suse-sizing.yaml --from result --hardware ours.yaml
+    leadline size docs/examples/suse-sizing.yaml --what-if link=2x
+    leadline size docs/examples/suse-sizing.yaml --compare suse_2019/3 suse_2019/6+3
     """
     from leadline.cli.requiring import read_required
     from leadline.sizing.designs import designs
+    from leadline.sizing.document import design_json, document
+    from leadline.sizing.moved import Inputs, changed
 
+    if (compare or what_if) and (out or table or page or design):
+        raise UsageError("--compare and --what-if write no file", "leave -o, --design, --csv and --page out")
+    if compare and what_if:
+        raise UsageError("--compare and --what-if are two questions", "ask one of them")
     required = read_required(requirements)
     if required.sizing is None:
         raise UsageError(f"{requirements} has no part `sizing`", "add it: docs/sizing.md")
-    asked, catalogue = required.sizing, _catalogue(hardware)
-    front, others = designs(asked, catalogue)
+    inputs = Inputs(required.sizing, _catalogue(hardware))
+    front, others = designs(inputs.asked, inputs.catalogue)
+    if compare or what_if:
+        after = changed(inputs, what_if) if what_if else inputs
+        pairs = _pairs(inputs, after, compare)
+        if as_json:
+            found = [[design_json(inputs, one), design_json(after, other)] for one, other in pairs]
+            echo_text(json.dumps({"format": "leadline.sizing/1", "beside": found}, indent=1))
+        else:
+            print_beside(pairs, inputs, after, what_if)
+        return 0
     seen, refused = _measured(results)
-    if table is not None:
-        from leadline.cli.files import write_file
-
-        write_file(table, _csv(front, catalogue.currency).encode(), "--csv")
-    _print(asked, catalogue, front, others, seen)
-    for line in refused:
-        say(f"Not divided by devices: {line}")
+    _write(inputs, front, _chosen(inputs, front, design) if out else None, out, table)
+    if as_json:
+        echo_text(json.dumps(document(inputs, front, others, seen, refused), indent=1))
+    _show(inputs, front, others, seen, refused, page, quiet=as_json)
     return 0 if front else _EXIT_NONE
+
+
+def _pairs(inputs: Inputs, after: Inputs, compare: tuple[str, str] | None) -> list[tuple[Design, Design]]:
+    """Designs by two names, or each design before and after."""
+    before = inputs.every()
+    if compare is None:
+        return [(one, after.every()[name]) for name, one in before.items()]
+    return [(_named(before, compare[0]), _named(before, compare[1]))]
+
+
+def _named(found: dict[str, Design], name: str) -> Design:
+    if name not in found:
+        raise UsageError(f"no design is called {name[:60]!a}", f"designs are {', '.join(list(found)[:20])}")
+    return found[name]
+
+
+def _chosen(inputs: Inputs, front: Sequence[Design], name: str | None) -> Design:
+    if name is not None:
+        return _named(inputs.every(), name)
+    if not front:
+        raise UsageError("no design does all that is asked", "name one with --design, or leave -o out")
+    return front[0]
+
+
+def _write(
+    inputs: Inputs, front: Sequence[Design], chosen: Design | None, out: Path | None, table: Path | None
+) -> None:
+    """The files that were asked for; a topology as the lab itself reads it, or not at all."""
+    from leadline.cli.files import write_file
+
+    if out is not None and chosen is not None:
+        from leadline.lab.network.topology_file import read_topology
+        from leadline.sizing.small import topology_text
+
+        text = topology_text(inputs, chosen)
+        read_topology(text, f"{chosen.name} in small", {}, made_here=False)
+        write_file(out, text.encode(), "-o")
+    if table is not None:
+        write_file(table, csv_text(front, inputs.catalogue.currency).encode(), "--csv")
+
+
+def _show(
+    inputs: Inputs,
+    front: Sequence[Design],
+    others: Sequence[Design],
+    seen: Sequence[PerDeviceRate],
+    refused: Sequence[str],
+    page: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    from leadline.sizing.shown import shown
+
+    view = shown(inputs, front, others, seen, refused)
+    if page is not None:
+        from leadline.cli.files import write_file
+        from leadline.report.renderers.sizing import sizing_html
+
+        write_file(page, sizing_html(view).encode(), "--page")
+    if not quiet:
+        print_sizing(view)
 
 
 def _catalogue(file: Path | None) -> Catalogue:
@@ -124,85 +225,3 @@ def _measured(results: Sequence[Path]) -> tuple[list[PerDeviceRate], list[str]]:
                 found.append(PerDeviceRate(cell.id, rate.low / count, rate.high / count, count, reads))
                 break
     return found, refused
-
-
-def _print(
-    asked: AskedSizing,
-    catalogue: Catalogue,
-    front: Sequence[Design],
-    others: Sequence[Design],
-    seen: Sequence[PerDeviceRate],
-) -> None:
-    from leadline.sizing.designs import device_words, lacks
-    from leadline.units import format_rate, format_size
-
-    read, write, hour = asked.peak()
-    held = format_size(asked.bytes_in(asked.years))
-    say(
-        f"Asked: {held} in year {asked.years}; at most {format_rate(read)} read and"
-        f" {format_rate(write)} written, at {hour}:00; hosts lost meanwhile: {asked.hosts_lost}."
-    )
-    if not front:
-        echo("No design does all of it.")
-        for one in others[:3]:
-            say(f"  nearest: {_name(one)}: to give: {', '.join(lacks(asked, one)) or 'hosts_max'}")
-        return
-    for one in front:
-        echo()
-        say(f"{_name(one)}")
-        for line in _lines(asked, one, catalogue):
-            say(f"  {line}")
-        words = list(device_words(asked, one, catalogue.hosts[one.kind].bays, seen))
-        unknown = "devices: not known. Measure them first: leadline run render, then --from its result"
-        for line in words or [unknown]:
-            say(f"  {line}")
-
-
-def _name(one: Design) -> str:
-    return f"{one.hosts} hosts {one.kind}, protection {one.protection}"
-
-
-def _lines(asked: AskedSizing, one: Design, catalogue: Catalogue) -> list[str]:
-    from leadline.units import format_duration, format_number, format_size
-
-    host, lost = catalogue.hosts[one.kind], f"with {asked.hosts_lost} of its hosts lost"
-    year = f", full in year {one.full_in_year}" if one.full_in_year else ""
-    known = (
-        ("price", one.price, catalogue.currency),
-        ("power", one.power_w, "W"),
-        ("rack", one.rack_units, "U"),
-    )
-    costs = [
-        f"{name} {_UNKNOWN if value is None else f'{format_number(value)} {unit}'}"
-        for name, value, unit in known
-    ]
-    if one.price is not None:
-        costs.append(f"{format_number(one.price / (one.usable_bytes / 1e12))} {catalogue.currency} per TB")
-    return [
-        f"holds {format_size(one.usable_bytes)} filled to {asked.filled:.0%}, {lost}{year}",
-        f"{one.bound}, by model (upper bound): {format_number(one.headroom)} times what is asked {lost},"
-        f" {format_number(one.whole_headroom)} times with all",
-        f"rebuild of a host, by model: {format_duration(one.rebuild_s)} or more (links only, no other load)",
-        f"{', '.join(costs)} (catalogue: {host.source}, {host.date})",
-    ]
-
-
-def _csv(front: Sequence[Design], currency: str) -> str:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(
-        ("kind", "hosts", "protection", "usable_bytes", "link_headroom", f"price_{currency}", "power_w")
-    )
-    for one in front:
-        rows.writerow(
-            (
-                one.kind,
-                one.hosts,
-                one.protection,
-                round(one.usable_bytes),
-                one.headroom,
-                one.price,
-                one.power_w,
-            )
-        )
-    return text.getvalue()
