@@ -176,3 +176,22 @@ def test_files_are_written_whole_and_none_beside_a_question(tmp_path: Path) -> N
     assert table.read_text().splitlines()[1].startswith("small,5,3,")
     with pytest.raises(UsageError, match="write no file"):
         _size(tmp_path, "--what-if", "link=2x", "-o", str(tmp_path / "other.yaml"))
+
+
+@pytest.mark.parametrize("option", ["-o", "--page", "--csv"])
+def test_a_file_of_a_result_is_not_overwritten(tmp_path: Path, option: str) -> None:
+    result = tmp_path / "result"
+    result.mkdir()
+    for name in ("manifest.json", "journal.jsonl"):
+        (result / name).write_text("mine")
+    manifest = next(iter(sorted(result.iterdir(), reverse=True)))
+    with pytest.raises(UsageError, match="not overwritten"):
+        _size(tmp_path, option, str(manifest))
+    assert manifest.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("hours", "said"), [("0.5", False), ("[" + "0.5, " * 23 + "1]", True)])
+def test_an_hour_is_said_where_hours_differ(hours: str, said: bool) -> None:
+    inputs = _inputs(f"  clients: {{a: {{clients: 10, write: 100 MB/s, active: {hours}}}}}\n")
+    front, others = designs(inputs.asked, inputs.catalogue)
+    assert ("at 23:00" in shown(inputs, front, others, (), ()).asked) is said

@@ -117,7 +117,7 @@ class Population(_Sized):
         return self.clients * share
 
 
-class Network(_Sized):
+class Switched(_Sized):
     """Switches below one core, on which the clients are: so many hosts on each, with one uplink."""
 
     hosts_per_switch: Annotated[int, Whole(1, 1000)]
@@ -141,7 +141,7 @@ class AskedSizing(_Sized):
     protection: list[Annotated[str, BeforeValidator(guarded(_protection))]] = Field(
         min_length=1, max_length=20
     )
-    network: Network | None = None
+    network: Switched | None = None
     clients: dict[str, Population] = Field(default_factory=dict, max_length=50)
     hosts_max: Annotated[int, Whole(1, 2000)] = 500
     power_w: _Amount | None = None

@@ -43,19 +43,25 @@ def document(
             for one in front
         ],
         "others": [design_json(inputs, one) for one in others],
-        "sensitivity": [
-            {
-                "input": one.name,
-                "lower": None if one.lower is None else {"name": one.lower.name, "hosts": one.lower.hosts},
-                "higher": None
-                if one.higher is None
-                else {"name": one.higher.name, "hosts": one.higher.hosts},
-                "moves": _finite(one.by(best)),
-            }
-            for one in (sensitivity(inputs) if best is not None else ())
-        ],
+        "sensitivity": [] if best is None else _moves(inputs, best),
         "not_divided": list(refused),
     }
+
+
+def _moves(inputs: Inputs, best: Design) -> list[dict[str, Any]]:
+    return [
+        {
+            "input": one.name,
+            "lower": _named(one.lower),
+            "higher": _named(one.higher),
+            "moves": _finite(one.by(best)),
+        }
+        for one in sensitivity(inputs)
+    ]
+
+
+def _named(one: Design | None) -> dict[str, Any] | None:
+    return None if one is None else {"name": one.name, "hosts": one.hosts}
 
 
 def design_json(inputs: Inputs, one: Design) -> dict[str, Any]:

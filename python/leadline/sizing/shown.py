@@ -57,7 +57,8 @@ def _asked_words(inputs: Inputs) -> str:
     read, write, hour = asked.peak()
     held = f"{format_size(asked.bytes_in(asked.years))} in year {asked.years}"
     carried = [f"{format_rate(rate)} {verb}" for rate, verb in ((read, "read"), (write, "written")) if rate]
-    rate = f", and at most {' and '.join(carried)}, at {hour}:00" if carried else ", and no rate"
+    busiest = f", at {hour}:00" if any(isinstance(one.active, list) for one in asked.clients.values()) else ""
+    rate = f", and at most {' and '.join(carried)}{busiest}" if carried else ", and no rate"
     lost = _lost(inputs)
     return f"Asked: {held}{rate}{lost}."
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from leadline.sizing.designs import Design, protection_of
+from leadline.sizing.asked import protection_of
+from leadline.sizing.designs import Design
 from leadline.sizing.moved import Inputs
 
 LINK_BIT_S = 1e9  # what a core of a small machine still moves

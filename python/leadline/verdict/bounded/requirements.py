@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from leadline.errors import ResultError, SpecError
 from leadline.published.units import UNITS, parse_figure
-from leadline.sizing.asked import AskedSizing, Population
+from leadline.sizing.asked import AskedSizing, Population, Switched
 from leadline.units import NS_PER_S
 from leadline.workloads.judged import known_metrics, metric_kind
 from leadline.written.fields import Whole, guarded, refuse
@@ -274,6 +274,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 def _known(path: Path) -> tuple[str, ...]:
     if path[0] == "sizing" and len(path) > 1:
+        if "network" in path[:-1]:
+            return tuple(Switched.model_fields)
         return tuple((Population if "clients" in path[:-1] else AskedSizing).model_fields)
     if "figures" in path[:-1]:
         return _KEYS["figures"]
