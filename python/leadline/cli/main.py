@@ -55,6 +55,7 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
             ("check", "Say which part of host, network and cluster is not what it should be"),
             ("diagnose", "Say what bounds each cell of a result or costs a trace its time"),
             ("model", "Compute what storage should give, by models with their sources"),
+            ("simulate", "Predict what a cluster that is only a topology file would do"),
         ),
     ),
     (

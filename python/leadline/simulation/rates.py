@@ -1,0 +1,127 @@
+"""Rates of closed loops over shared stations: queues by mean value analysis, full stations by max-min shares.
+
+Approximate mean value analysis: Schweitzer 1979; several servers as a faster one and a delay: Seidmann and
+others 1987. Max-min fairness by progressive filling: Bertsekas and Gallager, Data Networks, 6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.simulation.demands import Demand
+
+_ROUNDS = 400
+_SETTLED = 1e-6
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Requests per second of one client of each demand, seconds of each, and the share in use of stations."""
+
+    each: np.ndarray
+    seconds: np.ndarray
+    use: Mapping[str, float]
+    bounds: tuple[str, ...]
+
+
+def solve(demands: Sequence[Demand], servers: Mapping[str, float]) -> Rates:
+    """`servers`: of stations that have not one."""
+    names = sorted({name for one in demands for name in one.seconds} | {"client processor"})
+    columns = [(name, own) for name in names for own in _owners(name, demands)]
+    load, way, counts = _tables(demands, columns, servers)
+    windows = np.array([one.work.in_flight for one in demands], dtype=float)
+    many = np.array([[servers.get(name, 1.0) for name, _ in columns]])
+    delay = np.array([one.delay_s for one in demands]) + (way * (many - 1)).sum(axis=1)
+    total = np.maximum((counts * windows[:, None] * (load > 0)).sum(axis=0), 1.0)
+    forks = np.maximum(load.sum(axis=1) / np.maximum(way.sum(axis=1), 1e-300), 1.0)
+    total = np.maximum(total * forks.max(initial=1.0), 1.0)
+    arrive = (total - 1) / total
+    rates = np.minimum(windows / (delay + way.sum(axis=1)), _most(load, counts))
+    weight, before = np.full(len(rates), 0.5), np.zeros(len(rates))
+    for _ in range(_ROUNDS):
+        use = np.minimum((counts * rates[:, None] * load).sum(axis=0), 1.0)
+        queue = use / np.maximum(1 - arrive * use, 1e-9)
+        seconds = delay + (way * (1 + arrive * queue)).sum(axis=1)
+        off = np.log(windows / np.maximum(seconds, 1e-12) / rates)
+        if np.abs(off).max() < _SETTLED:
+            break
+        # Near a full station a small step changes its queue a lot: whoever swings takes half steps.
+        weight = np.where(off * before < 0, weight / 2, np.minimum(weight * 1.1, 0.5))
+        rates, before = rates * np.exp(np.clip(weight * off, -0.5, 0.5)), off
+    rates = max_min(rates, load, counts)
+    use = (counts * rates[:, None] * load).sum(axis=0)
+    found: dict[str, float] = {}
+    for (name, _), share in zip(columns, use, strict=True):
+        found[name] = max(found.get(name, 0.0), float(share))
+    bounds = tuple(_bound(row, load, use, columns, windows) for row in range(len(demands)))
+    return Rates(rates, windows / np.maximum(rates, 1e-12), found, bounds)
+
+
+def max_min(wanted: np.ndarray, load: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """No more than `wanted`, no station above one, and nobody's rate raised at the cost of a slower one's.
+
+    Clients rise together, each by the same share of the station that it loads most.
+    """
+    rates, free = np.zeros_like(wanted), np.ones(len(wanted), dtype=bool)
+    while free.any():
+        step = np.where(free, 1 / np.maximum(load.max(axis=1), 1e-300), 0.0)
+        used = (counts * rates[:, None] * load).sum(axis=0)
+        rising = (counts * step[:, None] * load).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(rising > 0, (1 - used) / rising, np.inf)
+        left = float(np.min(np.where(free, (wanted - rates) / np.maximum(step, 1e-300), np.inf)))
+        grow = max(min(float(room.min(initial=np.inf)), left), 0.0)
+        rates = rates + grow * step
+        full = room <= grow * (1 + 1e-9) + 1e-12
+        done = (rates >= wanted * (1 - 1e-9)) | ((load > 0) & full[None, :]).any(axis=1)
+        if not (done & free).any():
+            break
+        free &= ~done
+    return rates
+
+
+def _owners(name: str, demands: Sequence[Demand]) -> list[int]:
+    """-1 for a station that all share; else a column for each demand that has its own."""
+    owners = [row for row, one in enumerate(demands) if name in one.own]
+    return owners or [-1]
+
+
+def _tables(
+    demands: Sequence[Demand], columns: Sequence[tuple[str, int]], servers: Mapping[str, float]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    shape = (len(demands), len(columns))
+    load, way, counts = np.zeros(shape), np.zeros(shape), np.ones(shape)
+    for place, (name, owner) in enumerate(columns):
+        for row, one in enumerate(demands):
+            if owner in (-1, row) and one.seconds.get(name):
+                load[row, place] = one.seconds[name] / servers.get(name, 1.0)
+                way[row, place] = one.waited[name] / servers.get(name, 1.0)
+                counts[row, place] = 1 if owner == row else one.clients
+    return load, way, counts
+
+
+def _most(load: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        found: np.ndarray = np.min(np.where(load > 0, 1 / (load * counts), np.inf), axis=1)
+    return found
+
+
+def _bound(
+    row: int,
+    load: np.ndarray,
+    use: np.ndarray,
+    columns: Sequence[tuple[str, int]],
+    windows: np.ndarray,
+) -> str:
+    """The fullest station of its way; its own window where nothing of it is nearly full."""
+    own = np.where(load[row] > 0, use, 0.0)
+    place = int(np.argmax(own))
+    if own[place] >= _NEARLY_FULL:
+        return columns[place][0]
+    return f"what is in flight ({windows[row]:.4g} of a client), {columns[place][0]} next"
+
+
+_NEARLY_FULL = 0.85
