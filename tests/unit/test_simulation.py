@@ -1,5 +1,6 @@
 """A simulated cluster: bounds that arithmetic knows, Ceph's own placement, and clear words for bad input."""
 
+import json
 import shutil
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from leadline.analysis.models.closed import Station, operations
 from leadline.analysis.models.simple import Protection
+from leadline.cli.main import run_command_line
 from leadline.errors import SpecError, UsageError
 from leadline.simulation.crush import placed
 from leadline.simulation.demands import Demand
@@ -130,3 +132,24 @@ def test_parameters_out_of_order_are_refused_with_their_line():
     with pytest.raises(SpecError, match="no interval") as told:
         read_parameters("common:\n  latency_s: {value: 1, low: 2, high: 3, source: x}\n", "own.yaml")
     assert told.value.line == 2
+
+
+TOPOLOGY = """
+switches: {core: {}, rack: {uplink: UPLINK, rate: 1Gbit}}
+hosts: {"store[1-3]": {switch: rack, link: 1Gbit, osds: 2}}
+clients: {user1: {switch: core, link: 100Mbit}}
+"""
+
+
+@needs_crush
+def test_the_command_names_the_link_of_a_client_and_refuses_uplinks_in_a_loop(tmp_path, capsys):
+    file = tmp_path / "centre.yaml"
+    file.write_text(TOPOLOGY.replace("UPLINK", "core"))
+    words = ["simulate", str(file), "--work", "rw=write,iodepth=16", "--draws", "20", "--json"]
+    assert run_command_line(words) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["format"] == "leadline.simulation/1"
+    assert said["works"][0]["bound"] == "client link"
+    file.write_text(TOPOLOGY.replace("UPLINK", "rack"))
+    assert run_command_line(words) == 1
+    assert "make a loop" in capsys.readouterr().err
