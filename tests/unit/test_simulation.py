@@ -151,5 +151,5 @@ def test_the_command_names_the_link_of_a_client_and_refuses_uplinks_in_a_loop(tm
     assert said["format"] == "leadline.simulation/1"
     assert said["works"][0]["bound"] == "client link"
     file.write_text(TOPOLOGY.replace("UPLINK", "rack"))
-    assert run_command_line(words) == 1
+    assert run_command_line(words) == 2
     assert "make a loop" in capsys.readouterr().err
