@@ -145,6 +145,10 @@ CASES = {
         Case("diagnose --live HUNG/deep --for 1s --no-bpf --json"),
         Case("diagnose GOOD --active --yes -o HUNG/out"),
     ),
+    "simulate": (
+        Case("simulate HUNG/centre.yaml --work rw=write"),
+        Case("simulate --parameters HUNG/own.yaml --work rw=write HUNG/centre.yaml"),
+    ),
     "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
     # Values only, from wherever it is called.
     **{
