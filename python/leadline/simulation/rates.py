@@ -13,18 +13,28 @@ import numpy as np
 
 from leadline.simulation.demands import Demand
 
-_ROUNDS = 400
-_SETTLED = 1e-6
+ROUNDS = 100
+SETTLED = 1e-6
+_SHORTEST = 1e-9
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Requests per second of one client of each demand, seconds of each, and the share in use of stations."""
+    """Requests per second of one client of each demand, seconds of each, and the share in use of stations.
+
+    `off`: how far the iteration was from its end, as the logarithm of a rate.
+    """
 
     each: np.ndarray
     seconds: np.ndarray
     use: Mapping[str, float]
     bounds: tuple[str, ...]
+    off: float
+
+    @property
+    def settled(self) -> bool:
+        """Whether the queues agree with the rates that make them: without it the rates are no prediction."""
+        return self.off < SETTLED
 
 
 def solve(demands: Sequence[Demand], servers: Mapping[str, float]) -> Rates:
@@ -39,25 +49,14 @@ def solve(demands: Sequence[Demand], servers: Mapping[str, float]) -> Rates:
     forks = np.maximum(load.sum(axis=1) / np.maximum(way.sum(axis=1), 1e-300), 1.0)
     total = np.maximum(total * forks.max(initial=1.0), 1.0)
     arrive = (total - 1) / total
-    rates = np.minimum(windows / (delay + way.sum(axis=1)), _most(load, counts))
-    weight, before = np.full(len(rates), 0.5), np.zeros(len(rates))
-    for _ in range(_ROUNDS):
-        use = np.minimum((counts * rates[:, None] * load).sum(axis=0), 1.0)
-        queue = use / np.maximum(1 - arrive * use, 1e-9)
-        seconds = delay + (way * (1 + arrive * queue)).sum(axis=1)
-        off = np.log(windows / np.maximum(seconds, 1e-12) / rates)
-        if np.abs(off).max() < _SETTLED:
-            break
-        # Near a full station a small step changes its queue a lot: whoever swings takes half steps.
-        weight = np.where(off * before < 0, weight / 2, np.minimum(weight * 1.1, 0.5))
-        rates, before = rates * np.exp(np.clip(weight * off, -0.5, 0.5)), off
+    rates, off = _balanced(windows, delay, load, way, counts, arrive)
     rates = max_min(rates, load, counts)
     use = (counts * rates[:, None] * load).sum(axis=0)
     found: dict[str, float] = {}
     for (name, _), share in zip(columns, use, strict=True):
         found[name] = max(found.get(name, 0.0), float(share))
     bounds = tuple(_bound(row, load, use, columns, windows) for row in range(len(demands)))
-    return Rates(rates, windows / np.maximum(rates, 1e-12), found, bounds)
+    return Rates(rates, windows / np.maximum(rates, 1e-12), found, bounds, off)
 
 
 def max_min(wanted: np.ndarray, load: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -103,10 +102,45 @@ def _tables(
     return load, way, counts
 
 
-def _most(load: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        found: np.ndarray = np.min(np.where(load > 0, 1 / (load * counts), np.inf), axis=1)
-    return found
+def _balanced(
+    windows: np.ndarray,
+    delay: np.ndarray,
+    load: np.ndarray,
+    way: np.ndarray,
+    counts: np.ndarray,
+    arrive: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Rates whose queues take as long as the windows over them, and how far off they are.
+
+    Newton's method on logarithms of rates. Near a full station a small step changes its queue a lot, so
+    that plain steps swing without end: a step that does not come nearer is halved.
+    """
+
+    def look(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        part = counts * np.exp(logs)[:, None] * load
+        left = 1 - arrive * part.sum(axis=0)
+        if left.min() <= 0:
+            return np.full(len(logs), np.inf), part
+        seconds = delay + (way * (1 + arrive * part.sum(axis=0) / left)).sum(axis=1)
+        slope = (way * arrive / left**2) @ part.T / seconds[:, None]
+        return np.log(windows / seconds) - logs, slope + np.eye(len(logs))
+
+    rates = windows / (delay + way.sum(axis=1))
+    fullest = float((counts * rates[:, None] * load).sum(axis=0).max())
+    logs = np.log(rates * min(1.0, 0.5 / max(fullest, 1e-300)))
+    off, slope = look(logs)
+    for _ in range(ROUNDS):
+        if np.abs(off).max() < SETTLED:
+            break
+        step, part = np.linalg.solve(slope, off), 1.0
+        nearer, slope = look(logs + step)
+        while not np.linalg.norm(nearer) < np.linalg.norm(off) and part > _SHORTEST:
+            part /= 2
+            nearer, slope = look(logs + part * step)
+        if not np.isfinite(nearer).all():
+            break
+        logs, off = logs + part * step, nearer
+    return np.exp(logs), float(np.abs(off).max())
 
 
 def _bound(
