@@ -1,7 +1,10 @@
 """A simulated cluster: bounds that arithmetic knows, Ceph's own placement, and clear words for bad input."""
 
 import json
+import re
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,13 +12,13 @@ import pytest
 from leadline.analysis.models.closed import Station, operations
 from leadline.analysis.models.simple import Protection
 from leadline.cli.main import run_command_line
-from leadline.errors import SpecError, UsageError
+from leadline.errors import LeadlineError, SpecError, UsageError
 from leadline.simulation.crush import placed
 from leadline.simulation.demands import Demand
 from leadline.simulation.model import SimulatedCluster, SimulatedWork
 from leadline.simulation.parameters import catalogue, read_parameters
 from leadline.simulation.rates import max_min, solve
-from leadline.simulation.simulate import simulate
+from leadline.simulation.simulate import STANDING, simulate
 from leadline.simulation.works import parse_work
 
 needs_crush = pytest.mark.skipif(shutil.which("crushtool") is None, reason="ceph-base is not installed")
@@ -45,6 +48,46 @@ def test_queues_agree_with_the_exact_mean_value_analysis(depth):
     found = solve([of_one_station(depth, 1e-3, 5e-3)], {})
     exact = operations([Station("wire", 5e-3, 0), Station("server", 1e-3)], depth).computed[0].low
     assert found.each[0] == pytest.approx(exact, rel=0.06)
+
+
+def test_queues_of_many_nearly_full_stations_settle():
+    """As of many OSDs and hundreds of requests in flight, where plain steps swing for ever."""
+    found = Demand(SimulatedWork("w", "randwrite", REPLICATED, bs_bytes=4096, depth=512, jobs=16), 17)
+    for osd in range(60):
+        found.add(f"osd.{osd} device", 1e-6 * (1 + osd / 200), 0.4)
+    found.delay_s = 1e-4
+    solved = solve([found], {})
+    assert solved.settled
+    assert 0.97 < max(solved.use.values()) <= 1.0
+
+
+@needs_crush
+def test_what_does_not_settle_is_an_error_and_a_draw_of_it_a_warning(monkeypatch):
+    """Nobody reads rates whose queues do not agree with them as if they did."""
+    work, solved = parse_work("rw=randwrite,iodepth=64,groups=2048", 1), []
+
+    def swings(*given):
+        solved.append(solve(*given))
+        return replace(solved[-1], off=0.5 if len(solved) in (3, 7) else solved[-1].off)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("leadline.simulation.simulate.solve", swings)
+        found = simulate(cluster(), [work], catalogue(), draws=20)
+    assert len(found.warnings) == 1
+    assert "not settled: in 2 of 20 draws" in found.warnings[0]
+    assert simulate(cluster(), [work], catalogue(), draws=20).warnings == ()
+    monkeypatch.setattr("leadline.simulation.rates.ROUNDS", 1)
+    with pytest.raises(LeadlineError, match="did not settle"):
+        simulate(cluster(), [work], catalogue(), draws=20)
+
+
+def test_what_the_command_says_of_published_rows_is_what_the_table_has():
+    page = (Path(__file__).parents[2] / "bench" / "simulation.md").read_text(encoding="utf-8")
+    rows = re.search(r"(\d+) of (\d+) inside; median of the absolute error (\d+)%", page)
+    assert rows is not None
+    inside, count, error = rows.groups()
+    assert f"of {count} published rows {inside} lie inside" in STANDING
+    assert f"median absolute error {error} %" in STANDING
 
 
 def test_a_full_station_is_shared_and_what_a_slow_one_leaves_goes_to_the_other():
@@ -150,6 +193,14 @@ def test_the_command_names_the_link_of_a_client_and_refuses_uplinks_in_a_loop(tm
     said = json.loads(capsys.readouterr().out)
     assert said["format"] == "leadline.simulation/1"
     assert said["works"][0]["bound"] == "client link"
+    assert said["standing"] == STANDING
+    assert said["held_against_a_lab"] is False
+    assert "catalogue" in said["parameters"]
+    assert said["warnings"] == []
+    assert run_command_line(words[:-1]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert STANDING in first
+    assert "catalogue" in first
     file.write_text(TOPOLOGY.replace("UPLINK", "rack"))
     assert run_command_line(words) == 2
     assert "make a loop" in capsys.readouterr().err

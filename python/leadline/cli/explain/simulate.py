@@ -78,8 +78,8 @@ def command(
 ) -> None:
     """Predict each work's steady rate on a cluster, with an interval of 90 %, and name what bounds it.
 
-    Nothing is measured: parameters are a catalogue's unless --parameters gives yours. Placement is Ceph's own
-    (crushtool). docs/simulation.md says what it does not see.
+    Nothing is measured, and nothing of it has been held against a lab yet. Parameters are a catalogue's
+    unless --parameters gives yours; placement is Ceph's own (crushtool). docs/simulation.md says what it does not see.
 
     \b
     leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3
@@ -105,10 +105,15 @@ def command(
 
 
 def _document(found: Simulated, topology: str) -> dict[str, Any]:
+    from leadline.simulation.simulate import STANDING
+
     return {
         "format": "leadline.simulation/1",
+        "standing": STANDING,
+        "held_against_a_lab": False,
         "topology": topology,
         "parameters": found.parameters,
+        "warnings": list(found.warnings),
         "draws": found.draws,
         "works": [{**asdict(one), "bytes_s": one.bytes_s} for one in found.predicted],
         "use": {name: round(share, 4) for name, share in sorted(found.use.items())},
@@ -116,6 +121,11 @@ def _document(found: Simulated, topology: str) -> dict[str, Any]:
 
 
 def _print(found: Simulated) -> None:
+    from leadline.simulation.simulate import STANDING
+
+    echo(f"Predicted, {STANDING}. Parameters: {found.parameters}.")
+    for warning in found.warnings:
+        echo(f"warning: {warning}")
     for one in found.predicted:
         work = one.work
         span = f"{_rate(one, one.low)} to {_rate(one, one.high)}, 90 %"
@@ -131,7 +141,6 @@ def _print(found: Simulated) -> None:
     for place, (name, share) in enumerate(fullest):
         bar = "█" * round(_BAR * min(share, 1.0)) + ("  <- fullest" if place == 0 else "")
         echo(f"{name:<{width}} {whole_percent(min(share, 1.0)):>12} {bar}")
-    echo(f"Predicted, not measured; parameters: {found.parameters}.")
 
 
 def _rate(one: Predicted, operations_s: float) -> str:
