@@ -2,12 +2,13 @@
 
     python bench/simulation.py > bench/simulation.md
 
-Nothing is fitted: parameters are the catalogue's; inputs that a source does not give are assumed.
+Parameters are the catalogue's; inputs that a source does not give are assumed: rows that rest on them are weak.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median_high
 from typing import Any
 
 from leadline.simulation.model import SimulatedCluster
@@ -21,7 +22,7 @@ MIB = 1024**2
 
 @dataclass(frozen=True)
 class PublishedCase:
-    """One published figure; `unit` B/s or 1/s. `at_least`: it is a lower bound of what was reached."""
+    """One published figure; `unit` B/s or 1/s. `weak`: inputs that decide are assumed, not the source's."""
 
     name: str
     cluster: SimulatedCluster
@@ -30,6 +31,7 @@ class PublishedCase:
     unit: str
     source: str
     assumed: str
+    weak: bool = False
 
 
 def even(
@@ -71,6 +73,7 @@ CASES = (
         "B/s",
         "(Stress)Testing Ceph for CASTOR, CERN",
         "45 hosts, 40 clients, uplinks of 10 Gbit/s",
+        weak=True,
     ),
     PublishedCase(
         "SUSE: 4k random writes, 3 copies",
@@ -125,6 +128,7 @@ CASES = (
         "B/s",
         _TIB,
         "63 clients with the hosts' links of 2 x 100 Gbit/s",
+        weak=True,
     ),
     PublishedCase(
         "Micron: 4k random reads, 24 NVMe",
@@ -133,7 +137,8 @@ CASES = (
         1.3e6,
         "1/s",
         _MICRON,
-        "links, 10 clients, 2 copies, depth",
+        "links, 10 clients, 2 copies, iodepth=32, numjobs=8",
+        weak=True,
     ),
     PublishedCase(
         "Micron: 4k random writes, 24 NVMe",
@@ -142,7 +147,8 @@ CASES = (
         250e3,
         "1/s",
         _MICRON,
-        "links, 10 clients, 2 copies, depth",
+        "links, 10 clients, 2 copies, iodepth=32, numjobs=8",
+        weak=True,
     ),
     PublishedCase(
         "36 disks, one client, 4 MiB writes",
@@ -152,8 +158,41 @@ CASES = (
         "B/s",
         "github.com/zxlnoodle/ceph_study, rados bench -t 30",
         "4 hosts, links of 10 Gbit/s, 3 copies",
+        weak=True,
     ),
 )
+
+
+_NOTES = """\
+## How to read it
+
+- **The rows are no blind test.** A first table had 6 of 10 inside and a median error of 66 %, and the model
+  was changed after it was seen. No program fitted a parameter to the rows, but a model that is changed in
+  sight of them is not independent of them.
+- **One parameter knows a row**: the interval of the random reads of `ssd` takes its slow end from what SUSE
+  states of its devices, whose rows are here.
+- **Weak rows**: CASTOR's hosts, clients and uplinks, the clients of the 630 NVMe, Micron's `numjobs=8`,
+  iodepth, clients, links and copies, and the hosts, links and copies of the 36 disks are assumed. Such a
+  row can agree or fail because of that. What remains is one cluster, SUSE's, and all five of its rows are
+  predicted too high, four by more than a tenth.
+- **To be inside says little**: of the rows of 4k the ends of an interval lie 3.1 to 7.5 times apart.
+  Intervals are of the parameters alone: not of the model, and not of assumed inputs.
+- **The OSD or switch that is named** as a bound is chance of placement: only its kind (device, processor,
+  link) counts.
+- The error is the higher of the two middle ones.
+- Until the queues were solved by Newton's method, up to 87 of 101 draws of a row had not settled (SUSE, 4k
+  random writes, 3 copies), and nothing said so. The bounds of full stations kept the figures within 1 % of
+  these.
+
+## Misses
+
+CASTOR: 1.45 times what was published, with uplinks of one link's rate each and groups dealt out by CRUSH
+over hosts that are assumed. Uplinks near 7 Gbit/s, or groups as uneven as few of them are, would give it;
+neither is published.
+One client on 36 disks, 0.69 times: the source does not say that devices have no faster log; the catalogue's
+flush of a disk and its slow writes hold the stream below its link.
+
+Fermilab's curve over copies and Opencast's ingest are not here: neither names the cluster's hardware."""
 
 
 def row(case: PublishedCase) -> tuple[str, bool, float]:
@@ -166,7 +205,8 @@ def row(case: PublishedCase) -> tuple[str, bool, float]:
     unit = "MiB/s" if case.unit == "B/s" else "/s"
     words = (
         f"| {case.name} | {most:,.0f} ({low:,.0f} to {high:,.0f}) {unit} | {measured:,.0f} |"
-        f" {'inside' if inside else 'outside'} | {one.bound} | {case.assumed} | {case.source} |"
+        f" {'inside' if inside else 'outside'} | {one.bound} |"
+        f" {'**weak**: ' if case.weak else ''}{case.assumed} | {case.source} |"
     )
     return words, inside, most / measured
 
@@ -174,15 +214,18 @@ def row(case: PublishedCase) -> tuple[str, bool, float]:
 def main() -> None:
     """Print the page."""
     rows = [row(case) for case in CASES]
+    sure = [one for (_, one, _), case in zip(rows, CASES, strict=True) if not case.weak]
     print("# Simulation against published figures\n")
-    print("Made by `python bench/simulation.py`. Nothing is fitted to these rows.\n")
-    print("| figure | predicted (90 %) | measured | interval | bound predicted | assumed | source |")
+    print("Made by `python bench/simulation.py`. Nothing was held against a lab.\n")
+    print("| figure | predicted (90 %) | measured | interval | bound predicted | assumed by us | source |")
     print("|---|---|---|---|---|---|---|")
     for words, _, _ in rows:
         print(words)
     inside = sum(one for _, one, _ in rows)
-    errors = sorted(abs(ratio - 1) for _, _, ratio in rows)
-    print(f"\n{inside} of {len(rows)} inside; median of the absolute error {errors[len(errors) // 2]:.0%}.")
+    error = median_high(abs(ratio - 1) for _, _, ratio in rows)
+    print(f"\n{inside} of {len(rows)} inside; median of the absolute error {error:.0%}.")
+    print(f"Of the {len(sure)} rows that are not weak, {sum(sure)} are inside; all are of one cluster.\n")
+    print(_NOTES)
 
 
 if __name__ == "__main__":

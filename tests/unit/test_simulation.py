@@ -86,7 +86,7 @@ def test_what_the_command_says_of_published_rows_is_what_the_table_has():
     rows = re.search(r"(\d+) of (\d+) inside; median of the absolute error (\d+)%", page)
     assert rows is not None
     inside, count, error = rows.groups()
-    assert f"of {count} published rows {inside} lie inside" in STANDING
+    assert f"{inside} of {count} published rows inside" in STANDING
     assert f"median absolute error {error} %" in STANDING
 
 

@@ -79,7 +79,8 @@ def command(
     """Predict each work's steady rate on a cluster, with an interval of 90 %, and name what bounds it.
 
     Nothing is measured, and nothing of it has been held against a lab yet. Parameters are a catalogue's
-    unless --parameters gives yours; placement is Ceph's own (crushtool). docs/simulation.md says what it does not see.
+    unless --parameters gives yours; placement is Ceph's own (crushtool). What it does not see is in
+    docs/simulation.md.
 
     \b
     leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3
