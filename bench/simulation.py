@@ -2,7 +2,7 @@
 
     python bench/simulation.py > bench/simulation.md
 
-Parameters are the catalogue's; inputs that a source does not give are assumed: rows that rest on them are weak.
+Parameters are the catalogue's; inputs that a source does not give are assumed: those rows are weak.
 """
 
 from __future__ import annotations
