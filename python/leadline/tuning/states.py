@@ -1,4 +1,4 @@
-"""Conditions under which a setting is valid or refused and that no version tells: of pools, OSDs, schedulers."""
+"""Conditions of a setting that no version tells: of pools, OSDs, schedulers."""
 
 from __future__ import annotations
 

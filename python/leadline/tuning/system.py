@@ -6,6 +6,7 @@ Keeps no record: who changes more than once, or wants it undone, goes through `a
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import os
 from collections.abc import Callable, Mapping
@@ -67,6 +68,12 @@ class TuningSystem:
             meant = f"{near}?" if near.startswith("did you mean") else "`leadline tune list` has them all"
             raise RefusedChangeError(f"there is no setting {name}", meant)
         return self.known[name]
+
+    def knowing(self, setting: Setting) -> TuningSystem:
+        """The same system, in which this setting is the one of its name: as a journal has it, for one."""
+        other = copy.copy(self)
+        other.known = {**self.known, setting.name: setting}
+        return other
 
     def kind(self, setting: Setting) -> AccessKind:
         """How it is read and set. Raises RefusedChangeError for a kind that this version does not have."""

@@ -7,7 +7,12 @@ import importlib
 import click
 
 # Each verb with a line of help; the module is `tune_VERB` and exports `command`.
-_VERBS: tuple[tuple[str, str], ...] = ()
+_VERBS: tuple[tuple[str, str], ...] = (
+    ("apply", "Change settings so that all hold, or none is left"),
+    ("confirm", "Keep what was applied with --confirm-within"),
+    ("revert", "Put back what was changed"),
+    ("status", "Show what is changed, and whether it still holds"),
+)
 
 
 class TuneVerbs(click.Group):
