@@ -195,7 +195,7 @@ class _Deed:
             if back and not worse:
                 return
         raise TuningError(
-            f"{daemon} was restarted and the cluster is worse off {_RESTART_S:.0f} s later: {'; '.join(worse)}",
+            f"{daemon} was restarted, and the cluster is no better after {_RESTART_S:.0f} s: {'; '.join(worse)}",
             f"see the log of {daemon}",
         )
 
@@ -206,7 +206,7 @@ class _Deed:
             amiss = [words for change in self.changes for words in self._amiss(change)]
             now = time.monotonic()
             if amiss and now > end:
-                raise TuningError("\n".join(amiss), "")
+                raise TuningError("; ".join(amiss), "")
             since = 0.0 if amiss else since or now
             needed = self.pace.hold_s if any(change.place.cluster for change in self.changes) else 0.0
             if since and now - since >= needed:

@@ -66,7 +66,7 @@ def check(
         places = where or {}
         lines = [f"{places[index]}: {one.words}" if index in places else one.words for index, one in problems]
         raise RefusedChangeError(
-            "\n".join([*lines, "nothing was changed"]),
+            "; ".join([*lines, "nothing was changed"]),
             next((one.remedy for _, one in problems if one.remedy), ""),
         )
     return CheckedChanges(tuple(good), tuple(already))
