@@ -8,6 +8,9 @@ import click
 
 # Each verb with a line of help; the module is `tune_VERB` and exports `command`.
 _VERBS: tuple[tuple[str, str], ...] = (
+    ("list", "List the settings that are known, a line each"),
+    ("explain", "Say what a setting is, costs, moves and mends, and who advises what"),
+    ("audit", "Say what is dangerous, obsolete or worth trying here"),
     ("apply", "Change settings so that all hold, or none is left"),
     ("confirm", "Keep what was applied with --confirm-within"),
     ("revert", "Put back what was changed"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.change.tune_options import TuneOptions, opened, system_options
+from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
 from leadline.cli.paths import AskedPath
@@ -19,9 +19,9 @@ from leadline.errors import UsageError
 from leadline.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from leadline.tuning.applying import Applied
     from leadline.tuning.changes import SettingChange
-    from leadline.tuning.plans import AskedChange
+    from leadline.tuning.changing.applying import Applied
+    from leadline.tuning.changing.plans import AskedChange
 
 _PRICES = ("integrity", "durability", "security", "irreversible")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -79,10 +79,10 @@ def command(
     leadline tune apply plan.yaml --yes --confirm-within 10m
     leadline tune revert
     """
-    from leadline.tuning import holding
-    from leadline.tuning.applying import Pace, Switch, apply
-    from leadline.tuning.checks import check
-    from leadline.tuning.plans import resolve
+    from leadline.tuning.changing import holding
+    from leadline.tuning.changing.applying import DeadMansSwitch, Pace, apply
+    from leadline.tuning.changing.checks import check
+    from leadline.tuning.changing.plans import resolve
 
     if dry_run == yes:
         raise UsageError(
@@ -99,7 +99,7 @@ def command(
             checked = check(system, changes, options["accept"], where)
             _print_changes("would change", checked.changes, checked.already, as_json)
             return
-        switch = Switch(within_s, partial(holding.start, journal.directory)) if within_s else None
+        switch = DeadMansSwitch(within_s, partial(holding.start, journal.directory)) if within_s else None
         with _ended_by_signals():
             done = apply(
                 system, changes, allowed=options["accept"], journal=journal, pace=pace, where=where,
@@ -109,7 +109,7 @@ def command(
 
 
 def _asked(words: Sequence[str], on: Sequence[str]) -> tuple[AskedChange, ...]:
-    from leadline.tuning.plans import parse_words, read_plan
+    from leadline.tuning.changing.plans import parse_words, read_plan
 
     files = [word for word in words if "=" not in word]
     if not files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from leadline.cli.change.tune_options import TuneOptions, journal_directory, system_options
+from leadline.cli.change.tune_reach import TuneOptions, journal_directory, system_options
 from leadline.cli.console import echo
 from leadline.errors import UsageError
 
@@ -13,7 +13,7 @@ from leadline.errors import UsageError
 @system_options
 def command(which: TuneOptions) -> None:
     """Keep what `tune apply --confirm-within` changed. It can still be taken back: leadline tune revert."""
-    from leadline.tuning.journal import TuningJournal
+    from leadline.tuning.changing.journal import TuningJournal
 
     journal = TuningJournal(journal_directory(which))
     waiting = [

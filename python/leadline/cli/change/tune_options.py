@@ -1,140 +1,75 @@
-"""What the verbs of `leadline tune` have in common: which system is meant, and where its journal is."""
+"""What several verbs of `leadline tune` share: a user's own settings, which system is meant, what is known."""
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import wraps
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leadline.cli.machine.lab_targets import check_lab_places
 from leadline.cli.paths import AskedPath
-from leadline.errors import TuningError, UsageError
 
 if TYPE_CHECKING:
-    from leadline.tuning.journal import TuningJournal
+    from leadline.tuning.settings import Setting
     from leadline.tuning.system import TuningSystem
 
-_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
-_UNIT = re.compile(r"(osd|mds|mon|mgr)\.([\w.-]+)")
-_RESTART_S = 180
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class TuneOptions:
-    """Which system, and where its journal is."""
-
-    lab: str = ""
-    conf: Path | None = None
-    client_name: str = ""
-    state: Path | None = None
-
-
-def system_options(function: _Decorated) -> _Decorated:
-    """`--lab`, `--conf`, `--name` and `--state`, handed to the verb as `which`."""
-
-    @wraps(function)
-    def called(*arguments: Any, **options: Any) -> Any:
-        names = ("lab", "conf", "client_name", "state")
-        which = TuneOptions(**{name: options.pop(name) for name in names})
-        if which.lab and which.conf:
-            raise UsageError("--lab and --conf name two clusters", "give one of the two")
-        return function(*arguments, which=which, **options)
-
-    for add in (
-        click.option(
-            "--state", type=AskedPath(file_okay=False), metavar="DIR", help="The journal's directory."
-        ),
-        click.option(
-            "--id", "client_name", metavar="NAME", default="", help="Ceph's user.  [default: client.admin]"
-        ),
-        click.option("--conf", type=AskedPath(), metavar="FILE", help="The cluster's ceph.conf."),
-        click.option(
-            "--lab", metavar="NAME", default="", help="A lab: its cluster and the network of its hosts."
-        ),
-    ):
-        called = add(called)
-    return called  # type: ignore[return-value]
+def settings_option(function: _Command) -> _Command:
+    """Adds `--settings FILE`."""
+    return click.option(
+        "--settings",
+        "own",
+        type=AskedPath(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Settings of your own beside the built-in ones (docs/tuning.md).",
+    )(function)
 
 
-@contextmanager
-def opened(which: TuneOptions, *, restart: bool = False) -> Iterator[tuple[TuningSystem, TuningJournal]]:
-    """The system and its journal. `restart` allows daemons to be restarted; a lab's may always be."""
-    from leadline.tuning.journal import TuningJournal
+def versions_options(function: _Command) -> _Command:
+    """Adds `--kernel` and `--ceph`: for which versions it is said."""
+    for name, words in (("kernel", "[default: this host's]"), ("ceph", "[default: the newest]")):
+        function = click.option(
+            f"--{name}", f"{name}_version", metavar="VERSION", help=f"Of this version.  {words}"
+        )(function)
+    return function
+
+
+def asked_versions(kernel: str | None, ceph: str | None) -> dict[str, str]:
+    """The versions that are meant. Raises UsageError for one that is none."""
+    import os
+    import re
+
+    from leadline.errors import UsageError
+
+    for name, given in (("--kernel", kernel), ("--ceph", ceph)):
+        if given is not None and not re.match(r"[0-9]+(\.[0-9]+)*", given):
+            raise UsageError(f"{name}: {given!a} is no version", "write it as 6.12 or 19.2.3")
+    return {"kernel": kernel or os.uname().release, **({"ceph": ceph} if ceph else {})}
+
+
+def open_system(lab: str | None, conf: Path | None, known: Mapping[str, Setting]) -> TuningSystem:
+    """This host with a lab's cluster and hosts, or with the cluster of a configuration, if there is one."""
     from leadline.tuning.system import TuningSystem
 
-    name = which.client_name if which.client_name.startswith("client.") or not which.client_name else ""
-    name = name or (f"client.{which.client_name}" if which.client_name else "")
-    if which.lab:
-        lab = _lab(which.lab)
-        system = TuningSystem(
-            conf=lab.record.paths.conf,
-            client_name=name or None,
-            namespaces=_namespaces(lab),
-            restart=lab.restart_daemon,
-        )
-    else:
-        system = TuningSystem(
-            conf=which.conf, client_name=name or None, restart=restart_unit if restart else None
-        )
-    with system:
-        yield system, TuningJournal(journal_directory(which))
-
-
-def journal_directory(which: TuneOptions) -> Path:
-    """A lab's own, so that it ends with it; else this host's."""
-    from leadline.tuning.journal import state_directory
-
-    if which.state is not None:
-        return which.state
-    return _lab(which.lab).record.paths.tuning if which.lab else state_directory(os.environ)
-
-
-def _lab(name: str) -> Any:
-    from leadline.cli.machine.lab_targets import check_lab_places
-    from leadline.cli.machine.lab_words import open_lab
+    if lab is None:
+        return TuningSystem(conf=conf, known=known)
+    from leadline import lab as labs
+    from leadline.observe.ceph.client import connect
 
     check_lab_places()
-    return open_lab(name, None)
-
-
-def _namespaces(lab: Any) -> dict[str, Path]:
-    network = lab.record.network
-    members = network.topology.members if network is not None else ()
-    return {f"lab:{lab.record.name}/{one.name}": lab.record.paths.namespace(one.name) for one in members}
-
-
-def restart_unit(daemon: str) -> None:
-    """`systemctl restart` of a daemon's unit, where this host has it. Raises TuningError."""
-    found = _UNIT.fullmatch(daemon)
-    if found is None:
-        raise TuningError(f"{daemon} is no daemon that has a unit", "restart it by hand")
-    systemctl, unit = shutil.which("systemctl"), f"ceph-{found[1]}@{found[2]}.service"
-    if systemctl is None:
-        raise TuningError(f"{daemon} cannot be restarted: this host has no systemctl", "restart it by hand")
-    try:
-        loaded = subprocess.run(
-            [systemctl, "is-active", "--quiet", unit], check=False, timeout=30, stdin=subprocess.DEVNULL
-        )
-        if loaded.returncode != 0:
-            raise TuningError(
-                f"{unit} does not run on this host", f"restart {daemon} where it runs, or leave out --restart"
-            )
-        done = subprocess.run(
-            [systemctl, "restart", unit], check=False, timeout=_RESTART_S, capture_output=True,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise TuningError(f"{unit} could not be restarted: {type(error).__name__}", "see its log") from error
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise TuningError(
-            f"{unit} could not be restarted: {said[-1] if said else 'no reason given'}", "see its log"
-        )
+    found = labs.open(lab)
+    paths, network = found.record.paths, found.record.network
+    namespaces = {}
+    if network is not None:
+        names = [host.name for host in (*network.topology.hosts, *network.topology.clients)]
+        namespaces = {f"lab:{found.record.name}/{name}": paths.namespace(name) for name in names}
+    return TuningSystem(
+        conf=paths.conf,
+        known=known,
+        namespaces=namespaces,
+        connect=lambda: connect(str(paths.conf), None, str(paths.keyring), 5.0),
+    )

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.change.tune_options import TuneOptions, opened, system_options
+from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 
 if TYPE_CHECKING:
-    from leadline.tuning.journal import TuningJournal
-    from leadline.tuning.reverting import Reverted
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.changing.reverting import Reverted
 
 
 @click.command(short_help="Put back what was changed")
@@ -35,7 +35,7 @@ def command(run: str, force: bool, forget: bool, restart: bool, which: TuneOptio
     named and left, and the exit code is 1 then.
     """
     from leadline.errors import UsageError
-    from leadline.tuning.reverting import Reverted, revert
+    from leadline.tuning.changing.reverting import Reverted, revert
 
     with opened(which, restart=restart) as (system, journal):
         if run and run not in journal.state().runs:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.change.tune_options import TuneOptions, journal_directory, system_options
+from leadline.cli.change.tune_reach import TuneOptions, journal_directory, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
 from leadline.units import format_duration
 
 if TYPE_CHECKING:
-    from leadline.tuning.journal import JournalledChange, JournalState, TuningRun
+    from leadline.tuning.changing.journal import JournalledChange, JournalState, TuningRun
 
 
 @click.command(short_help="Show what is changed, and whether it still holds")
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(which: TuneOptions, as_json: bool) -> None:
     """Show every change that was not put back, whether it is in force still, and what waits for a word."""
-    from leadline.tuning.journal import TuningJournal
+    from leadline.tuning.changing.journal import TuningJournal
 
     directory = journal_directory(which)
     state = TuningJournal(directory).state()
@@ -58,7 +58,7 @@ def _row(one: JournalledChange, state: JournalState) -> dict[str, Any]:
 
 def _state(one: JournalledChange, state: JournalState) -> str:
     from leadline.tuning.access.face import same_value
-    from leadline.tuning.reverting import reached
+    from leadline.tuning.changing.reverting import reached
 
     change = one.change
     with reached(state.runs[one.run].reach) as system:
@@ -84,7 +84,7 @@ def _run(run: TuningRun, state: JournalState) -> dict[str, Any]:
 
 
 def _waits(run: TuningRun, state: JournalState) -> str:
-    from leadline.tuning.holding import is_held
+    from leadline.tuning.changing.holding import is_held
 
     if run.ended:
         return run.ended

@@ -15,15 +15,16 @@ from pathlib import Path
 
 from leadline.errors import LeadlineError, RefusedChangeError
 from leadline.observe.children import module_command, module_environment
+from leadline.tuning.changing.journal import TuningJournal, TuningRun
+from leadline.tuning.changing.reverting import reached, revert
 from leadline.tuning.health import HealthSeen, health_of, worsened
-from leadline.tuning.journal import TuningJournal, TuningRun
-from leadline.tuning.reverting import reached, revert
 
 _POLL_S = 0.25
 _HEALTH_S = 2.0
 _START_S = 20.0
 _LOCK_S = 300.0  # who applies at that moment ends by itself within this
 LOG = "holding.log"
+MODULE = "leadline.tuning.changing.holding"
 
 
 def start(directory: Path, run: str, within_s: float) -> None:
@@ -32,8 +33,9 @@ def start(directory: Path, run: str, within_s: float) -> None:
         directory / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
     )
     try:
+        words = (str(directory.absolute()), run, repr(within_s))
         child = subprocess.Popen(
-            module_command("leadline.tuning.holding", str(directory.absolute()), run, repr(within_s)),
+            module_command(MODULE, *words),
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=module_environment(), cwd="/",
             start_new_session=True,
         )  # fmt: skip
@@ -57,7 +59,7 @@ def is_held(run: TuningRun) -> bool:
         words = Path(f"/proc/{run.holder_pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return b"leadline.tuning.holding" in words and run.id.encode() in words
+    return MODULE.encode() in words and run.id.encode() in words
 
 
 def wait(journal: TuningJournal, run: str, within_s: float) -> str:

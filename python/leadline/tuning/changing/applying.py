@@ -14,10 +14,10 @@ from leadline.errors import LeadlineError, TuningError
 from leadline.tuning.access.ceph_config import lives_of_daemons
 from leadline.tuning.access.face import InForce, same_value
 from leadline.tuning.changes import SettingChange
-from leadline.tuning.checks import check
+from leadline.tuning.changing.checks import check
+from leadline.tuning.changing.journal import Reach, TuningJournal
+from leadline.tuning.changing.reverting import revert
 from leadline.tuning.health import HealthSeen, health_of, worsened
-from leadline.tuning.journal import Reach, TuningJournal
-from leadline.tuning.reverting import revert
 from leadline.tuning.settings import Setting
 from leadline.tuning.system import TuningSystem
 
@@ -38,7 +38,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Switch:
+class DeadMansSwitch:
     """What puts a run back where nobody confirms it `within_s`: `start` is called before the first change."""
 
     within_s: float
@@ -63,7 +63,7 @@ def apply(
     journal: TuningJournal,
     pace: Pace = Pace(),
     where: Mapping[int, str] | None = None,
-    switch: Switch | None = None,
+    switch: DeadMansSwitch | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Applied:
     """Apply them all, or none. Raises RefusedChangeError where nothing was changed, else TuningError.
@@ -107,11 +107,11 @@ def _undone(system: TuningSystem, journal: TuningJournal, run: str, error: BaseE
         return error  # Ctrl-C is the caller's
     remedy = error.remedy if isinstance(error, LeadlineError) else ""
     if back.left:
-        left = "\n".join(f"  {one}" for one in back.left)
+        left = "; ".join(back.left)
         return TuningError(
-            f"{why}\nnot everything could be put back:\n{left}", "leadline tune revert tries again"
+            f"{why}; and not everything could be put back: {left}", "leadline tune revert tries again"
         )
-    return TuningError(f"{why}\nall was put back as it was", remedy)
+    return TuningError(f"{why}; all was put back as it was", remedy)
 
 
 @dataclass
@@ -195,7 +195,7 @@ class _Deed:
             if back and not worse:
                 return
         raise TuningError(
-            f"{daemon} was restarted, and the cluster is no better after {_RESTART_S:.0f} s: {'; '.join(worse)}",
+            f"{daemon} was restarted, and {_RESTART_S:.0f} s later it is not well: {'; '.join(worse)}",
             f"see the log of {daemon}",
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from leadline.errors import LeadlineError
 from leadline.tuning.access.face import same_value
-from leadline.tuning.journal import JournalledChange, Reach, TuningJournal
+from leadline.tuning.changing.journal import JournalledChange, Reach, TuningJournal
 from leadline.tuning.system import TuningSystem, is_before
 
 
