@@ -9,16 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leadline.errors import LeadlineError, RefusedChangeError
+from leadline.errors import RefusedChangeError
 from leadline.tuning.access.face import SettingReading, same_value
 from leadline.tuning.changes import SettingChange
+from leadline.tuning.rows import wrong_value
+from leadline.tuning.seen import TunedStates
 from leadline.tuning.settings import Setting, SettingValidity
-from leadline.tuning.states import holds
-from leadline.tuning.system import TuningSystem, version_key
+from leadline.tuning.system import TuningSystem
+from leadline.tuning.validity import applies, default_on, exists
 from leadline.units import parse_size
 
 IRREVERSIBLE = "irreversible"
-_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
 _SIZE = re.compile(r"[0-9.]+\s*[A-Za-z]+")
 
 
@@ -78,6 +79,7 @@ class _Checker:
     def __init__(self, system: TuningSystem, allowed: frozenset[str]) -> None:
         self.system, self.allowed = system, allowed
         self._versions: Mapping[str, str] | None = None
+        self._states = TunedStates(system)
         self._found: dict[SettingChange, SettingReading] = {}
 
     @property
@@ -92,6 +94,7 @@ class _Checker:
         value = change.value.strip()
         if setting.unit == "bytes" and _SIZE.fullmatch(value):
             value = str(parse_size(value))
+        value = next((word for word in setting.one_of or () if same_value(word, value)), value)
         change = replace(change, value=value)
         self._found[change] = self.system.read(setting, change.place)
         return change, self._found[change]
@@ -128,7 +131,7 @@ class _Checker:
                 )
 
     def _prices(self, setting: Setting, change: SettingChange) -> Iterator[ChangeProblem]:
-        if same_value(change.value, setting.default):
+        if same_value(change.value, default_on(setting, self.versions)):
             return
         for price in setting.grave:
             if price.kind not in self.allowed:
@@ -145,53 +148,25 @@ class _Checker:
             )
 
     def _releases(self, setting: Setting, change: SettingChange) -> Iterator[str]:
-        """Nothing is refused for what is not known, but for what is refused outright."""
-        if setting.valid and not any(self._within(one) is not False for one in setting.valid):
+        """What is refused is so too where nobody can tell whether its condition holds."""
+        if exists(setting, self.versions) is False:
             yield f"not of this release ({self._have(setting.valid[0])}): {setting.valid[0].words}"
+        states = self._states(change.place) if setting.refused or setting.obsolete else {}
         for one in setting.obsolete:
-            if self._within(one) and self._state(one, change) is not False:
+            if applies(one, self.versions) and (not one.state or states.get(one.state)):
                 yield f"obsolete ({self._have(one)}): {one.words}"
         for one in setting.refused:
-            if self._within(one) is not False and self._state(one, change) is not False:
-                unknown = self._within(one) is None or self._state(one, change) is None
-                doubt = "; whether that is so here cannot be told" if unknown else ""
+            within, holds = applies(one, self.versions), states.get(one.state) if one.state else True
+            if within is not False and holds is not False:
+                doubt = "; whether that is so here cannot be told" if within is None or holds is None else ""
                 yield f"refused ({self._have(one)}): {one.words}{doubt}"
 
     def _have(self, one: SettingValidity) -> str:
         return f"{one.of} {self.versions.get(one.of, 'of unknown version')}"
 
-    def _within(self, one: SettingValidity) -> bool | None:
-        if not one.since and not one.until:
-            return True
-        have = self.versions.get(one.of)
-        if not have:
-            return None
-        found = version_key(have)
-        above = not one.since or found >= version_key(one.since)
-        return above and (not one.until or found < version_key(one.until))
-
-    def _state(self, one: SettingValidity, change: SettingChange) -> bool | None:
-        if not one.state:
-            return True
-        try:
-            return holds(one.state, self.system.around, change.place)
-        except LeadlineError:
-            return None
-
 
 def _wrong_value(setting: Setting, value: str) -> str:
     """Why the setting does not take this value; "" where it may."""
-    if not value or "\n" in value or "\0" in value:
+    if not value or not value.isprintable():
         return f"{value!r} is no value"
-    if setting.one_of is not None and not any(same_value(value, word) for word in setting.one_of):
-        return f"{value!r} is not one of {', '.join(setting.one_of)}"
-    if setting.at_least is None and setting.at_most is None:
-        return ""
-    for part in value.split():
-        if not _NUMBER.fullmatch(part):
-            return f"{part!r} is no number"
-        if setting.at_least is not None and float(part) < setting.at_least:
-            return f"{part} is below {setting.at_least:g}, the least that it takes"
-        if setting.at_most is not None and float(part) > setting.at_most:
-            return f"{part} is above {setting.at_most:g}, the most that it takes"
-    return ""
+    return wrong_value(setting, value)
