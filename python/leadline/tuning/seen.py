@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from leadline.errors import LeadlineError
@@ -60,10 +61,9 @@ class TunedStates:
         """Of this place: its pool's where it is a pool, and the cluster's."""
         if self._pools is None:
             self._pools = {}
-            try:
+            # What was not found out counts as met, which refuses rather than allows.
+            with suppress(LeadlineError, KeyError, TypeError, IndexError, ZeroDivisionError):
                 self._look()
-            except (LeadlineError, KeyError, TypeError, IndexError, ZeroDivisionError):
-                pass  # what was not found out counts as met, which refuses rather than allows
         return {**self._all, **self._pools.get(place.subject, {})} if place.cluster else self._all
 
     def _look(self) -> None:
