@@ -11,6 +11,7 @@ _VERBS: tuple[tuple[str, str], ...] = (
     ("list", "List the settings that are known, a line each"),
     ("explain", "Say what a setting is, costs, moves and mends, and who advises what"),
     ("audit", "Say what is dangerous, obsolete or worth trying here"),
+    ("emit", "Write settings as files of the tools that keep them"),
 )
 
 
