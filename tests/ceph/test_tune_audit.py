@@ -1,4 +1,4 @@
-"""`leadline tune audit` on a real cluster: what is dangerous or worth trying is seen there."""
+"""`leadline tune audit` on a real cluster: what is dangerous is seen at its daemon, pools and flags too."""
 
 from __future__ import annotations
 
