@@ -74,6 +74,7 @@ def test_facts_are_those_of_ceph_s_own_commands(leadline: Command, lab: leadline
     )
     for pool in json.loads(_ceph(lab, "osd", "pool", "ls", "detail", "-f", "json")):
         assert facts[(pool["pool_name"], "pg_num")] == pool["pg_num"]
+        assert facts[(pool["pool_name"], "places_left")] == 3 - pool["size"]  # three hosts have OSDs
 
 
 def test_a_flag_that_was_left_set_is_found(leadline: Command, lab: leadline_lab.Lab) -> None:

@@ -175,7 +175,7 @@ class _Cluster:
                                                          {"op": "chooseleaf_indep", "type": "osd"}]}],
         "osd erasure-code-profile get": {"k": "2", "m": "1"},
         "osd metadata": [{"id": n, "rotational": "0", "bluestore_min_alloc_size": "4096"} for n in range(3)],
-        "fs ls": [], "fs dump": {"filesystems": [], "standbys": []},
+        "osd tree": {}, "fs ls": [], "fs dump": {"filesystems": [], "standbys": []},
     }  # fmt: skip
 
     def mon(self, prefix: str, **_: Any) -> Any:
