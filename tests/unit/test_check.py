@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -175,7 +176,7 @@ class _Cluster:
                                                          {"op": "chooseleaf_indep", "type": "osd"}]}],
         "osd erasure-code-profile get": {"k": "2", "m": "1"},
         "osd metadata": [{"id": n, "rotational": "0", "bluestore_min_alloc_size": "4096"} for n in range(3)],
-        "fs ls": [], "fs dump": {"filesystems": [], "standbys": []},
+        "osd tree": {}, "fs ls": [], "fs dump": {"filesystems": [], "standbys": []},
     }  # fmt: skip
 
     def mon(self, prefix: str, **_: Any) -> Any:
@@ -254,14 +255,39 @@ def test_a_figure_that_is_far_from_the_median_is_the_odd_one() -> None:
     facts = [Fact("path", f"a > b{number}", "stream_bit_s", rate) for number, rate in enumerate(rates)]
     odd = [one for one in found(facts, "odd-stream") if one.state == "out_of_line"]
     assert [one.subject for one in odd] == ["a > b2"]
-    assert odd[0].expected == "940 Mbit/s within 30%, as 4 of 5 have"
+    assert odd[0].expected == "950 Mbit/s within 30%, as 4 of 5 have"
 
 
-def test_of_figures_that_all_differ_none_is_named() -> None:
-    rates = (12e9, 3e9, 7e9, 1e9)
-    facts = [Fact("path", f"a > b{number}", "stream_bit_s", rate) for number, rate in enumerate(rates)]
+def _between(rates: Mapping[str, float]) -> list[Fact]:
+    """A way between each two hosts carries what the slower link of both does."""
+    pairs = [(one, other) for one in rates for other in rates if one != other]
+    return [Fact("path", f"{a} > {b}", "stream_bit_s", min(rates[a], rates[b])) for a, b in pairs]
+
+
+def _slow(facts: list[Fact]) -> set[str]:
+    return {one.subject for one in found(facts, "odd-stream") if one.state == "out_of_line"}
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 8])
+def test_a_slow_link_is_named_by_its_ways_and_never_the_fast_ones(count: int) -> None:
+    facts = _between({f"h{number}": 1e8 if number == 1 else 1e9 for number in range(count)})
+    assert _slow(facts) == {fact.subject for fact in facts if "h1" in fact.subject}
+
+
+def test_of_two_ways_the_slower_is_named_and_of_equal_ones_none() -> None:
+    facts = [Fact("path", "a > b", "stream_bit_s", 1e9), Fact("path", "b > a", "stream_bit_s", 3e8)]
+    assert _slow(facts) == {"b > a"}
+    assert _slow(_between({"a": 1e9, "b": 1e9, "c": 9e8})) == set()
+
+
+def test_of_ways_that_all_differ_none_is_named() -> None:
+    rates = iter((12.3e9, 9.4e9, 14.3e9, 3.5e9, 4.1e9, 3.3e9, 7e9, 2.5e9, 8e9, 6.4e9, 3.8e9, 4.7e9))
+    facts = [replace(fact, value=next(rates)) for fact in _between(dict.fromkeys("abcd", 1.0))]
     assert {one.state for one in found(facts, "odd-stream")} == {"unknown"}
-    assert {one.state for one in found(facts[:2], "odd-stream")} == {"out_of_line"}
+
+
+def test_figures_of_hosts_that_all_differ_name_none() -> None:
+    assert {one.state for one in found(hosts("memory_bytes", 100, 200, 400, 800), "memory")} == {"unknown"}
 
 
 def test_a_stream_that_busy_processors_bound_is_no_odd_link() -> None:

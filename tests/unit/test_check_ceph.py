@@ -167,3 +167,57 @@ def test_a_metadata_server_that_does_not_answer_is_a_gap() -> None:
     gaps = {(one.name, one.missing) for one in facts if one.value is None}
     names = ("cache_limit_bytes", "clients", "other_clients")
     assert gaps == {(name, "libcephfs2 is not installed") for name in names}
+
+
+def _placed(size: int, hosts: int, kind: str = "", down: int = 0, steps: int = 1) -> list[Fact]:
+    """A pool on a tree of hosts with an OSD each, every second one of class ssd."""
+
+    class Placed(_Cluster):
+        def mon(self, prefix: str, **arguments: Any) -> Any:
+            if prefix == "osd tree":
+                nodes = [
+                    {"id": -1, "name": "default", "type": "root", "children": [-2 - n for n in range(hosts)]}
+                ]
+                for number in range(hosts):
+                    status = "down" if number < down else "up"
+                    nodes += [
+                        {"id": -2 - number, "name": f"h{number}", "type": "host", "children": [number]},
+                        {
+                            "id": number,
+                            "name": f"osd.{number}",
+                            "type": "osd",
+                            "status": status,
+                            "reweight": 1.0,
+                            "device_class": "ssd" if number % 2 else "hdd",
+                        },
+                    ]
+                return {"nodes": nodes}
+            if prefix == "osd crush rule dump":
+                take = {"op": "take", "item_name": f"default~{kind}" if kind else "default"}
+                return [
+                    {"rule_id": 0, "steps": [take, *[{"op": "chooseleaf_indep", "type": "host"}] * steps]}
+                ]
+            answer = super().mon(prefix, **arguments)
+            if prefix == "osd dump":
+                answer["pools"][0]["size"] = size
+            return answer  # fmt: skip
+
+    return [one for one in facts_of(Placed((200.0,))) if one.name == "places_left"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "left"),
+    [
+        ({"size": 3, "hosts": 3}, 0),
+        ({"size": 6, "hosts": 4}, -2),
+        ({"size": 3, "hosts": 3, "down": 1}, -1),
+        ({"size": 3, "hosts": 4, "kind": "ssd"}, -1),
+        ({"size": 3, "hosts": 3, "steps": 2}, None),
+    ],
+)
+def test_a_pool_that_its_rule_cannot_place_is_named(asked: dict[str, Any], left: int | None) -> None:
+    (fact,) = _placed(**asked)
+    assert fact.value == left
+    named = [one.row.name for one in judge([fact], rows(), ROLES) if one.state == "out_of_line"]
+    assert named == (["places"] if left is not None and left < 0 else [])
+    assert bool(fact.missing) == (left is None)

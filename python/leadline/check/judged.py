@@ -10,6 +10,7 @@ from typing import Literal
 
 from leadline.check.facts import Fact, Value
 from leadline.check.rows import SEVERITIES, Row, words_of
+from leadline.check.ways import slow_ways
 
 Known = Mapping[tuple[str, str, str], Fact]
 State = Literal["out_of_line", "fine", "unknown"]
@@ -89,6 +90,9 @@ def _same(row: Row, facts: Sequence[Fact], known: Known) -> Iterator[Checked]:
                 yield Checked(row, fact.subject, None, "unknown", row.expected, fact.missing)
         if len(read) < 2:
             continue  # nobody to compare with: no fact of one part alone
+        if row.ways:
+            yield from _ways(row, read)
+            continue
         usual, count = _usual(read, row.within)
         if usual is None and row.within and len(read) > 2:
             why = f"they differ so much that none of the {len(read)} is the odd one"
@@ -106,6 +110,21 @@ def _same(row: Row, facts: Sequence[Fact], known: Known) -> Iterator[Checked]:
                 else f"{words_of(usual, row.fact)}{near}, as {count} of {len(read)} have"
             )
             yield Checked(row, fact.subject, fact.value, "fine" if fine else "out_of_line", expected)
+
+
+def _ways(row: Row, read: Sequence[Fact]) -> Iterator[Checked]:
+    rates = {fact.subject: float(fact.value) for fact in read if isinstance(fact.value, int | float)}
+    found = slow_ways(rates, row.within)
+    for fact in read:
+        if found is None or fact.subject not in rates:
+            why = f"they differ so much that none of the {len(read)} is the odd one"
+            yield Checked(row, fact.subject, fact.value, "unknown", row.expected, why)
+            continue
+        expected = (
+            f"{words_of(found.usual, row.fact)} within {row.within:.0%}, as {found.near} of {len(read)} have"
+        )
+        state: State = "out_of_line" if fact.subject in found.slow else "fine"
+        yield Checked(row, fact.subject, fact.value, state, expected)
 
 
 def _usual(facts: Sequence[Fact], within: float) -> tuple[Value, int]:

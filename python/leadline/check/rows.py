@@ -32,6 +32,7 @@ class Row:
     same: bool
     within: float
     among: str
+    ways: bool
     roles: tuple[str, ...]
     unless: Mapping[str, Value]
     undecided: Mapping[str, Value]
@@ -106,6 +107,7 @@ def _row(name: str, kind: str, value: Mapping[str, Any]) -> Row:
         same=bool(value.get("same")),
         within=float(value.get("within", 0)),
         among=value.get("among", ""),
+        ways=bool(value.get("ways")),
         roles=tuple(value.get("roles", ROLES)),
         unless=value.get("unless", {}),
         undecided=value.get("undecided", {}),

@@ -23,6 +23,7 @@ _STOPPING = (
     "norecover",
 )
 _BLIND = ("noscrub", "nodeep-scrub", "notieragent", "nosnaptrim")
+_POOL_GAPS = {"places_left": "its rule chooses more than once, or takes what the tree does not show"}
 # 4 KiB writes a second that mClock takes for a device that was not measured, or whose measure was refused.
 _MCLOCK_DEFAULTS = {"hdd": 315.0, "ssd": 21500.0}
 # What differs between OSDs by nature.
@@ -58,8 +59,11 @@ def cluster_facts(cluster: Cluster) -> list[Fact]:
     found = told("cluster", "cluster", _of_cluster(answers, dump), answers.reasons)
     pools: Sequence[Mapping[str, Any]] = dump.get("pools", ())
     rules = {rule["rule_id"]: rule for rule in answers.mon("osd crush rule dump") or ()}
+    tree = answers.mon("osd tree").get("nodes", ())
     for pool in pools:
-        found += told("pool", str(pool["pool_name"]), _of_pool(answers, pool, rules), answers.reasons)
+        values = _of_pool(answers, pool, rules)
+        values["places_left"] = _places_left(pool, rules.get(pool["crush_rule"]), tree)
+        found += told("pool", str(pool["pool_name"]), values, _POOL_GAPS | answers.reasons)
     return found + list(_osds(answers, dump))
 
 
@@ -169,6 +173,37 @@ def _of_pool(answers: _Answers, pool: Mapping[str, Any], rules: Mapping[int, Any
         "failure_domain": domains[-1] if domains else None,
         "pg_num": int(pool["pg_num"]),
     }
+
+
+def _places_left(
+    pool: Mapping[str, Any], rule: Mapping[str, Any] | None, tree: Sequence[Mapping[str, Any]]
+) -> int | None:
+    """Buckets of the rule's failure domain with an OSD that is up and in, beyond those that the pool needs.
+
+    None where the rule chooses more than once, so that a domain may hold several parts.
+    """
+    steps = rule.get("steps", ()) if rule else ()
+    chosen = [str(step["type"]) for step in steps if str(step.get("op", "")).startswith("choose")]
+    taken = next((str(step["item_name"]) for step in steps if step.get("op") == "take"), "")
+    root, _, kind = taken.partition("~")
+    known = {int(node["id"]): node for node in tree}
+    start = next((node for node in tree if node["name"] == root), None)
+    if len(chosen) != 1 or start is None:
+        return None
+
+    def serves(node: Mapping[str, Any]) -> bool:
+        if node["type"] != "osd":
+            return any(serves(known[child]) for child in node.get("children", ()) if child in known)
+        alike = not kind or node.get("device_class") == kind
+        return alike and node.get("status") == "up" and float(node.get("reweight", 0)) > 0
+
+    def below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        yield node
+        for child in node.get("children", ()):
+            yield from below(known[child]) if child in known else ()
+
+    places: int = sum(node["type"] == chosen[0] and serves(node) for node in below(start))
+    return places - int(pool["size"])
 
 
 def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
