@@ -16,9 +16,9 @@ def order_trials(
 ) -> tuple[Trial, ...]:
     """Each block is one pass over all cells, in a random order of its own; a group's jobs stay together.
 
-    `states` are those of targets by name. To enter one costs time, so that the cells of a state stand together;
-    every second block has the states of the one before in reverse (A B B A), so that a steady drift of the
-    system falls on all of them alike and two blocks meet in the same state.
+    `states` are those of targets by name. To enter one costs time, so the cells of a state stand together;
+    every second block has the states of the one before in reverse (A B B A): a steady drift of the system
+    falls on all of them alike, and two blocks meet in the same state.
 
     Of a sweep the first block has the cells that it starts with; which follow, trials decide.
     """
