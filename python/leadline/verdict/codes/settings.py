@@ -1,4 +1,4 @@
-"""Whether the settings that a trial was to be measured with were in force, by what was read back around it."""
+"""Whether settings that a trial was to be measured with were in force, by what was read back around it."""
 
 from __future__ import annotations
 
