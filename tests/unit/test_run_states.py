@@ -12,13 +12,18 @@ from typing import Any
 import pytest
 from builders import clock, facts, manifest, trial_row
 
-from leadline.errors import StudyError
+from leadline.cli.console import make_console
+from leadline.cli.measure.progress import Quiet
+from leadline.errors import ResultError, StudyError
 from leadline.plan.make import Host, make_plan
 from leadline.plan.model import Plan, PlannedCell, Trial
-from leadline.run.model import RunOptions, RunRequest
+from leadline.run.model import RunOptions, RunRequest, Steering
+from leadline.run.session import manifest_of, new_run, resume_run
 from leadline.run.site import SlotEnd
 from leadline.run.slot.stated import StatedSite
+from leadline.store.acting import SeenManifest
 from leadline.store.journal import read_journal
+from leadline.store.reader import check_manifest
 from leadline.store.writer import ResultWriter, create_result
 from leadline.study.library import load_study
 from leadline.study.target import Target
@@ -118,3 +123,38 @@ def test_settings_are_put_back_before_files_are_removed_and_what_is_left_is_name
     with closing(writer):
         assert site.clean_up(()) == ("dial", "a file")
     assert log == ["leave", "clean up"]
+
+
+def nothing(*_asked: object) -> None:
+    """A pilot that is never asked."""
+
+
+def test_a_plan_with_states_is_refused_where_nobody_changes_settings(tmp_path: Path) -> None:
+    request = RunRequest(
+        "0badcafe", plan_of(tmp_path), dict.fromkeys(("without", "with"), facts()), RunOptions()
+    )
+    with pytest.raises(ResultError, match="proves settings") as refused:
+        new_run(
+            request, tmp_path / "r", {}, Quiet(make_console(stderr=True)), lambda: False, Steering(nothing)
+        )
+    assert "leadline tune prove --resume" in refused.value.remedy
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_run_that_goes_on_puts_back_what_a_crash_left_before_anything_else(
+    tmp_path: Path, log: list[str]
+) -> None:
+    plan = plan_of(tmp_path)
+    request = RunRequest("0badcafe", plan, dict.fromkeys(("without", "with"), facts()), RunOptions())
+    with closing(create_result(tmp_path / "r", manifest_of(request, {}), clock())):
+        pass
+    seen = SeenManifest(check_manifest(tmp_path / "r"), ())
+    with pytest.raises(ResultError, match="could not be put back: dial"):
+        resume_run(
+            tmp_path / "r",
+            seen,
+            Quiet(make_console(stderr=True)),
+            lambda: False,
+            Steering(nothing, states=Fake(log)),
+        )
+    assert log == ["leave"]

@@ -123,6 +123,15 @@ class States(Protocol):
         """Put everything back; what could not be, in words."""
 
 
+@dataclass(frozen=True)
+class Steering:
+    """What a run asks of its caller while it goes on: rates, further blocks, the states of its targets."""
+
+    pilot: Pilot
+    growth: Growth = field(default_factory=lambda: no_growth)
+    states: States | None = None
+
+
 def no_growth(plan: Plan, options: RunOptions) -> Sequence[str]:
     """The plan is all there is."""
     del plan, options
