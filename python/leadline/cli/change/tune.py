@@ -7,7 +7,9 @@ import importlib
 import click
 
 # Each verb with a line of help; the module is `tune_VERB` and exports `command`.
-_VERBS: tuple[tuple[str, str], ...] = ()
+_VERBS: tuple[tuple[str, str], ...] = (
+    ("prove", "Measure a study with a setting and without it, in turns, and say whether it helps"),
+)
 
 
 class TuneVerbs(click.Group):
