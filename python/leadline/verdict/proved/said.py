@@ -26,7 +26,7 @@ def proof_answer(found: ProofFound | None) -> KindAnswer:
     if found is None:
         return KindAnswer()
     beside = side_effects(found)
-    return KindAnswer(" ".join(filter(None, (verdict_sentence(found), beside))), leads=True)
+    return KindAnswer(" ".join(filter(None, (verdict_sentence(found), beside))), leads=True, instead=True)
 
 
 def proof_statements(found: ProofFound | None) -> Iterator[Statement]:
