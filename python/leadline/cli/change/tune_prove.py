@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from leadline.tuning.system import TuningSystem
 
 _T = TypeVar("_T")
-_WAY_DEFAULT = "libcephfs"
 
 
 @click.command(short_help="Measure a study with a setting and without it, in turns")
@@ -50,7 +49,7 @@ _WAY_DEFAULT = "libcephfs"
 @click.option(
     "--way",
     metavar="NAME",
-    help=f"With --lab: which of its ways, as `leadline lab targets` names them.  [default: {_WAY_DEFAULT}]",
+    help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
 )
 @click.option(
     "--allow",
@@ -143,7 +142,7 @@ def two_states(found: dict[str, Target], way: str | None, *, lab: bool) -> dict[
     from leadline.tuning.proving.proof import WITH, WITHOUT
 
     if lab:
-        name = way or _WAY_DEFAULT
+        name = way or next(iter(found))
         if name not in found:
             raise UsageError(f"the lab has no way {name!r}", f"--way takes one of: {', '.join(found)}")
         target = found[name]

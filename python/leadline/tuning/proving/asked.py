@@ -18,7 +18,7 @@ from leadline.tuning.system import TuningSystem, version_key
 
 # What an option's name begins with tells whose it is; Ceph's own word of services is empty for most.
 _SECTIONS = {"osd": "osd", "bluestore": "osd", "mds": "mds", "client": "client", "fuse": "client"}
-_SECTIONS |= {"objecter": "client", "rados": "client", "mon": "mon", "mgr": "mgr"}
+_SECTIONS |= {"objecter": "client", "mon": "mon", "mgr": "mgr"}
 _KINDS = ("ceph_config", "sysctl")
 _LIVE: tuple[Needs, ...] = ("live", "reopen")
 _ANEW: tuple[Needs, ...] = ("reconnect", "remount")  # each trial of a library's target does that by itself
