@@ -18,7 +18,7 @@ from support import Command
 pytestmark = pytest.mark.ceph
 
 # This machine's state is no part of the lab; 2+1 has no copy to spare; a busy machine is slow to answer.
-BY_DESIGN = ("clock", "swap", "min-size", "health", "round-trip")
+BY_DESIGN = ("clock", "swap", "min-size", "health", "round-trip", "unanswered-mount")
 
 
 @pytest.fixture
@@ -65,6 +65,13 @@ def test_facts_are_those_of_ceph_s_own_commands(leadline: Command, lab: leadline
     assert facts[("cluster", "osds")] == json.loads(_ceph(lab, "osd", "stat", "-f", "json"))["num_osds"]
     shown = json.loads(_ceph(lab, "config", "show", "osd.1", "osd_memory_target", "-f", "json"))
     assert facts[("osd.1", "osd_memory_target")] == int(shown)
+    (active,) = [one["name"] for one in json.loads(_ceph(lab, "fs", "status", "-f", "json"))["mdsmap"]
+                 if one["state"] == "active"]  # fmt: skip
+    limit = json.loads(_ceph(lab, "config", "show", f"mds.{active}", "mds_cache_memory_limit", "-f", "json"))
+    assert facts[(f"mds.{active}", "cache_limit_bytes")] == int(limit)
+    assert facts[(f"mds.{active}", "clients")] == len(
+        json.loads(_ceph(lab, "tell", f"mds.{active}", "session", "ls"))
+    )
     for pool in json.loads(_ceph(lab, "osd", "pool", "ls", "detail", "-f", "json")):
         assert facts[(pool["pool_name"], "pg_num")] == pool["pg_num"]
 
@@ -100,3 +107,13 @@ def test_a_link_that_loses_packets_is_found(leadline: Command, lab: leadline_lab
     engine.inject(lab.directory, os.environ, "link-loss", "client2", {"share": "60%"})
     ways = _out_of_line(leadline)["loss"]
     assert set.intersection(*(set(way.split(" > ")) for way in ways)) == {"client2"}
+
+
+def test_a_slow_link_is_found_with_its_host_and_no_other(leadline: Command, lab: leadline_lab.Lab) -> None:
+    """client1 has less than the others by design; host3 is slowed on purpose."""
+    engine.inject(lab.directory, os.environ, "link-rate", "host3", {"rate": "100mbit"})
+    found = _out_of_line(leadline, "--role=client")
+    slow = found.get("odd-stream", set()) | found.get("odd-streams", set())
+    ways = {way for way in slow if "client1" not in way}
+    assert ways
+    assert set.intersection(*(set(way.split(" > ")) for way in ways)) == {"host3"}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isnan
 from typing import Any
 
 from leadline.check.facts import Fact, Value, told
+from leadline.check.reading.releases import defects, release_in
 from leadline.observe.ceph.client import Cluster, NotObservableError
 
 _STOPPING = (
@@ -21,8 +23,8 @@ _STOPPING = (
     "norecover",
 )
 _BLIND = ("noscrub", "nodeep-scrub", "notieragent", "nosnaptrim")
-# Releases with which data may be damaged, and who says so.
-BAD_RELEASES = {f"16.2.{minor}": "tracker 53062" for minor in range(7)}
+# 4 KiB writes a second that mClock takes for a device that was not measured, or whose measure was refused.
+_MCLOCK_DEFAULTS = {"hdd": 315.0, "ssd": 21500.0}
 # What differs between OSDs by nature.
 _OF_ITS_OWN = (
     *("osd_memory_target", "osd_op_queue"),  # these have rows of their own
@@ -84,7 +86,11 @@ class _Answers:
 
 def _of_cluster(answers: _Answers, dump: Mapping[str, Any]) -> dict[str, Value]:
     status, versions = answers.mon("status"), answers.mon("versions")
-    releases = sorted({words.split()[2] for words in versions.get("overall", {}) if len(words.split()) > 2})
+    running = {release_in(words) for words in versions.get("overall", {})}
+    releases = sorted(release for release in running if release is not None)
+    pool_flags = {
+        flag for pool in dump.get("pools", ()) for flag in str(pool.get("flags_names", "")).split(",")
+    }
     flags = set(str(dump.get("flags", "")).split(","))
     osds = dump.get("osds", ())
     usage = answers.mon("osd df").get("nodes", ())
@@ -95,7 +101,7 @@ def _of_cluster(answers: _Answers, dump: Mapping[str, Any]) -> dict[str, Value]:
         "flags_set": ", ".join(one for one in (*_STOPPING, *_BLIND) if one in flags) if dump else None,
         "releases": len(releases) or None,
         "release": ", ".join(releases) or None,
-        "bad_release": ", ".join(f"{one}: {BAD_RELEASES[one]}" for one in releases if one in BAD_RELEASES),
+        "bad_release": defects(releases, pool_flags) if releases else None,
         "osds": len(osds) or None,
         "osds_away": sum(not (osd["up"] and osd["in"]) for osd in osds) if osds else None,
         "pgs_per_osd": round(mean) if groups else None,
@@ -173,6 +179,11 @@ def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
         number = int(osd["osd"])
         if osd["up"]:
             settings[number] = _settings(answers.osd(number, "config diff"))
+    targets = {
+        int(osd["osd"]): _effective(answers, int(osd["osd"]), "osd_memory_target", osd)
+        for osd in dump.get("osds", ())
+    }
+    planned = _planned(targets, metadata)
     for osd in dump.get("osds", ()):
         number = int(osd["osd"])
         known = metadata.get(number, {})
@@ -181,9 +192,12 @@ def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
             "used_share": usage.get(number, {}).get("utilization", 0) / 100 if number in usage else None,
             "min_alloc_size": _number(known.get("bluestore_min_alloc_size")),
             "rotational": known.get("rotational"),
-            "osd_memory_target": _effective(answers, number, "osd_memory_target", osd),
+            "osd_memory_target": targets[number],
             "osd_op_queue": _effective(answers, number, "osd_op_queue", osd),
             "own_settings": None if own is None else _only(number, settings),
+            "made_by_bad_release": _made_by(known),
+            "memory_planned_share": planned.get(str(known.get("hostname"))),
+            **_mclock(answers, number, osd, known),
         }
         yield from told(
             "osd", f"osd.{number}", values, {name: f"osd.{number} does not answer" for name in values}
@@ -195,6 +209,37 @@ def _effective(answers: _Answers, osd: int, option: str, entry: Mapping[str, Any
         return None
     found = answers.osd(osd, "config get", var=option).get(option)
     return int(found) if found is not None and str(found).isdigit() else found
+
+
+def _made_by(known: Mapping[str, Any]) -> str | None:
+    """What is known of the release that made this OSD; None where the OSD does not say which that was."""
+    release = release_in(str(known.get("ceph_version_when_created", "")))
+    return defects([release], (), made=True) if release else None
+
+
+def _planned(targets: Mapping[int, Value], metadata: Mapping[int, Any]) -> dict[str, float]:
+    """By host: what its OSDs may take by their targets, of its memory; only where all of them answer."""
+    sums: dict[str, list[float]] = {}
+    for number, known in metadata.items():
+        target, total = targets.get(number), _number(known.get("mem_total_kb"))
+        share = float(target) / (total * 1024) if isinstance(target, int) and total else float("nan")
+        sums.setdefault(str(known.get("hostname")), []).append(share)
+    return {host: sum(shares) for host, shares in sums.items() if not isnan(sum(shares))}
+
+
+def _mclock(
+    answers: _Answers, number: int, osd: Mapping[str, Any], known: Mapping[str, Any]
+) -> dict[str, Value]:
+    """What mClock believes that this OSD's device can do; nothing where another scheduler is in use."""
+    if _effective(answers, number, "osd_op_queue", osd) != "mclock_scheduler" or "rotational" not in known:
+        return {}
+    kind = "hdd" if str(known["rotational"]) == "1" else "ssd"
+    found = answers.osd(number, "config get", var=f"osd_mclock_max_capacity_iops_{kind}")
+    try:
+        capacity = float(found[f"osd_mclock_max_capacity_iops_{kind}"])
+    except (KeyError, TypeError, ValueError):
+        return {f"mclock_{kind}_iops": None}
+    return {f"mclock_{kind}_iops": capacity, "mclock_measured": capacity != _MCLOCK_DEFAULTS[kind]}
 
 
 def _settings(diff: Mapping[str, Any]) -> dict[str, str]:

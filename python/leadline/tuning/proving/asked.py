@@ -13,12 +13,14 @@ from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import ProvedSetting
 from leadline.tuning.proving.states import seen
-from leadline.tuning.settings import Needs, Setting, SettingAccess, settings
+from leadline.tuning.settings import Needs, Setting, Unit, SettingAccess, settings
 from leadline.tuning.system import TuningSystem, version_key
 
 # What an option's name begins with tells whose it is; Ceph's own word of services is empty for most.
 _SECTIONS = {"osd": "osd", "bluestore": "osd", "mds": "mds", "client": "client", "fuse": "client"}
 _SECTIONS |= {"objecter": "client", "mon": "mon", "mgr": "mgr"}
+_UNITS: dict[str, Unit] = {"size": "bytes", "secs": "s", "millisecs": "ms", "bool": "switch"}
+_UNITS |= {"uint": "count", "int": "count", "float": "count"}
 _KINDS = ("ceph_config", "sysctl")
 _LIVE: tuple[Needs, ...] = ("live", "reopen")
 _ANEW: tuple[Needs, ...] = ("reconnect", "remount")  # each trial of a library's target does that by itself
@@ -186,7 +188,7 @@ def _of_ceph(name: str, system: TuningSystem) -> Setting | None:
         roles=(),
         access=SettingAccess("ceph_config", {"who": section, "option": name}),
         means=str(said.get("long_desc") or said.get("desc") or ""),
-        unit="bytes" if said.get("type") == "size" else str(said.get("type", "")),
+        unit=_UNITS.get(str(said.get("type")), "word"),
         default=str(said.get("default", "")),
         needs=_needs(said, section),
         persist="ceph",

@@ -22,6 +22,16 @@ from leadline.verdict.material import Material
 from leadline.verdict.model import UNUSABLE, Cell, Comparison
 
 WITHOUT, WITH = "without", "with"
+_COUNTED = (
+    "_read_bytes",
+    "_written_bytes",
+    "_sent_bytes",
+    "_received_bytes",
+    "_cached_bytes",
+    "_flushed_bytes",
+)
+# The gain itself, seen again: no mechanism.
+_GAIN = frozenset({"bytes_per_s", "operations_per_s", "latency_s", "seconds"})
 ProofOutcome = Literal["helps", "not_by_mechanism", "nothing", "harms", "undecided", "unusable"]
 Moved = Literal["as meant", "the other way", "not", "not seen"]
 
@@ -159,7 +169,7 @@ def columns(trial: TrialRow) -> dict[str, float | None]:
     return {
         name: value / moved if moved and isinstance(value, int) else None
         for name, value in vars(trial).items()
-        if name.endswith(("_read_bytes", "_written_bytes", "_sent_bytes", "_received_bytes"))
+        if name.endswith(_COUNTED)
     }
 
 
