@@ -4,6 +4,7 @@ cannot be proved here. Nothing is changed."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from leadline import units
@@ -13,7 +14,7 @@ from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import ProvedSetting
 from leadline.tuning.proving.states import seen
-from leadline.tuning.settings import Needs, Setting, Unit, SettingAccess, settings
+from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit, settings
 from leadline.tuning.system import TuningSystem, version_key
 
 # What an option's name begins with tells whose it is; Ceph's own word of services is empty for most.
@@ -43,11 +44,19 @@ def split_words(words: Sequence[str]) -> dict[str, str]:
 
 def known_settings(names: Collection[str], system: TuningSystem) -> Mapping[str, Setting]:
     """The table, and of what is not in it Ceph's own options, as the cluster describes them."""
-    known = dict(settings())
+    known = {name: _by_monitors(one) for name, one in settings().items()}
     for name in names:
         if name not in known and (option := _of_ceph(name, system)) is not None:
             known[name] = option
     return known
+
+
+def _by_monitors(setting: Setting) -> Setting:
+    """A client's own option is set where the monitors keep it: they tell running clients and new ones."""
+    if setting.access.kind != "fuse":
+        return setting
+    option = setting.access.options["option"]
+    return replace(setting, access=SettingAccess("ceph_config", {"who": "client", "option": option}))
 
 
 def proved_settings(
