@@ -1,4 +1,4 @@
-"""`leadline tune audit` on a real cluster: what is dangerous, set without effect and worth trying is seen there."""
+"""`leadline tune audit` on a real cluster: what is dangerous or worth trying is seen there."""
 
 from __future__ import annotations
 

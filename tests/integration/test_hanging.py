@@ -154,6 +154,10 @@ CASES = {
         Case("size GOOD/sizing.yaml --page HUNG/designs.html"),
         Case("size GOOD/sizing.yaml -o HUNG/centre.yaml"),
     ),
+    "simulate": (
+        Case("simulate HUNG/centre.yaml --work rw=write"),
+        Case("simulate --parameters HUNG/own.yaml --work rw=write HUNG/centre.yaml"),
+    ),
     "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
     # Values only, from wherever it is called.
     **{

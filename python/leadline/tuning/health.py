@@ -1,4 +1,4 @@
-"""Whether a cluster is worse off than it was before a change, by its own health checks and placement groups."""
+"""Whether a cluster is worse off than before a change, by its own health checks and placement groups."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def health_of(around: TunedSurroundings) -> HealthSeen:
 
 
 def worsened(before: HealthSeen, now: HealthSeen, expected: Iterable[str] = ()) -> tuple[str, ...]:
-    """In words, what is worse now; nothing where it is not. `expected` are checks that a change brings about."""
+    """In words, what is worse now. `expected` are checks that a change itself brings about."""
     found = []
     for code, (severity, words) in now.checks.items():
         was = before.checks.get(code)

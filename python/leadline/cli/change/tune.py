@@ -11,6 +11,10 @@ _VERBS: tuple[tuple[str, str], ...] = (
     ("list", "List the settings that are known, a line each"),
     ("explain", "Say what a setting is, costs, moves and mends, and who advises what"),
     ("audit", "Say what is dangerous, obsolete or worth trying here"),
+    ("apply", "Change settings so that all hold, or none is left"),
+    ("confirm", "Keep what was applied with --confirm-within"),
+    ("status", "Show what is changed, and whether it still holds"),
+    ("revert", "Put back what was changed"),
     ("emit", "Write settings as files of the tools that keep them"),
     ("prove", "Measure a study with a setting and without it, in turns, and say whether it helps"),
 )

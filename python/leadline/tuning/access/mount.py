@@ -6,11 +6,11 @@ A file system that cannot change an option while it is mounted often says nothin
 from __future__ import annotations
 
 from leadline.observe.mounts.mountinfo import Mount, parse_mountinfo
+from leadline.study.schemes import OF_FILE_SYSTEM
 from leadline.tuning.access.face import FALSE_WORDS, TRUE_WORDS, AccessKind, SettingReading, is_on, word_of
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 
-_KINDS = ("ceph", "nfs", "nfs4", "cifs", "smb3")
 # What undoes an option, where that is not `no` before it or taken from it.
 _OPPOSITE = {"noatime": "relatime", "nodiratime": "diratime", "wsync": "nowsync", "relatime": "norelatime"}
 _DEADLINE_S = 30.0
@@ -26,7 +26,7 @@ class MountAccess(AccessKind):
         return tuple(
             SettingPlace(mount.mount_point)
             for mount in self._mounts()
-            if mount.file_system in _KINDS
+            if (mount.file_system in OF_FILE_SYSTEM and not mount.file_system.startswith("fuse"))
             or (setting.access.options["option"] in _OPPOSITE and mount.source.startswith("/dev/"))
         )
 

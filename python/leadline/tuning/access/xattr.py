@@ -1,4 +1,4 @@
-"""Extended attributes by which CephFS is told of a directory: layout of new files, the MDS it is pinned to."""
+"""Extended attributes by which CephFS is told of a directory: layout of new files, its MDS."""
 
 from __future__ import annotations
 

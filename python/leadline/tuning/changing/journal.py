@@ -204,7 +204,7 @@ class TuningJournal:
             try:
                 event = parse_json(line)
             except ValueError as error:
-                if number == len(lines) or "\0" in line or not line.endswith("}"):
+                if "\0" in line or not line.endswith("}") or getattr(error, "pos", -1) >= len(line):
                     continue  # torn by a crash: what it announces was not begun, as it was not synced
                 raise self._damaged(number) from error
             if event.get("event") == "journal" and event.get("format") != FORMAT:
