@@ -180,9 +180,9 @@ class Cluster:
 
 
 def proved_on(cluster: Cluster) -> tuple[TuningSystem, tuple[ProvedSetting, ...]]:
-    system = TuningSystem(connect=lambda: cluster)
     asked = split_words(("osd_dial=4",))
-    system.known = known_settings(asked, system)
+    known = known_settings(asked, TuningSystem(connect=lambda: cluster))
+    system = TuningSystem(connect=lambda: cluster, known=known)
     return system, proved_settings(asked, system, None, ())
 
 

@@ -243,12 +243,11 @@ def system_for(
 
     ceph = facts.ceph
     conf = (ceph.conf if ceph else None) or os.environ.get("CEPH_CONF")
-    system = TuningSystem(
-        conf=Path(conf) if conf else None, client_name=ceph.name if ceph else None, known=known
-    )
+    place, name = Path(conf) if conf else None, ceph.name if ceph else None
     if known is None:
-        system.known = known_settings(names, system)
-    return system
+        with TuningSystem(conf=place, client_name=name) as asking:
+            known = dict(known_settings(names, asking))
+    return TuningSystem(conf=place, client_name=name, known=known)
 
 
 def client_of(facts: TargetFacts) -> TargetClient | None:
