@@ -197,6 +197,13 @@ CASES = {
         Case("undo CRASHED"),
         Case("undo GOOD --hosts HUNG/hosts.yaml"),
     ),
+    "tune prove": (
+        Case("tune prove quick --with vm.swappiness=7 --target a=HUNG"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --out HUNG/out"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --conf HUNG/ceph.conf"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD", directory="HUNG"),
+        Case("tune prove --resume HUNG/result"),
+    ),
     "deploy emit": (
         Case("deploy emit --topology HUNG/centre.yaml"),
         Case("deploy emit --reference suse -o HUNG/spec.yaml"),

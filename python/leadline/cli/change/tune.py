@@ -16,6 +16,7 @@ _VERBS: tuple[tuple[str, str], ...] = (
     ("status", "Show what is changed, and whether it still holds"),
     ("revert", "Put back what was changed"),
     ("emit", "Write settings as files of the tools that keep them"),
+    ("prove", "Measure a study with a setting and without it, in turns, and say whether it helps"),
 )
 
 
