@@ -40,12 +40,13 @@ LIMIT_S = 60.0
 SECTION = "job files"
 MEASURED = (0, 3)  # 3: leadline says that a figure is not to be used, as of jobs so short
 ABOUT = f"""\
-Job files that leadline runs (docs/fio.md), by both in turns, {{rounds}} times, on a disk that others use too.
+Job files that leadline runs (docs/fio.md), by both in turns, in so many pairs, on a busy machine.
 Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RAMP_S} s,
 {LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest;
 directories and devices are left out. Rates are bytes over the time in which the job ran, without
-laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval,
-**bold** where that leaves 1 out. Figures that leadline itself calls INVALID have its reason.
+laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval (all of
+them where there are fewer than six), **bold** where that leaves 1 out. Figures that leadline itself
+calls INVALID have its reason.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
@@ -88,24 +89,24 @@ def main() -> int:
             print(path.name, file=sys.stderr, flush=True)
             rows[path.name] = list(_rows(path, place, asked.rounds))
             if not asked.print:
-                put(RESULTS, SECTION, "\n".join(section(rows, asked.rounds)))
+                put(RESULTS, SECTION, "\n".join(section(rows)))
     finally:
         shutil.rmtree(place)
     if asked.print:
-        print("\n".join(section(rows, asked.rounds)))
+        print("\n".join(section(rows)))
     return 0
 
 
-def section(rows: Mapping[str, Sequence[str]], rounds: int) -> Iterator[str]:
+def section(rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The section's lines."""
     yield "## Job files, run by fio and by leadline"
     yield ""
     yield made()
     yield ""
-    yield from ABOUT.format(rounds=rounds).splitlines()
+    yield from ABOUT.splitlines()
     yield ""
-    yield "| job file | job | bytes | leadline / fio | load average |"
-    yield "|---|---|---|---|---|"
+    yield "| job file | job | bytes | leadline / fio | pairs | load average |"
+    yield "|---|---|---|---|--:|--:|"
     for _, lines in sorted(rows.items()):
         yield from lines
 
@@ -124,14 +125,15 @@ def _rows(path: Path, place: Path, rounds: int) -> Iterator[str]:
     try:
         pairs = [_pair(path, place, turn) for turn in range(rounds)]
     except NotEndedError as error:
-        yield f"| `{path.name}` | | | {error} | |"
+        yield f"| `{path.name}` | | | {error} | {rounds} | |"
         return
     load = f"{os.getloadavg()[0]:.1f}"
     for job in pairs[0][0]:
         theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
         ratio = spread([own.bytes_per_s / other.bytes_per_s for own, other in zip(ours, theirs, strict=True)])
         why = f"; INVALID: {ours[0].unusable}" if ours[0].unusable else ""
-        yield f"| `{path.name}` | {job} | {_bytes_words(theirs, ours)} | {_words(ratio)}{why} | {load} |"
+        found = f"{_bytes_words(theirs, ours)} | {_words(ratio)}{why} | {rounds} | {load}"
+        yield f"| `{path.name}` | {job} | {found} |"
 
 
 def _bytes_words(theirs: Sequence[Done], ours: Sequence[Done]) -> str:
