@@ -5,11 +5,13 @@
     │   ├── SpecError       a study, an override or a target is not valid (names file, line, key)
     │   ├── TargetError     a target cannot be measured: missing, read-only, full, raw device, `/`
     │   ├── ResultError     a directory is no result, is corrupt, or is of a newer version
-    │   └── CommandError    a command to trace cannot be started (126) or was not found (127)
+    │   ├── CommandError    a command to trace cannot be started (126) or was not found (127)
+    │   └── RefusedChangeError  a change of a setting may not be made, or cannot be: nothing was changed
     ├── StudyError          a study was started and could not go on
     │   ├── EngineError     the load engine refused or failed outside a trial
     │   ├── ObserverError   the observers could not be started
     │   └── StoreError      a result cannot be written: its disk is full, or failed
+    ├── TuningError         a setting was changed and did not hold, or could not be put back
     └── LabError            a lab could not be started, inspected or removed
 
 A message says what happened and to what; `remedy` says what to do. Only the command line
@@ -64,6 +66,10 @@ class CommandError(UsageError):
         self.exit_code = exit_code
 
 
+class RefusedChangeError(UsageError):
+    """A change of a setting may not be made, or cannot be made here; nothing was changed."""
+
+
 class StudyError(LeadlineError):
     """A study was started and could not go on."""
 
@@ -82,6 +88,10 @@ class StoreError(StudyError):
     def __init__(self, message: str, remedy: str = "", *, file: str) -> None:
         super().__init__(message, remedy)
         self.file = file
+
+
+class TuningError(LeadlineError):
+    """A setting could not be changed, did not hold what was set, or could not be put back."""
 
 
 class LabError(LeadlineError):

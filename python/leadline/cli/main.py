@@ -58,6 +58,11 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     (
+        "Change",
+        "change",
+        (("tune", "Change settings safely, and take them back"),),
+    ),
+    (
         "This machine",
         "machine",
         (

@@ -31,7 +31,7 @@ class SettingPlace:
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """One value of one setting at one place. `before` None: not set there, a default was in force."""
 
     setting: str
@@ -44,6 +44,6 @@ class Change:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Change:
+    def from_json(cls, value: dict[str, Any]) -> SettingChange:
         """The inverse of `as_json`."""
         return cls(value["setting"], SettingPlace(**value["place"]), value["value"], value["before"])

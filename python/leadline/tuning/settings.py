@@ -1,6 +1,6 @@
 """What a setting is, as data: the rows of `table/`, one file a layer, and of a user's own file.
 
-Touches no system: how a setting is read and written is `access/`, by the `Access` that its row names.
+Touches no system: how a setting is read and written is `access/`, by the `SettingAccess` that its row names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Direction = Literal["up", "down"]
 
 
 @dataclass(frozen=True)
-class Access:
+class SettingAccess:
     """How a value is read, set and put back: `kind` names a reader in `access/`, `options` are its words.
 
     `sysctl` key; `sysfs` path with {device} or {interface}; `ethtool` group, name; `ceph_config` who, option;
@@ -62,7 +62,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Validity:
+class SettingValidity:
     """Where a setting holds, is obsolete or refused: of a version of `of`, `since` to before `until`.
 
     `state` is a condition that is asked on top of that, by its name in `states.py`; "" is none.
@@ -108,7 +108,7 @@ class Setting:
     title: str
     layer: Layer
     roles: tuple[Role, ...]
-    access: Access
+    access: SettingAccess
     means: str
     unit: str
     default: str
@@ -119,9 +119,9 @@ class Setting:
     at_least: float | None = None
     at_most: float | None = None
     prices: tuple[Price, ...] = ()
-    valid: tuple[Validity, ...] = ()
-    obsolete: tuple[Validity, ...] = ()
-    refused: tuple[Validity, ...] = ()
+    valid: tuple[SettingValidity, ...] = ()
+    obsolete: tuple[SettingValidity, ...] = ()
+    refused: tuple[SettingValidity, ...] = ()
     irreversible: str = ""
     excludes: tuple[str, ...] = ()
     moves: tuple[Movement, ...] = ()
@@ -164,7 +164,7 @@ def _setting(name: str, layer: str, value: Mapping[str, Any]) -> Setting:
         title=value["title"],
         layer=value.get("layer", layer),
         roles=tuple(value["roles"]),
-        access=Access(access.pop("kind"), {key: str(word) for key, word in access.items()}),
+        access=SettingAccess(access.pop("kind"), {key: str(word) for key, word in access.items()}),
         means=value["means"],
         unit=value["unit"],
         default=str(value["default"]),
@@ -186,9 +186,9 @@ def _setting(name: str, layer: str, value: Mapping[str, Any]) -> Setting:
     )
 
 
-def _validities(values: Any) -> tuple[Validity, ...]:
+def _validities(values: Any) -> tuple[SettingValidity, ...]:
     return tuple(
-        Validity(
+        SettingValidity(
             one["of"],
             str(one.get("since", "")),
             str(one.get("until", "")),

@@ -14,12 +14,10 @@ from typing import Any
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
 from leadline.plan.model import Plan, PlannedCell
-from leadline.published.findings import published_findings
 from leadline.store.reader import Result
 from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study, deciding_works
-from leadline.tracing.findings import trace_findings
 from leadline.verdict import words
 from leadline.verdict.answers.compose import JudgedStudy, answer_of
 from leadline.verdict.bounded.met import MeasuredCells, judge_requirements
@@ -96,10 +94,14 @@ def build_findings(
         if result.published:
             if base is not None:
                 raise UsageError("published figures have no base to compare with", "leave --base out")
+            from leadline.published.findings import published_findings  # no study shall wait for it
+
             return published_findings(result)
         if result.workflows:
             return workflow_findings(result)
         if result.traced:
+            from leadline.tracing.findings import trace_findings  # no study shall wait for it
+
             return trace_findings(result, with_charts=with_charts, base=base)
         explained = with_charts if explained is None else explained
         return _study_findings(result, with_charts, base, explained, required)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import optimize
 
 from leadline.analysis.statistics.means import ALPHA, Estimate, arithmetic_mean, geometric_mean
 
@@ -48,6 +47,8 @@ class ScalabilityLaw:
 
 def fit_law(rates: Mapping[float, float]) -> tuple[ScalabilityLaw, ScalabilityLaw]:
     """Least squares of the logarithms, and each parameter's standard error; four points above 0 or more."""
+    from scipy import optimize  # a fifth of a second, which whoever fits nothing shall not wait
+
     numbers = np.array(sorted(rates), dtype=float)
     seen = np.array([rates[one] for one in sorted(rates)], dtype=float)
 

@@ -39,29 +39,32 @@ def command(
     The exit code is 3 when some cell is INVALID or could not be run, 4 when a --fail-if is true,
     5 when one is undecided; the same of requirements (--require).
     """
-    from leadline.report.redact import redacted
-    from leadline.report.renderers.screen import show_figure, show_screen
-    from leadline.report.renderers.show_json import to_json
-    from leadline.report.renderers.terminal import show
-    from leadline.store.reader import open_result
-    from leadline.verdict.findings import build_findings
-
     if sum((whole, figure is not None, as_json)) > 1:
         raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")
+    from leadline.report.renderers.screen import show_figure, show_screen
+    from leadline.store.reader import open_result
+
+    result = open_result(directory)  # what is none is said before all that judges is loaded
+    from leadline.verdict.findings import build_findings
+
     explained = whole or as_json  # the first screen has nothing of it, and is to be quick
     required = required_of(require)
-    findings = build_findings(
-        open_result(directory), with_charts=False, base=base, explained=explained, required=required
-    )
+    findings = build_findings(result, with_charts=False, base=base, explained=explained, required=required)
     held = findings.required if required is not None else ()  # those of the run were its own to conclude by
     outcomes = gates.judge(findings)
     if redact:
+        from leadline.report.redact import redacted
+
         findings = redacted(findings)
     if as_json:
+        from leadline.report.renderers.show_json import to_json
+
         extra = {"gates": [asdict(outcome) for outcome in outcomes]} if outcomes else {}
         echo_text(json.dumps(to_json(findings) | extra, indent=1, allow_nan=False))
     elif figure is not None:
         show_figure(findings, figure, make_console())
     elif whole or not show_screen(findings, make_console()):
+        from leadline.report.renderers.terminal import show
+
         show(findings, make_console(), whole=whole)
     return gates.conclude(outcomes, findings.state, held)

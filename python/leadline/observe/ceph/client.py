@@ -56,6 +56,17 @@ class Cluster:
         call = self._library.rados_osd_command
         return self._command(f"osd.{osd}", call, (ctypes.c_int(osd),), prefix, arguments)
 
+    def text(self, prefix: str, **arguments: Any) -> str:
+        """A monitor's answer as it stands: commands that act answer with nothing that is JSON.
+
+        Raises NotObservableError with the monitor's own words.
+        """
+        code, answer, status = self._ask(self._library.rados_mon_command, (), prefix, arguments)
+        if code != 0:
+            said = status.decode("utf-8", "replace").strip() or os.strerror(abs(code))
+            raise NotObservableError(f"the monitors refused `{prefix}` for {self._who}: {said}")
+        return answer.decode("utf-8", "replace").strip()
+
     def close(self) -> None:
         """Leave the cluster; the object is of no use afterwards."""
         if self._handle:
@@ -65,6 +76,15 @@ class Cluster:
     def _command(
         self, whom: str, call: Any, target: tuple[Any, ...], prefix: str, extra: Mapping[str, Any]
     ) -> Any:
+        code, answer, _ = self._ask(call, target, prefix, extra)
+        if code != 0:
+            raise NotObservableError(_why(code, f"{whom} did not answer `{prefix}` for {self._who}"))
+        return _decode(answer, f"{whom} `{prefix}`")
+
+    def _ask(
+        self, call: Any, target: tuple[Any, ...], prefix: str, extra: Mapping[str, Any]
+    ) -> tuple[int, bytes, bytes]:
+        """The code, the answer and the words beside it."""
         text = json.dumps({"prefix": prefix, "format": "json", **extra}).encode()
         commands = (ctypes.c_char_p * 1)(text)
         output, output_bytes = ctypes.c_void_p(), ctypes.c_size_t()
@@ -82,10 +102,7 @@ class Cluster:
             ctypes.byref(status_bytes),
         )
         answer = _take(self._library.rados_buffer_free, output, output_bytes)
-        _take(self._library.rados_buffer_free, status, status_bytes)
-        if code != 0:
-            raise NotObservableError(_why(code, f"{whom} did not answer `{prefix}` for {self._who}"))
-        return _decode(answer, f"{whom} `{prefix}`")
+        return code, answer, _take(self._library.rados_buffer_free, status, status_bytes)
 
 
 def _take(free: Any, pointer: ctypes.c_void_p, length: ctypes.c_size_t) -> bytes:

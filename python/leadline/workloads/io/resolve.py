@@ -45,12 +45,7 @@ def resolve_io(
     size_bytes = _size(work, options, target, around, notes)
     direct = _direct(work, options, target, facts, sizes, notes)
     writes = options.rw not in READ_ONLY and not (options.rw in MIXED and options.rwmixread == 100)
-    end_fsync = options.end_fsync
-    if end_fsync is None:
-        cached = not direct and not facts.in_memory and facts.has_storage and _syncs(facts)
-        end_fsync = writes and cached
-        if end_fsync:
-            notes.append("end_fsync true: buffered writes are not done before they are on storage")
+    end_fsync = _end_fsync(options, facts, notes, cached_writes=writes and not direct)
     asked = AskedEngine(options.engine or AUTO, depth, writes, polled=bool(options.sqthread_poll))
     engine = choose_engine(work, asked, direct, target, facts, around, notes)
     _check_sync(work, options, target, facts)
@@ -101,6 +96,15 @@ def resolve_io(
     if writes:
         _check_objects(work, target, sizes)
     return Resolved(job, measures_caches(job, facts, around, notes), tuple(notes))
+
+
+def _end_fsync(options: IoOptions, facts: TargetFacts, notes: list[str], *, cached_writes: bool) -> bool:
+    if options.end_fsync is not None:
+        return options.end_fsync
+    wanted = cached_writes and not facts.in_memory and facts.has_storage and _syncs(facts)
+    if wanted:
+        notes.append("end_fsync true: buffered writes are not done before they are on storage")
+    return wanted
 
 
 def _tell_read_again(job: Job, notes: list[str]) -> None:

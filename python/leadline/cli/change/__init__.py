@@ -1,0 +1,1 @@
+"""Verbs that change a system, or say how it would be changed."""
