@@ -13,7 +13,6 @@ import click
 
 from leadline.cli.console import echo_text
 from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_members, members_of
-from leadline.cli.explain.check_mounts import mount_facts
 from leadline.cli.explain.check_printed import print_check
 from leadline.cli.explain.check_storage import measure_storage, storage_options
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
@@ -173,6 +172,7 @@ def _facts_here(name: str | None) -> list[Fact]:
     from leadline.check.reading.devices import device_facts
     from leadline.check.reading.host import host_facts
     from leadline.check.reading.interfaces import interface_facts
+    from leadline.mounting.checked import mount_facts
 
     member, called = os.environ.get(_HOST, ""), _host_name(name)
     # The members of a lab are one machine: each has its own interfaces, and nothing else of its own.
