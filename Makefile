@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills lab-bench many-hosts-bench diagnosis-bench drishti-bench lab-kills mutants sentences sanitize check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills lab-bench fio-bench many-hosts-bench diagnosis-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -88,6 +88,9 @@ check: setup ## Formatting, lints, types, stubs, layers, the rules of the house
 	$(BIN)/lint-imports
 	for rule in kinds names pins schemes sentences sizes; do $(BIN)/python tools/house/$$rule.py; done
 
+emit-check: setup ## What `tune emit` writes, read and applied by the tools that it is for: root, some minutes, online the first time
+	@tools/emit_check.sh
+
 bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writes bench/results.md (QUICK=1: two minutes)
 	cargo build --release --locked --quiet --package leadline-engine --examples
 	@mkdir -p target/bench
@@ -109,6 +112,9 @@ diagnosis-bench: setup ## Whether causes that are injected into a lab are named:
 drishti-bench: setup ## Habits of I/O as leadline and Drishti name them: writes bench/drishti.md (DARSHAN=LIB RANKED=LIB, Darshan's own library); minutes
 	$(BIN)/python bench/drishti.py run --darshan $(or $(DARSHAN),none) $(if $(RANKED),--ranked $(RANKED)) --seeds $(or $(SEEDS),2)
 	$(BIN)/python bench/drishti.py judge
+
+fio-bench: .venv/.built ## Job files by fio and by leadline in turns: bytes and rates (EXAMPLES="DIR…" of job files; ONLY="ssd-test"): bench/results.md
+	$(BIN)/python bench/fio_examples.py $(EXAMPLES) $(foreach name,$(ONLY),--only $(name))
 
 many-hosts-bench: setup ## What a thousand simulated hosts and 64 Dask workers cost: bench/results.md; some minutes
 	$(BIN)/python bench/many_hosts.py

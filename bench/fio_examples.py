@@ -1,9 +1,11 @@
-"""fio's own job files, run by fio and by leadline in turns: bytes that are moved, and rates.
+"""Job files, run by fio and by leadline in turns: bytes that are moved, and rates.
 
-    python bench/fio_examples.py DIR --directory /on/the/disk      writes its section of bench/results.md
+    python bench/fio_examples.py DIR... --directory /on/the/disk      writes its section of bench/results.md
 
-DIR holds the job files (Debian's package fio-examples). Each is run by both as it is, but for what would take
-hours: sizes, times and loops are cut, and what names a device or a directory is left out.
+Each DIR holds job files: Debian's package fio-examples, or those of a suite. Each is run by both as
+it is, but for what would take hours: sizes, times and loops are cut, and what names a device or a
+directory is left out. The section is written anew after each file, so that a run which ends early
+loses one; rows of other files stay.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,16 +37,19 @@ from ratios import Spread, spread
 MIB = 1 << 20
 SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 64 * MIB, 4, 1, 20, 4
 LIMIT_S = 60.0
+SECTION = "job files"
 MEASURED = (0, 3)  # 3: leadline says that a figure is not to be used, as of jobs so short
 ABOUT = f"""\
-fio's own examples that leadline runs (docs/fio.md), by both in turns, {{rounds}} times, on one disk.
+Job files that leadline runs (docs/fio.md), by both in turns, in so many pairs, on a busy machine.
 Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RAMP_S} s,
 {LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest;
 directories and devices are left out. Rates are bytes over the time in which the job ran, without
-laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval,
-**bold** where that leaves 1 out. Figures that leadline itself calls INVALID have its reason.
+laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval (all of
+them where there are fewer than six), **bold** where that leaves 1 out. Figures that leadline itself
+calls INVALID have its reason.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
+_ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
 _PLACES = ("directory", "filename")
 
 
@@ -69,52 +74,66 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("examples", type=Path)
+    parser.add_argument("examples", type=Path, nargs="+")
     parser.add_argument("--directory", type=Path, default=RESULTS.parent.parent / "target", help="on a disk")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--only", action="append", metavar="NAME", help="this job file; may be repeated")
     parser.add_argument("--print", action="store_true", help="print the section, and write nothing")
     asked = parser.parse_args()
-    files = [path for path in sorted(asked.examples.glob("*.fio")) if _runs(path)]
+    files = [path for one in asked.examples for path in sorted(one.glob("*.fio")) if _runs(path)]
     chosen = [path for path in files if not asked.only or path.stem in asked.only]
     place = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir=asked.directory))
+    rows = {} if asked.print else _rows_there()
     try:
-        text = "\n".join(section(chosen, place, asked.rounds))
+        for path in chosen:
+            print(path.name, file=sys.stderr, flush=True)
+            rows[path.name] = list(_rows(path, place, asked.rounds))
+            if not asked.print:
+                put(RESULTS, SECTION, "\n".join(section(rows)))
     finally:
         shutil.rmtree(place)
     if asked.print:
-        print(text)
-    else:
-        put(RESULTS, "job files", text)
+        print("\n".join(section(rows)))
     return 0
 
 
-def section(files: Sequence[Path], place: Path, rounds: int) -> Iterator[str]:
+def section(rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The section's lines."""
     yield "## Job files, run by fio and by leadline"
     yield ""
     yield made()
     yield ""
-    yield from ABOUT.format(rounds=rounds).splitlines()
+    yield from ABOUT.splitlines()
     yield ""
-    yield f"Run this time: {', '.join(path.stem for path in files)}."
-    yield ""
-    yield "| job file | job | bytes | leadline / fio |"
-    yield "|---|---|---|---|"
-    for path in files:
-        print(path.name, file=sys.stderr, flush=True)
-        try:
-            pairs = [_pair(path, place, turn) for turn in range(rounds)]
-        except NotEndedError as error:
-            yield f"| `{path.name}` | | | {error} |"
-            continue
-        for job in pairs[0][0]:
-            theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
-            ratio = spread(
-                [own.bytes_per_s / other.bytes_per_s for own, other in zip(ours, theirs, strict=True)]
-            )
-            why = f"; INVALID: {ours[0].unusable}" if ours[0].unusable else ""
-            yield f"| `{path.name}` | {job} | {_bytes_words(theirs, ours)} | {_words(ratio)}{why} |"
+    yield "| job file | job | bytes | leadline / fio | pairs | load average |"
+    yield "|---|---|---|---|--:|--:|"
+    for _, lines in sorted(rows.items()):
+        yield from lines
+
+
+def _rows_there() -> dict[str, list[str]]:
+    """By job file the rows that the section has already."""
+    rows: dict[str, list[str]] = {}
+    for line in RESULTS.read_text(encoding="utf-8").splitlines():
+        if match := _ROW.match(line):
+            rows.setdefault(match[1], []).append(line)
+    return rows
+
+
+def _rows(path: Path, place: Path, rounds: int) -> Iterator[str]:
+    """A row for each job of a file."""
+    try:
+        pairs = [_pair(path, place, turn) for turn in range(rounds)]
+    except NotEndedError as error:
+        yield f"| `{path.name}` | | | {error} | {rounds} | |"
+        return
+    load = f"{os.getloadavg()[0]:.1f}"
+    for job in pairs[0][0]:
+        theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
+        ratio = spread([own.bytes_per_s / other.bytes_per_s for own, other in zip(ours, theirs, strict=True)])
+        why = f"; INVALID: {ours[0].unusable}" if ours[0].unusable else ""
+        found = f"{_bytes_words(theirs, ours)} | {_words(ratio)}{why} | {rounds} | {load}"
+        yield f"| `{path.name}` | {job} | {found} |"
 
 
 def _bytes_words(theirs: Sequence[Done], ours: Sequence[Done]) -> str:

@@ -47,7 +47,7 @@ interval (by order statistics; all values where there are fewer than six). CPU t
 of the whole process, start and end included, over its I/Os. leadline's side is a trial without Python
 (`crates/engine/examples/trial.rs`). `bare` is a loop in `bench/floors` that does the I/O and nothing else.
 leadline and fio record the total latency of every I/O; fio runs with its own defaults otherwise.
-Many hosts, at the end, are by `make many-hosts-bench`.
+Many hosts and job files, at the end, are by `make many-hosts-bench` and `make fio-bench`.
 """
 
 

@@ -1,6 +1,7 @@
-"""Writes the tables of docs/fio.md: what becomes of fio's options, and of the job files in a directory.
+"""Writes the tables of docs/fio.md: what becomes of fio's options, and of job files in directories.
 
-python tools/fio_page.py [DIR]      DIR: fio's own examples (Debian's package fio-examples)
+python tools/fio_page.py [DIR [SUITES]]    DIR: fio's own examples (Debian's package fio-examples)
+                                           SUITES: OWNER/NAME/PATH, as the suites' repositories have them
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ _HEADS: tuple[tuple[How, str], ...] = (
 )
 
 
-def page(examples: Path | None = None) -> str:
-    """The whole page, with its tables made anew; that of the examples only where these are given."""
+def page(examples: Path | None = None, suites: Path | None = None) -> str:
+    """The whole page, with its tables made anew; those of job files only where these are given."""
     made = {"options": list(_options())}
     if examples is not None:
         made["examples"] = list(_examples(examples))
+    if suites is not None:
+        made["suites"] = list(_suites(suites))
     text = PAGE.read_text(encoding="utf-8")
     for name, lines in made.items():
         begin = BEGIN.format(name)
@@ -80,6 +83,14 @@ def _examples(directory: Path) -> Iterator[str]:
         yield f"| `{path.name}` | {_verdict(path)} |"
 
 
+def _suites(directory: Path) -> Iterator[str]:
+    yield "| suite | job file | here |"
+    yield "|---|---|---|"
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        owner, name, *within = path.relative_to(directory).parts
+        yield f"| {owner}/{name} | `{'/'.join(within)}` | {_verdict(path)} |"
+
+
 def _verdict(path: Path) -> str:
     text = path.read_text(encoding="utf-8", errors="replace")
     try:
@@ -95,4 +106,4 @@ def _verdict(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(Path(sys.argv[1]) if len(sys.argv) > 1 else None), encoding="utf-8")
+    PAGE.write_text(page(*map(Path, sys.argv[1:])), encoding="utf-8")

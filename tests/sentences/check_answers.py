@@ -28,6 +28,7 @@ def hold_answer(findings: Findings, result: Result) -> None:
     text = said.statement.text
     _states(said)
     _against_base(said)
+    _over_works(said)
     _first(said)
     _alone(said)
     _highest(said)
@@ -80,6 +81,33 @@ def _against_base(said: Said) -> None:
                 better = ratio if rate else 1 / ratio
                 assert (better > 1) == (verdict == "faster"), said.statement.text
                 assert _factor(times, percent) <= max(better, 1 / better) * 1.005, said.statement.text
+
+
+def _over_works(said: Said) -> None:
+    """`Over 22 works together x is slower than y: at least 1.4 times, as their mean.`: so it is on average."""
+    said_so = rf"Over (\d+) works together (\w+) is (faster|slower) than (\w+): {_FACTOR}, as their mean\."
+    figures = said.findings.answer.figures if said.findings.answer else ()
+    for count, other, verdict, base, times, percent in re.findall(said_so, said.statement.text):
+        anchors = {(one.work, one.metric): one for one in figures if one.target == base and one.leads}
+        sides: list[tuple[Mapping[int, float], Mapping[int, float], bool]] = []
+        for one in figures:
+            anchor = anchors.get((one.work, one.metric))
+            if one.target != other or not one.leads or anchor is None:
+                continue
+            if not {one.state, anchor.state} & {"INVALID", "NOT_RUN"}:
+                known = [values(said, cell, one.metric) for cell in (one.cell, anchor.cell)]
+                sides.append((known[0], known[1], one.higher_is_better))
+        assert len(sides) == int(count), said.statement.text
+        blocks = set.intersection(*(set(first) & set(second) for first, second, _ in sides))
+        assert len(blocks) >= 3, said.statement.text
+        logarithms = [
+            math.log(first[block] / second[block]) * (1 if higher else -1)
+            for first, second, higher in sides
+            for block in blocks
+        ]
+        mean = math.exp(math.fsum(logarithms) / len(logarithms))
+        assert (mean > 1) == (verdict == "faster"), said.statement.text
+        assert _factor(times, percent) <= max(mean, 1 / mean) * 1.005, said.statement.text
 
 
 def _is_rate(said: Said, cell: str) -> bool:

@@ -51,6 +51,28 @@ def test_there_are_as_many_settings_as_were_asked_for(table: dict[str, Setting])
     assert len(table) >= 90
 
 
+def test_each_setting_of_the_documents_is_answered(table: dict[str, Setting]) -> None:
+    suse = """
+        power-profile hyper-threading read_ahead_kb nr_requests device-write-cache
+        scsi_mod.use_blk_mq intel_idle.max_cstate processor.max_cstate idle nospec spectre_v2
+        pti spec_store_bypass_disable l1tf mitigations mtu pci-max-read-request rps_cpus rx-ring
+        tx-ring net.ipv4.tcp_low_latency net.ipv4.tcp_fastopen net.ipv4.tcp_rmem
+        net.ipv4.tcp_wmem net.ipv4.tcp_timestamps net.ipv4.tcp_sack net.core.netdev_max_backlog
+        net.core.somaxconn net.core.rmem_max net.core.wmem_max debug_ms debug_mds debug_osd
+        debug_optracker debug_auth debug_asok debug_bluestore debug_bluefs debug_bdev
+        debug_kstore debug_rocksdb debug_eventtrace debug_none debug_rados debug_client
+        debug_perfcounter debug_finisher osd_memory_target osd_memory_cache_min
+        bluestore_min_alloc_size osd_op_num_threads_per_shard mds_cache_memory_limit noacl
+        noatime nodiratime nocrc
+    """
+    answered = {
+        name: {one.name for one in table.values() for told in one.advice if name in told.by.split()}
+        for name in ("SUSE", "Opencast")
+    }
+    assert answered["SUSE"] == set(suse.split())
+    assert answered["Opencast"] == {"client-kind", "noatime", "wsync", "context"}
+
+
 def test_what_moves_is_a_figure_of_a_trial(table: dict[str, Setting]) -> None:
     known = {field.name for field in columns(TrialRow)} | set(FIGURES)
     wrong = {(one.name, move.figure) for one in table.values() for move in one.moves} - {

@@ -128,7 +128,12 @@ class AuditAsked:
     roles: tuple[Role, ...]
     works: frozenset[str] = frozenset()
     causes: tuple[CauseSeen, ...] = ()
-    states: Callable[[SettingPlace], Mapping[str, bool | None]] = lambda _place: {}
+    holds: Callable[[str, SettingPlace], bool | None] = lambda _state, _place: None
+
+    def states(self, setting: Setting, place: SettingPlace) -> dict[str, bool | None]:
+        """The conditions that decide whether this setting is refused there."""
+        names = {one.state for one in setting.refused if one.state}
+        return {name: self.holds(name, place) for name in names}
 
 
 def audit(known: Mapping[str, Setting], seen: Sequence[SettingSeen], asked: AuditAsked) -> Audited:
@@ -166,7 +171,7 @@ def _of_value(one: SettingSeen, value: str, asked: AuditAsked) -> list[AuditRow]
     """What there is to say of the value in force; of a danger nothing else."""
     setting, place = one.setting, one.place
     danger = dangerous(setting, value, asked.versions)
-    states = asked.states(place)
+    states = asked.states(setting, place)
     if danger is not None and not _is_another_pool(setting, states):
         to = default_on(setting, asked.versions)
         return [AuditRow("dangerous", setting, (place,), value, danger.words, setting.sources[0], to)]
@@ -177,7 +182,7 @@ def _of_value(one: SettingSeen, value: str, asked: AuditAsked) -> list[AuditRow]
         return [AuditRow("obsolete", setting, (place,), value, old.words, old.source or setting.sources[0])]
     found = []
     why = refused(setting, asked.versions, states)
-    if why is not None and (not why.state or states.get(why.state)):
+    if why is not None and not _is_default(one, asked) and (not why.state or states.get(why.state)):
         found.append(
             AuditRow("refused", setting, (place,), value, why.words, why.source or setting.sources[0])
         )
@@ -187,6 +192,10 @@ def _of_value(one: SettingSeen, value: str, asked: AuditAsked) -> list[AuditRow]
         if not told.holds and same_value(told.value, value)
     ]
     return found
+
+
+def _is_default(one: SettingSeen, asked: AuditAsked) -> bool:
+    return one.value is not None and same_value(one.value, default_on(one.setting, asked.versions))
 
 
 def _is_another_pool(setting: Setting, states: Mapping[str, bool | None]) -> bool:
@@ -202,12 +211,18 @@ def _recommended(setting: Setting, seen: Sequence[SettingSeen], asked: AuditAske
         cause = next((one for one in asked.causes if one.name in setting.serves), None)
         if not _is_asked_for(told, cause, asked):
             continue
-        source = f"{by_words(told)}: {told.words}"
+        source = by_words(told) + (f": {told.words}" if cause is not None else "")
         if not seen and cause is not None:
             to = target(setting, told, default_on(setting, asked.versions))
             rows += [AuditRow("recommended", setting, (), None, cause.title, source, to, cause)] if to else []
         for one in seen:
-            if one.value is None or refused(setting, asked.versions, asked.states(one.place)) is not None:
+            if one.value is None:
+                by_hand = setting.access.kind == "by_hand" and told.times is None
+                if cause is not None and by_hand:  # nobody can tell what it is, and it may help
+                    at, why = (one.place,), cause.title
+                    rows.append(AuditRow("recommended", setting, at, None, why, source, told.value, cause))
+                continue
+            if refused(setting, asked.versions, asked.states(setting, one.place)) is not None:
                 continue
             to = target(setting, told, one.value)
             if to:

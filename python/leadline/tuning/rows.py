@@ -29,7 +29,7 @@ from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKin
 BYTES_MAX = SOURCE_MAX_BYTES
 _MANUAL = "docs/tuning.md says what a setting is"
 _KIND = DocumentKind(noun="file of settings", manual=_MANUAL, example="see docs/tuning.md for one")
-_NAME = re.compile(r"[a-z][a-z0-9_.-]{1,80}")
+_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,80}")
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 _KEYS = tuple(field.name for field in fields(Setting) if field.name not in ("name", "built_in"))
 

@@ -13,8 +13,10 @@ _VERBS: tuple[tuple[str, str], ...] = (
     ("audit", "Say what is dangerous, obsolete or worth trying here"),
     ("apply", "Change settings so that all hold, or none is left"),
     ("confirm", "Keep what was applied with --confirm-within"),
-    ("revert", "Put back what was changed"),
     ("status", "Show what is changed, and whether it still holds"),
+    ("revert", "Put back what was changed"),
+    ("emit", "Write settings as files of the tools that keep them"),
+    ("prove", "Measure a study with a setting and without it, in turns, and say whether it helps"),
 )
 
 

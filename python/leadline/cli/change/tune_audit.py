@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -79,8 +80,9 @@ def command(
     """
     from leadline.tuning.audit import AuditAsked, audit
     from leadline.tuning.document import audit_json
-    from leadline.tuning.seen import TunedStates, read_settings_here
+    from leadline.tuning.seen import read_settings_here
     from leadline.tuning.settings import settings_with
+    from leadline.tuning.states import holds
 
     if no_ceph and (lab is not None or conf is not None):
         raise UsageError("--no-ceph and a cluster are two answers", "leave one of them out")
@@ -91,13 +93,14 @@ def command(
         versions = system.versions()
         wanted = [one for one in known.values() if set(one.roles) & set(meant) and _is_asked(one, no_ceph)]
         seen = read_settings_here(system, wanted, versions)
-        asked = AuditAsked(versions, meant, asked_work.directions, asked_work.causes, TunedStates(system))
+        state = functools.cache(lambda name, place: holds(name, system.around, place))
+        asked = AuditAsked(versions, meant, asked_work.directions, asked_work.causes, state)
         found = audit({one.name: one for one in wanted}, seen, asked)
     if as_json:
         named = {"causes": [one.name for one in asked_work.causes], "for": work}
         echo_text(json.dumps({**audit_json(found, versions), **named}, indent=1))
     else:
-        _print(found, asked_work, versions, everything=everything)
+        _print(found, asked_work, everything=everything)
     return _EXIT_DANGEROUS if found.dangerous else 0
 
 
@@ -113,7 +116,7 @@ def _is_asked(one: Setting, no_ceph: bool) -> bool:
     return not (no_ceph and one.access.kind.startswith("ceph_"))
 
 
-def _print(found: Audited, work: AuditedWork, versions: object, *, everything: bool) -> None:
+def _print(found: Audited, work: AuditedWork, *, everything: bool) -> None:
     echo(_headline(found, work))
     rows = found.rows if everything else found.rows[:_ROWS]
     for row in rows:
@@ -124,9 +127,7 @@ def _print(found: Audited, work: AuditedWork, versions: object, *, everything: b
     if everything:
         _print_everything(found)
     else:
-        say(
-            f"{len(found.set_here)} values are not the default, {len(found.unknown)} could not be read: --all."
-        )
+        say(f"{len(found.set_here)} values are not the default, {len(found.unknown)} not readable: --all.")
 
 
 def _headline(found: Audited, work: AuditedWork) -> str:
@@ -149,7 +150,8 @@ def _headline(found: Audited, work: AuditedWork) -> str:
 
 def _print_row(row: AuditRow) -> None:
     echo()
-    change = f"{row.value if row.value is not None else 'its default'}" + (f" -> {row.to}" if row.to else "")
+    unread = "?" if row.places else "its default"
+    change = f"{unread if row.value is None else row.value}" + (f" -> {row.to}" if row.to else "")
     say(f"{_TITLES[row.kind]}  {row.setting.name} = {change}  ({row.where})")
     prices = f" Price: {', '.join(price.kind for price in row.setting.prices)}." if row.setting.prices else ""
     reason = f"{100 * row.cause.share:.0f} %: {row.why}" if row.cause is not None else row.why

@@ -32,7 +32,7 @@ def command(
     ceph_version: str | None,
     as_json: bool,
 ) -> None:
-    """List settings of firmware, kernel, devices, networks, mounts and Ceph: default, needs, price, what it is.
+    """List settings of firmware, kernel, devices, networks, mounts and Ceph: default, needs, price.
 
     \b
     leadline tune list --layer osd
@@ -82,6 +82,4 @@ def _print(found: list, versions: dict[str, str]) -> None:  # type: ignore[type-
         after = f"  ({', '.join(dict.fromkeys(marks))})" if marks else ""
         say(f"  {one.name} = {default_on(one, versions)}: {one.title}; needs {one.needs}{after}")
     count = len(found)
-    echo(
-        f"{count} setting{'' if count == 1 else 's'}. What one is, costs and moves: leadline tune explain NAME"
-    )
+    echo(f"{count} setting{'' if count == 1 else 's'}. What one is: leadline tune explain NAME")

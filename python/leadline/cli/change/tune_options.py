@@ -1,4 +1,4 @@
-"""What several verbs of `leadline tune` share: a user's own settings, which system is meant, what is known."""
+"""What several verbs of `leadline tune` share: a user's own settings, and which system is meant."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ def open_system(lab: str | None, conf: Path | None, known: Mapping[str, Setting]
     paths, network = found.record.paths, found.record.network
     namespaces = {}
     if network is not None:
-        names = [host.name for host in (*network.topology.hosts, *network.topology.clients)]
-        namespaces = {f"lab:{found.record.name}/{name}": paths.namespace(name) for name in names}
+        namespaces = {
+            f"lab:{found.record.name}/{member.name}": paths.namespace(member.name)
+            for member in network.topology.members
+        }
     return TuningSystem(
         conf=paths.conf,
         known=known,

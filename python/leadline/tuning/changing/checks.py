@@ -13,7 +13,7 @@ from leadline.errors import RefusedChangeError
 from leadline.tuning.access.face import SettingReading, same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.rows import wrong_value
-from leadline.tuning.seen import TunedStates
+from leadline.tuning.states import holds
 from leadline.tuning.settings import Setting, SettingValidity
 from leadline.tuning.system import TuningSystem
 from leadline.tuning.validity import applies, default_on, exists
@@ -79,7 +79,6 @@ class _Checker:
     def __init__(self, system: TuningSystem, allowed: frozenset[str]) -> None:
         self.system, self.allowed = system, allowed
         self._versions: Mapping[str, str] | None = None
-        self._states = TunedStates(system)
         self._found: dict[SettingChange, SettingReading] = {}
 
     @property
@@ -151,7 +150,8 @@ class _Checker:
         """What is refused is so too where nobody can tell whether its condition holds."""
         if exists(setting, self.versions) is False:
             yield f"not of this release ({self._have(setting.valid[0])}): {setting.valid[0].words}"
-        states = self._states(change.place) if setting.refused or setting.obsolete else {}
+        named = {one.state for one in (*setting.refused, *setting.obsolete) if one.state}
+        states = {name: holds(name, self.system.around, change.place) for name in named}
         for one in setting.obsolete:
             if applies(one, self.versions) and (not one.state or states.get(one.state)):
                 yield f"obsolete ({self._have(one)}): {one.words}"

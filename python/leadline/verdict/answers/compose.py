@@ -16,6 +16,7 @@ from leadline.verdict.answers.asked import asked_figures
 from leadline.verdict.answers.certain import named, usable
 from leadline.verdict.answers.cost import wider
 from leadline.verdict.answers.leading import find_leaders
+from leadline.verdict.answers.together import together
 from leadline.verdict.face import KindAnswer
 from leadline.verdict.model import UNUSABLE, Cell, Comparison, TargetView
 from leadline.verdict.sections.answer import AskedFigure, NextStep, StudyAnswer
@@ -59,6 +60,8 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
     text, undecided = _text(found, figures, against)
     matrix = next((one.matrix for one in found.own if one.matrix), None)
     replaced = any(one.matrix and not one.adds for one in found.own)
+    if any(one.instead for one in found.own):
+        text = ""
     first = [one.text for one in found.own if one.leads]
     said = [*first, text, *(one.text for one in found.own if not one.leads)]
     return StudyAnswer(
@@ -109,7 +112,8 @@ def _text(found: JudgedStudy, figures: Sequence[AskedFigure], against: str) -> t
             open_ = [one for leader in leaders for one in leader.compared if one.verdict == "undecided"]
             return words.leaders_of(leaders), usable(open_)
     if shown:
-        return words.against_base(figures, found.anchor), undecided
+        of_all = together(figures, found.anchor, found.tables, found.alpha)
+        return words.against_base(figures, found.anchor, of_all), undecided
     alone = [[one for one in figures if one.target == view.name] for view in found.targets]
     return " ".join(filter(None, map(words.figures_alone, alone))), []
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from leadline.units import format_quantity
 from leadline.verdict.answers.certain import clauses, factor_words, named, split, times, usable
 from leadline.verdict.answers.leading import Leader
+from leadline.verdict.answers.together import Together
 from leadline.verdict.model import UNUSABLE, Comparison
 from leadline.verdict.sections.answer import AskedFigure
 from leadline.workloads.judged import metric_kind
@@ -24,8 +25,8 @@ _WAYS = 3
 _COUNTED = 4
 
 
-def against_base(figures: Sequence[AskedFigure], base: str) -> str:
-    """How each other target does beside the base."""
+def against_base(figures: Sequence[AskedFigure], base: str, together: Sequence[Together] = ()) -> str:
+    """How each other target does beside the base, and over all works where that decides more."""
     led = [one for one in figures if one.comparison and one.leads]
     others = list(dict.fromkeys(one.target for one in led if one.target != base))
     alike: dict[tuple[str, str], list[str]] = {}  # targets of which the same is said, by what is said
@@ -41,7 +42,15 @@ def against_base(figures: Sequence[AskedFigure], base: str) -> str:
             told += 1
     own = len(others) - sum(map(len, alike.values()))
     rest = [f"{own - told} more targets are in the table."] if own > told else []
-    return " ".join([*said, *(_together(same, names, base) for same, names in alike.items()), *rest])
+    of_all = [_over_all(one, base) for one in together[:_TARGETS]]
+    grouped = [_together(same, names, base) for same, names in alike.items()]
+    return " ".join([*of_all, *said, *grouped, *rest])
+
+
+def _over_all(found: Together, base: str) -> str:
+    than = f"{'faster' if found.better else 'slower'} than {base}"
+    factor = factor_words(found.factor)
+    return f"Over {found.works} works together {found.target} is {than}: at least {factor}, as their mean."
 
 
 def _rows(figures: Sequence[AskedFigure]) -> list[Comparison]:
