@@ -58,6 +58,7 @@ def test_every_verb_that_makes_a_result_or_a_report_has_it() -> None:
         "trace",
         "replay",
         "profile",
+        "size",
         "report",
         "diagnose",
         "check",

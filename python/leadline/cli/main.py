@@ -55,6 +55,12 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
             ("check", "Say which part of host, network and cluster is not what it should be"),
             ("diagnose", "Say what bounds each cell of a result or costs a trace its time"),
             ("model", "Compute what storage should give, by models with their sources"),
+        ),
+    ),
+    (
+        "Predict",
+        "predict",
+        (
             ("size", "Say which hosts hold and carry what is asked, and what to measure first"),
             ("simulate", "Predict what a cluster that is only a topology file would do"),
         ),

@@ -1,4 +1,4 @@
-"""Conditions under which a setting is valid or refused and that no version tells: of pools, OSDs, schedulers."""
+"""Conditions under which a setting is valid or refused and that no version tells: of pools or schedulers."""
 
 from __future__ import annotations
 

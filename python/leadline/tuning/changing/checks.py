@@ -13,8 +13,8 @@ from leadline.errors import RefusedChangeError
 from leadline.tuning.access.face import SettingReading, same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.rows import wrong_value
-from leadline.tuning.states import holds
 from leadline.tuning.settings import Setting, SettingValidity
+from leadline.tuning.states import holds
 from leadline.tuning.system import TuningSystem
 from leadline.tuning.validity import applies, default_on, exists
 from leadline.units import parse_size

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.console import echo_text
-from leadline.cli.explain.size_printed import csv_text, print_beside, print_sizing
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
+from leadline.cli.predict.size_printed import csv_text, print_beside, print_sizing
 from leadline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,13 +48,7 @@ _EXIT_NONE = 4
     help="Before and after: link=2x, uplink=100Gb/s, hosts=40, fill=0.7, capacity=2x, clients=2x.",
 )
 @click.option("--design", metavar="NAME", help="Which one -o writes.  [default: the first]")
-@click.option(
-    "-o",
-    "out",
-    type=AskedPath(dir_okay=False),
-    metavar="FILE",
-    help="Write the design in small for lab up --topology.",
-)
+@out_option("Write the design in small for lab up --topology.")
 @click.option(
     "--csv",
     "table",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leadline.cli.console import echo, echo_text
-from leadline.cli.explain.simulated_cluster import cluster_of
 from leadline.cli.paths import AskedPath
+from leadline.cli.predict.simulated_cluster import cluster_of
 from leadline.errors import SpecError
 from leadline.units import format_iops, format_latency, format_rate, whole_percent
 
@@ -43,7 +43,7 @@ _USES, _BAR = 12, 20
     help="Parameters of your parts (YAML).  [default: a catalogue of typical ones]",
 )
 @click.option(
-    "--out",
+    "--osd-out",
     "out",
     multiple=True,
     type=click.IntRange(0),
