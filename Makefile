@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills lab-bench fio-bench many-hosts-bench diagnosis-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench diagnosis-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -65,6 +65,9 @@ hosts-kills: setup ## Studies on many hosts, of which something is killed or cut
 
 lab-kills: setup ## Labs with hosts, killed at random moments and taken down: what stays? root, half an hour (ROUNDS=50, SEED=)
 	cd tests && ../$(BIN)/python lab_kills.py --rounds $(or $(ROUNDS),50) $(if $(SEED),--seed $(SEED))
+
+tune-kills: setup ## Changes of settings, killed at random moments and put back: is all as before? root, half an hour (ROUNDS=200, SEED=)
+	cd tests && ../$(BIN)/python tune_kills.py --rounds $(or $(ROUNDS),200) $(if $(SEED),--seed $(SEED))
 
 journeys: setup ## The steps of a physicist and of a media operator on a lab, held against strace, wc, ffprobe and /proc: minutes
 	$(BIN)/pytest tests/journeys -q

@@ -197,6 +197,20 @@ CASES = {
         Case("undo CRASHED"),
         Case("undo GOOD --hosts HUNG/hosts.yaml"),
     ),
+    "tune apply": (
+        Case("tune apply HUNG/plan.yaml --dry-run"),
+        Case("tune apply vm.swappiness=7 --dry-run --conf HUNG/ceph.conf"),
+        Case("tune apply vm.swappiness=7 --yes --state HUNG/state"),
+        Case("tune apply vm.swappiness=7 --yes", variables="XDG_STATE_HOME=HUNG"),
+    ),
+    **{
+        f"tune {verb}": (
+            Case(f"tune {verb} --state HUNG/state"),
+            Case(f"tune {verb} --conf HUNG/ceph.conf"),
+            Case(f"tune {verb}", variables="XDG_STATE_HOME=HUNG"),
+        )
+        for verb in ("revert", "status", "confirm")
+    },
     "tune prove": (
         Case("tune prove quick --with vm.swappiness=7 --target a=HUNG"),
         Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --out HUNG/out"),

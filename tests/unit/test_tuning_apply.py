@@ -191,7 +191,9 @@ def test_a_value_that_does_not_hold_puts_back_all_of_the_run(
     before = _everything(root, cluster)
     cluster.taken_back.add("osd_max_backfills")
 
-    with pytest.raises(TuningError, match=r"osd.0 works with 1 although 3 was accepted.*mClock") as failed:
+    with pytest.raises(
+        TuningError, match=r"osd.0, osd.1 works with 1 although 3 was accepted.*mClock"
+    ) as failed:
         _apply(system, journal, "backlog=4096", "backfills=3")
 
     assert "all was put back" in str(failed.value)
@@ -203,7 +205,7 @@ def test_a_daemon_s_own_file_goes_before_the_monitors_and_is_named(
 ) -> None:
     cluster.own_file["osd_max_backfills"] = "7"
 
-    with pytest.raises(TuningError, match=r"osd.0 has 7 from its own configuration file"):
+    with pytest.raises(TuningError, match=r"osd.0, osd.1 has 7 from its own configuration file"):
         _apply(system, journal, "backfills=3")
     assert not cluster.config
 

@@ -90,11 +90,16 @@ def opened(which: TuneOptions, *, restart: bool = False) -> Iterator[tuple[Tunin
 
 def journal_directory(which: TuneOptions) -> Path:
     """A lab's own, so that it ends with it; else this host's."""
+    from leadline.observe.answering import check_answers
     from leadline.tuning.changing.journal import state_directory
 
     if which.state is not None:
-        return which.state
-    return _lab(which.lab).record.paths.tuning if which.lab else state_directory(os.environ)
+        return which.state.absolute()
+    if which.lab:
+        return _lab(which.lab).record.paths.tuning  # type: ignore[no-any-return]
+    found = state_directory(os.environ)
+    check_answers([found])
+    return found
 
 
 def _lab(name: str) -> Any:

@@ -56,6 +56,8 @@ class CephConfigAccess(AccessKind):
                 if row["name"] == option and _who(row) == place.subject:
                     return SettingReading(str(row["value"]), "set")
             who = place.subject.partition("/")[0]
+            if who == "global":  # of which the monitors tell what is set, and no value
+                return SettingReading(word(self.around.ask("config help", key=option)["default"]), "default")
             return SettingReading(self.around.command("config get", who=who, key=option), "default")
         except LeadlineError as error:
             return SettingReading(None, reason=error.message)

@@ -220,10 +220,11 @@ class _Deed:
         if not same_value(found.value, change.value):
             value = found.value if found.known else found.reason
             return [f"{what} was set to {change.value} and then read {value}: somebody else changed it"]
-        daemons = self.system.in_force(setting, change.place)
-        return [
-            f"{what}: {_lacks(one, change)}" for one in daemons if not same_value(one.value, change.value)
-        ]
+        lacking: dict[str, list[str]] = {}
+        for one in self.system.in_force(setting, change.place):
+            if not same_value(one.value, change.value):
+                lacking.setdefault(_lacks(one, change), []).append(one.daemon)
+        return [f"{what}: {', '.join(daemons)} {words}" for words, daemons in lacking.items()]
 
     def watch(self) -> None:
         """For `watch_s` the health of the cluster, and daemons that restart by themselves."""
@@ -249,7 +250,7 @@ class _Deed:
 
 def _lacks(one: InForce, change: SettingChange) -> str:
     if one.value is None:
-        return f"{one.daemon} does not say what it works with: {one.reason}"
+        return f"cannot be asked what is in force: {one.reason}"
     if one.origin in ("file", "env", "cmdline", "override"):
         names = {
             "file": "its own configuration file",
@@ -257,9 +258,9 @@ def _lacks(one: InForce, change: SettingChange) -> str:
             "cmdline": "its command line",
         }
         source = names.get(one.origin, "an override at run time (ceph tell, or its admin socket)")
-        return f"{one.daemon} has {one.value} from {source}, which goes before what the monitors keep"
+        return f"has {one.value} from {source}, which goes before what the monitors keep"
     return (
-        f"{one.daemon} works with {one.value} although {change.value} was accepted:"
+        f"works with {one.value} although {change.value} was accepted:"
         " it takes the value back (mClock does, unless its profile is custom)"
     )
 

@@ -156,9 +156,9 @@ class _Checker:
             if applies(one, self.versions) and (not one.state or states.get(one.state)):
                 yield f"obsolete ({self._have(one)}): {one.words}"
         for one in setting.refused:
-            within, holds = applies(one, self.versions), states.get(one.state) if one.state else True
-            if within is not False and holds is not False:
-                doubt = "; whether that is so here cannot be told" if within is None or holds is None else ""
+            within, met = applies(one, self.versions), states.get(one.state) if one.state else True
+            if within is not False and met is not False:
+                doubt = "; whether that is so here cannot be told" if within is None or met is None else ""
                 yield f"refused ({self._have(one)}): {one.words}{doubt}"
 
     def _have(self, one: SettingValidity) -> str:

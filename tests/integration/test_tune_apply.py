@@ -1,0 +1,183 @@
+"""`leadline tune apply` and its kin on real sysctls, in a network of their own, by the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from leadline.tuning.changing import holding
+from leadline.tuning.changing.journal import TuningJournal
+from support import command_line
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT RUN: a network of its own needs root")
+DEADLINE_S = 120.0
+KEY, OTHER = "net.core.somaxconn", "net.ipv4.tcp_mtu_probing"
+
+
+class Alone:
+    """A network namespace, and the command in it with a journal of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.net, self.state = place / "net", place / "state"
+        self.net.touch()
+        subprocess.run(["unshare", f"--net={self.net}", "true"], check=True, timeout=20)
+
+    def entered(self, *words: str) -> list[str]:
+        """A command there."""
+        return ["nsenter", f"--net={self.net}", *words]
+
+    def line(self, verb: str, *words: str) -> list[str]:
+        """A verb of `leadline tune` there."""
+        return self.entered(*command_line("tune", verb, *words, "--state", str(self.state)))
+
+    def tune(self, verb: str, *words: str, code: int = 0) -> str:
+        """What it printed, on both streams."""
+        done = subprocess.run(
+            self.line(verb, *words), capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def value(self, key: str) -> str:
+        """As the kernel has it there."""
+        found = subprocess.run(
+            self.entered("sysctl", "-n", key), capture_output=True, text=True, timeout=20, check=True
+        )
+        return " ".join(found.stdout.split())
+
+    def set(self, key: str, value: str) -> None:
+        """As somebody else would."""
+        subprocess.run(self.entered("sysctl", "-q", "-w", f"{key}={value}"), timeout=20, check=True)
+
+    @property
+    def journal(self) -> TuningJournal:
+        """What it says."""
+        return TuningJournal(self.state)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Alone]:
+    """A network of its own."""
+    found = Alone(tmp_path)
+    yield found
+    for run in found.journal.state().runs.values():
+        if holding.is_held(run):
+            os.kill(run.holder_pid, signal.SIGKILL)
+    subprocess.run(["umount", str(found.net)], check=True, timeout=20)
+
+
+def _until(reached: Callable[[], object]) -> None:
+    end = time.monotonic() + DEADLINE_S
+    while not reached():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_a_plan_is_shown_applied_seen_and_put_back(alone: Alone, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(f"settings:\n  {KEY}: 1234\n  {OTHER}: {{value: 1, on: host}}\n")
+    before = alone.value(KEY), alone.value(OTHER)
+
+    assert f"would change: {KEY} on this host: {before[0]} -> 1234" in alone.tune(
+        "apply", str(plan), "--dry-run"
+    )
+    assert (alone.value(KEY), alone.value(OTHER)) == before
+    assert not alone.state.exists()
+    alone.tune("apply", str(plan), "--yes")
+    assert (alone.value(KEY), alone.value(OTHER)) == ("1234", "1")
+    states = {row["setting"]: row["state"] for row in json.loads(alone.tune("status", "--json"))["changes"]}
+    assert states == {KEY: "in force", OTHER: "in force"}
+    assert f"put back: {KEY} on this host: {before[0]}" in alone.tune("revert")
+    assert (alone.value(KEY), alone.value(OTHER)) == before
+    assert "nothing to put back" in alone.tune("revert")
+
+
+def test_nothing_is_changed_without_a_word_or_for_a_plan_that_is_half_wrong(
+    alone: Alone, tmp_path: Path
+) -> None:
+    before = alone.value(KEY)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(f"settings:\n  {KEY}: 1234\n  {OTHER}: 7\n")
+
+    assert "without --yes" in alone.tune("apply", f"{KEY}=1234", code=2)
+    assert f"plan.yaml, line 3: {OTHER} on this host" in alone.tune("apply", str(plan), "--yes", code=2)
+    assert "there is no setting" in alone.tune("apply", "nonesuch=1", f"{KEY}=1234", "--yes", code=2)
+    assert alone.value(KEY) == before
+
+
+def test_what_another_has_set_since_is_left_and_named(alone: Alone) -> None:
+    before = alone.value(KEY)
+    alone.tune("apply", f"{KEY}=1234", "--yes")
+    alone.set(KEY, "777")
+
+    assert "not in force: it is 777 now" in alone.tune("status")
+    assert "somebody else has set it to 777 since" in alone.tune("revert", code=1)
+    assert alone.value(KEY) == "777"
+    alone.tune("revert", "--force")
+    assert alone.value(KEY) == before
+
+
+def test_a_command_that_is_killed_in_the_midst_is_undone_by_revert(alone: Alone) -> None:
+    """Killed as soon as the journal says that something comes."""
+    before = alone.value(KEY), alone.value(OTHER)
+    with subprocess.Popen(
+        alone.line("apply", f"{KEY}=1234", f"{OTHER}=1", "--yes"), stdout=subprocess.DEVNULL
+    ) as running:
+        _until(lambda: running.poll() is not None or alone.journal.state().outstanding())
+        running.kill()
+        running.wait()
+
+    assert alone.journal.state().outstanding()
+    alone.tune("revert")
+    assert (alone.value(KEY), alone.value(OTHER)) == before
+
+
+def test_what_nobody_confirms_is_put_back_by_a_process_that_outlives_the_command(alone: Alone) -> None:
+    before = alone.value(KEY)
+    printed = alone.tune("apply", f"{KEY}=1234", "--yes", "--confirm-within", "1s")
+
+    assert "unless: leadline tune confirm" in printed
+    _until(lambda: alone.value(KEY) == before)
+    _until(lambda: not alone.journal.state().outstanding())
+    assert "nobody confirmed it in time" in alone.tune("status")
+    assert "nothing waits" in alone.tune("confirm", code=2)
+
+
+def test_what_is_confirmed_stays_and_the_process_ends(alone: Alone) -> None:
+    alone.tune("apply", f"{KEY}=1234", "--yes", "--confirm-within", "30m")
+    (run,) = alone.journal.state().runs.values()
+    assert holding.is_held(run)
+    assert "is put back in" in alone.tune("status")
+
+    assert "kept: 1 changes" in alone.tune("confirm")
+    _until(lambda: not holding.is_held(run))
+    assert alone.value(KEY) == "1234"
+    alone.tune("revert")
+    assert alone.value(KEY) != "1234"
+
+
+def test_after_the_end_of_everything_revert_puts_back_what_nobody_does(alone: Alone) -> None:
+    before = alone.value(KEY)
+    alone.tune("apply", f"{KEY}=1234", "--yes", "--confirm-within", "30m")
+    (run,) = alone.journal.state().runs.values()
+    os.kill(run.holder_pid, signal.SIGKILL)
+    _until(lambda: not holding.is_held(run))
+
+    assert "what was to do it has ended" in alone.tune("status")
+    alone.tune("revert")
+    assert alone.value(KEY) == before
+
+
+def test_two_at_once_are_refused(alone: Alone) -> None:
+    with alone.journal.locked():
+        assert f"process {os.getpid()} is changing settings" in alone.tune(
+            "apply", f"{KEY}=1234", "--yes", code=2
+        )
+    assert alone.value(KEY) != "1234"
