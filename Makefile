@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills lab-bench fio-bench many-hosts-bench diagnosis-bench drishti-bench lab-kills mutants sentences sanitize check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills lab-bench fio-bench many-hosts-bench diagnosis-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -87,6 +87,9 @@ check: setup ## Formatting, lints, types, stubs, layers, the rules of the house
 	$(BIN)/python -m mypy.stubtest leadline._core --allowlist tools/stubtest-allowed.txt
 	$(BIN)/lint-imports
 	for rule in kinds names pins schemes sentences sizes; do $(BIN)/python tools/house/$$rule.py; done
+
+emit-check: setup ## What `tune emit` writes, read and applied by the tools that it is for: root, some minutes, online the first time
+	@tools/emit_check.sh
 
 bench: .venv/.built ## What leadline costs, and whether it agrees with fio: writes bench/results.md (QUICK=1: two minutes)
 	cargo build --release --locked --quiet --package leadline-engine --examples

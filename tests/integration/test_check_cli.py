@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,10 @@ def _said(*words: str) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True, timeout=20).stdout
 
 
+def _said_by(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=20).stdout
+
+
 def test_facts_are_those_of_the_usual_commands(leadline: Command) -> None:
     facts = _facts(leadline)
     host = next(subject for kind, subject, _ in facts if kind == "host")
@@ -35,6 +44,12 @@ def test_facts_are_those_of_the_usual_commands(leadline: Command) -> None:
                                                               _said("lscpu").splitlines())}  # fmt: skip
     assert facts[("host", host, "cpu_model")] == shown["Model name"]
     assert facts[("host", host, "threads_per_core")] == int(shown["Thread(s) per core"])
+    assert facts[("host", host, "processors")] == int(shown["CPU(s)"])
+    if "NUMA node(s)" in shown:
+        assert facts[("host", host, "numa_nodes")] == int(shown["NUMA node(s)"])
+    worked = {key.removeprefix("Vulnerability ").replace(" ", "_").lower() for key, value in shown.items()
+              if key.startswith("Vulnerability") and value.startswith("Mitigation")}  # fmt: skip
+    assert set(str(facts[("host", host, "mitigations")]).split(", ")) - {""} == worked
     assert facts[("host", host, "memory_bytes")] == int(_said("free", "-b").splitlines()[1].split()[1])
     for line in _said("lsblk", "-bdnro", "NAME,SIZE,ROTA,SCHED,TYPE").splitlines():
         name, size, rotational, scheduler, kind = line.split(" ")
@@ -50,6 +65,43 @@ def test_facts_are_those_of_the_usual_commands(leadline: Command) -> None:
         own = [key for key in facts if key[0] == "interface" and key[2] == "mtu"
                and key[1].partition("@")[0] == f"{host}/{link['ifname']}"]  # fmt: skip
         assert [facts[key] for key in own] == [link["mtu"]]
+
+
+def test_facts_of_an_interface_are_those_of_ethtool(leadline: Command) -> None:
+    if shutil.which("ethtool") is None:
+        pytest.skip("NOT RUN: ethtool is not installed")
+    facts = _facts(leadline)
+    seen = 0
+    for _, subject, _ in [key for key in facts if key[0] == "interface" and key[2] == "mtu"]:
+        name = subject.partition("/")[2].partition("@")[0]
+        switches = dict(
+            (one.strip(), value.split()[0]) for one, _, value in
+            (line.partition(":") for line in _said("ethtool", "-k", name).splitlines()[1:])
+        )  # fmt: skip
+        for fact, switch in {"receive_checksums": "rx-checksumming", "send_checksums": "tx-checksumming",
+                             "segmentation_offload": "tcp-segmentation-offload",
+                             "receive_offload": "generic-receive-offload"}.items():  # fmt: skip
+            assert facts[("interface", subject, fact)] == (switches[switch] == "on"), (name, switch)
+            seen += 1
+        rings = _said_by("ethtool", "-g", name).split("Current hardware settings")
+        if len(rings) == 2 and ("interface", subject, "rx_ring_share") in facts:
+            most, now = (int(re.search(r"RX:\s+(\d+)", part)[1]) for part in rings)  # type: ignore[index]
+            assert facts[("interface", subject, "rx_ring_share")] == pytest.approx(now / most)
+    assert seen or not [key for key in facts if key[0] == "interface"]
+
+
+def test_who_has_no_rights_gets_gaps_and_no_traceback(leadline: Command, tmp_path: Path) -> None:
+    """As a stranger on the host: no raw socket, no device, no firmware's table; each is named."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("NOT RUN: only root can drop its rights")
+    fallen = ["setpriv", "--reuid", "0", "--bounding-set", "-all", "--inh-caps", "-all", "--"]
+    program = [sys.executable, "-m", "leadline", "check", "--no-ceph", "--json", "--peer", "127.0.0.1"]
+    done = subprocess.run([*fallen, *program], capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode in (0, 3), done.stderr
+    facts = json.loads(done.stdout)["facts"]
+    assert all(fact["missing"] for fact in facts if fact["value"] is None)
+    loss = next(fact for fact in facts if fact["name"] == "echo_loss")
+    assert (loss["value"], loss["missing"]) == (None, os.strerror(errno.EPERM))
 
 
 def test_the_first_screen_says_how_many_and_what_to_do(leadline: Command) -> None:

@@ -39,6 +39,7 @@ from slow_fuse import SlowMount
 ANSWER_S = 10.0
 BUSY_S = 60.0  # what a busy host may add to start dozens of commands under strace at once
 _MARK = "LEADLINE_TEST_HANGING"
+SIZING = Path(__file__).parents[2] / "docs" / "examples" / "suse-sizing.yaml"
 _PATH_TYPES = (AskedPath, AskedOrAddress, UntouchedPath)
 
 pytestmark = [
@@ -145,6 +146,18 @@ CASES = {
         Case("diagnose --live HUNG/deep --for 1s --no-bpf --json"),
         Case("diagnose GOOD --active --yes -o HUNG/out"),
     ),
+    "size": (
+        Case("size HUNG/asked.yaml"),
+        Case("size GOOD/sizing.yaml --from HUNG/result"),
+        Case("size GOOD/sizing.yaml --hardware HUNG/ours.yaml"),
+        Case("size GOOD/sizing.yaml --csv HUNG/designs.csv"),
+        Case("size GOOD/sizing.yaml --page HUNG/designs.html"),
+        Case("size GOOD/sizing.yaml -o HUNG/centre.yaml"),
+    ),
+    "simulate": (
+        Case("simulate HUNG/centre.yaml --work rw=write"),
+        Case("simulate --parameters HUNG/own.yaml --work rw=write HUNG/centre.yaml"),
+    ),
     "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
     # Values only, from wherever it is called.
     **{
@@ -183,6 +196,23 @@ CASES = {
         Case("undo HUNG/result"),
         Case("undo CRASHED"),
         Case("undo GOOD --hosts HUNG/hosts.yaml"),
+    ),
+    "tune prove": (
+        Case("tune prove quick --with vm.swappiness=7 --target a=HUNG"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --out HUNG/out"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --conf HUNG/ceph.conf"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD", directory="HUNG"),
+        Case("tune prove --resume HUNG/result"),
+    ),
+    "deploy emit": (
+        Case("deploy emit --topology HUNG/centre.yaml"),
+        Case("deploy emit --reference suse -o HUNG/spec.yaml"),
+        Case("deploy emit", variables="HOME=HUNG"),
+    ),
+    "tune emit": (
+        Case("tune emit HUNG/plan.json --format sysctl"),
+        Case("tune emit net.core.rmem_max=4096 --format sysctl --from HUNG/result"),
+        Case("tune emit net.core.rmem_max=4096 --format sysctl -o HUNG/90.conf"),
     ),
     "lab up": (
         Case("lab up --dir HUNG/lab"),
@@ -272,6 +302,7 @@ class Hung:
         self.mount, self.work = mount, work
         self.good = work / "good"
         self.good.mkdir()
+        shutil.copy(SIZING, self.good / "sizing.yaml")
         for name in ("crashed", "other"):  # of two studies: one is not undone while it is resumed
             crash(mount.path, work / name, forks)
         program = mount.backing / "prog"

@@ -41,6 +41,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
             "requirements_judged",
         )
     ),
+    "proved": frozenset(("proof_mechanism", "proof_side_effects", "proof_verdict")),
     "scaled": frozenset(("per_device_withheld", "scaling_of_threads")),
     "unclean": frozenset(("cluster_clean_again", "cluster_unclean_as_asked")),
     "hosts": frozenset(("host_slower",)),

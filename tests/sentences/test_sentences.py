@@ -20,6 +20,7 @@ import check_lives  # noqa: F401
 import check_notes  # noqa: F401
 import check_pairs  # noqa: F401
 import check_programs  # noqa: F401
+import check_proved  # noqa: F401
 import check_required  # noqa: F401
 import check_scaled  # noqa: F401
 import check_studies  # noqa: F401
@@ -33,6 +34,7 @@ from check_answers import hold_answer, hold_regression
 from kit import CHECKERS, Said
 from made_hosts import random_hosts, random_many_slow
 from made_others import OTHERS
+from made_proved import random_proved
 from made_required import random_required
 from made_scaled import random_scaled
 from made_studies import STUDIES, Made, store
@@ -61,6 +63,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "sweep": (0, 1, 2),
     "sweeps": (0, 1),
     "scaled": tuple(range(6)),
+    "proved": tuple(range(6)),
     "unclean": tuple(range(6)),
     "gaps": tuple(range(6)),
     "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
@@ -76,6 +79,7 @@ MAKERS: Mapping[str, Callable[[random.Random, Path], Path]] = {
     "sweep": partial(_stored, random_sweep),
     "sweeps": partial(_stored, random_sweeps),
     "scaled": partial(_stored, random_scaled),
+    "proved": partial(_stored, random_proved),
     "unclean": partial(_stored, random_unclean),
     **OTHERS,
     "hosts": random_hosts,

@@ -58,9 +58,13 @@ def test_every_verb_that_makes_a_result_or_a_report_has_it() -> None:
         "trace",
         "replay",
         "profile",
+        "size",
         "report",
         "diagnose",
         "check",
+        "tune prove",
+        "deploy emit",
+        "tune emit",
         *(f"import {kind}" for kind in kinds),
     }
 

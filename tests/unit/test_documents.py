@@ -18,6 +18,11 @@ def test_the_page_of_checks_is_what_the_tool_makes() -> None:
     assert (ROOT / "docs" / "check.md").read_text() == made, "run: python tools/check_page.py"
 
 
+def test_the_page_of_settings_is_that_of_their_table() -> None:
+    made = runpy.run_path(str(ROOT / "tools" / "tuning_page.py"))["page"]()
+    assert (ROOT / "docs" / "tuning.md").read_text() == made, "run: python tools/tuning_page.py"
+
+
 def test_the_page_of_fio_s_options_is_what_the_tool_makes() -> None:
     made = runpy.run_path(str(ROOT / "tools" / "fio_page.py"))["page"]()
     assert (ROOT / "docs" / "fio.md").read_text() == made, "run: python tools/fio_page.py"

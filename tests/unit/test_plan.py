@@ -335,3 +335,30 @@ def test_a_search_above_the_limit_of_the_study_is_refused() -> None:
     study = both("together").model_copy(update={"limits": Limits(max_rate=4096 * 50)})
     with pytest.raises(SpecError, match=r"above limits\.max_rate"):
         planned(study)
+
+
+def states_plan(blocks: int) -> Plan:
+    """Two works in two states of one directory."""
+    study = load_study("quick", {}, (f"blocks={blocks}",))
+    targets = {
+        name: Target(name, "/t", state=name, files="without" if name == "with" else None)
+        for name in ("without", "with")
+    }
+    return make_plan(study, targets, dict.fromkeys(targets, EXT4), Host(MEMORY), seed=3)
+
+
+def test_the_states_of_a_block_stand_together_and_the_next_block_has_them_reversed() -> None:
+    plan = states_plan(6)
+    orders = []
+    for block in range(1, 7):
+        met = [trial.target for trial in plan.trials if trial.block == block]
+        runs = [name for at, name in enumerate(met) if at == 0 or met[at - 1] != name]
+        assert sorted(runs) == ["with", "without"]
+        orders.append(runs)
+    assert all(orders[at + 1] == orders[at][::-1] for at in (0, 2, 4))
+
+
+def test_a_plan_with_states_is_stored_and_read_back() -> None:
+    plan = states_plan(2)
+    assert Plan.from_json(json.loads(json.dumps(plan.as_json()))) == plan
+    assert {target.owner for target in plan.targets} == {"without"}

@@ -16,7 +16,15 @@ FORMAT = "leadline.check/1"
 BYTES_MAX = 64 << 20
 _REMEDY = "give a file that `leadline check -o FILE` wrote"
 # What moves all the time says nothing of a change.
-_VOLATILE = ("swap_used_bytes", "used_share", "error_share", "drop_share", "pg_spread")
+_VOLATILE = (
+    "swap_used_bytes",
+    "used_share",
+    "error_share",
+    "drop_share",
+    "pg_spread",
+    "processors_busy",
+    "tcp_sent_again_share",
+)
 # What is measured is never twice the same.
 _MEASURED = ("_bytes_s", "_bit_s", "_iops", "_us", "_of_others", "_scaling")
 _MOVED = 0.3

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 Value = str | int | float | bool | None
-KINDS = ("host", "device", "interface", "path", "cluster", "pool", "osd")
+KINDS = ("host", "device", "interface", "path", "cluster", "pool", "osd", "mds", "mount")
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Literal
 
 from leadline.check.facts import Fact, Value
 from leadline.check.rows import SEVERITIES, Row, words_of
+from leadline.check.ways import slow_ways
 
+Known = Mapping[tuple[str, str, str], Fact]
 State = Literal["out_of_line", "fine", "unknown"]
 
 
@@ -34,17 +36,23 @@ def judge(facts: Sequence[Fact], rows: Sequence[Row], roles: Collection[str]) ->
         if not set(roles) & set(row.roles):
             continue
         own = [fact for fact in facts if (fact.kind, fact.name) == (row.kind, row.fact)]
-        asked = [
-            fact
-            for fact in own
-            if not any(
-                (other := known.get((row.kind, fact.subject, name))) is not None and other.value == value
-                for name, value in row.unless.items()
-            )
-        ]
-        found += _same(row, asked) if row.same else (_against(row, fact) for fact in asked)
+        asked = [fact for fact in own if not _holds(row.unless, fact, known)]
+        judged = _same(row, asked, known) if row.same else (_against(row, fact) for fact in asked)
+        doubtful = {fact.subject for fact in asked if _holds(row.undecided, fact, known)}
+        found += (_undecided(one) if one.subject in doubtful else one for one in judged)
     order = {"out_of_line": 0, "unknown": 1, "fine": 2}
     return tuple(sorted(found, key=lambda one: (order[one.state], SEVERITIES.index(one.row.severity))))
+
+
+def _holds(values: Mapping[str, Value], fact: Fact, known: Known) -> bool:
+    """Whether any other fact of the same part has the value that a row names."""
+    others = ((known.get((fact.kind, fact.subject, name)), value) for name, value in values.items())
+    return any(other is not None and other.value == value for other, value in others)
+
+
+def _undecided(one: Checked) -> Checked:
+    """What is out of line for a reason that is not the part's own says nothing of the part."""
+    return replace(one, state="unknown", reason=one.row.undecided_why) if one.state == "out_of_line" else one
 
 
 def _against(row: Row, fact: Fact) -> Checked:
@@ -62,14 +70,19 @@ def _against(row: Row, fact: Fact) -> Checked:
     return Checked(row, fact.subject, fact.value, "fine" if good else "out_of_line", row.expected)
 
 
-def _same(row: Row, facts: Sequence[Fact]) -> Iterator[Checked]:
+def _same(row: Row, facts: Sequence[Fact], known: Known) -> Iterator[Checked]:
     """Against the value that most of the parts have; where none has a majority, all of them are out of line.
 
-    Interfaces are held against those of their own network (`subject` is `host/interface@network`).
+    Of figures that are compared within a share none is out of line then, but of two, which differ.
+
+    Interfaces are held against those of their own network (`subject` is `host/interface@network`), and with
+    `among` only parts that have the same value of that fact.
     """
-    groups: dict[str, list[Fact]] = {}
+    groups: dict[tuple[str, Value], list[Fact]] = {}
     for fact in facts:
-        groups.setdefault(fact.subject.partition("@")[2], []).append(fact)
+        beside = known.get((fact.kind, fact.subject, row.among))
+        alike = fact.subject.partition("@")[2], beside.value if beside is not None else None
+        groups.setdefault(alike, []).append(fact)
     for group in groups.values():
         read = [fact for fact in group if fact.value is not None]
         for fact in group:
@@ -77,7 +90,14 @@ def _same(row: Row, facts: Sequence[Fact]) -> Iterator[Checked]:
                 yield Checked(row, fact.subject, None, "unknown", row.expected, fact.missing)
         if len(read) < 2:
             continue  # nobody to compare with: no fact of one part alone
+        if row.ways:
+            yield from _ways(row, read)
+            continue
         usual, count = _usual(read, row.within)
+        if usual is None and row.within and len(read) > 2:
+            why = f"they differ so much that none of the {len(read)} is the odd one"
+            yield from (Checked(row, fact.subject, fact.value, "unknown", row.expected, why) for fact in read)
+            continue
         for fact in read:
             if usual is None:
                 fine = all(_near(fact.value, other.value, row.within) for other in read)
@@ -90,6 +110,21 @@ def _same(row: Row, facts: Sequence[Fact]) -> Iterator[Checked]:
                 else f"{words_of(usual, row.fact)}{near}, as {count} of {len(read)} have"
             )
             yield Checked(row, fact.subject, fact.value, "fine" if fine else "out_of_line", expected)
+
+
+def _ways(row: Row, read: Sequence[Fact]) -> Iterator[Checked]:
+    rates = {fact.subject: float(fact.value) for fact in read if isinstance(fact.value, int | float)}
+    found = slow_ways(rates, row.within)
+    for fact in read:
+        if found is None or fact.subject not in rates:
+            why = f"they differ so much that none of the {len(read)} is the odd one"
+            yield Checked(row, fact.subject, fact.value, "unknown", row.expected, why)
+            continue
+        expected = (
+            f"{words_of(found.usual, row.fact)} within {row.within:.0%}, as {found.near} of {len(read)} have"
+        )
+        state: State = "out_of_line" if fact.subject in found.slow else "fine"
+        yield Checked(row, fact.subject, fact.value, state, expected)
 
 
 def _usual(facts: Sequence[Fact], within: float) -> tuple[Value, int]:

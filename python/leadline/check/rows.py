@@ -15,7 +15,7 @@ from leadline.written.yaml_source import read_yaml
 Severity = Literal["serious", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 ROLES = ("mon", "osd", "mds", "gateway", "client")
-_EXPECTATIONS = ("one_of", "at_least", "at_most", "same")
+_EXPECTATIONS = (("one_of",), ("at_least", "at_most"), ("same",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,12 @@ class Row:
     at_most: float | None
     same: bool
     within: float
+    among: str
+    ways: bool
     roles: tuple[str, ...]
     unless: Mapping[str, Value]
+    undecided: Mapping[str, Value]
+    undecided_why: str
     severity: Severity
     why: str
     remedy: str
@@ -47,7 +51,9 @@ class Row:
         if self.one_of is not None:
             return " or ".join(words_of(value) for value in self.one_of)
         parts = [("at least", self.at_least), ("at most", self.at_most)]
-        return " and ".join(f"{words} {words_of(value)}" for words, value in parts if value is not None)
+        return " and ".join(
+            f"{words} {words_of(value, self.fact)}" for words, value in parts if value is not None
+        )
 
 
 def words_of(value: Value, fact: str = "") -> str:
@@ -87,8 +93,8 @@ def _kind(table: str) -> str:
 
 
 def _row(name: str, kind: str, value: Mapping[str, Any]) -> Row:
-    if sum(key in value for key in _EXPECTATIONS) != 1:
-        raise ValueError(f"{name}: one of {', '.join(_EXPECTATIONS)}")
+    if sum(any(key in value for key in keys) for keys in _EXPECTATIONS) != 1:
+        raise ValueError(f"{name}: one of one_of, at_least with or without at_most, same")
     choices = value.get("one_of")
     return Row(
         name=name,
@@ -100,8 +106,12 @@ def _row(name: str, kind: str, value: Mapping[str, Any]) -> Row:
         at_most=value.get("at_most"),
         same=bool(value.get("same")),
         within=float(value.get("within", 0)),
+        among=value.get("among", ""),
+        ways=bool(value.get("ways")),
         roles=tuple(value.get("roles", ROLES)),
         unless=value.get("unless", {}),
+        undecided=value.get("undecided", {}),
+        undecided_why=value.get("undecided_why", ""),
         severity=value["severity"],
         why=value["why"],
         remedy=value["remedy"],

@@ -9,6 +9,7 @@ from typing import Literal
 from leadline.check.document import FactChange
 from leadline.check.facts import Fact
 from leadline.check.judged import Checked
+from leadline.check.measured.streams import ALL_AT_ONCE
 from leadline.check.rows import SEVERITIES, Row, Severity, words_of
 
 _SHOWN = 6  # parts of one line
@@ -101,7 +102,7 @@ def _of_whom(ones: Sequence[Checked]) -> str:
     """Each part with what was seen of it; of many the first, and the host that all ways of them share."""
     seen = [f"{one.subject} {words_of(one.seen, one.row.fact)}" for one in ones[:_SHOWN]]
     more = f" and {len(ones) - _SHOWN} more" if len(ones) > _SHOWN else ""
-    ends = [set(one.subject.split(" > ")) for one in ones]
+    ends = [set(one.subject.split(" > ")) - {ALL_AT_ONCE} for one in ones]
     shared = set.intersection(*ends) if len(ones) > 1 and ones[0].row.kind == "path" else set()
     common = f"; all of them begin or end at {', '.join(sorted(shared))}" if shared else ""
     return f"{', '.join(seen)}{more}; expected {ones[0].expected}{common}"
@@ -114,10 +115,18 @@ def _change(one: FactChange) -> str:
 
 def _unknown(ones: Sequence[Checked]) -> tuple[str, ...]:
     """What could not be read, those of one reason together."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for one in ones:
-        found.setdefault(one.reason, []).append(f"{one.row.title} of {one.subject}")
-    return tuple(f"{', '.join(parts)}: {reason}" for reason, parts in found.items())
+        found.setdefault(one.reason, {}).setdefault(one.row.title, []).append(one.subject)
+    return tuple(
+        f"{'; '.join(f'{title} of {_some(parts)}' for title, parts in titles.items())}: {reason}"
+        for reason, titles in found.items()
+    )
+
+
+def _some(parts: Sequence[str]) -> str:
+    more = f" and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
+    return f"{', '.join(parts[:_SHOWN])}{more}"
 
 
 def _matrix(facts: Sequence[Fact], bad: Sequence[Checked]) -> list[ShownTable]:
@@ -131,10 +140,10 @@ def _matrix(facts: Sequence[Fact], bad: Sequence[Checked]) -> list[ShownTable]:
     rows = []
     for source in hosts:
         cells = [_NONE if source == sink else _carried(f"{source} > {sink}", alone, odd) for sink in hosts]
-        rows.append((source, (*cells, _carried(f"{source} > all at once", at_once, odd))))
+        rows.append((source, (*cells, _carried(f"{source} > {ALL_AT_ONCE}", at_once, odd))))
     title = "from (down) to (across)"
     notes = ("Four TCP streams; ! marks ways that are out of line in any of the above.",)
-    return [ShownTable(title, (*hosts, "all at once"), tuple(rows), notes)]
+    return [ShownTable(title, (*hosts, ALL_AT_ONCE), tuple(rows), notes)]
 
 
 def _carried(way: str, rates: Mapping[str, Fact], odd: set[str]) -> str:

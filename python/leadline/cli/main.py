@@ -58,9 +58,20 @@ _SECTIONS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     (
+        "Predict",
+        "predict",
+        (
+            ("size", "Say which hosts hold and carry what is asked, and what to measure first"),
+            ("simulate", "Predict what a cluster that is only a topology file would do"),
+        ),
+    ),
+    (
         "Change",
         "change",
-        (("tune", "Change settings safely, and take them back"),),
+        (
+            ("tune", "Change settings safely, and take them back"),
+            ("deploy", "Write a lab's or topology's cluster for cephadm, and the commands for its pools"),
+        ),
     ),
     (
         "This machine",

@@ -36,9 +36,21 @@ def require_option(words: str) -> Callable[[_Function], _Function]:
 
 
 def required_of(path: Path | None) -> Requirements | None:
-    """What a file asks for. Raises SpecError that names its line and key."""
+    """What a file asks of a result. Raises SpecError that names its line and key."""
     if path is None:
         return None
+    found = read_required(path)
+    if not found.requirements:
+        raise SpecError(
+            "it asks nothing of a result: it has the part `sizing` only",
+            f"add requirements: a name with what it asks, or: leadline size {path}",
+            source=str(path),
+        )
+    return found
+
+
+def read_required(path: Path) -> Requirements:
+    """The file itself, which may have no more than what is to be bought."""
     from leadline.verdict.bounded.requirements import read_requirements
     from leadline.written.yaml_source import SOURCE_MAX_BYTES
 

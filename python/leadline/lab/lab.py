@@ -15,7 +15,7 @@ from pathlib import Path
 from leadline.errors import LabError, UsageError
 from leadline.lab import bridge, mounts, own, packages, record, registry, targets
 from leadline.lab.cgroups import ControlGroups
-from leadline.lab.cluster import logs, process, stop
+from leadline.lab.cluster import logs, process, restart, stop
 from leadline.lab.cluster.cluster import Builder, build
 from leadline.lab.cluster.command import CephCommand
 from leadline.lab.gateways import gateways
@@ -125,6 +125,14 @@ class Lab:
                 raise UsageError(f"lab {lab.name} was started without --gateways {name}", "Start it with.")
             chance = random.Random()  # noqa: S311 - ports, not secrets
             gateways.restart(gateways.Starter(journal, say, chance), name)
+
+    def restart_daemon(self, name: str) -> None:
+        """Ends a daemon such as osd.1 and starts it anew; who needs it waits for it.
+
+        Raises UsageError where the lab has no such daemon, LabError where it does not end or start.
+        """
+        with self._changed() as journal:
+            restart.restart(journal, name)
 
     def inject(
         self, kind: str, on: str = "", options: Mapping[str, str] | None = None, for_s: float | None = None

@@ -19,6 +19,7 @@ _RUN_PREFIX = "leadline-lab-"
 GUEST_PREFIX = "leadline-guest-"
 CREW_PREFIX = "crew-"  # what the workers of a study on the lab's clients need
 _CLIENTS, _DATA, _GATEWAYS, _NAMESPACES, _RUN = "clients", "data", "gateways", "net", "run"
+_TUNING = "tuning"  # the journal of what `leadline tune` changed of the lab: it ends with it
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ class LabPaths:
         return self.directory / "log"
 
     @property
+    def tuning(self) -> Path:
+        """Where changes of the lab's settings are journalled."""
+        return self.directory / _TUNING
+
+    @property
     def crash(self) -> Path:
         """What daemons that crashed wrote of it."""
         return self.directory / "crash"
@@ -113,6 +119,7 @@ class LabPaths:
         """True for what such a lab makes in its directory, besides its mount points and its own file."""
         made = {
             _DATA,
+            _TUNING,
             FAULTS,
             *(path.name for path in (self.conf, self.keyring, self.monmap, self.logs, self.crash)),
         }

@@ -10,7 +10,7 @@ from leadline.errors import SpecError
 from leadline.plan.check import check_runs
 from leadline.plan.model import TRIAL_OVERHEAD_S, Plan, PlannedCell, slot_seconds
 from leadline.plan.notes import notes_on_plan
-from leadline.plan.order import order_trials
+from leadline.plan.order import order_trials, states_of
 from leadline.plan.space import bytes_needed
 from leadline.study.kind.face import NOMINAL_BYTES_PER_S, NOMINAL_REMOTE_BYTES_PER_S, Surroundings
 from leadline.study.left_out import LeftOut
@@ -57,7 +57,7 @@ def make_plan(
         study.blocks,
         tuple(targets.values()),
         tuple(cells),
-        order_trials(cells, study.blocks, seed),
+        order_trials(cells, study.blocks, seed, states_of(targets.values())),
         seconds=0.0,
         bytes_needed={
             name: bytes_needed([cell for cell in cells if cell.target == name]) for name in targets

@@ -110,6 +110,28 @@ class Growth(Protocol):
         """Ids of cells; none ends the run."""
 
 
+class States(Protocol):
+    """Brings settings into the state that a slot is to be measured in. What they are, runs do not know."""
+
+    def enter(self, state: str) -> None:
+        """Change what differs, and wait until it is in force. Raises LeadlineError where it does not come."""
+
+    def look(self, state: str) -> Mapping[str, Any]:
+        """What is in force now of the settings that states differ in, as it is stored; see `store.tables`."""
+
+    def leave(self) -> tuple[str, ...]:
+        """Put everything back; what could not be, in words."""
+
+
+@dataclass(frozen=True)
+class Steering:
+    """What a run asks of its caller while it goes on: rates, further blocks, the states of its targets."""
+
+    pilot: Pilot
+    growth: Growth = field(default_factory=lambda: no_growth)
+    states: States | None = None
+
+
 def no_growth(plan: Plan, options: RunOptions) -> Sequence[str]:
     """The plan is all there is."""
     del plan, options

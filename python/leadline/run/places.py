@@ -75,12 +75,13 @@ class Places:
         job: dict[str, Any],
         progress: Callable[[Mapping[str, Any]], None],
     ) -> Answer | None:
-        """The same for files that cells of a target share, by their key."""
-        if (target, key) in self._laid_out:
+        """The same for files that cells of a target share, and those of its other states, by their key."""
+        owner = next((one.owner for one in self._request.plan.targets if one.name == target), target)
+        if (owner, key) in self._laid_out:
             return None
         problem = self.lay_out(worker, target, total_bytes, job, progress, key)
         if problem is None:
-            self._laid_out.add((target, key))
+            self._laid_out.add((owner, key))
         return problem
 
     def lay_out(

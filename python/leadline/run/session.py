@@ -15,20 +15,18 @@ from leadline.errors import ResultError, TargetError
 from leadline.observe.answering import check_answers, in_fork
 from leadline.observe.client import Observer
 from leadline.plan.model import Plan
-from leadline.plan.order import with_block
+from leadline.plan.order import states_of, with_block
 from leadline.run.child import Worker
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
 from leadline.run.held import held
 from leadline.run.model import (
     Display,
-    Growth,
     Outcome,
-    Pilot,
     RunOptions,
     RunRequest,
+    Steering,
     Stopping,
-    no_growth,
 )
 from leadline.run.places import (
     left_workspaces,
@@ -37,7 +35,9 @@ from leadline.run.places import (
     remove_workspaces,
     require_outside,
 )
+from leadline.run.site import Site
 from leadline.run.slot.local import LocalSite
+from leadline.run.slot.stated import StatedSite
 from leadline.run.storage.mounted import Mounted, mounted_of, require_mounted
 from leadline.store.acting import SeenManifest
 from leadline.store.journal import DamagedJournalError, Event
@@ -56,21 +56,21 @@ def new_run(
     details: Mapping[str, Any],
     display: Display,
     stopping: Stopping,
-    pilot: Pilot,
-    growth: Growth = no_growth,
+    steering: Steering,
     add_files: Callable[[Path], None] | None = None,
 ) -> Outcome:
     """Run a study into a new directory. `details` go into the manifest: study, host, command.
 
     `add_files` writes what the jobs need into the directory before the first trial.
     """
+    _require_states(request.plan, steering)
     with (
         held(request.id, request.plan.targets, out),
         closing(create_result(out, manifest_of(request, details), time.time_ns)) as writer,
     ):
         if add_files is not None:
             add_files(out)
-        return _execute(request, writer, display, stopping, pilot, growth)
+        return _execute(request, writer, display, stopping, steering)
 
 
 def manifest_of(request: RunRequest, details: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,22 +109,43 @@ def resume_run(
     seen: SeenManifest,
     display: Display,
     stopping: Stopping,
-    pilot: Pilot,
-    growth: Growth = no_growth,
+    steering: Steering,
     *,
     labs: tuple[str, ...] = (),
     under_fault: bool = False,
 ) -> Outcome:
-    """Go on with an interrupted run: what a crash left below the targets is removed first.
+    """Go on with an interrupted run: what a crash left below the targets is removed first, and settings that
+    it left changed are put back.
 
     `labs` and `under_fault` as in `RunOptions`: they are asked anew.
     """
     with closing(reopen_result(path, time.time_ns)) as writer:
         request = interrupted_request(path, seen, writer, labs, under_fault=under_fault)
+        _require_states(request.plan, steering)
         require_outside(path, request.id)
         with held(request.id, request.plan.targets, path):
+            _put_back(steering)
             remove_left(request, writer)
-            return _execute(request, writer, display, stopping, pilot, growth)
+            return _execute(request, writer, display, stopping, steering)
+
+
+def _require_states(plan: Plan, steering: Steering) -> None:
+    """Raises ResultError where settings are to be changed between trials, and nobody is there who does."""
+    if states_of(plan.targets) and steering.states is None:
+        raise ResultError(
+            "this study proves settings: they are changed between its trials, which nobody does here",
+            "go on with: leadline tune prove --resume DIR",
+        )
+
+
+def _put_back(steering: Steering) -> None:
+    """Settings as they were before the run that was interrupted. Raises ResultError where one is not."""
+    left = steering.states.leave() if steering.states is not None else ()
+    if left:
+        raise ResultError(
+            f"what the run before changed could not be put back: {'; '.join(left)}",
+            "put it back by hand, then go on with: leadline tune prove --resume DIR",
+        )
 
 
 def remove_left(request: RunRequest, writer: ResultWriter) -> None:
@@ -227,8 +248,7 @@ def _execute(
     writer: ResultWriter,
     display: Display,
     stopping: Stopping,
-    pilot: Pilot,
-    growth: Growth,
+    steering: Steering,
 ) -> Outcome:
     options = request.options
     observer = Observer(request.facts, interval_s=options.interval_s, ceph=options.ceph, labs=options.labs)
@@ -237,8 +257,11 @@ def _execute(
         _measure_itself(writer, stopping)
         options = request.options
         faults = FaultWatch(options.labs, writer, under_fault=options.under_fault)
-        site = LocalSite(request, writer, observer, display, stopping, faults)
-        return Executor(request, writer, site, faults, display, stopping, pilot, growth).run()
+        site: Site = LocalSite(request, writer, observer, display, stopping, faults)
+        if steering.states is not None:
+            site = StatedSite(site, steering.states, request, writer)
+        executor = Executor(request, writer, site, faults, display, stopping, steering.pilot, steering.growth)
+        return executor.run()
     finally:
         observer.stop()
 

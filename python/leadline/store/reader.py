@@ -27,7 +27,17 @@ KIND_WORKFLOWS = "workflows"
 _TRACED = ("processes", "files")  # the tables that a trial of a trace cannot do without
 MANIFEST_BYTES_MAX = 256 << 20
 _JSON_STATES = ("start_state", "end_state")
-_JSON_COLUMNS = ("job", "factors", "threads", "summary", "reasons", "sources", *_JSON_STATES, "faults")
+_JSON_COLUMNS = (
+    "job",
+    "factors",
+    "threads",
+    "summary",
+    "reasons",
+    "sources",
+    *_JSON_STATES,
+    "faults",
+    "states",
+)
 
 GUEST = "guest"  # directory of a result: the same study, run in a guest of the same lab
 

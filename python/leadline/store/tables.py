@@ -42,6 +42,10 @@ class TrialRow(ObservedFigures):
     Of a trial on many hosts this is the sum of them (what each did: `store/by_host.py`): `hosts` is how many,
     `start_skew_ns` the time from the first one's start to the last one's, `done_skew_ns` that of their ends,
     `clock_error_ns` how far off a corrected clock may be at most, `attempt` which try it is.
+
+    `states` is JSON, where settings are proved: the `state` that the trial was to be measured in, and what
+    was in force `before` and `after` it, each by setting and place: `wanted` and `found`, and `reason` where
+    nothing could be read. None where no settings differ.
     """
 
     trial: str
@@ -94,6 +98,7 @@ class TrialRow(ObservedFigures):
     done_skew_ns: int | None = None
     clock_error_ns: int | None = None
     attempt: str | None = None
+    states: str | None = None
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,21 @@ class Target:
 
     Targets with the same `shares` lead to the same files, those with another to others; None is not known.
     With a `pool` the study's own directory there keeps the data of its files in that pool of the cluster.
+    With a `state` it is one of several states of the same place, in which settings differ: these work on the
+    same files, those of the target `files`, so that where they lie cannot differ between states.
     """
 
     name: str
     url: str
     shares: str | None = None
     pool: str | None = None
+    state: str | None = None
+    files: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """Whose name its laid out files begin with."""
+        return self.files or self.name
 
     def may_share(self, other: Target) -> bool:
         """False where it is known that the two lead to different files."""

@@ -1,4 +1,4 @@
-"""What a setting is, as data: the rows of `table/`, one file a layer, and of a user's own file.
+"""What a setting is, as values: the rows of `table/`, one file a layer, and of a user's own file.
 
 Touches no system: how a setting is read and written is `access/`, by the `SettingAccess` that its row names.
 """
@@ -9,10 +9,10 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal, get_args
 
 from leadline.errors import SpecError
-from leadline.written.yaml_source import read_yaml
 
 Layer = Literal[
     "firmware",
@@ -35,9 +35,28 @@ Needs = Literal[
     "live", "reconnect", "reopen", "remount", "restart", "reboot", "new_osd", "new_file", "by_hand"
 ]
 PriceKind = Literal["security", "integrity", "durability", "memory", "power", "availability", "cpu"]
+# Where a value stays over a restart: a file of this kind, the cluster itself, or a hand.
+Persist = Literal[
+    "sysctl", "udev", "grub", "modprobe", "systemd", "link", "fstab", "ceph", "cluster", "by_hand"
+]
+Unit = Literal[
+    "bytes", "KiB", "count", "s", "ms", "us", "share", "hour", "percent", "switch", "word", "IOPS", "bytes/s"
+]
+Direction = Literal["up", "down"]
+When = Literal["always", "cause"]
+Rule = Literal["exactly", "at_least", "at_most"]
 # These may not be taken without a flag of their own.
 GRAVE: frozenset[PriceKind] = frozenset({"security", "integrity", "durability"})
-Direction = Literal["up", "down"]
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+ROLES: tuple[Role, ...] = get_args(Role)
+
+# The documents whose advice is answered; the first word of `Advice.by` names one of them.
+DOCUMENTS: Mapping[str, str] = {
+    "SUSE": "SUSE, CephFS for Media and Entertainment Workloads (2019), section",
+    "Opencast": "CERN, Opencast performance",
+    "Ceph": "Ceph's documentation,",
+    "Linux": "Linux's documentation,",
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +72,23 @@ class SettingAccess:
     options: Mapping[str, str]
 
 
+# What each kind of access must be told.
+ACCESS_KINDS: Mapping[str, tuple[str, ...]] = {
+    "sysctl": ("key",),
+    "sysfs": ("path",),
+    "ethtool": ("group", "name"),
+    "ceph_config": ("who", "option"),
+    "ceph_pool": ("option",),
+    "ceph_fs": ("option",),
+    "ceph_flag": ("flag",),
+    "fuse": ("option",),
+    "mount": ("option",),
+    "xattr": ("name",),
+    "cmdline": ("parameter",),
+    "by_hand": ("words",),
+}
+
+
 @dataclass(frozen=True)
 class Price:
     """What a setting takes for what it gives, in a phrase."""
@@ -65,15 +101,50 @@ class Price:
 class SettingValidity:
     """Where a setting holds, is obsolete or refused: of a version of `of`, `since` to before `until`.
 
-    `state` is a condition that is asked on top of that, by its name in `states.py`; "" is none.
+    `state` is a condition that is asked on top of that, by its name in `STATES`; "" is none.
     """
 
-    of: str
+    of: Literal["kernel", "ceph"]
     since: str
     until: str
     words: str
     state: str = ""
     source: str = ""
+
+
+# Conditions that a version does not tell.
+STATES: Mapping[str, str] = {
+    "used_pool": "the pool has objects",
+    "erasure": "the pool is erasure-coded",
+    "replicated": "the pool keeps copies",
+    "used_osd": "the OSD exists already",
+    "mclock": "the OSDs' scheduler is mClock",
+    "builtin_profile": "the scheduler is mClock, and its profile is not custom",
+    "odd_chunks": "the pool's chunks are not multiples of 4 KiB",
+}
+
+
+@dataclass(frozen=True)
+class Was:
+    """The default before version `until` of the kernel or of Ceph, whichever the setting is of."""
+
+    until: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Danger:
+    """Values that are dangerous where they are in force: one of these, or beyond a bound.
+
+    With `since` and `until` only on these versions of what the setting is of.
+    """
+
+    words: str
+    one_of: tuple[str, ...] = ()
+    below: float | None = None
+    above: float | None = None
+    since: str = ""
+    until: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,22 +157,31 @@ class Movement:
 
 @dataclass(frozen=True)
 class Advice:
-    """A value that somebody recommends: for which roles and kinds of work, and why; `by` is the source."""
+    """A value that somebody recommends: for which roles and kinds of work, and why; `by` is the source.
+
+    `times` instead of `value`: so many times what is in force. It is recommended `when` a cause that the
+    setting serves is named, or always; a number only where what is in force is not already as good by its
+    `rule`. `holds` false: it was advice once, and is not ours.
+    """
 
     value: str
     by: str
     words: str
     roles: tuple[Role, ...] = ()
     works: tuple[str, ...] = ()
-    holds: bool = True  # False: it was advice once, and is not ours
+    holds: bool = True
+    when: When = "cause"
+    times: float | None = None
+    rule: Rule = "exactly"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. `default` is upstream's, in words where releases differ; ranges are in `unit`.
+    """One setting. `default` is upstream's newest, `was` the older ones; ranges are in `unit`.
 
     `serves` names causes of `diagnose` that it can mend, `moves` what proves that it did by its mechanism.
-    `excludes` are settings that cannot be changed together with it.
+    `excludes` are settings that cannot be changed together with it. `parts`: so many numbers in one value.
+    `built_in` is false of what a user's own file adds.
     """
 
     name: str
@@ -110,102 +190,74 @@ class Setting:
     roles: tuple[Role, ...]
     access: SettingAccess
     means: str
-    unit: str
+    unit: Unit
     default: str
     needs: Needs
-    persist: str
+    persist: Persist
     sources: tuple[str, ...]
     one_of: tuple[str, ...] | None = None
     at_least: float | None = None
     at_most: float | None = None
+    parts: int = 1
+    was: tuple[Was, ...] = ()
     prices: tuple[Price, ...] = ()
     valid: tuple[SettingValidity, ...] = ()
     obsolete: tuple[SettingValidity, ...] = ()
     refused: tuple[SettingValidity, ...] = ()
+    danger: tuple[Danger, ...] = ()
     irreversible: str = ""
     excludes: tuple[str, ...] = ()
     moves: tuple[Movement, ...] = ()
     serves: tuple[str, ...] = ()
     advice: tuple[Advice, ...] = ()
+    built_in: bool = True
 
     @property
     def grave(self) -> tuple[Price, ...]:
         """The prices that need a flag of their own: integrity, durability, security."""
         return tuple(price for price in self.prices if price.kind in GRAVE)
 
+    @property
+    def of(self) -> Literal["kernel", "ceph"]:
+        """Whose version its defaults and validity are about."""
+        return "ceph" if self.access.kind.startswith("ceph_") or self.access.kind == "fuse" else "kernel"
+
 
 @functools.cache
 def settings() -> Mapping[str, Setting]:
-    """Every setting of the table, by its name; a test holds the table."""
+    """Every setting of the table, by its name, layer by layer; a test holds the table."""
+    from leadline.tuning.rows import read_rows
+
     found: dict[str, Setting] = {}
     folder = resources.files("leadline") / "tuning" / "table"
-    for place in sorted(folder.iterdir(), key=lambda one: one.name):
-        if place.name.endswith(".yaml"):
-            found.update(read_settings(place.read_text(encoding="utf-8"), place.name))
+    for layer in LAYERS:
+        text = (folder / f"{layer}.yaml").read_text(encoding="utf-8")
+        found.update((one.name, one) for one in read_rows(text, f"{layer}.yaml", layer))
     return found
 
 
 def read_settings(text: str, source: str) -> Iterator[tuple[str, Setting]]:
-    """The settings of one file, `LAYER.yaml` or with a `layer` in each row. Raises SpecError."""
-    written = read_yaml(text, source, {})
-    if not isinstance(written.value, dict):
-        raise SpecError(
-            "no settings: it must be names with what they are", "see docs/tuning.md", source=source
-        )
-    layer = source.rpartition("/")[2].removesuffix(".yaml").partition("-")[0]
-    for name, value in written.value.items():
-        yield name, _setting(name, layer, value)
+    """The settings of one text; a `layer` stands in each row. Raises SpecError with line and key."""
+    from leadline.tuning.rows import read_rows
+
+    for one in read_rows(text, source, None):
+        yield one.name, one
 
 
-def _setting(name: str, layer: str, value: Mapping[str, Any]) -> Setting:
-    access = dict(value["access"])
-    return Setting(
-        name=name,
-        title=value["title"],
-        layer=value.get("layer", layer),
-        roles=tuple(value["roles"]),
-        access=SettingAccess(access.pop("kind"), {key: str(word) for key, word in access.items()}),
-        means=value["means"],
-        unit=value["unit"],
-        default=str(value["default"]),
-        needs=value["needs"],
-        persist=value["persist"],
-        sources=tuple(value["sources"]),
-        one_of=None if value.get("one_of") is None else tuple(str(one) for one in value["one_of"]),
-        at_least=value.get("at_least"),
-        at_most=value.get("at_most"),
-        prices=tuple(Price(**one) for one in value.get("prices", ())),
-        valid=_validities(value.get("valid", ())),
-        obsolete=_validities(value.get("obsolete", ())),
-        refused=_validities(value.get("refused", ())),
-        irreversible=value.get("irreversible", ""),
-        excludes=tuple(value.get("excludes", ())),
-        moves=tuple(Movement(**one) for one in value.get("moves", ())),
-        serves=tuple(value.get("serves", ())),
-        advice=tuple(_advice(one) for one in value.get("advice", ())),
-    )
+def settings_with(own: Path | None) -> Mapping[str, Setting]:
+    """The table, and the entries of a user's own file. Raises SpecError, with file and line."""
+    if own is None:
+        return settings()
+    from leadline.foreign import read_plain, reading
+    from leadline.tuning.rows import BYTES_MAX, read_rows
 
-
-def _validities(values: Any) -> tuple[SettingValidity, ...]:
-    return tuple(
-        SettingValidity(
-            one["of"],
-            str(one.get("since", "")),
-            str(one.get("until", "")),
-            one["words"],
-            one.get("state", ""),
-            one.get("source", ""),
-        )
-        for one in values
-    )
-
-
-def _advice(one: Mapping[str, Any]) -> Advice:
-    return Advice(
-        str(one["value"]),
-        one["by"],
-        one["words"],
-        tuple(one.get("roles", ())),
-        tuple(one.get("works", ())),
-        bool(one.get("holds", True)),
-    )
+    with reading(own, "give a YAML file of settings; docs/tuning.md says what is in it"):
+        text = read_plain(own, BYTES_MAX).decode("utf-8", "replace")
+    found = dict(settings())
+    for one in read_rows(text, str(own), None):
+        if one.name in found:
+            raise SpecError(
+                "a setting of this name is built in", "give yours another name", source=str(own), key=one.name
+            )
+        found[one.name] = one
+    return found

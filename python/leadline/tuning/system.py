@@ -6,6 +6,7 @@ Keeps no record: who changes more than once, or wants it undone, goes through `a
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import os
 from collections.abc import Callable, Mapping
@@ -55,8 +56,13 @@ class TuningSystem:
     ) -> None:
         self.around = TunedSurroundings(conf, client_name, root, namespaces or {}, connect)
         self.restart = restart
-        self.known: Mapping[str, Setting] = settings() if known is None else known
+        self._known = known
         self._kinds: dict[str, AccessKind] = {}
+
+    @property
+    def known(self) -> Mapping[str, Setting]:
+        """The settings that changes are named by. The table is read when it is first asked for."""
+        return settings() if self._known is None else self._known
 
     def setting(self, name: str) -> Setting:
         """The setting of this name. Raises RefusedChangeError with the nearest names."""
@@ -67,6 +73,12 @@ class TuningSystem:
             meant = f"{near}?" if near.startswith("did you mean") else "`leadline tune list` has them all"
             raise RefusedChangeError(f"there is no setting {name}", meant)
         return self.known[name]
+
+    def knowing(self, setting: Setting) -> TuningSystem:
+        """The same system, in which this setting is the one of its name: as a journal has it, for one."""
+        other = copy.copy(self)
+        other._known = {**(self._known or {}), setting.name: setting}
+        return other
 
     def kind(self, setting: Setting) -> AccessKind:
         """How it is read and set. Raises RefusedChangeError for a kind that this version does not have."""

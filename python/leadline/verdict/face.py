@@ -54,13 +54,14 @@ class KindAnswer:
     """What a kind of work adds to the answer of a study; `matrix` stands in the place of its figures.
 
     `adds`: it goes on from what the comparisons say, and does not answer in their place; `leads`: it stands
-    before them.
+    before them; `instead`: what they say is in it already.
     """
 
     text: str = ""
     matrix: FigureTable | None = None
     adds: bool = False
     leads: bool = False
+    instead: bool = False
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ from leadline.verdict.model import (
 from leadline.verdict.private import PRINTED, private_texts
 from leadline.verdict.protected.per_device import PerDevice, per_device_of
 from leadline.verdict.protected.table import compared_sizes, protected_section
+from leadline.verdict.proved.found import ProofFound, find_proof
+from leadline.verdict.proved.said import proof_answer, proof_section, proof_statements
 from leadline.verdict.scaled.found import Scaled, find_scaled
 from leadline.verdict.scaled.said import scaling_answer, scaling_section, scaling_statements
 from leadline.verdict.sections.answer import StudyAnswer
@@ -126,6 +128,7 @@ class _Judgement:
     left_out: tuple[LeftOut, ...]
     sweeps: tuple[SweepFound, ...]
     scaled: tuple[Scaled, ...]
+    proof: ProofFound | None = None
     asked: Requirements | None = None
     required: tuple[JudgedRequirement, ...] = ()
 
@@ -140,6 +143,7 @@ def _study_findings(
 ) -> Findings:
     read = read_material(result, with_charts=with_charts)
     found = _judged(read, result.guest(), base, with_charts=with_charts)
+    found = replace(found, proof=find_proof(result, read, found.cells, found.comparisons))
     found = _with_requirements(found, required)
     diagnosed = diagnose_cells(result, found.read, found.cells) if explained else ()
     sized = compared_sizes(found.cells) if explained else []
@@ -189,6 +193,7 @@ def _answer(result: Result, found: _Judgement) -> StudyAnswer:
                 *(kind.answer(found.own[kind.kind]) for kind in KINDS),
                 sweeps_answer(found.sweeps),
                 scaling_answer(found.scaled, found.cells),
+                proof_answer(found.proof),
             ),
             complete=result.complete,
             said=(
@@ -209,7 +214,7 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
     cells = judge_cells(read, with_charts=with_charts)
     states = {cell.id: cell.validity.state for cell in cells}
     anchor = _anchor(base, read.study, plan)
-    decides = deciding_works(read.study)
+    decides = {one.work for one in plan.cells} if "proof" in read.manifest else deciding_works(read.study)
     plain = [cell for cell in plan.cells if cell.swept is None]
     comparisons = compare_targets(
         plain, tables, states, anchor, asked.metrics, asked.margin, read.alpha, decides
@@ -307,6 +312,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *search_statements(found.cells, found.read.tables),
         *sweep_statements(found.sweeps),
         *scaling_statements(found.scaled),
+        *proof_statements(found.proof),
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
         *more_statements((*found.comparisons, *found.beside), read.block_s),
         *_way_statements(found),
@@ -438,6 +444,6 @@ def _sections(
     searches = searches_section(found.read.plan.cells, found.cells, found.read.tables)
     required = requirements_section(found.asked, found.required)
     growth = scaling_section(found.scaled)
-    first = (required, sizes, growth, searches, sweeps_section(found.sweeps))
+    first = (proof_section(found.proof), required, sizes, growth, searches, sweeps_section(found.sweeps))
     sections = (*first, *own, ways, bounds, faults, hosts)
     return tuple(section for section in sections if section is not None)

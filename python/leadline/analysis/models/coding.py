@@ -29,7 +29,7 @@ def costs(write_bytes: int, protection: Protection, unit_bytes: int = STRIPE_UNI
         exactly("writes of devices", protection.shards, "x", "one a copy or shard, beside the stores' logs"),
     ]
     if protection.k is not None:
-        reads = _partial_reads(write_bytes, protection.k, unit_bytes)
+        reads = partial_reads(write_bytes, protection.k, unit_bytes)
         stripe = format_size(protection.k * unit_bytes)
         why = f"k for each of the first and last stripe (of {stripe}) that is written in part, mean of places"
         found.append(exactly("reads of devices first", reads, "x", why))
@@ -65,7 +65,7 @@ def coded_rate(
     time_1, time_2 = devices / rate_1 / copies, devices / rate_2 / copies
     each_byte_s = (time_2 - time_1) / (size_2 - size_1)
     alone_s = time_1 - each_byte_s * size_1
-    reads = _partial_reads(write_bytes, protection.k, unit_bytes)
+    reads = partial_reads(write_bytes, protection.k, unit_bytes)
     shard = _stripes(write_bytes, protection.k * unit_bytes) * unit_bytes
     write_s = max(alone_s + each_byte_s * shard, min(time_1, time_2))
     read_s = 1 / read_iops
@@ -88,7 +88,7 @@ def _stripes(write_bytes: int, stripe_bytes: int) -> float:
     return sum(counts) / places
 
 
-def _partial_reads(write_bytes: int, k: int, unit_bytes: int) -> float:
+def partial_reads(write_bytes: int, k: int, unit_bytes: int) -> float:
     """Shards read first: k for each stripe that is written in part, mean over places aligned to the size."""
     stripe = k * unit_bytes
     places = stripe // math.gcd(write_bytes, stripe)

@@ -22,6 +22,8 @@ PORT = 5201
 _MODULE = "leadline.check.measured.exchange"
 _LIMIT_S = 45.0
 _SEGMENT_BYTES = 1448  # payload of a frame of 1500
+ALL_AT_ONCE = "all at once"  # what stands for the receiver
+_OF_A_WAY = ("stream_bit_s", "streams_bit_s", "sent_again_share", "processors_busy")
 Words = Sequence[str]
 
 
@@ -73,7 +75,7 @@ def _of_way(
         [{"to": sink, "address": addresses[sink], "port": own, "streams": streams}]
         for own, streams in zip(ports, (1, STREAMS), strict=True)
     ]
-    values: dict[str, Value] = {"stream_bit_s": None, "streams_bit_s": None, "sent_again_share": None}
+    values: dict[str, Value] = dict.fromkeys(_OF_A_WAY)
     reasons: dict[str, str] = {}
     try:
         words = {source: _words(addresses[source], (), turns), sink: _words(addresses[sink], ports, ())}
@@ -85,6 +87,7 @@ def _of_way(
             "stream_bit_s": one["bit_s"],
             "streams_bit_s": many["bit_s"],
             "sent_again_share": one["sent_again_share"],
+            "processors_busy": max(map(float, answers[source]["busy"])) >= CPU_BUSY,
         }
     except _NotMeasuredError as error:
         reasons = dict.fromkeys(values, str(error))
@@ -124,10 +127,10 @@ def _at_once(
             except _NotMeasuredError as error:
                 why = str(error)
         share = rate / best[host] if rate is not None and best.get(host) else None
-        yield Fact("path", f"{host} > all at once", "at_once_bit_s", rate, why)
+        yield Fact("path", f"{host} > {ALL_AT_ONCE}", "at_once_bit_s", rate, why)
         if share is not None and share < 1 and busy >= CPU_BUSY:
             share, why = None, f"the processors of a host were busy {min(busy, 1):.0%} of the time"
-        yield Fact("path", f"{host} > all at once", "at_once_share", share, why)
+        yield Fact("path", f"{host} > {ALL_AT_ONCE}", "at_once_share", share, why)
 
 
 def _words(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isnan
 from typing import Any
 
 from leadline.check.facts import Fact, Value, told
+from leadline.check.reading.releases import defects, release_in
 from leadline.observe.ceph.client import Cluster, NotObservableError
 
 _STOPPING = (
@@ -21,8 +23,9 @@ _STOPPING = (
     "norecover",
 )
 _BLIND = ("noscrub", "nodeep-scrub", "notieragent", "nosnaptrim")
-# Releases with which data may be damaged, and who says so.
-BAD_RELEASES = {f"16.2.{minor}": "tracker 53062" for minor in range(7)}
+_POOL_GAPS = {"places_left": "its rule chooses more than once, or takes what the tree does not show"}
+# 4 KiB writes a second that mClock takes for a device that was not measured, or whose measure was refused.
+_MCLOCK_DEFAULTS = {"hdd": 315.0, "ssd": 21500.0}
 # What differs between OSDs by nature.
 _OF_ITS_OWN = (
     *("osd_memory_target", "osd_op_queue"),  # these have rows of their own
@@ -56,8 +59,11 @@ def cluster_facts(cluster: Cluster) -> list[Fact]:
     found = told("cluster", "cluster", _of_cluster(answers, dump), answers.reasons)
     pools: Sequence[Mapping[str, Any]] = dump.get("pools", ())
     rules = {rule["rule_id"]: rule for rule in answers.mon("osd crush rule dump") or ()}
+    tree = answers.mon("osd tree").get("nodes", ())
     for pool in pools:
-        found += told("pool", str(pool["pool_name"]), _of_pool(answers, pool, rules), answers.reasons)
+        values = _of_pool(answers, pool, rules)
+        values["places_left"] = _places_left(pool, rules.get(pool["crush_rule"]), tree)
+        found += told("pool", str(pool["pool_name"]), values, _POOL_GAPS | answers.reasons)
     return found + list(_osds(answers, dump))
 
 
@@ -84,7 +90,11 @@ class _Answers:
 
 def _of_cluster(answers: _Answers, dump: Mapping[str, Any]) -> dict[str, Value]:
     status, versions = answers.mon("status"), answers.mon("versions")
-    releases = sorted({words.split()[2] for words in versions.get("overall", {}) if len(words.split()) > 2})
+    running = {release_in(words) for words in versions.get("overall", {})}
+    releases = sorted(release for release in running if release is not None)
+    pool_flags = {
+        flag for pool in dump.get("pools", ()) for flag in str(pool.get("flags_names", "")).split(",")
+    }
     flags = set(str(dump.get("flags", "")).split(","))
     osds = dump.get("osds", ())
     usage = answers.mon("osd df").get("nodes", ())
@@ -95,7 +105,7 @@ def _of_cluster(answers: _Answers, dump: Mapping[str, Any]) -> dict[str, Value]:
         "flags_set": ", ".join(one for one in (*_STOPPING, *_BLIND) if one in flags) if dump else None,
         "releases": len(releases) or None,
         "release": ", ".join(releases) or None,
-        "bad_release": ", ".join(f"{one}: {BAD_RELEASES[one]}" for one in releases if one in BAD_RELEASES),
+        "bad_release": defects(releases, pool_flags) if releases else None,
         "osds": len(osds) or None,
         "osds_away": sum(not (osd["up"] and osd["in"]) for osd in osds) if osds else None,
         "pgs_per_osd": round(mean) if groups else None,
@@ -165,6 +175,37 @@ def _of_pool(answers: _Answers, pool: Mapping[str, Any], rules: Mapping[int, Any
     }
 
 
+def _places_left(
+    pool: Mapping[str, Any], rule: Mapping[str, Any] | None, tree: Sequence[Mapping[str, Any]]
+) -> int | None:
+    """Buckets of the rule's failure domain with an OSD that is up and in, beyond those that the pool needs.
+
+    None where the rule chooses more than once, so that a domain may hold several parts.
+    """
+    steps = rule.get("steps", ()) if rule else ()
+    chosen = [str(step["type"]) for step in steps if str(step.get("op", "")).startswith("choose")]
+    taken = next((str(step["item_name"]) for step in steps if step.get("op") == "take"), "")
+    root, _, kind = taken.partition("~")
+    known = {int(node["id"]): node for node in tree}
+    start = next((node for node in tree if node["name"] == root), None)
+    if len(chosen) != 1 or start is None:
+        return None
+
+    def serves(node: Mapping[str, Any]) -> bool:
+        if node["type"] != "osd":
+            return any(serves(known[child]) for child in node.get("children", ()) if child in known)
+        alike = not kind or node.get("device_class") == kind
+        return alike and node.get("status") == "up" and float(node.get("reweight", 0)) > 0
+
+    def below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        yield node
+        for child in node.get("children", ()):
+            yield from below(known[child]) if child in known else ()
+
+    places: int = sum(node["type"] == chosen[0] and serves(node) for node in below(start))
+    return places - int(pool["size"])
+
+
 def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
     usage = {node["id"]: node for node in answers.mon("osd df").get("nodes", ())}
     metadata = {one["id"]: one for one in answers.mon("osd metadata") or ()}
@@ -173,6 +214,11 @@ def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
         number = int(osd["osd"])
         if osd["up"]:
             settings[number] = _settings(answers.osd(number, "config diff"))
+    targets = {
+        int(osd["osd"]): _effective(answers, int(osd["osd"]), "osd_memory_target", osd)
+        for osd in dump.get("osds", ())
+    }
+    planned = _planned(targets, metadata)
     for osd in dump.get("osds", ()):
         number = int(osd["osd"])
         known = metadata.get(number, {})
@@ -181,9 +227,12 @@ def _osds(answers: _Answers, dump: Mapping[str, Any]) -> Iterator[Fact]:
             "used_share": usage.get(number, {}).get("utilization", 0) / 100 if number in usage else None,
             "min_alloc_size": _number(known.get("bluestore_min_alloc_size")),
             "rotational": known.get("rotational"),
-            "osd_memory_target": _effective(answers, number, "osd_memory_target", osd),
+            "osd_memory_target": targets[number],
             "osd_op_queue": _effective(answers, number, "osd_op_queue", osd),
             "own_settings": None if own is None else _only(number, settings),
+            "made_by_bad_release": _made_by(known),
+            "memory_planned_share": planned.get(str(known.get("hostname"))),
+            **_mclock(answers, number, osd, known),
         }
         yield from told(
             "osd", f"osd.{number}", values, {name: f"osd.{number} does not answer" for name in values}
@@ -195,6 +244,37 @@ def _effective(answers: _Answers, osd: int, option: str, entry: Mapping[str, Any
         return None
     found = answers.osd(osd, "config get", var=option).get(option)
     return int(found) if found is not None and str(found).isdigit() else found
+
+
+def _made_by(known: Mapping[str, Any]) -> str | None:
+    """What is known of the release that made this OSD; None where the OSD does not say which that was."""
+    release = release_in(str(known.get("ceph_version_when_created", "")))
+    return defects([release], (), made=True) if release else None
+
+
+def _planned(targets: Mapping[int, Value], metadata: Mapping[int, Any]) -> dict[str, float]:
+    """By host: what its OSDs may take by their targets, of its memory; only where all of them answer."""
+    sums: dict[str, list[float]] = {}
+    for number, known in metadata.items():
+        target, total = targets.get(number), _number(known.get("mem_total_kb"))
+        share = float(target) / (total * 1024) if isinstance(target, int) and total else float("nan")
+        sums.setdefault(str(known.get("hostname")), []).append(share)
+    return {host: sum(shares) for host, shares in sums.items() if not isnan(sum(shares))}
+
+
+def _mclock(
+    answers: _Answers, number: int, osd: Mapping[str, Any], known: Mapping[str, Any]
+) -> dict[str, Value]:
+    """What mClock believes that this OSD's device can do; nothing where another scheduler is in use."""
+    if _effective(answers, number, "osd_op_queue", osd) != "mclock_scheduler" or "rotational" not in known:
+        return {}
+    kind = "hdd" if str(known["rotational"]) == "1" else "ssd"
+    found = answers.osd(number, "config get", var=f"osd_mclock_max_capacity_iops_{kind}")
+    try:
+        capacity = float(found[f"osd_mclock_max_capacity_iops_{kind}"])
+    except (KeyError, TypeError, ValueError):
+        return {f"mclock_{kind}_iops": None}
+    return {f"mclock_{kind}_iops": capacity, "mclock_measured": capacity != _MCLOCK_DEFAULTS[kind]}
 
 
 def _settings(diff: Mapping[str, Any]) -> dict[str, str]:

@@ -8,11 +8,13 @@ import resource
 from pathlib import Path
 
 from leadline.check.facts import Fact, Value, told
+from leadline.check.reading.memory import memory_facts
 from leadline.check.reading.texts import number_in, text_of
 from leadline.observe.host.host import cpu_list, cpu_model, facts, is_virtual, meminfo, virtualisation
 from leadline.observe.host.power import power_facts
 
 _UNSYNCHRONISED = 5  # TIME_ERROR, what adjtimex(2) returns
+_LEAST_SEGMENTS = 100_000  # fewer say nothing of a share
 _TIMEX_BYTES = 512  # more than struct timex has on any machine
 _SYSCTLS = {
     "rmem_max": "net/core/rmem_max",
@@ -49,14 +51,17 @@ def host_facts(name: str, proc: Path = Path("/proc"), sys: Path = Path("/sys")) 
         "swap_used_bytes": swapped if memory else None,
         "open_files_max": _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
         "clock_synchronized": synchronized,
+        "tcp_sent_again_share": _sent_again(proc),
         **{key: number_in(text_of(proc / "sys" / place)) for key, place in _SYSCTLS.items()},
     }
     reasons = {
         "clock_synchronized": why,
+        "tcp_sent_again_share": f"it has sent fewer than {_LEAST_SEGMENTS:,} segments since it started",
         "cpu_governor": "no cpufreq here: the firmware or a hypervisor decides",
         "cpu_wake_us": "no cpuidle here: the firmware or a hypervisor decides",
     }
-    return told("host", name, values, reasons)
+    modules, gaps = memory_facts(sys)
+    return told("host", name, values | modules, reasons | gaps)
 
 
 def _finite(limit: int) -> int:
@@ -81,6 +86,15 @@ def _mitigations(sys: Path) -> str | None:
         place.name for place in sorted(folder.glob("*")) if (text_of(place) or "").startswith("Mitigation")
     ]
     return ", ".join(found) if folder.is_dir() else None
+
+
+def _sent_again(proc: Path) -> float | None:
+    """TCP segments that this host has sent again since it started, of all that it has sent."""
+    lines = [line.split() for line in (text_of(proc / "net/snmp") or "").splitlines()]
+    names, counts = [line[1:] for line in lines if line[:1] == ["Tcp:"]][:2] or ([], [])
+    found = {name: int(count) for name, count in zip(names, counts, strict=False)}
+    sent = found.get("OutSegs", 0)
+    return found["RetransSegs"] / sent if sent >= _LEAST_SEGMENTS and "RetransSegs" in found else None
 
 
 def _clock() -> tuple[bool | None, str]:

@@ -13,6 +13,7 @@ import click
 
 from leadline.cli.console import echo_text
 from leadline.cli.explain.check_members import LabMembers, echoes, facts_of_members, members_of
+from leadline.cli.explain.check_mounts import mount_facts
 from leadline.cli.explain.check_printed import print_check
 from leadline.cli.explain.check_storage import measure_storage, storage_options
 from leadline.cli.machine.lab_targets import check_lab_places, lab_option
@@ -175,14 +176,14 @@ def _facts_here(name: str | None) -> list[Fact]:
 
     member, called = os.environ.get(_HOST, ""), _host_name(name)
     # The members of a lab are one machine: each has its own interfaces, and nothing else of its own.
-    own = [] if member else [*host_facts(called), *device_facts(called)]
+    own = [] if member else [*host_facts(called), *device_facts(called), *mount_facts(called)]
     return [*own, *interface_facts(called)]
 
 
 def _joined(found: list[Fact], more: Sequence[Fact], path: Path) -> list[Fact]:
     """With the facts of another host; a cluster's are asked now, and not taken from a file."""
     hosts = {fact.subject for fact in found if fact.kind == "host"}
-    more = [fact for fact in more if fact.kind in ("host", "device", "interface")]
+    more = [fact for fact in more if fact.kind in ("host", "device", "interface", "mount")]
     twice = hosts & {fact.subject for fact in more if fact.kind == "host"}
     if twice:
         raise UsageError(f"--with {path}: {', '.join(sorted(twice))} is there already", "give each host once")
@@ -192,6 +193,7 @@ def _joined(found: list[Fact], more: Sequence[Fact], path: Path) -> list[Fact]:
 def _facts_of_cluster(lab: str | None, conf: Path | None) -> list[Fact]:
     from leadline.check.facts import Fact
     from leadline.check.reading.cluster import cluster_facts
+    from leadline.check.reading.mds import facts_of_cluster
     from leadline.observe.answering import check_answers
     from leadline.observe.ceph.client import NotObservableError, connect
 
@@ -217,7 +219,10 @@ def _facts_of_cluster(lab: str | None, conf: Path | None) -> list[Fact]:
     except NotObservableError as error:
         return [Fact("cluster", "cluster", "health", None, str(error))]
     try:
-        return cluster_facts(cluster)
+        facts = cluster_facts(cluster)
+        releases = [str(fact.value) for fact in facts if fact.name == "release" and fact.value]
+        one = releases[0] if releases and "," not in releases[0] else None
+        return facts + facts_of_cluster(cluster, one)
     finally:
         cluster.close()
 

@@ -164,5 +164,6 @@ def echoes(host: str, peers: Mapping[str, str], members: CheckMembers | None = N
             output = answer.output
         answers = json.loads(output)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        answers = {peer: {"error": f"echoes could not be sent: {type(error).__name__}"} for peer in peers}
+        why = str(error) if isinstance(error, ValueError) else type(error).__name__
+        answers = {peer: {"error": f"echoes could not be sent: {why}"} for peer in peers}
     return path_facts(host, peers, answers)

@@ -30,7 +30,7 @@ def print_check(shown: ShownCheck, *, everything: bool) -> None:
             say(f"  {change}")
     if shown.unknown:
         echo()
-        echo("Could not be read:")
+        echo("Could not be read, or not be told:")
         for line in shown.unknown:
             say(f"  {line}")
     for table in shown.tables:

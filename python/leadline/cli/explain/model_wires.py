@@ -38,7 +38,7 @@ def wired_of(file: Path | None, reference: str | None, through: str | None) -> W
     if through and not proxies:
         roles = ", ".join(shape.gateways) or "none"
         raise UsageError(f"no host of the topology runs {through!r}", f"it has: {roles}")
-    above, rates, behind = _cables(shape)
+    above, rates, behind = cables_of(shape)
     return Wired(
         above,
         rates,
@@ -49,7 +49,8 @@ def wired_of(file: Path | None, reference: str | None, through: str | None) -> W
     )
 
 
-def _cables(shape: Topology) -> tuple[dict[str, str], dict[str, float], dict[str, str]]:
+def cables_of(shape: Topology) -> tuple[dict[str, str], dict[str, float], dict[str, str]]:
+    """What is above each, the bytes per second of each cable, and by which OSDs speak where it is apart."""
     above = {switch.name: switch.above for switch in shape.switches}
     rates: dict[str, float] = {}
     behind: dict[str, str] = {}

@@ -27,10 +27,12 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     killed command was making there. Where the study ran on many hosts, all of them are asked: as they were
     reached then, or as --hosts or --scheduler say.
     """
+    from leadline.cli.change.tune_prove import put_back
     from leadline.run.session import undo_run
     from leadline.store.making import remove_leftovers
 
     seen = require_trust(directory, "remove what it says it left", trusted=trusted)
+    kept_settings = put_back(directory, seen) if "proof" in seen.manifest else ()
     try:
         removed, left, damage = undo_run(directory, seen)
     except KeyboardInterrupt:
@@ -49,9 +51,9 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
         echo(f"removed: {place}")
     for place, why in left.items():
         echo(f"could not be removed: {place}: {why}", err=True)
-    if not removed and not left:
+    if not removed and not left and not kept_settings:
         echo("nothing to undo")
-    return EXIT_FAILED if left else EXIT_GOOD
+    return EXIT_FAILED if left or kept_settings else EXIT_GOOD
 
 
 def _undo_on_hosts(manifest: Mapping[str, Any], hosts: HostsOptions) -> tuple[list[str], dict[str, str]]:

@@ -192,7 +192,7 @@ def _start(
     from leadline.observe.host import host
     from leadline.observe.mounts.mounts import inspect
     from leadline.plan.space import check_space
-    from leadline.run.model import RunRequest
+    from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
     from leadline.store.replay_script import write_script
     from leadline.study.targets import parse_targets
@@ -233,7 +233,7 @@ def _start(
             details,
             display,
             stop,
-            next_rate,
+            Steering(next_rate),
             add_files=lambda path: write_script(
                 path, script.calls, script.threads, script.sizes, script.flags
             ),

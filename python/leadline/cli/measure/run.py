@@ -253,7 +253,7 @@ def start_here(
     from leadline.cli.measure.progress import make_display
     from leadline.observe.host import host
     from leadline.plan.space import check_space
-    from leadline.run.model import RunRequest
+    from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
 
     if out.exists():
@@ -292,7 +292,7 @@ def start_here(
             return new_crew_run(
                 request, out, details, recruited.crewed, display, stop, next_rate, make_growth(out)
             )
-        return new_run(request, out, details, display, stop, next_rate, make_growth(out))
+        return new_run(request, out, details, display, stop, Steering(next_rate, make_growth(out)))
 
 
 def _check_until(plan: Plan, until: float | None) -> None:
@@ -319,6 +319,7 @@ def _resume(
 ) -> Outcome:
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
+    from leadline.run.model import Steering
     from leadline.run.session import resume_run
 
     labs = labs_of_result(seen.manifest, under_fault=under_fault)
@@ -335,7 +336,8 @@ def _resume(
     if hosts:
         raise UsageError(f"{path} is of this host alone", f"write: leadline run --resume {path}")
     with make_display(quiet) as display:
-        return resume_run(path, seen, display, stop, next_rate, growth, labs=labs, under_fault=under_fault)
+        steering = Steering(next_rate, growth)
+        return resume_run(path, seen, display, stop, steering, labs=labs, under_fault=under_fault)
 
 
 def make_options(

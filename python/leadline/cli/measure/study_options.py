@@ -155,11 +155,13 @@ def load_plan(
     *,
     before_looking: Callable[[Collection[Target]], None] = lambda _: None,
     recruited: Recruiting | None = None,
+    as_states: Callable[[dict[str, Target]], dict[str, Target]] = dict,
 ) -> tuple[Study, Plan, dict[str, TargetFacts]]:
     """The study with its overrides, the plan, and the facts of each target by name.
 
     Looks at every target, writes nothing that stays; `before_looking` is told the targets before that. Hosts
-    that were recruited look for themselves, and are looked at. Raises SpecError or TargetError.
+    that were recruited look for themselves, and are looked at. `as_states` has the targets that are asked for
+    and returns those of the plan. Raises SpecError or TargetError.
     """
     from leadline.observe.answering import check_answers
     from leadline.observe.host.host import cpu_list, memory_bytes
@@ -187,7 +189,7 @@ def load_plan(
         chosen = {**ways, **named}
         # The ways to a lab come with where its configuration is.
         confs = dict.fromkeys(ways.keys() - named.keys(), Path(os.environ["CEPH_CONF"]))
-    chosen = with_layouts(chosen, pools)
+    chosen = as_states(with_layouts(chosen, pools))
     before_looking(tuple(chosen.values()))
     if recruited is None:
         facts, lost = _inspected(chosen, study.where_possible, servers, confs)
@@ -203,7 +205,7 @@ def load_plan(
             memory_bytes() if recruited is None else recruited.memory_bytes(),
             unavailable=_unavailable_engines() if recruited is None else recruited.unavailable(),
             lookups=_lookups(recruited),
-            absent=(*absent, *lost),
+            absent=(*absent, *lost) if as_states is dict else (),  # of a proof's one target nothing lacks
         ),
         study.seed,
     )

@@ -67,6 +67,15 @@ class Cluster:
             raise NotObservableError(f"the monitors refused `{prefix}` for {self._who}: {said}")
         return answer.decode("utf-8", "replace").strip()
 
+    def option(self, name: str) -> str:
+        """An option as this very client has it: what the monitors sent it when it connected included."""
+        found = ctypes.create_string_buffer(_OPTION_BYTES)
+        size = ctypes.c_size_t(_OPTION_BYTES)
+        code = self._library.rados_conf_get(self._handle, name.encode(), found, size)
+        if code != 0:
+            raise NotObservableError(_why(code, f"librados does not tell {name}"))
+        return os.fsdecode(found.value)
+
     def close(self) -> None:
         """Leave the cluster; the object is of no use afterwards."""
         if self._handle:

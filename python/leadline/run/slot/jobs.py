@@ -33,11 +33,13 @@ class Jobs:
             cell,
             trial,
             self._places.of(cell.target),
-            prefix=file_prefix(cell, trial, layout),
+            prefix=file_prefix(cell, trial, layout, self._owner(cell)),
             own_prefix=file_prefix(cell, trial, None),
             result=self._writer.path,
             logs=self._writer.logs_path(trial.id if trial else ""),
-            ledger=self._writer.ledger_path(cell.id if layout is None else file_prefix(cell, trial, layout)),
+            ledger=self._writer.ledger_path(
+                cell.id if layout is None else file_prefix(cell, trial, layout, self._owner(cell))
+            ),
             seed=_own_seed(trial.seed if trial else self._request.plan.seed, options.host_number),
             generation=trial.order if trial else _LAYOUT_GENERATION,
             interval_ns=_interval_ns(cell, options.interval_s),
@@ -45,6 +47,9 @@ class Jobs:
             layout_rate_bytes_per_s=options.layout_rate_bytes_per_s,
         )
         return conducted(cell.job).as_worker_job(cell.job, given)
+
+    def _owner(self, cell: PlannedCell) -> str:
+        return next((one.owner for one in self._request.plan.targets if one.name == cell.target), cell.target)
 
     def deadline_s(self, cell: PlannedCell) -> float:
         """The longest that a trial of the cell may take."""
@@ -71,7 +76,11 @@ def _interval_ns(cell: PlannedCell, interval_s: float) -> int:
     return min(asked_ns, max(planned_ns // 20, _SHORTEST_INTERVAL_NS)) if planned_ns else asked_ns
 
 
-def file_prefix(cell: PlannedCell, trial: Trial | None, layout: Layout | None) -> str:
-    """How a target's files begin; two targets may be one directory (a study of it against itself)."""
-    kind = f"data-{layout.key}" if layout is not None else f"fresh-{trial.id if trial else ''}"
-    return f"{cell.target}-{kind}"
+def file_prefix(cell: PlannedCell, trial: Trial | None, layout: Layout | None, owner: str = "") -> str:
+    """How a target's files begin; two targets may be one directory (a study of it against itself).
+
+    Laid out files begin with their `owner`, which states of one target share.
+    """
+    if layout is not None:
+        return f"{owner or cell.target}-data-{layout.key}"
+    return f"{cell.target}-fresh-{trial.id if trial else ''}"

@@ -16,6 +16,7 @@ from leadline.tuning.changes import SettingPlace
 from leadline.tuning.settings import Setting
 from leadline.tuning.surroundings import TunedSurroundings
 
+_WHO = re.compile(r"(global|osd|mds|mon|mgr|client)(\.[\w.-]+)?(/(class|host|rack|root):[\w.-]+)?")
 _DAEMON = re.compile(r"(osd|mds|mon|mgr)\.\S+")
 # Of two, the later wins.
 _LEVELS = ("default", "mon", "file", "env", "cmdline", "override")
@@ -37,6 +38,15 @@ class CephConfigAccess(AccessKind):
             return ()
         others = [_who(row) for row in rows if row["name"] == option and _who(row) != who]
         return tuple(SettingPlace(subject, cluster=fsid) for subject in (who, *others))
+
+    def named(self, _setting: Setting, word: str) -> SettingPlace | None:
+        """A section, a daemon or a client, with a mask or without."""
+        if not _WHO.fullmatch(word):
+            return None
+        try:
+            return SettingPlace(word, cluster=self.around.fsid())
+        except LeadlineError:
+            return None
 
     def read(self, setting: Setting, place: SettingPlace) -> SettingReading:
         """Set in this very section, or what is inherited as its default."""

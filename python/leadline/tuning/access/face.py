@@ -67,6 +67,10 @@ class AccessKind(ABC):
     def places(self, setting: Setting) -> tuple[SettingPlace, ...]:
         """Where the setting has a value of its own; none where it has none here."""
 
+    def named(self, _setting: Setting, _word: str) -> SettingPlace | None:
+        """A place that `places` does not list and that this word names; None where it names none."""
+        return None
+
     @abstractmethod
     def read(self, setting: Setting, place: SettingPlace) -> SettingReading:
         """Its value there. Raises nothing: what went wrong is the reason."""

@@ -60,6 +60,8 @@ def answer_of(found: JudgedStudy) -> StudyAnswer:
     text, undecided = _text(found, figures, against)
     matrix = next((one.matrix for one in found.own if one.matrix), None)
     replaced = any(one.matrix and not one.adds for one in found.own)
+    if any(one.instead for one in found.own):
+        text = ""
     first = [one.text for one in found.own if one.leads]
     said = [*first, text, *(one.text for one in found.own if not one.leads)]
     return StudyAnswer(

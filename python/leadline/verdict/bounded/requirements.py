@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from leadline.errors import ResultError, SpecError
 from leadline.published.units import UNITS, parse_figure
+from leadline.sizing.asked import AskedSizing, Population, Switched
 from leadline.units import NS_PER_S
 from leadline.workloads.judged import known_metrics, metric_kind
 from leadline.written.fields import Whole, guarded, refuse
@@ -238,7 +239,14 @@ class Requirements(_Asked):
     format: Literal["leadline.requirements/1"] = Field(description="the format and its version")
     title: _Text = ""
     document: _Text = Field("", description="the document that they come from")
-    requirements: dict[str, Requirement] = Field(min_length=1, max_length=REQUIREMENTS_MAX)
+    sizing: AskedSizing | None = Field(None, description="what is to be bought for it: docs/sizing.md")
+    requirements: dict[str, Requirement] = Field(default_factory=dict, max_length=REQUIREMENTS_MAX)
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        if not self.requirements and self.sizing is None:
+            raise refuse("nothing is required", "add requirements: a name with what it asks, or sizing:")
+        return self
 
     def as_json(self) -> dict[str, Any]:
         """Plain values that `from_json` reads back, as they may be written."""
@@ -265,6 +273,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 
 
 def _known(path: Path) -> tuple[str, ...]:
+    if path[0] == "sizing" and len(path) > 1:
+        if "network" in path[:-1]:
+            return tuple(Switched.model_fields)
+        return tuple((Population if "clients" in path[:-1] else AskedSizing).model_fields)
     if "figures" in path[:-1]:
         return _KEYS["figures"]
     return _KEYS["requirements" if len(path) > 2 else ""]

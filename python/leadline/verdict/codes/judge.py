@@ -13,6 +13,7 @@ from leadline.verdict.codes import (
     load,
     origin,
     run,
+    settings,
     steadiness,
 )
 from leadline.verdict.codes.case import Case, Rule
@@ -24,6 +25,7 @@ _RULES: tuple[Rule, ...] = (
     *origin.RULES,
     *duration.RULES,
     *cluster.RULES,
+    *settings.RULES,
     *host.RULES,
     *hosts.RULES,
     *steadiness.RULES,

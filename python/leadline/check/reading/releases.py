@@ -1,0 +1,56 @@
+"""Which releases of Ceph have a known defect: `releases.yaml`, held against what runs and what made OSDs."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from importlib import resources
+
+from leadline.written.yaml_source import read_yaml
+
+_RELEASE = re.compile(r"\bceph version (\d+\.\d+\.\d+)")
+
+
+@dataclass(frozen=True)
+class BadRelease:
+    """One entry of the table; see its head."""
+
+    releases: tuple[str, ...]
+    words: str
+    source: str
+    made: bool
+    pool_flag: str
+
+
+@functools.cache
+def bad_releases() -> tuple[BadRelease, ...]:
+    """Every entry, in the order of the file."""
+    text = (resources.files("leadline") / "check" / "releases.yaml").read_text(encoding="utf-8")
+    return tuple(
+        BadRelease(
+            tuple(str(one) for one in value["releases"]),
+            value["words"],
+            value["source"],
+            bool(value.get("made")),
+            value.get("pool_flag", ""),
+        )
+        for value in read_yaml(text, "releases.yaml", {}).value.values()
+    )
+
+
+def release_in(version: str) -> str | None:
+    """`16.2.15` of `ceph version 16.2.15 (…) pacific (stable)`, also of a distribution's `16.2.15-1`."""
+    found = _RELEASE.search(version)
+    return found[1] if found else None
+
+
+def defects(releases: Iterable[str], pool_flags: Collection[str], *, made: bool = False) -> str:
+    """What is known of these releases: of those that run, or of those that made an OSD; nothing if empty."""
+    return "; ".join(
+        f"{release}: {one.words} ({one.source})"
+        for release in releases
+        for one in bad_releases()
+        if release in one.releases and one.made == made and (not one.pool_flag or one.pool_flag in pool_flags)
+    )

@@ -1,0 +1,178 @@
+"""`leadline tune apply`: changes settings so that all of them hold or none is left."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
+from leadline.cli.console import echo
+from leadline.cli.machine.lab_words import print_json
+from leadline.cli.paths import AskedPath
+from leadline.errors import UsageError
+from leadline.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from leadline.tuning.changes import SettingChange
+    from leadline.tuning.changing.applying import Applied
+    from leadline.tuning.changing.plans import AskedChange
+
+_PRICES = ("integrity", "durability", "security", "irreversible")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class PlanWord(click.types.StringParamType):
+    """`NAME=VALUE`, or a plan's file, which is asked whether it answers first."""
+
+    name = "change"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text itself."""
+        if "=" not in value:
+            AskedPath(exists=True, dir_okay=False).convert(value, param, ctx)
+        return str(value)
+
+
+@click.command(short_help="Change settings so that all hold, or none is left")
+@click.argument("words", nargs=-1, required=True, type=PlanWord(), metavar="PLAN.yaml|NAME=VALUE...")
+@click.option(
+    "--on", "on", multiple=True, metavar="PLACE", help="A device, interface, daemon, pool … or all."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be changed, from what to what.")
+@click.option("--yes", is_flag=True, help="Change it.")
+@click.option(
+    "--accept",
+    multiple=True,
+    type=click.Choice(_PRICES),
+    help="A price that is taken on purpose; repeatable.",
+)
+@click.option(
+    "--confirm-within", metavar="TIME", default="", help="Put all back unless `tune confirm` comes."
+)
+@click.option(
+    "--watch", metavar="TIME", default="10s", show_default=True, help="Watch the cluster's health so long."
+)
+@click.option("--restart", is_flag=True, help="Restart this host's daemons that need it. A lab's always are.")
+@system_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    words: tuple[str, ...],
+    on: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    which: TuneOptions,
+    **options: Any,
+) -> None:
+    """Change settings: those of PLAN.yaml, or NAME=VALUE words.
+
+    Everything that speaks against a change is found before any is made. Each old value is journalled, each
+    new one read back, at the daemons too; a cluster that is worse off then gets all of it back at once.
+
+    \b
+    leadline tune apply net.core.somaxconn=4096 --dry-run
+    leadline tune apply plan.yaml --yes --confirm-within 10m
+    leadline tune revert
+    """
+    from leadline.tuning.changing import holding
+    from leadline.tuning.changing.applying import DeadMansSwitch, Pace, apply
+    from leadline.tuning.changing.checks import check
+    from leadline.tuning.changing.plans import resolve
+
+    if dry_run == yes:
+        raise UsageError(
+            "--dry-run and --yes were both given" if yes else "nothing is changed without --yes",
+            "--dry-run says what would be changed; --yes changes it",
+        )
+    asked = _asked(words, on)
+    pace = Pace(watch_s=parse_duration(options["watch"]) / 1e9)
+    within_s = parse_duration(options["confirm_within"]) / 1e9 if options["confirm_within"] else 0.0
+    as_json: bool = options["as_json"]
+    with opened(which, restart=options["restart"]) as (system, journal):
+        changes, where = resolve(system, asked)
+        if dry_run:
+            checked = check(system, changes, options["accept"], where)
+            _print_changes("would change", checked.changes, checked.already, as_json)
+            return
+        switch = DeadMansSwitch(within_s, partial(holding.start, journal.directory)) if within_s else None
+        with _ended_by_signals():
+            done = apply(
+                system, changes, allowed=options["accept"], journal=journal, pace=pace, where=where,
+                switch=switch, say=(lambda _: None) if as_json else echo,
+            )  # fmt: skip
+    _print_done(done, within_s, which, as_json)
+
+
+def _asked(words: Sequence[str], on: Sequence[str]) -> tuple[AskedChange, ...]:
+    from leadline.tuning.changing.plans import parse_words, read_plan
+
+    files = [word for word in words if "=" not in word]
+    if not files:
+        return parse_words(words, on)
+    if len(words) > 1:
+        raise UsageError(
+            f"a plan ({files[0]}) and other words were given", "give a plan, or NAME=VALUE words"
+        )
+    return read_plan(Path(files[0]), on)
+
+
+def _row(change: SettingChange) -> dict[str, Any]:
+    return change.as_json() | {"on": change.place.words}
+
+
+def _print_changes(
+    words: str, changes: Sequence[SettingChange], already: Sequence[SettingChange], as_json: bool
+) -> None:
+    if as_json:
+        rows = {"changes": [_row(one) for one in changes], "already": [_row(one) for one in already]}
+        print_json({"format": "leadline.tune-plan/1", **rows})
+        return
+    for one in already:
+        echo(f"in force already: {one.setting} on {one.place.words}: {one.value}")
+    for one in changes:
+        was = "not set" if one.before is None else one.before
+        echo(f"{words}: {one.setting} on {one.place.words}: {was} -> {one.value}")
+
+
+def _print_done(done: Applied, within_s: float, which: TuneOptions, as_json: bool) -> None:
+    if as_json:
+        rows = {
+            "changes": [_row(one) for one in done.changes],
+            "already": [_row(one) for one in done.already],
+        }
+        print_json({"format": "leadline.tune/1", "run": done.run, **rows, "pending": list(done.pending)})
+        return
+    for one in done.already:
+        echo(f"in force already: {one.setting} on {one.place.words}: {one.value}")
+    for words in done.pending:
+        echo(f"note: {words}")
+    if not done.changes:
+        return
+    rest = f" --lab {which.lab}" if which.lab else f" --state {which.state}" if which.state else ""
+    if within_s:
+        echo(f"all is put back in {format_duration(round(within_s))} unless: leadline tune confirm{rest}")
+    echo(f"take it back with: leadline tune revert{rest}")
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """What ends a command unwinds it, so that everything is put back on the way; that is not interrupted."""
+
+    def unwind(number: int, _: object) -> None:
+        for one in _SIGNALS:
+            signal.signal(one, signal.SIG_IGN)
+        raise KeyboardInterrupt(number)
+
+    before: dict[int, Callable[[int, Any], Any] | int | None] = {
+        number: signal.signal(number, unwind) for number in _SIGNALS
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,129 @@
+"""`leadline tune emit`: chosen settings as files of those who keep hosts, with the evidence in comments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from leadline.cli.change.deploy import write_or_print
+from leadline.cli.console import echo
+from leadline.cli.main import EXIT_GOOD, EXIT_INVALID
+from leadline.cli.options import out_option
+from leadline.cli.paths import AskedPath
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.mounting.plan import NewMount
+    from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, Rendered
+    from leadline.tuning.emitting.evidence import Evidence
+
+_FORMATS = (
+    "sysctl", "udev", "tuned", "modprobe", "grub", "systemd", "fstab", "ceph", "cephadm", "salt",
+    "ansible", "puppet",
+)  # fmt: skip
+_PLAN_BYTES_MAX = 1 << 20
+
+
+@click.command("emit")
+@click.argument("what", nargs=-1, required=True, metavar="NAME[@SUBJECT]=VALUE… | PLAN")
+@click.option("--format", "form", type=click.Choice(_FORMATS), required=True, help="Who reads it.")
+@click.option(
+    "--only", type=click.Choice(["proved"]), help="Leave out what no proof says helps by its mechanism."
+)
+@click.option("--from", "result", type=AskedPath(file_okay=False), help="The result of the proof.")
+@out_option("The file to write, or the directory where there are several; standard output without it.")
+@click.option("--force", is_flag=True, help="Overwrite files.")
+def command(
+    what: tuple[str, ...], form: str, only: str | None, result: Path | None, out: Path | None, force: bool
+) -> int:
+    """Write settings in the format of the tool that keeps them.
+
+    SUBJECT is the device, interface, pool, file system, mount point or directory that is meant. What
+    the format has no place for is named, with the formats that have, and the exit code is 3. Nothing
+    is changed here.
+    """
+    from leadline.tuning.emitting import asking
+    from leadline.tuning.emitting.delivery import Emission
+    from leadline.tuning.emitting.formats import TUNING_FORMATS
+
+    evidence = () if result is None else _evidence(result)
+    asked = _asked(what, evidence)
+    asking.check_together(asked)
+    unproved: tuple[NotEmitted, ...] = ()
+    if only == "proved":
+        asked, unproved = asking.only_proved(asked)
+    rendered = TUNING_FORMATS[form](Emission(asked, _mounts(asked)))
+    _write(rendered, out, force)
+    left = (*unproved, *rendered.left_out)
+    for one in left:
+        other = f"; as {', '.join(one.formats)} it can be written" if one.formats else ""
+        echo(f"left out: {one.asked}: {one.why}{other}", err=True)
+    return EXIT_INVALID if left else EXIT_GOOD
+
+
+def _asked(what: tuple[str, ...], evidence: tuple[Evidence, ...]) -> tuple[AskedValue, ...]:
+    from leadline.foreign import read_plain, reason_of
+    from leadline.tuning.emitting import asking
+    from leadline.tuning.settings import settings
+
+    found: list[AskedValue] = []
+    for word in what:
+        if asking.is_pair(word):
+            found.append(asking.parse_pair(word, settings(), evidence))
+            continue
+        AskedPath().convert(word, None, None)
+        try:
+            text = read_plain(Path(word), _PLAN_BYTES_MAX).decode()
+        except (OSError, ValueError) as error:
+            why = reason_of(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise UsageError(
+                f"{word} is no NAME=VALUE, and no plan: {why}", "Give NAME=VALUE, or a plan's file."
+            ) from None
+        found += asking.parse_plan(text, word, settings(), evidence)
+    return tuple(found)
+
+
+def _evidence(result: Path) -> tuple[Evidence, ...]:
+    from leadline.store.reader import check_manifest
+    from leadline.tuning.emitting.evidence import evidence_of
+
+    return evidence_of(check_manifest(result), str(result))
+
+
+def _mounts(asked: tuple[AskedValue, ...]) -> Mapping[str, NewMount]:
+    """The kernel's CephFS mounts of this host, where an option of one is wanted."""
+    if not any(one.setting.access.kind == "mount" for one in asked):
+        return {}
+    from leadline.observe.mounts.mountinfo import read_mounts
+    from leadline.tuning.emitting.mounts import present_mount
+
+    return {one.mount_point: present_mount(one) for one in read_mounts() if one.file_system == "ceph"}
+
+
+def _write(rendered: Rendered, out: Path | None, force: bool) -> None:
+    """One file as it stands; several below a directory by their names, all checked before the first."""
+    if out is None or len(rendered.files) == 1:
+        for file in rendered.files:
+            write_or_print(file.text, out, force)
+        return
+    if not rendered.files:
+        return
+    try:
+        out.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{out} cannot be made: {error.strerror}; {len(rendered.files)} files need a directory",
+            "Name one with -o.",
+        ) from None
+    places = [out / file.name for file in rendered.files]
+    there = [str(place) for place in places if os.path.lexists(place)]
+    if there and not force:
+        raise UsageError(
+            f"{', '.join(there)}: there already", "Name another directory with -o, or give --force."
+        )
+    for place, file in zip(places, rendered.files, strict=True):
+        write_or_print(file.text, place, force)

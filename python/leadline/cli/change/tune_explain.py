@@ -1,0 +1,43 @@
+"""`leadline tune explain`: one setting in plain words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from leadline.cli.change.tune_options import asked_versions, settings_option, versions_options
+from leadline.cli.console import echo_text
+from leadline.cli.explain.paragraphs import say
+
+
+@click.command(short_help="Say what a setting is, costs, moves and mends, and who advises what")
+@click.argument("name", metavar="NAME")
+@settings_option
+@versions_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.settings/1.")
+def command(
+    name: str, own: Path | None, kernel_version: str | None, ceph_version: str | None, as_json: bool
+) -> None:
+    """Say in plain words what the setting NAME does: default, range, price, what it moves, whether it holds.
+
+    \b
+    leadline tune explain osd_op_num_shards
+    leadline tune explain allow_ec_optimizations --ceph 20.2.0
+    """
+    from leadline.tuning.document import LIST_FORMAT, setting_json
+    from leadline.tuning.settings import settings_with
+    from leadline.tuning.words import find_setting, paragraphs
+    from leadline.verdict.diagnosed.causes import causes
+    from leadline.verdict.diagnosed.figures import FIGURES
+
+    versions = asked_versions(kernel_version, ceph_version)
+    one = find_setting(name, settings_with(own))
+    if as_json:
+        document = {"format": LIST_FORMAT, "settings": [setting_json(one, versions)]}
+        echo_text(json.dumps(document, indent=1))
+        return
+    titles = {cause.name: cause.title.partition(", {")[0] for cause in causes()}
+    for words in paragraphs(one, versions, FIGURES, titles):
+        say(words)

@@ -1,0 +1,85 @@
+"""`leadline tune list`: every setting in a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from leadline.cli.change.tune_options import asked_versions, settings_option, versions_options
+from leadline.cli.console import echo, echo_text
+from leadline.cli.explain.paragraphs import say
+from leadline.errors import UsageError
+from leadline.tuning.settings import LAYERS, ROLES
+
+
+@click.command(short_help="List the settings that are known, a line each")
+@click.option("--layer", "layers", multiple=True, type=click.Choice(LAYERS), help="Of it; again for more.")
+@click.option(
+    "--role", "roles", multiple=True, type=click.Choice(ROLES), help="Of such hosts; again for more."
+)
+@click.option("--for", "cause", metavar="CAUSE", help="Those that can mend what `leadline diagnose` names.")
+@settings_option
+@versions_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.settings/1.")
+def command(
+    layers: tuple[str, ...],
+    roles: tuple[str, ...],
+    cause: str | None,
+    own: Path | None,
+    kernel_version: str | None,
+    ceph_version: str | None,
+    as_json: bool,
+) -> None:
+    """List settings of firmware, kernel, devices, networks, mounts and Ceph: default, needs, price.
+
+    \b
+    leadline tune list --layer osd
+    leadline tune list --for read_ahead
+    """
+    from leadline.tuning.document import LIST_FORMAT, setting_json
+    from leadline.tuning.settings import settings_with
+
+    versions = asked_versions(kernel_version, ceph_version)
+    if cause is not None:
+        _check_cause(cause)
+    found = [
+        one
+        for one in settings_with(own).values()
+        if (not layers or one.layer in layers)
+        and (not roles or set(one.roles) & set(roles))
+        and (cause is None or cause in one.serves)
+    ]
+    if as_json:
+        document = {"format": LIST_FORMAT, "settings": [setting_json(one, versions) for one in found]}
+        echo_text(json.dumps(document, indent=1))
+        return
+    _print(found, versions)
+
+
+def _check_cause(cause: str) -> None:
+    from leadline.verdict.diagnosed.causes import causes
+    from leadline.written.problems import suggest
+
+    known = [one.name for one in causes()]
+    if cause not in known:
+        raise UsageError(f"--for: no cause is called {cause!a}", suggest(cause, known))
+
+
+def _print(found: list, versions: dict[str, str]) -> None:  # type: ignore[type-arg]
+    from leadline.tuning.validity import default_on, exists, obsolete
+
+    layer = ""
+    for one in found:
+        if one.layer != layer:
+            layer = one.layer
+            echo(f"{layer.replace('_', ' ')}:")
+        marks = [price.kind for price in one.prices]
+        marks += ["irreversible"] if one.irreversible else []
+        marks += ["obsolete"] if obsolete(one, versions) else []
+        marks += ["not here"] if exists(one, versions) is False else []
+        after = f"  ({', '.join(dict.fromkeys(marks))})" if marks else ""
+        say(f"  {one.name} = {default_on(one, versions)}: {one.title}; needs {one.needs}{after}")
+    count = len(found)
+    echo(f"{count} setting{'' if count == 1 else 's'}. What one is: leadline tune explain NAME")

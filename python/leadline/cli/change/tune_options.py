@@ -1,0 +1,77 @@
+"""What several verbs of `leadline tune` share: a user's own settings, and which system is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from leadline.cli.machine.lab_targets import check_lab_places
+from leadline.cli.paths import AskedPath
+
+if TYPE_CHECKING:
+    from leadline.tuning.settings import Setting
+    from leadline.tuning.system import TuningSystem
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def settings_option(function: _Command) -> _Command:
+    """Adds `--settings FILE`."""
+    return click.option(
+        "--settings",
+        "own",
+        type=AskedPath(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Settings of your own beside the built-in ones (docs/tuning.md).",
+    )(function)
+
+
+def versions_options(function: _Command) -> _Command:
+    """Adds `--kernel` and `--ceph`: for which versions it is said."""
+    for name, words in (("kernel", "[default: this host's]"), ("ceph", "[default: the newest]")):
+        function = click.option(
+            f"--{name}", f"{name}_version", metavar="VERSION", help=f"Of this version.  {words}"
+        )(function)
+    return function
+
+
+def asked_versions(kernel: str | None, ceph: str | None) -> dict[str, str]:
+    """The versions that are meant. Raises UsageError for one that is none."""
+    import os
+    import re
+
+    from leadline.errors import UsageError
+
+    for name, given in (("--kernel", kernel), ("--ceph", ceph)):
+        if given is not None and not re.match(r"[0-9]+(\.[0-9]+)*", given):
+            raise UsageError(f"{name}: {given!a} is no version", "write it as 6.12 or 19.2.3")
+    return {"kernel": kernel or os.uname().release, **({"ceph": ceph} if ceph else {})}
+
+
+def open_system(lab: str | None, conf: Path | None, known: Mapping[str, Setting]) -> TuningSystem:
+    """This host with a lab's cluster and hosts, or with the cluster of a configuration, if there is one."""
+    from leadline.tuning.system import TuningSystem
+
+    if lab is None:
+        return TuningSystem(conf=conf, known=known)
+    from leadline import lab as labs
+    from leadline.observe.ceph.client import connect
+
+    check_lab_places()
+    found = labs.open(lab)
+    paths, network = found.record.paths, found.record.network
+    namespaces = {}
+    if network is not None:
+        namespaces = {
+            f"lab:{found.record.name}/{member.name}": paths.namespace(member.name)
+            for member in network.topology.members
+        }
+    return TuningSystem(
+        conf=paths.conf,
+        known=known,
+        namespaces=namespaces,
+        connect=lambda: connect(str(paths.conf), None, str(paths.keyring), 5.0),
+    )

@@ -1,0 +1,140 @@
+"""What the verbs of `leadline tune` have in common: which system is meant, and where its journal is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from leadline.cli.paths import AskedPath
+from leadline.errors import TuningError, UsageError
+
+if TYPE_CHECKING:
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.system import TuningSystem
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+_UNIT = re.compile(r"(osd|mds|mon|mgr)\.([\w.-]+)")
+_RESTART_S = 180
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """Which system, and where its journal is."""
+
+    lab: str = ""
+    conf: Path | None = None
+    client_name: str = ""
+    state: Path | None = None
+
+
+def system_options(function: _Decorated) -> _Decorated:
+    """`--lab`, `--conf`, `--name` and `--state`, handed to the verb as `which`."""
+
+    @wraps(function)
+    def called(*arguments: Any, **options: Any) -> Any:
+        names = ("lab", "conf", "client_name", "state")
+        which = TuneOptions(**{name: options.pop(name) for name in names})
+        if which.lab and which.conf:
+            raise UsageError("--lab and --conf name two clusters", "give one of the two")
+        return function(*arguments, which=which, **options)
+
+    for add in (
+        click.option(
+            "--state", type=AskedPath(file_okay=False), metavar="DIR", help="The journal's directory."
+        ),
+        click.option(
+            "--id", "client_name", metavar="NAME", default="", help="Ceph's user.  [default: client.admin]"
+        ),
+        click.option("--conf", type=AskedPath(), metavar="FILE", help="The cluster's ceph.conf."),
+        click.option(
+            "--lab", metavar="NAME", default="", help="A lab: its cluster and the network of its hosts."
+        ),
+    ):
+        called = add(called)
+    return called  # type: ignore[return-value]
+
+
+@contextmanager
+def opened(which: TuneOptions, *, restart: bool = False) -> Iterator[tuple[TuningSystem, TuningJournal]]:
+    """The system and its journal. `restart` allows daemons to be restarted; a lab's may always be."""
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.system import TuningSystem
+
+    name = which.client_name if which.client_name.startswith("client.") or not which.client_name else ""
+    name = name or (f"client.{which.client_name}" if which.client_name else "")
+    if which.lab:
+        lab = _lab(which.lab)
+        system = TuningSystem(
+            conf=lab.record.paths.conf,
+            client_name=name or None,
+            namespaces=_namespaces(lab),
+            restart=lab.restart_daemon,
+        )
+    else:
+        system = TuningSystem(
+            conf=which.conf, client_name=name or None, restart=restart_unit if restart else None
+        )
+    with system:
+        yield system, TuningJournal(journal_directory(which))
+
+
+def journal_directory(which: TuneOptions) -> Path:
+    """A lab's own, so that it ends with it; else this host's."""
+    from leadline.tuning.changing.journal import state_directory
+
+    if which.state is not None:
+        return which.state
+    return _lab(which.lab).record.paths.tuning if which.lab else state_directory(os.environ)
+
+
+def _lab(name: str) -> Any:
+    from leadline.cli.machine.lab_targets import check_lab_places
+    from leadline.cli.machine.lab_words import open_lab
+
+    check_lab_places()
+    return open_lab(name, None)
+
+
+def _namespaces(lab: Any) -> dict[str, Path]:
+    network = lab.record.network
+    members = network.topology.members if network is not None else ()
+    return {f"lab:{lab.record.name}/{one.name}": lab.record.paths.namespace(one.name) for one in members}
+
+
+def restart_unit(daemon: str) -> None:
+    """`systemctl restart` of a daemon's unit, where this host has it. Raises TuningError."""
+    found = _UNIT.fullmatch(daemon)
+    if found is None:
+        raise TuningError(f"{daemon} is no daemon that has a unit", "restart it by hand")
+    systemctl, unit = shutil.which("systemctl"), f"ceph-{found[1]}@{found[2]}.service"
+    if systemctl is None:
+        raise TuningError(f"{daemon} cannot be restarted: this host has no systemctl", "restart it by hand")
+    try:
+        loaded = subprocess.run(
+            [systemctl, "is-active", "--quiet", unit], check=False, timeout=30, stdin=subprocess.DEVNULL
+        )
+        if loaded.returncode != 0:
+            raise TuningError(
+                f"{unit} does not run on this host", f"restart {daemon} where it runs, or leave out --restart"
+            )
+        done = subprocess.run(
+            [systemctl, "restart", unit], check=False, timeout=_RESTART_S, capture_output=True,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TuningError(f"{unit} could not be restarted: {type(error).__name__}", "see its log") from error
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise TuningError(
+            f"{unit} could not be restarted: {said[-1] if said else 'no reason given'}", "see its log"
+        )

@@ -1,0 +1,98 @@
+"""`leadline tune status`: what is changed now, and what became of it since."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leadline.cli.change.tune_reach import TuneOptions, journal_directory, system_options
+from leadline.cli.console import echo
+from leadline.cli.machine.lab_words import print_json
+from leadline.units import format_duration
+
+if TYPE_CHECKING:
+    from leadline.tuning.changing.journal import JournalledChange, JournalState, TuningRun
+
+
+@click.command(short_help="Show what is changed, and whether it still holds")
+@system_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(which: TuneOptions, as_json: bool) -> None:
+    """Show every change that was not put back, whether it is in force still, and what waits for a word."""
+    from leadline.tuning.changing.journal import TuningJournal
+
+    directory = journal_directory(which)
+    state = TuningJournal(directory).state()
+    rows = [_row(one, state) for one in reversed(state.outstanding())]
+    runs = [_run(run, state) for run in state.runs.values() if state.outstanding(run.id) or run.ended]
+    if as_json:
+        print_json(
+            {"format": "leadline.tune-status/1", "journal": str(directory), "changes": rows, "runs": runs}
+        )
+        return
+    for row in rows:
+        echo(
+            f"{row['setting']} on {row['on']}: {row['before'] or 'not set'} -> {row['value']}; {row['state']}"
+        )
+    for run in runs:
+        if run["state"]:
+            echo(f"run {run['run']}: {run['state']}")
+    if not rows:
+        echo("nothing is changed")
+
+
+def _row(one: JournalledChange, state: JournalState) -> dict[str, Any]:
+    return {
+        "run": one.run,
+        "setting": one.change.setting,
+        "on": one.change.place.words,
+        "before": one.change.before,
+        "value": one.change.value,
+        "since": datetime.fromtimestamp(one.t_ns / 1e9).astimezone().isoformat(timespec="seconds"),
+        "state": _state(one, state),
+    }
+
+
+def _state(one: JournalledChange, state: JournalState) -> str:
+    from leadline.tuning.access.face import same_value
+    from leadline.tuning.changing.reverting import reached
+
+    change = one.change
+    with reached(state.runs[one.run].reach) as system:
+        life = system.life(one.setting, change.place)
+        if life and one.life and life != one.life:
+            return "gone: what it was set on is not there any more"
+        found = system.read(one.setting, change.place)
+        if not found.known:
+            return f"cannot be read: {found.reason}"
+        if not same_value(found.value, change.value):
+            done = "" if one.done else ", and was perhaps never set"
+            return f"not in force: it is {found.value or 'not set'} now{done}"
+        amiss = [
+            f"{daemon.daemon} works with {daemon.value}"
+            for daemon in system.in_force(one.setting, change.place)
+            if daemon.value is not None and not same_value(daemon.value, change.value)
+        ]
+        return "; ".join(amiss) or "in force"
+
+
+def _run(run: TuningRun, state: JournalState) -> dict[str, Any]:
+    return {"run": run.id, "confirm_by_unix_s": run.confirm_by_s or None, "state": _waits(run, state)}
+
+
+def _waits(run: TuningRun, state: JournalState) -> str:
+    from leadline.tuning.changing.holding import is_held
+
+    if run.ended:
+        return run.ended
+    if not run.confirm_by_s or run.confirmed or not state.outstanding(run.id):
+        return ""
+    left_s = run.confirm_by_s - time.time()
+    if is_held(run):
+        return f"is put back in {format_duration(max(0, round(left_s)))} unless: leadline tune confirm"
+    return (
+        "was to be put back unless confirmed, and what was to do it has ended: leadline tune revert does it"
+    )

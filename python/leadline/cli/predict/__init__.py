@@ -1,0 +1,1 @@
+"""Verbs that say what does not stand yet: sizes and simulations."""

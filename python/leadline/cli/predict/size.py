@@ -1,0 +1,222 @@
+"""`leadline size`: which hosts to buy for what is asked, from hardware as data and from results."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from leadline.cli.console import echo_text
+from leadline.cli.options import out_option
+from leadline.cli.paths import AskedPath
+from leadline.cli.predict.size_printed import csv_text, print_beside, print_sizing
+from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leadline.sizing.designs import Design, PerDeviceRate
+    from leadline.sizing.hardware import Catalogue
+    from leadline.sizing.moved import Inputs
+
+_EXIT_NONE = 4
+
+
+@click.command(short_help="Say which hosts hold and carry what is asked, and what to measure first")
+@click.argument("requirements", type=AskedPath(exists=True, dir_okay=False))
+@click.option(
+    "--from",
+    "results",
+    multiple=True,
+    type=AskedPath(exists=True, file_okay=False),
+    metavar="RESULT",
+    help="What was measured on a cluster of these devices; again for more.",
+)
+@click.option(
+    "--hardware",
+    type=AskedPath(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Your hardware with prices.  [default: one host of a document, without a price]",
+)
+@click.option("--compare", nargs=2, metavar="A B", help="Two designs side by side, by their printed names.")
+@click.option(
+    "--what-if",
+    metavar="INPUT=VALUE",
+    help="Before and after: link=2x, uplink=100Gb/s, hosts=40, fill=0.7, capacity=2x, clients=2x.",
+)
+@click.option("--design", metavar="NAME", help="Which one -o writes.  [default: the first]")
+@out_option("Write the design in small for lab up --topology.")
+@click.option(
+    "--csv",
+    "table",
+    type=AskedPath(dir_okay=False),
+    metavar="FILE",
+    help="Write a table of the designs, too.",
+)
+@click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.sizing/1.")
+def command(
+    requirements: Path,
+    results: tuple[Path, ...],
+    hardware: Path | None,
+    compare: tuple[str, str] | None,
+    what_if: str | None,
+    design: str | None,
+    out: Path | None,
+    table: Path | None,
+    page: Path | None,
+    as_json: bool,
+) -> int:
+    """Say which hosts hold and carry what the part `sizing` of a file of requirements asks.
+
+    What links carry is computed, what devices carry is measured or not said. The exit code is 4 where no
+    design does all of it.
+
+    \b
+    leadline size docs/examples/suse-sizing.yaml --from result --hardware ours.yaml
+    leadline size docs/examples/suse-sizing.yaml --what-if link=2x
+    leadline size docs/examples/suse-sizing.yaml --compare suse_2019/3 suse_2019/6+3
+    """
+    from leadline.cli.requiring import read_required
+    from leadline.sizing.designs import designs
+    from leadline.sizing.document import design_json, document
+    from leadline.sizing.moved import Inputs, changed
+
+    if (compare or what_if) and (out or table or page or design):
+        raise UsageError("--compare and --what-if write no file", "leave -o, --design, --csv and --page out")
+    if compare and what_if:
+        raise UsageError("--compare and --what-if are two questions", "ask one of them")
+    required = read_required(requirements)
+    if required.sizing is None:
+        raise UsageError(f"{requirements} has no part `sizing`", "add it: docs/sizing.md")
+    inputs = Inputs(required.sizing, _catalogue(hardware))
+    front, others = designs(inputs.asked, inputs.catalogue)
+    if compare or what_if:
+        after = changed(inputs, what_if) if what_if else inputs
+        pairs = _pairs(inputs, after, compare)
+        if as_json:
+            found = [[design_json(inputs, one), design_json(after, other)] for one, other in pairs]
+            echo_text(json.dumps({"format": "leadline.sizing/1", "beside": found}, indent=1))
+        else:
+            print_beside(pairs, inputs, after, what_if)
+        return 0
+    seen, refused = _measured(results)
+    _write(inputs, front, _chosen(inputs, front, design) if out else None, out, table)
+    if as_json:
+        echo_text(json.dumps(document(inputs, front, others, seen, refused), indent=1))
+    _show(inputs, front, others, seen, refused, page, quiet=as_json)
+    return 0 if front else _EXIT_NONE
+
+
+def _pairs(inputs: Inputs, after: Inputs, compare: tuple[str, str] | None) -> list[tuple[Design, Design]]:
+    """Designs by two names, or each design before and after."""
+    before = inputs.every()
+    if compare is None:
+        return [(one, after.every()[name]) for name, one in before.items()]
+    return [(_named(before, compare[0]), _named(before, compare[1]))]
+
+
+def _named(found: dict[str, Design], name: str) -> Design:
+    if name not in found:
+        raise UsageError(f"no design is called {name[:60]!a}", f"designs are {', '.join(list(found)[:20])}")
+    return found[name]
+
+
+def _chosen(inputs: Inputs, front: Sequence[Design], name: str | None) -> Design:
+    if name is not None:
+        return _named(inputs.every(), name)
+    if not front:
+        raise UsageError("no design does all that is asked", "name one with --design, or leave -o out")
+    return front[0]
+
+
+def _write(
+    inputs: Inputs, front: Sequence[Design], chosen: Design | None, out: Path | None, table: Path | None
+) -> None:
+    """The files that were asked for; a topology as the lab itself reads it, or not at all."""
+    from leadline.cli.files import write_file
+
+    if out is not None and chosen is not None:
+        from leadline.lab.network.topology_file import read_topology
+        from leadline.sizing.small import topology_text
+
+        text = topology_text(inputs, chosen)
+        read_topology(text, f"{chosen.name} in small", {}, made_here=False)
+        write_file(out, text.encode(), "-o")
+    if table is not None:
+        write_file(table, csv_text(front, inputs.catalogue.currency).encode(), "--csv")
+
+
+def _show(
+    inputs: Inputs,
+    front: Sequence[Design],
+    others: Sequence[Design],
+    seen: Sequence[PerDeviceRate],
+    refused: Sequence[str],
+    page: Path | None,
+    *,
+    quiet: bool,
+) -> None:
+    from leadline.sizing.shown import shown
+
+    view = shown(inputs, front, others, seen, refused)
+    if page is not None:
+        from leadline.cli.files import write_file
+        from leadline.report.renderers.sizing import sizing_html
+
+        write_file(page, sizing_html(view).encode(), "--page")
+    if not quiet:
+        print_sizing(view)
+
+
+def _catalogue(file: Path | None) -> Catalogue:
+    from leadline.errors import SpecError
+    from leadline.foreign import read_plain
+    from leadline.sizing.hardware import built_in, read_catalogue
+    from leadline.written.yaml_source import SOURCE_MAX_BYTES
+
+    if file is None:
+        return built_in()
+    try:
+        text = read_plain(file, SOURCE_MAX_BYTES).decode("utf-8")
+    except (OSError, ValueError):
+        raise SpecError("cannot be read", "give a YAML file in UTF-8", source=str(file)) from None
+    return read_catalogue(text, str(file), os.environ)
+
+
+def _measured(results: Sequence[Path]) -> tuple[list[PerDeviceRate], list[str]]:
+    """Rates of one device from cells that devices bounded; of all others why not."""
+    from leadline.sizing.designs import PerDeviceRate
+    from leadline.store.reader import open_result
+    from leadline.verdict.diagnosed.of_result import diagnose_result
+    from leadline.verdict.findings import build_findings
+    from leadline.verdict.protected.per_device import per_device_of
+
+    found: list[PerDeviceRate] = []
+    refused: list[str] = []
+    for path in results:
+        result = open_result(path)
+        if result.published:
+            refused.append(f"{path}: figures of a document, which no counter explains")
+            continue
+        targets = build_findings(result, with_charts=False, explained=False).targets
+        diagnosed = diagnose_result(result)
+        cells = [one.cell for one in diagnosed]
+        judged = per_device_of(cells, targets, diagnosed, result.trials())
+        refused += [f"{path}: {one.text}" for one in judged.statements]
+        for cell in cells:
+            count = judged.devices(cell)
+            for name in ("read_bandwidth", "write_bandwidth", "bandwidth"):
+                rate = cell.metrics.get(name)
+                if count is None or rate is None or rate.value is None:
+                    continue
+                if rate.low is None or rate.high is None:
+                    refused.append(f"{cell.id}: one block, and so no interval")
+                    break
+                reads = "write" not in str(cell.job.get("rw"))
+                found.append(PerDeviceRate(cell.id, rate.low / count, rate.high / count, count, reads))
+                break
+    return found, refused

@@ -1,0 +1,14 @@
+"""Designs as a page for a meeting: one file without scripts, which loads nothing."""
+
+from __future__ import annotations
+
+from leadline import _core
+from leadline.report.renderers.page import plain_page
+from leadline.sizing.shown import ShownSizing
+
+
+def sizing_html(view: ShownSizing) -> str:
+    """The whole page as text."""
+    state, word = ("doubtful", "By model") if view.designs else ("invalid", "No design")
+    context = {"view": view, "state": state, "word": word, "version": _core.version()}
+    return plain_page("sizing.html.j2", context)

@@ -1,0 +1,250 @@
+"""What one request of each work costs where: seconds of every link, device, OSD and daemon that it passes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from leadline.analysis.models.coding import partial_reads
+from leadline.analysis.models.simple import STRIPE_UNIT_BYTES
+from leadline.errors import UsageError
+from leadline.simulation.model import SimulatedCluster, SimulatedWork
+from leadline.simulation.parameters import COMMON, Parameters
+
+
+@dataclass
+class Demand:
+    """Of one client's request: `seconds` of service by station, `waited` on its way, `delay_s` beside.
+
+    `own` are stations that each client has for itself; `clients` how many of them there are.
+    """
+
+    work: SimulatedWork
+    clients: int
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    waited: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    own: set[str] = field(default_factory=set)
+    delay_s: float = 0.0
+
+    def add(self, station: str, seconds: float, on_way: float = 1.0) -> None:
+        """`on_way`: the share of its seconds that the request waits for."""
+        self.seconds[station] += seconds
+        self.waited[station] += seconds * on_way
+
+
+def demands(
+    cluster: SimulatedCluster,
+    works: Sequence[SimulatedWork],
+    placements: Sequence[np.ndarray],
+    parameters: Parameters,
+) -> list[Demand]:
+    """One of each work and kind of client: those that hang alike on the same switch are one."""
+    return [
+        _Costs(cluster, work, placement, parameters).of(group)
+        for work, placement in zip(works, placements, strict=True)
+        for group in _alike(cluster, work)
+    ]
+
+
+def _alike(cluster: SimulatedCluster, work: SimulatedWork) -> list[list[str]]:
+    count = work.clients or len(cluster.clients)
+    if count > len(cluster.clients):
+        raise UsageError(
+            f"{work.name} asks for {count} clients, and the topology has {len(cluster.clients)}",
+            "add `clients` to the topology, or ask for fewer",
+        )
+    found: dict[tuple[str, float], list[str]] = {}
+    for name in cluster.clients[:count]:
+        found.setdefault((cluster.above[name], cluster.rates.get(name, 0.0)), []).append(name)
+    return list(found.values())
+
+
+class _Costs:
+    """Mean costs over the placement groups of one pool: every object is as likely in each of them."""
+
+    def __init__(
+        self, cluster: SimulatedCluster, work: SimulatedWork, placement: np.ndarray, parameters: Parameters
+    ) -> None:
+        self.cluster, self.work, self.parameters = cluster, work, parameters
+        size = len(cluster.osd_hosts)
+        held = placement[placement >= 0]
+        first = np.where(placement[:, 0] >= 0, placement[:, 0], placement.max(axis=1))
+        self.primaries = np.bincount(first, minlength=size) / len(placement)
+        self.members = np.bincount(held, minlength=size) / len(placement)
+        self.shards = float(self.members.sum())
+        self.spread = parameters.value(COMMON, "fork_spread")
+        self.link = parameters.value(COMMON, "link_share")
+
+    def of(self, group: list[str]) -> Demand:
+        """Of one client of a group."""
+        found = Demand(self.work, len(group))
+        self._client(found)
+        found.delay_s += self.work.think_s + self.parameters.value(COMMON, "latency_s")
+        if self.work.rw == "metadata":
+            self._metadata(found)
+            return found
+        reads = self.work.rw in ("read", "randread")
+        self._front(found, group, reads)
+        if reads:
+            self._reads(found)
+        else:
+            self._writes(found)
+        return found
+
+    def _client(self, found: Demand) -> None:
+        found.own |= {"client link", "client processor"}
+        seconds = self.parameters.value(COMMON, "client_operation_s")
+        found.add("client processor", seconds / self.work.jobs)
+        found.delay_s += seconds * (1 - 1 / self.work.jobs)
+
+    def _metadata(self, found: Demand) -> None:
+        seconds = self.parameters.value(COMMON, "mds_operation_s") / self.cluster.metadata_servers
+        found.add("metadata server", seconds)
+
+    def _front(self, found: Demand, group: list[str], reads: bool) -> None:
+        """Clients to primaries, or back: by a proxy each byte passes its link twice."""
+        size, home = self.work.piece_bytes, group[0]
+        own = self.cluster.rates.get(home, 0.0)
+        if own:
+            found.add("client link", size / own / self.link)
+        ends: list[str] = []
+        if self.work.through:
+            ends = list(self.cluster.proxies.get(self.work.through, ()))
+            if not ends:
+                roles = ", ".join(self.cluster.proxies) or "none"
+                raise UsageError(f"no host runs {self.work.through!r}", f"the topology has: {roles}")
+            found.delay_s += self.parameters.value(COMMON, "latency_s")
+            for proxy in ends:
+                self._wire(found, home, proxy, size / len(ends), reads, skip=home)
+        for source in ends or [home]:
+            for host, share in self._by_host(self.primaries).items():
+                self._wire(found, source, host, size * share / max(len(ends), 1), reads, skip=home)
+
+    def _by_host(self, shares: np.ndarray) -> dict[str, float]:
+        found: dict[str, float] = defaultdict(float)
+        for osd, share in enumerate(shares):
+            if share:
+                found[self.cluster.osd_hosts[osd]] += float(share)
+        return found
+
+    def _wire(
+        self,
+        found: Demand,
+        source: str,
+        sink: str,
+        size: float,
+        back: bool,
+        skip: str = "",
+        on_way: float = 1.0,
+    ) -> None:
+        """`back`: the bytes go from sink to source."""
+        if source == sink or not size:
+            return
+        up, down = list(_up(self.cluster.above, source)), list(_up(self.cluster.above, sink))
+        common = set(up) & set(down)
+        ways = [(one, "down" if back else "up") for one in up if one not in common]
+        ways += [(one, "up" if back else "down") for one in down if one not in common]
+        for name, way in ways:
+            if name != skip and self.cluster.rates.get(name):
+                found.add(f"{name} {way}", size / self.cluster.rates[name] / self.link, on_way)
+
+    def _peers(self, found: Demand, bytes_each: float, reads: bool) -> None:
+        """Between primaries and the others of their groups: sent at once, the slowest is waited for."""
+        others = self.members - self.primaries
+        hosts, first = self._by_host(np.maximum(others, 0)), self._by_host(self.primaries)
+        behind = self.cluster.behind
+        on_way = self._slowest(self.shards - 1)
+        for source, share in first.items():
+            away = {host: part for host, part in hosts.items() if host != source}
+            total = sum(away.values())
+            parts = (self.shards - 1) if not reads else (self.work.protection.k or 1) - 1
+            if not total or parts <= 0:
+                continue
+            for sink, part in away.items():
+                size = bytes_each * share * parts * part / total
+                self._wire(
+                    found, behind.get(source, source), behind.get(sink, sink), size, reads, on_way=on_way
+                )
+
+    def _slowest(self, parts: float) -> float:
+        """Of the seconds of so many parallel parts, the share that one request waits for."""
+        if parts <= 1:
+            return 1.0
+        harmonic = sum(1 / (number + 1) for number in range(round(parts)))
+        return float((1 + self.spread * (harmonic - 1)) / parts)
+
+    def _each(
+        self, found: Demand, shares: np.ndarray, what: str, cost: Callable[[str], float], on_way: float
+    ) -> None:
+        for osd, share in enumerate(shares):
+            if share:
+                seconds = float(share) * cost(self.cluster.osd_classes[osd])
+                station = f"osd.{osd} {what}"
+                found.add(station, seconds, on_way)
+
+    def _reads(self, found: Demand) -> None:
+        size, coded = self.work.piece_bytes, self.work.protection.k
+        missing = 1 - self.work.cached
+        cpu = self.parameters.value(COMMON, "osd_read_s")
+        each_byte = self.parameters.value(COMMON, "osd_byte_s")
+        self._each(found, self.primaries, "processor", lambda _: cpu + each_byte * size, 1.0)
+        if coded is None or coded == 1:
+            self._each(
+                found, self.primaries, "device", lambda kind: missing * self._device(kind, "read", size), 1.0
+            )
+            return
+        part = max(size / coded, STRIPE_UNIT_BYTES)
+        share = self.members * coded / self.shards
+        on_way = self._slowest(coded)
+        self._peers(found, part, reads=True)
+        found.delay_s += self.parameters.value(COMMON, "latency_s")
+        self._each(found, share, "processor", lambda _: cpu + each_byte * part, on_way)
+        self._each(found, share, "device", lambda kind: missing * self._device(kind, "read", part), on_way)
+
+    def _writes(self, found: Demand) -> None:
+        size, protection = self.work.piece_bytes, self.work.protection
+        cpu = self.parameters.value(COMMON, "osd_write_s")
+        each_byte = self.parameters.value(COMMON, "osd_byte_s")
+        kv = self.parameters.value(COMMON, "kv_operation_s")
+        part = float(size)
+        if protection.k is not None:
+            stripe = protection.k * STRIPE_UNIT_BYTES
+            part = -(-size // stripe) * STRIPE_UNIT_BYTES
+            first = (
+                partial_reads(size, protection.k, STRIPE_UNIT_BYTES) if self.work.rw == "randwrite" else 0.0
+            )
+            if first:
+                share = self.members * first / self.shards
+                read = self.parameters.value(COMMON, "osd_read_s")
+                self._each(found, share, "processor", lambda _: read, self._slowest(first))
+                self._each(
+                    found,
+                    share,
+                    "device",
+                    lambda kind: self._device(kind, "read", STRIPE_UNIT_BYTES),
+                    self._slowest(first),
+                )
+                found.delay_s += self.parameters.value(COMMON, "latency_s")
+        on_way = self._slowest(self.shards)
+        self._peers(found, part, reads=False)
+        self._each(found, self.members, "processor", lambda _: cpu + each_byte * part, on_way)
+        self._each(found, self.members, "kv", lambda _: kv, on_way)
+        self._each(found, self.members, "device", lambda kind: self._device(kind, "write", part), on_way)
+        classes = {self.cluster.osd_classes[osd] for osd in np.flatnonzero(self.members)}
+        flush = max(self.parameters.value(kind, "flush_s") for kind in classes)
+        # A commit waits for half of the flush before it, and then for its own.
+        found.delay_s += self.parameters.value(COMMON, "latency_s") + 1.5 * flush
+
+    def _device(self, kind: str, way: str, size: float) -> float:
+        return self.parameters.value(kind, f"{way}_operation_s") + size / self.parameters.value(
+            kind, f"{way}_bytes_s"
+        )
+
+
+def _up(above: Mapping[str, str], name: str) -> Iterator[str]:
+    while name:
+        yield name
+        name = above.get(name, "")

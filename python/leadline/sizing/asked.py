@@ -1,0 +1,177 @@
+"""What a storage that is to be bought has to hold and carry: the part `sizing` of a file of requirements.
+
+Values only; figures have the units of documents (MB are millions of bytes), as those of requirements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from leadline.analysis.models.simple import Protection
+from leadline.errors import SpecError
+from leadline.published.units import UNITS, parse_figure
+from leadline.written.fields import Whole, guarded, refuse
+
+_WRITTEN = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?)\s*([A-Za-zµ%][A-Za-zµ/]*)\s*")
+_CODED = re.compile(r"([1-9][0-9]?)\+([1-9])")
+HOURS = 24
+_YEARS_MAX = 20
+
+
+def quantity(text: object, dimension: str, example: str) -> float:
+    """`60 GB/s` in the base unit of its dimension. Raises SpecError for another kind of unit, and for 0."""
+    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    if found is None or found[2] not in UNITS or UNITS[found[2]][0] != dimension:
+        raise SpecError(f"{str(text)[:60]!a} is no such figure", f"write a number and its unit: {example}")
+    value = parse_figure(found[1], found[2]).value
+    if value <= 0:
+        raise SpecError(f"{text!a}: nothing is asked with 0", f"leave it out, or write {example}")
+    return value
+
+
+def written(dimension: str, example: str) -> BeforeValidator:
+    """Checks a figure and keeps its text, so that a stored file is as it was written."""
+
+    def check(value: object) -> str:
+        quantity(value, dimension, example)
+        return str(value)
+
+    return BeforeValidator(guarded(check))
+
+
+def protection_of(text: str) -> Protection:
+    """`3` copies or `8+3`. Raises SpecError."""
+    coded = _CODED.fullmatch(text)
+    if coded is not None:
+        return Protection(k=int(coded[1]), m=int(coded[2]))
+    if text.isascii() and text.isdigit() and 2 <= int(text) <= 9:
+        return Protection(copies=int(text))
+    raise SpecError(f"{text[:60]!a} is no protection", "write a number of copies from 2 to 9, or K+M: 3, 8+3")
+
+
+def _protection(value: object) -> str:
+    text = str(value)
+    protection_of(text)
+    return text
+
+
+def _of(lowest: float, highest: float, example: str) -> Callable[[object], float]:
+    def check(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not lowest < value <= highest:
+            raise SpecError(f"{str(value)[:60]!a} is out of range", f"write {example}")
+        return float(value)
+
+    return guarded(check)
+
+
+Size = Annotated[str, written("B", "200 TB")]
+Flow = Annotated[str, written("B/s", "2 GB/s")]
+Span = Annotated[str, written("s", "10 min")]
+_Share = Annotated[float, BeforeValidator(_of(0, 1, "a share above 0 and up to 1, such as 0.5"))]
+_Amount = Annotated[float, BeforeValidator(_of(0, 1e12, "a number above 0"))]
+
+
+class _Sized(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Population(_Sized):
+    """Clients that work alike; `active` is the share of them at work, always or in each hour of a day."""
+
+    clients: Annotated[int, Whole(1, 1_000_000)]
+    read: Flow | None = None
+    write: Flow | None = None
+    ingest: Size | None = None
+    within: Span | None = None
+    active: Annotated[list[_Share], Field(min_length=HOURS, max_length=HOURS)] | _Share = 1.0
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.ingest is None) != (self.within is None):
+            raise refuse("ingest and within belong together", "write both: ingest: 80 GB, within: 10 min")
+        if self.ingest is not None and self.write is not None:
+            raise refuse("write and ingest say the same thing twice", "keep one of them")
+        if self.read is None and self.write is None and self.ingest is None:
+            raise refuse("these clients do nothing", "add read, write, or ingest with within")
+        return self
+
+    @property
+    def read_bytes_s(self) -> float:
+        """Of one client."""
+        return quantity(self.read, "B/s", "") if self.read else 0.0
+
+    @property
+    def write_bytes_s(self) -> float:
+        """Of one client."""
+        if self.ingest is not None:
+            return quantity(self.ingest, "B", "") / quantity(self.within, "s", "")
+        return quantity(self.write, "B/s", "") if self.write else 0.0
+
+    def at_work(self, hour: int) -> float:
+        """How many of them, on average."""
+        share = self.active[hour] if isinstance(self.active, list) else self.active
+        return self.clients * share
+
+
+class Switched(_Sized):
+    """Switches below one core, on which the clients are: so many hosts on each, with one uplink."""
+
+    hosts_per_switch: Annotated[int, Whole(1, 1000)]
+    uplink: Flow
+
+    @property
+    def uplink_bytes_s(self) -> float:
+        """In each direction."""
+        return quantity(self.uplink, "B/s", "")
+
+
+class AskedSizing(_Sized):
+    """The whole part. `survives` is what may be lost while clients still get what they need."""
+
+    capacity: Size
+    growth: Annotated[float, BeforeValidator(_of(-1e-9, 10, "a share a year, such as 0.3"))] = 0.0
+    years: Annotated[int, Whole(1, _YEARS_MAX)] = 1
+    filled: _Share = 0.8
+    hosts_lost: Annotated[int, Whole(0, 8)] = 1
+    rebuild: Span | None = None
+    protection: list[Annotated[str, BeforeValidator(guarded(_protection))]] = Field(
+        min_length=1, max_length=20
+    )
+    network: Switched | None = None
+    clients: dict[str, Population] = Field(default_factory=dict, max_length=50)
+    hosts_max: Annotated[int, Whole(1, 2000)] = 500
+    power_w: _Amount | None = None
+    rack_units: _Amount | None = None
+    money: _Amount | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        for text in self.protection:
+            one = protection_of(text)
+            spare = one.copies - 1 if one.copies is not None else one.m or 0
+            if spare < self.hosts_lost:
+                raise refuse(
+                    f"{self.hosts_lost} hosts may be lost, but {text} bears {spare}",
+                    "allow another protection, or fewer hosts_lost",
+                )
+        return self
+
+    def bytes_in(self, year: int) -> float:
+        """What is to be held at the end of a year; 0 is now."""
+        return quantity(self.capacity, "B", "") * (1 + self.growth) ** year
+
+    def peak(self) -> tuple[float, float, int]:
+        """Bytes read and written a second, and the hour in which they are most together."""
+        loads = [
+            (
+                sum(one.at_work(hour) * one.read_bytes_s for one in self.clients.values()),
+                sum(one.at_work(hour) * one.write_bytes_s for one in self.clients.values()),
+                hour,
+            )
+            for hour in range(HOURS)
+        ]
+        return max(loads, key=lambda load: load[0] + load[1])

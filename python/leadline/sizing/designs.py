@@ -1,0 +1,215 @@
+"""Designs that do what is asked, the fewest hosts of each kind and protection, and which of them to look at.
+
+What links carry is computed (an upper bound: docs/models.md, `aggregate`); what devices carry is only ever
+taken from a measured cell that devices bounded. Nothing here is extrapolated further than that bears.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leadline.analysis.models.simple import Protection, network_bytes
+from leadline.errors import UsageError
+from leadline.sizing.asked import AskedSizing, protection_of, quantity
+from leadline.sizing.hardware import Catalogue, HardwareHost
+
+GOODPUT = 0.949  # of a link with frames of 1500 bytes: 1448 of 1526 bytes on the wire are data
+FURTHEST = 4.0  # times the devices that were measured; beyond, a figure is no figure
+
+
+@dataclass(frozen=True)
+class PerDeviceRate:
+    """What one device gave in a measured cell that devices bounded; `devices` shared the cell."""
+
+    cell: str
+    low: float
+    high: float
+    devices: int
+    reads: bool
+
+
+@dataclass(frozen=True)
+class Design:
+    """So many hosts of a kind. None is what nobody knows, as its figure is not in the catalogue.
+
+    `headroom` is what links carry over what is asked, with `hosts_lost` hosts gone: 1 is just enough, and
+    infinity where no rate is asked. `rebuild_s` is the least that links allow, for one host's data.
+    """
+
+    kind: str
+    hosts: int
+    protection: str
+    usable_bytes: float
+    headroom: float
+    whole_headroom: float
+    bound: str
+    rebuild_s: float
+    price: float | None
+    power_w: float | None
+    rack_units: float | None
+    full_in_year: int | None
+
+    @property
+    def name(self) -> str:
+        """What `--compare` and `--design` call it."""
+        return f"{self.kind}/{self.protection}"
+
+
+def link_headroom(
+    asked: AskedSizing, one: HardwareHost, protection: Protection, hosts: int
+) -> tuple[float, str]:
+    """How many times the peak the links of so many hosts carry, and the link that is full first.
+
+    Evenly over all hosts: clients' bytes, and what OSDs send each other. Uplinks count where `network` has
+    them, that of the switch with most hosts.
+    """
+    read, write, _ = asked.peak()
+    _, between = network_bytes(write, protection)
+    if protection.k is not None:
+        between += read * (protection.k - 1) / protection.k
+    down, up = write + between, read + between
+    if not max(down, up):
+        return math.inf, "nothing: no rate is asked"
+    most = hosts * one.link_bytes_s * GOODPUT
+    found = [(most / max(down, up), f"links of the hosts, {'in' if down >= up else 'out'}")]
+    if asked.network is not None:
+        below = min(asked.network.hosts_per_switch, hosts)
+        # Of what a host sends to others, so much leaves its switch.
+        crossing = between * (hosts - below) / max(1, hosts - 1)
+        into, out = ((load + crossing) * below / hosts for load in (write, read))
+        carried = asked.network.uplink_bytes_s * GOODPUT / max(into, out, 1e-9)
+        found.append((carried, f"links of the switches, uplinks, {'in' if into >= out else 'out'}"))
+    return min(found)
+
+
+def least_rebuild_s(asked: AskedSizing, one: HardwareHost, protection: Protection, hosts: int) -> float:
+    """One host's data onto the others, nothing else going on: no less than the links take.
+
+    A copy is read once; a coded shard is made of k others, that are sent to where it is made.
+    """
+    sent = 1 if protection.copies is not None else protection.k or 1
+    stored = one.bytes_held * asked.filled
+    return stored * sent / ((hosts - 1) * one.link_bytes_s * GOODPUT) if hosts > 1 else math.inf
+
+
+def design_of(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str, hosts: int) -> Design:
+    """Exactly so many hosts, whether they do what is asked or not."""
+    one, protection = catalogue.hosts[kind], protection_of(text)
+    left = hosts - asked.hosts_lost
+    headroom, bound = link_headroom(asked, one, protection, left)
+    whole, _ = link_headroom(asked, one, protection, hosts)
+    # What is lost has to be rebuilt on the rest: so it counts what the rest holds.
+    usable = left * one.bytes_held * asked.filled / protection.amplification
+    full = next((year for year in range(asked.years + 1, 31) if asked.bytes_in(year) > usable), None)
+    known = (one.price, one.power_w, one.rack_units)
+    price, power, units = (None if value is None else value * hosts for value in known)
+    rebuild = least_rebuild_s(asked, one, protection, hosts)
+    return Design(kind, hosts, text, usable, headroom, whole, bound, rebuild, price, power, units, full)
+
+
+def lacks(asked: AskedSizing, design: Design) -> tuple[str, ...]:
+    """What a design does not fulfil, in words."""
+    found = []
+    if design.usable_bytes < asked.bytes_in(asked.years):
+        found.append("capacity")
+    if design.headroom < 1:
+        found.append(design.bound)
+    if asked.rebuild and design.rebuild_s > quantity(asked.rebuild, "s", ""):
+        found.append("rebuild")
+    for name, most in (("price", asked.money), ("power_w", asked.power_w), ("rack_units", asked.rack_units)):
+        value = getattr(design, name)
+        if most is not None and value is not None and value > most:
+            found.append(name)
+    return tuple(found)
+
+
+def decides(asked: AskedSizing, catalogue: Catalogue, one: Design) -> str:
+    """What one host fewer would lack: that is what the number of hosts comes from."""
+    fewest = protection_of(one.protection).shards + asked.hosts_lost
+    if one.hosts <= fewest:
+        return f"the hosts that {one.protection} needs with {asked.hosts_lost} lost"
+    return lacks(asked, design_of(asked, catalogue, one.kind, one.protection, one.hosts - 1))[0]
+
+
+def every_design(asked: AskedSizing, catalogue: Catalogue) -> tuple[Design, ...]:
+    """The fewest hosts of each kind and protection, those that others beat among them."""
+    return tuple(
+        _least(asked, catalogue, kind, text) for kind in catalogue.hosts for text in asked.protection
+    )
+
+
+def _least(asked: AskedSizing, catalogue: Catalogue, kind: str, text: str) -> Design:
+    """The fewest hosts that hold and carry it; where none do, as many as are allowed."""
+    first = protection_of(text).shards + asked.hosts_lost
+    grows = {"capacity", "rebuild"}
+    for hosts in range(first, max(first, asked.hosts_max) + 1):
+        found = design_of(asked, catalogue, kind, text, hosts)
+        missing = lacks(asked, found)
+        if not any(name in grows or name.startswith("links") for name in missing):
+            return found
+    return found
+
+
+def _dominated(one: Design, others: Sequence[Design]) -> bool:
+    """True where another is nowhere worse and somewhere better, by all figures that both have."""
+
+    def figures(design: Design) -> tuple[float, ...]:
+        unknown = math.inf
+        costs = (design.price, design.power_w, design.rack_units)
+        return (*(unknown if cost is None else cost for cost in costs), design.hosts, -design.headroom)
+
+    mine = figures(one)
+    return any(
+        all(theirs <= own for theirs, own in zip(figures(other), mine, strict=True))
+        and figures(other) != mine
+        for other in others
+    )
+
+
+def require_catalogue(asked: AskedSizing, catalogue: Catalogue) -> None:
+    """Raises UsageError where a limit is asked of which the catalogue has no figure."""
+    limits = (("money", asked.money, "price"), ("power_w", asked.power_w, "power_w"))
+    for name, most, figure in (*limits, ("rack_units", asked.rack_units, "rack_units")):
+        without = [kind for kind, one in catalogue.hosts.items() if getattr(one, figure) is None]
+        if most is not None and without:
+            raise UsageError(
+                f"{name} is limited, but the catalogue has no {figure} of {', '.join(without)}",
+                "give --hardware with yours, with source and date",
+            )
+
+
+def designs(asked: AskedSizing, catalogue: Catalogue) -> tuple[tuple[Design, ...], tuple[Design, ...]]:
+    """Those that do all of it and that no other beats; and those that do not, the nearest first."""
+    require_catalogue(asked, catalogue)
+    every = every_design(asked, catalogue)
+    good = [one for one in every if one.hosts <= asked.hosts_max and not lacks(asked, one)]
+    front = sorted(
+        (one for one in good if not _dominated(one, good)), key=lambda one: (one.price or 0, one.hosts)
+    )
+    bad = [one for one in every if one not in good]
+    return tuple(front), tuple(sorted(bad, key=lambda one: len(lacks(asked, one))))
+
+
+def device_words(asked: AskedSizing, one: Design, bays: int, seen: Sequence[PerDeviceRate]) -> Iterator[str]:
+    """What devices carry of the peak, from measured cells; beyond `FURTHEST` what to measure first."""
+    read, write, _ = asked.peak()
+    for rate in seen:
+        wanted = read if rate.reads else write
+        if not wanted:
+            continue
+        devices = (one.hosts - asked.hosts_lost) * bays
+        beyond = devices / rate.devices
+        if beyond > FURTHEST:
+            yield (
+                f"{rate.cell}: measure first on {math.ceil(devices / FURTHEST)} devices or more;"
+                f" {devices} are {beyond:.1f} times the {rate.devices} that were measured,"
+                f" more than {FURTHEST:g}"
+            )
+            continue
+        low, high = (end * devices / wanted for end in (rate.low, rate.high))
+        yield (
+            f"{rate.cell}, measured: devices give {low:.2f} to {high:.2f} times what is asked"
+            f" ({devices} devices, {beyond:.1f} times those measured)"
+        )

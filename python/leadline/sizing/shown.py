@@ -1,0 +1,176 @@
+"""What is shown of an answer, on a terminal and as a page: sentences made once for both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words, lacks
+from leadline.sizing.moved import Inputs, sensitivity
+from leadline.units import format_duration, format_number, format_rate, format_size
+
+UNKNOWN = "not known"
+_NEAREST = 3
+
+
+@dataclass(frozen=True)
+class ShownDesign:
+    """A design by the name that other options take, and what is known of it."""
+
+    name: str
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ShownSizing:
+    """All of it; `nearest` is there only where no design does all that is asked."""
+
+    asked: str
+    answer: str
+    designs: tuple[ShownDesign, ...]
+    nearest: tuple[str, ...]
+    moves: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+def shown(
+    inputs: Inputs,
+    front: Sequence[Design],
+    others: Sequence[Design],
+    seen: Sequence[PerDeviceRate],
+    refused: Sequence[str],
+) -> ShownSizing:
+    """The designs of a file, the answer first."""
+    return ShownSizing(
+        _asked_words(inputs),
+        _answer(inputs, front, seen),
+        tuple(_shown_design(inputs, one, seen) for one in front),
+        () if front else tuple(_near(inputs, one) for one in others[:_NEAREST]),
+        moves(inputs),
+        tuple(f"Not divided by devices: {line}" for line in refused),
+    )
+
+
+def _asked_words(inputs: Inputs) -> str:
+    asked = inputs.asked
+    read, write, hour = asked.peak()
+    held = f"{format_size(asked.bytes_in(asked.years))} in year {asked.years}"
+    carried = [f"{format_rate(rate)} {verb}" for rate, verb in ((read, "read"), (write, "written")) if rate]
+    busiest = f", at {hour}:00" if any(isinstance(one.active, list) for one in asked.clients.values()) else ""
+    rate = f", and at most {' and '.join(carried)}{busiest}" if carried else ", and no rate"
+    lost = _lost(inputs)
+    return f"Asked: {held}{rate}{lost}."
+
+
+def _lost(inputs: Inputs) -> str:
+    lost = inputs.asked.hosts_lost
+    return "" if not lost else f", also with {lost} host{'s' if lost > 1 else ''} lost"
+
+
+def _answer(inputs: Inputs, front: Sequence[Design], seen: Sequence[PerDeviceRate]) -> str:
+    if not front:
+        return "Answer: no design does all of it."
+    one = front[0]
+    price = "" if one.price is None else f" for {format_number(one.price)} {inputs.catalogue.currency}"
+    why = "fewest" if one.price is None else "cheapest"
+    among = f"the {why} of {len(front)} designs" if len(front) > 1 else "the only design that no other beats"
+    decided = decides(inputs.asked, inputs.catalogue, one)
+    open_words = "" if seen else " What devices give is not known, so measure before you buy."
+    return (
+        f"Answer: {one.hosts} hosts {one.kind} with protection {one.protection}{price}, {among}."
+        f" Their number comes from: {decided}.{open_words}"
+    )
+
+
+def _shown_design(inputs: Inputs, one: Design, seen: Sequence[PerDeviceRate]) -> ShownDesign:
+    bays = inputs.catalogue.hosts[one.kind].bays
+    measured = list(device_words(inputs.asked, one, bays, seen))
+    if not measured and any(inputs.asked.peak()[:2]):
+        measured = ["devices: not known; leadline run render on a part of them, then --from its result"]
+    decided = decides(inputs.asked, inputs.catalogue, one)
+    lines = (*_lines(inputs, one), *measured)
+    return ShownDesign(one.name, f"{one.name}: {one.hosts} hosts, by {decided}", lines)
+
+
+def _lines(inputs: Inputs, one: Design) -> list[str]:
+    asked, catalogue = inputs.asked, inputs.catalogue
+    host, lost = catalogue.hosts[one.kind], _lost(inputs)
+    year = f"; full in year {one.full_in_year}" if one.full_in_year else ""
+    lines = [f"holds {format_size(one.usable_bytes)}, filled to {asked.filled:.0%}{lost}{year}"]
+    if any(asked.peak()[:2]):
+        lines.append(
+            f"links: at most {_times(one.headroom)} what is asked{lost}"
+            f" (by model, {one.bound}); {_times(one.whole_headroom)} with all hosts"
+        )
+    return [
+        *lines,
+        f"rebuild of a host: at least {format_duration(one.rebuild_s)} (by model: links only, no other load)",
+        f"{cost_words(one, catalogue.currency)} ({host.source}, {host.date})",
+    ]
+
+
+def _times(headroom: float) -> str:
+    return f"{format_number(headroom)} times"
+
+
+def cost_words(one: Design, currency: str) -> str:
+    """Price, power and height, each or that it is not known."""
+    known = (("price", one.price, currency), ("power", one.power_w, "W"), ("rack", one.rack_units, "U"))
+    found = [
+        f"{name} {UNKNOWN if value is None else f'{format_number(value)} {unit}'}"
+        for name, value, unit in known
+    ]
+    if one.price is not None:
+        found.append(f"{format_number(one.price / (one.usable_bytes / 1e12))} {currency} per TB")
+    return ", ".join(found)
+
+
+def _near(inputs: Inputs, one: Design) -> str:
+    give = ", ".join(lacks(inputs.asked, one)) or "hosts_max"
+    return f"nearest: {one.name}, {one.hosts} hosts; what would have to give: {give}"
+
+
+def moves(inputs: Inputs) -> tuple[str, ...]:
+    """Which input moves the answer most; those that move nothing are one line."""
+    best = inputs.best()
+    if best is None:
+        return ()
+    found, still = [], []
+    for one in sensitivity(inputs):
+        if one.by(best):
+            ends = f"{_end(one.lower)} with a tenth less, {_end(one.higher)} with a tenth more"
+            found.append(f"{one.name}: {ends}")
+        else:
+            still.append(one.name)
+    if still:
+        found.append(f"a tenth less or more changes nothing: {', '.join(still)}")
+    return tuple(found)
+
+
+def _end(one: Design | None) -> str:
+    return "no design" if one is None else f"{one.hosts} hosts ({one.name})"
+
+
+Row = tuple[str, str, str]
+
+
+def beside(one: Design, other: Design, before: Inputs, after: Inputs) -> list[Row]:
+    """Two designs, figure by figure: of two names, or of one before and after an input is changed."""
+    pairs = ((one, before), (other, after))
+    figures: Mapping[str, tuple[str, ...]] = {
+        "hosts": tuple(str(design.hosts) for design, _ in pairs),
+        "holds": tuple(format_size(design.usable_bytes) for design, _ in pairs),
+        "links, at most": tuple(_times(design.headroom) for design, _ in pairs),
+        "full first": tuple(design.bound for design, _ in pairs),
+        "rebuild, at least": tuple(format_duration(design.rebuild_s) for design, _ in pairs),
+        "price": tuple(_cost(design.price, inputs.catalogue.currency) for design, inputs in pairs),
+        "power": tuple(_cost(design.power_w, "W") for design, _ in pairs),
+        "rack": tuple(_cost(design.rack_units, "U") for design, _ in pairs),
+        "lacks": tuple(", ".join(lacks(inputs.asked, design)) or "nothing" for design, inputs in pairs),
+    }
+    return [(name, values[0], values[1]) for name, values in figures.items()]
+
+
+def _cost(value: float | None, unit: str) -> str:
+    return UNKNOWN if value is None else f"{format_number(value)} {unit}"

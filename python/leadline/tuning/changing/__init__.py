@@ -1,0 +1,1 @@
+"""Changes of settings, from what was asked to what is put back."""

@@ -1,0 +1,279 @@
+"""Applies changes so that all of them hold or none is left, and takes them back later.
+
+In this order: everything that speaks against them, then for each the old value into the journal, the new one
+set and read back; then until daemons have it in force and for some time more, the health of the cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from leadline.errors import LeadlineError, TuningError
+from leadline.tuning.access.ceph_config import lives_of_daemons
+from leadline.tuning.access.face import InForce, same_value
+from leadline.tuning.changes import SettingChange
+from leadline.tuning.changing.checks import check
+from leadline.tuning.changing.journal import Reach, TuningJournal
+from leadline.tuning.changing.reverting import revert
+from leadline.tuning.health import HealthSeen, health_of, worsened
+from leadline.tuning.settings import Setting
+from leadline.tuning.system import TuningSystem
+
+_POLL_S = 0.25
+_RESTART_S = 180.0
+_PEERING_S = 15.0  # a pool's groups come together anew when its map changes
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long is waited: for daemons to have it (`settle_s`), that they keep it (`hold_s`), and that the
+    cluster is no worse for it (`watch_s`).
+    """
+
+    settle_s: float = 30.0
+    hold_s: float = 2.0
+    watch_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class DeadMansSwitch:
+    """What puts a run back where nobody confirms it `within_s`: `start` is called before the first change."""
+
+    within_s: float
+    start: Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was done: `changes`, those `already` in force, and in words what else it takes (`pending`)."""
+
+    run: str
+    changes: tuple[SettingChange, ...]
+    already: tuple[SettingChange, ...] = ()
+    pending: tuple[str, ...] = ()
+
+
+def apply(
+    system: TuningSystem,
+    changes: Sequence[SettingChange],
+    *,
+    allowed: Iterable[str] = (),
+    journal: TuningJournal,
+    pace: Pace = Pace(),
+    where: Mapping[int, str] | None = None,
+    switch: DeadMansSwitch | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Applied:
+    """Apply them all, or none. Raises RefusedChangeError where nothing was changed, else TuningError.
+
+    Whatever ends this, Ctrl-C too, puts back what was done. `where` says who asked for which, by its index.
+    """
+    with journal.locked():
+        checked = check(system, changes, allowed, where)
+        if not checked.changes:
+            return Applied("", (), checked.already)
+        deed = _Deed(system, journal, pace, say)
+        run = deed.begin(checked.changes, switch.within_s if switch else 0.0)
+        try:
+            if switch is not None:
+                switch.start(run, switch.within_s)
+            for change in checked.changes:
+                deed.make(change)
+            deed.settle()
+            deed.watch()
+        except BaseException as error:
+            raise _undone(system, journal, run, error) from error
+        return Applied(run, checked.changes, checked.already, tuple(deed.pending))
+
+
+def reach_of(system: TuningSystem) -> Reach:
+    """How the same system is reached later."""
+    around = system.around
+    return Reach(
+        str(around.conf.absolute()) if around.conf else "",
+        around.client_name or "",
+        {host: str(path) for host, path in around.namespaces.items()},
+    )
+
+
+def _undone(system: TuningSystem, journal: TuningJournal, run: str, error: BaseException) -> BaseException:
+    """The error that is raised once everything was put back, as far as it could be."""
+    back = revert(system, journal, run=run)
+    why = error.message if isinstance(error, LeadlineError) else f"{type(error).__name__}"
+    journal.say("ended", run=run, how=f"put back: {why}")
+    if not isinstance(error, Exception):
+        return error  # Ctrl-C is the caller's
+    remedy = error.remedy if isinstance(error, LeadlineError) else ""
+    if back.left:
+        left = "; ".join(back.left)
+        return TuningError(
+            f"{why}; and not everything could be put back: {left}", "leadline tune revert tries again"
+        )
+    return TuningError(f"{why}; all was put back as it was", remedy)
+
+
+@dataclass
+class _Deed:
+    """One apply while it goes on."""
+
+    system: TuningSystem
+    journal: TuningJournal
+    pace: Pace
+    say: Callable[[str], None]
+    run: str = ""
+    changes: list[SettingChange] = field(default_factory=list)
+    pending: list[str] = field(default_factory=list)
+    health: HealthSeen | None = None
+    lives: dict[str, str] = field(default_factory=dict)
+
+    def begin(self, changes: Sequence[SettingChange], confirm_within_s: float) -> str:
+        """Remember how the cluster is, and say in the journal that something comes."""
+        if any(change.place.cluster for change in changes):
+            self.health = health_of(self.system.around)
+            self.lives = lives_of_daemons(self.system.around)
+        by_s = time.time() + confirm_within_s if confirm_within_s else 0.0
+        known = self.health.as_json() | {"expected": self._expected(changes)} if self.health else {}
+        self.run = self.journal.begin(reach_of(self.system), by_s, known)
+        return self.run
+
+    def _expected(self, changes: Sequence[SettingChange]) -> list[str]:
+        kinds = {self.system.setting(change.setting).access.kind for change in changes}
+        return ["OSDMAP_FLAGS"] if "ceph_flag" in kinds else []
+
+    def make(self, change: SettingChange) -> None:
+        """Journal what is there, set it, read it back; what somebody else did since the check is found."""
+        setting = self.system.setting(change.setting)
+        now = self.system.read(setting, change.place)
+        if not now.known or now.before != change.before:
+            raise TuningError(
+                f"{setting.name} on {change.place.words} was {change.before or 'not set'} a moment ago and is"
+                f" {now.value if now.known else now.reason}: somebody else changes it",
+                "find out who, then apply again",
+            )
+        number = self.journal.changing(self.run, change, setting, self.system.life(setting, change.place))
+        self.changes.append(change)
+        self.system.write(change)
+        self.journal.say("done", number=number)
+        was = "not set" if change.before is None else change.before
+        self.say(f"{setting.name} on {change.place.words}: {was} -> {change.value}")
+
+    def settle(self) -> None:
+        """Until every daemon has it in force, those restarted that have to be."""
+        self._each_holds(self.pace.settle_s)
+        for change in self.changes:
+            setting = self.system.setting(change.setting)
+            if setting.needs == "live" or setting.access.kind == "fuse":
+                continue
+            daemons = [one.daemon for one in self.system.in_force(setting, change.place)]
+            if setting.needs == "restart" and daemons and self.system.restart is not None:
+                self._restart(daemons)
+            else:
+                self.pending.append(_pending(setting, change, daemons))
+
+    def _restart(self, daemons: Sequence[str]) -> None:
+        """One after the other, each only once the cluster is as well as before."""
+        for daemon in daemons:
+            before = lives_of_daemons(self.system.around)
+            self.say(f"restarting {daemon}")
+            assert self.system.restart is not None  # noqa: S101 - asked before
+            self.system.restart(daemon)
+            self._wait_restarted(daemon, before)
+        self.lives = lives_of_daemons(self.system.around)
+        self._each_holds(self.pace.settle_s)
+
+    def _wait_restarted(self, daemon: str, before: Mapping[str, str]) -> None:
+        end = time.monotonic() + _RESTART_S
+        worse: tuple[str, ...] = ("it is not back",)
+        while time.monotonic() < end:
+            time.sleep(_POLL_S)
+            now = lives_of_daemons(self.system.around)
+            back = daemon not in before or now.get(daemon, before[daemon]) != before[daemon]
+            assert self.health is not None  # noqa: S101 - there are daemons
+            worse = worsened(self.health, health_of(self.system.around))
+            if back and not worse:
+                return
+        raise TuningError(
+            f"{daemon} was restarted, and {_RESTART_S:.0f} s later it is not well: {'; '.join(worse)}",
+            f"see the log of {daemon}",
+        )
+
+    def _each_holds(self, settle_s: float) -> None:
+        """Polls until nothing is amiss, then for `hold_s` more: mClock takes values back some time after."""
+        end, since = time.monotonic() + settle_s, 0.0
+        while True:
+            amiss = [words for change in self.changes for words in self._amiss(change)]
+            now = time.monotonic()
+            if amiss and now > end:
+                raise TuningError("; ".join(amiss), "")
+            since = 0.0 if amiss else since or now
+            needed = self.pace.hold_s if any(change.place.cluster for change in self.changes) else 0.0
+            if since and now - since >= needed:
+                return
+            time.sleep(_POLL_S)
+
+    def _amiss(self, change: SettingChange) -> list[str]:
+        setting = self.system.setting(change.setting)
+        what = f"{setting.name} on {change.place.words}"
+        found = self.system.read(setting, change.place)
+        if not same_value(found.value, change.value):
+            value = found.value if found.known else found.reason
+            return [f"{what} was set to {change.value} and then read {value}: somebody else changed it"]
+        daemons = self.system.in_force(setting, change.place)
+        return [
+            f"{what}: {_lacks(one, change)}" for one in daemons if not same_value(one.value, change.value)
+        ]
+
+    def watch(self) -> None:
+        """For `watch_s` the health of the cluster, and daemons that restart by themselves."""
+        if self.health is None:
+            return
+        pools = any(self.system.setting(one.setting).access.kind == "ceph_pool" for one in self.changes)
+        expected = self._expected(self.changes)
+        begun, bad_since = time.monotonic(), 0.0
+        while True:
+            now = time.monotonic()
+            worse = worsened(self.health, health_of(self.system.around), expected)
+            bad_since = (bad_since or now) if worse else 0.0
+            if worse and now - bad_since >= (_PEERING_S if pools else 0.0):
+                raise TuningError(f"the cluster is worse off since: {'; '.join(worse)}", "")
+            if not worse and now - begun >= self.pace.watch_s:
+                break
+            time.sleep(_POLL_S)
+        for daemon, life in lives_of_daemons(self.system.around).items():
+            if self.lives.get(daemon, life) != life:
+                self.say(f"{daemon} restarted meanwhile")
+                self._each_holds(self.pace.settle_s)
+
+
+def _lacks(one: InForce, change: SettingChange) -> str:
+    if one.value is None:
+        return f"{one.daemon} does not say what it works with: {one.reason}"
+    if one.origin in ("file", "env", "cmdline", "override"):
+        names = {
+            "file": "its own configuration file",
+            "env": "its environment",
+            "cmdline": "its command line",
+        }
+        source = names.get(one.origin, "an override at run time (ceph tell, or its admin socket)")
+        return f"{one.daemon} has {one.value} from {source}, which goes before what the monitors keep"
+    return (
+        f"{one.daemon} works with {one.value} although {change.value} was accepted:"
+        " it takes the value back (mClock does, unless its profile is custom)"
+    )
+
+
+def _pending(setting: Setting, change: SettingChange, daemons: Sequence[str]) -> str:
+    words = {
+        "restart": f"a restart of {', '.join(daemons) or 'its daemons'}",
+        "reconnect": "new connections: those that are open keep the old value",
+        "reopen": "files that are opened anew",
+        "remount": "a new mount",
+        "reboot": "a reboot",
+        "new_osd": "OSDs that are made from now on",
+        "new_file": "files that are made from now on",
+    }
+    return (
+        f"{setting.name} on {change.place.words} takes effect with {words.get(setting.needs, setting.needs)}"
+    )

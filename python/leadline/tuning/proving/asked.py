@@ -1,0 +1,223 @@
+"""From `NAME=VALUE` to what is proved: found in the table or among Ceph's own options, and refused where it
+cannot be proved here. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from leadline import units
+from leadline.errors import LeadlineError, RefusedChangeError
+from leadline.tuning.access.face import same_value
+from leadline.tuning.changes import SettingChange, SettingPlace
+from leadline.tuning.proving.clients import TargetClient
+from leadline.tuning.proving.proof import ProvedSetting
+from leadline.tuning.proving.states import seen
+from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit, settings
+from leadline.tuning.system import TuningSystem, version_key
+
+# What an option's name begins with tells whose it is; Ceph's own word of services is empty for most.
+_SECTIONS = {"osd": "osd", "bluestore": "osd", "mds": "mds", "client": "client", "fuse": "client"}
+_SECTIONS |= {"objecter": "client", "mon": "mon", "mgr": "mgr"}
+_UNITS: dict[str, Unit] = {"size": "bytes", "secs": "s", "millisecs": "ms", "bool": "switch"}
+_UNITS |= {"uint": "count", "int": "count", "float": "count"}
+_KINDS = ("ceph_config", "sysctl")
+_LIVE: tuple[Needs, ...] = ("live", "reopen")
+_ANEW: tuple[Needs, ...] = ("reconnect", "remount")  # each trial of a library's target does that by itself
+
+
+def split_words(words: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE` words. Raises RefusedChangeError."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not (name and sign and value.strip()) or not value.isprintable():
+            raise RefusedChangeError(f"--with {word!r} is no NAME=VALUE", "write: --with osd_max_backfills=4")
+        if name in found:
+            raise RefusedChangeError(
+                f"--with {name} is given twice", "one value of a setting is proved at a time"
+            )
+        found[name] = value.strip()
+    return found
+
+
+def known_settings(names: Collection[str], system: TuningSystem) -> Mapping[str, Setting]:
+    """The table, and of what is not in it Ceph's own options, as the cluster describes them."""
+    known = {name: _by_monitors(one) for name, one in settings().items()}
+    for name in names:
+        if name not in known and (option := _of_ceph(name, system)) is not None:
+            known[name] = option
+    return known
+
+
+def _by_monitors(setting: Setting) -> Setting:
+    """A client's own option is set where the monitors keep it: they tell running clients and new ones."""
+    if setting.access.kind != "fuse":
+        return setting
+    option = setting.access.options["option"]
+    return replace(setting, access=SettingAccess("ceph_config", {"who": "client", "option": option}))
+
+
+def proved_settings(
+    asked: Mapping[str, str], system: TuningSystem, client: TargetClient | None, allowed: Collection[str]
+) -> tuple[ProvedSetting, ...]:
+    """What is proved, with what is in force without it. Raises RefusedChangeError, TuningError."""
+    found = tuple(_proved(name, value, system, client) for name, value in asked.items())
+    for one in found:
+        _refuse_dangerous(one.setting, system, allowed)
+        for other in found:
+            if other.setting.name in one.setting.excludes:
+                raise RefusedChangeError(
+                    f"{one.setting.name} and {other.setting.name} exclude each other", "prove one at a time"
+                )
+    return found
+
+
+def _proved(name: str, text: str, system: TuningSystem, client: TargetClient | None) -> ProvedSetting:
+    setting = system.setting(name)
+    value = _value(setting, text)
+    _refuse_unprovable(setting, client)
+    place = next(iter(system.places(setting)), None)
+    if place is None:
+        raise RefusedChangeError(f"{name} has no place here", "see that its host or cluster answers")
+    if why := system.why_not(setting, place):
+        raise RefusedChangeError(f"{name} cannot be set on {place.words}: {why}", "")
+    return _with_before(setting, place, value, system, client)
+
+
+def _with_before(
+    setting: Setting, place: SettingPlace, value: str, system: TuningSystem, client: TargetClient | None
+) -> ProvedSetting:
+    reading = system.read(setting, place)
+    if not reading.known:
+        raise RefusedChangeError(f"{setting.name} cannot be read: {reading.reason}", "nothing was changed")
+    without = {}
+    for where, (now, reason) in seen(system, setting, place, client).items():
+        if now is None:
+            raise RefusedChangeError(
+                f"{setting.name} cannot be read at {where}: {reason}", "nothing was changed"
+            )
+        if same_value(now, value):
+            raise RefusedChangeError(
+                f"{setting.name} is {now} already at {where}", "there is nothing to prove: name another value"
+            )
+        without[where] = now
+    return ProvedSetting(setting, SettingChange(setting.name, place, value, reading.before), without)
+
+
+def _value(setting: Setting, text: str) -> str:
+    value = text
+    if setting.unit == "bytes" and not text.lstrip("-").isdigit():
+        value = str(units.parse_size(text))
+    if setting.one_of is not None and not any(same_value(value, one) for one in setting.one_of):
+        raise RefusedChangeError(
+            f"{setting.name} takes no {text!r}", f"it takes one of: {', '.join(setting.one_of)}"
+        )
+    if setting.at_least is None and setting.at_most is None:
+        return value
+    try:
+        numbers = [float(part) for part in value.split()]
+    except ValueError:
+        raise RefusedChangeError(f"{setting.name} takes a number, not {text!r}", "") from None
+    low, high = setting.at_least, setting.at_most
+    if any((low is not None and one < low) or (high is not None and one > high) for one in numbers):
+        bounds = f"from {'any' if low is None else f'{low:g}'} to {'any' if high is None else f'{high:g}'}"
+        raise RefusedChangeError(f"{setting.name} takes no {text}", f"it takes {bounds} ({setting.unit})")
+    return value
+
+
+def _refuse_unprovable(setting: Setting, client: TargetClient | None) -> None:
+    """What proofs do not do yet, each with what to do instead."""
+    if setting.access.kind not in _KINDS:
+        raise RefusedChangeError(
+            f"not proved by leadline yet: {setting.name}, which is set by {setting.access.kind}",
+            "set it by hand, and compare a result before with one after: leadline compare",
+        )
+    if setting.needs in _ANEW and client is not None and client.anew:
+        return
+    if setting.needs not in _LIVE:
+        by_library = "; a cephfs:// or rados:// target has a new client in each trial, where that is enough"
+        raise RefusedChangeError(
+            f"not proved by leadline yet: {setting.name} needs {_NEEDS[setting.needs]} to take effect",
+            "set it by hand, and compare a result before with one after: leadline compare"
+            + (by_library if setting.needs in _ANEW else ""),
+        )
+
+
+_NEEDS: dict[Needs, str] = {
+    "reconnect": "new connections",
+    "remount": "a new mount",
+    "restart": "a restart of its daemons",
+    "reboot": "a reboot",
+    "new_osd": "new OSDs",
+    "new_file": "new files",
+    "by_hand": "a hand",
+}
+
+
+def _refuse_dangerous(setting: Setting, system: TuningSystem, allowed: Collection[str]) -> None:
+    if setting.irreversible:
+        raise RefusedChangeError(
+            f"{setting.name} cannot be taken back: {setting.irreversible}", "a proof takes everything back"
+        )
+    for price in setting.grave:
+        if price.kind not in allowed:
+            raise RefusedChangeError(
+                f"{setting.name} costs {price.kind}: {price.words}",
+                f"nothing was changed; where that is meant: --allow {price.kind}",
+            )
+    versions = system.versions()
+    for one in setting.refused:
+        have = versions.get(one.of)
+        if have is None or one.state:
+            continue
+        key = version_key(have)
+        since, until = version_key(one.since), version_key(one.until)
+        if (not since or key >= since) and (not until or key < until):
+            raise RefusedChangeError(f"{setting.name} is refused with {one.of} {have}: {one.words}", "")
+
+
+def _of_ceph(name: str, system: TuningSystem) -> Setting | None:
+    """An option that the table does not have, from what the cluster says of it; None where it has none."""
+    try:
+        said = system.around.ask("config help", key=name)
+    except LeadlineError:
+        return None
+    section = _SECTIONS.get(name.partition("_")[0])
+    if section is None:
+        raise RefusedChangeError(
+            f"not proved by leadline yet: {name}: whose option it is cannot be told from its name",
+            "osd_, bluestore_, mds_, client_, objecter_, mon_ and mgr_ are known",
+        )
+    return Setting(
+        name=name,
+        title=str(said.get("desc") or name),
+        layer="client" if section == "client" else "osd" if section == "osd" else "mds",
+        roles=(),
+        access=SettingAccess("ceph_config", {"who": section, "option": name}),
+        means=str(said.get("long_desc") or said.get("desc") or ""),
+        unit=_UNITS.get(str(said.get("type")), "word"),
+        default=str(said.get("default", "")),
+        needs=_needs(said, section),
+        persist="ceph",
+        sources=("Ceph, `ceph config help`",),
+        one_of=tuple(map(str, said.get("enum_values") or ())) or None,
+        at_least=_number(said.get("min")),
+        at_most=_number(said.get("max")),
+    )
+
+
+def _needs(said: Mapping[str, Any], section: str) -> Needs:
+    """A client's option is taken to need a new client: Ceph says of many that they change at runtime, which
+    only means that the new value is stored."""
+    if section == "client":
+        return "remount"
+    return "live" if said.get("can_update_at_runtime") else "restart"
+
+
+def _number(text: Any) -> float | None:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return None

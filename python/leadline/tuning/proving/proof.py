@@ -1,0 +1,82 @@
+"""What is to be proved, as values: stored in the result's manifest before anything is changed.
+
+All that putting back needs is here, so that whoever has the result can do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from leadline.errors import ResultError
+from leadline.tuning.changes import SettingChange
+from leadline.tuning.settings import Movement, Price, Setting, SettingAccess
+
+WITHOUT, WITH = "without", "with"
+StateName = Literal["without", "with"]
+
+
+@dataclass(frozen=True)
+class ProvedSetting:
+    """A setting with the change that is to be proved, and what was in force `without` it, by where."""
+
+    setting: Setting
+    change: SettingChange
+    without: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """What the manifest keeps: also what verdicts need, who know no table of settings."""
+        setting = self.setting
+        return {
+            **self.change.as_json(),
+            "without": dict(self.without),
+            "title": setting.title,
+            "layer": setting.layer,
+            "unit": setting.unit,
+            "needs": setting.needs,
+            "persist": setting.persist,
+            "access": {"kind": setting.access.kind, "options": dict(setting.access.options)},
+            "moves": [asdict(one) for one in setting.moves],
+            "prices": [asdict(one) for one in setting.prices],
+            "sources": list(setting.sources),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ProvedSetting:
+        """The inverse of `as_json`, as far as putting back and reading need it."""
+        access = value["access"]
+        setting = Setting(
+            name=value["setting"],
+            title=value["title"],
+            layer=value["layer"],
+            roles=(),
+            access=SettingAccess(access["kind"], access["options"]),
+            means="",
+            unit=value["unit"],
+            default="",
+            needs=value["needs"],
+            persist=value["persist"],
+            sources=tuple(value["sources"]),
+            prices=tuple(Price(**one) for one in value["prices"]),
+            moves=tuple(Movement(**one) for one in value["moves"]),
+        )
+        return cls(setting, SettingChange.from_json(value), value["without"])
+
+
+def as_manifest(proved: tuple[ProvedSetting, ...]) -> dict[str, Any]:
+    """The part of a manifest that says what is proved."""
+    return {"proof": {"settings": [one.as_json() for one in proved]}}
+
+
+def of_manifest(manifest: Mapping[str, Any]) -> tuple[ProvedSetting, ...]:
+    """What a result proves; nothing where it proves nothing. Raises ResultError where that is damaged."""
+    if "proof" not in manifest:
+        return ()
+    try:
+        return tuple(ProvedSetting.from_json(one) for one in manifest["proof"]["settings"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ResultError(
+            f"what the result says of its settings is damaged: {type(error).__name__}: {error}",
+            "restore the manifest from a copy",
+        ) from None

@@ -1,0 +1,137 @@
+"""Brings settings into the states that trials are measured in, waits until they are in force, puts all back.
+
+Waits by looking, never by the clock: at every daemon and client that has the setting, and at the cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from leadline.errors import LeadlineError, TuningError
+from leadline.tuning.access.face import same_value
+from leadline.tuning.proving.clients import TargetClient
+from leadline.tuning.proving.proof import WITH, ProvedSetting
+from leadline.tuning.settings import Setting
+from leadline.tuning.system import TuningSystem, is_before
+
+SETTLED_WITHIN_S = 60.0
+_LOOK_EVERY_S = 0.2
+_STEADY_STATES = frozenset({"active+clean", "active+clean+scrubbing", "active+clean+scrubbing+deep"})
+
+
+class SettingStates:
+    """`run.model.States` over a system: `without` has what was there, `with` every proved value."""
+
+    def __init__(
+        self,
+        system: TuningSystem,
+        proved: Sequence[ProvedSetting],
+        client: TargetClient | None,
+        stopping: Callable[[], bool] = lambda: False,
+        within_s: float = SETTLED_WITHIN_S,
+    ) -> None:
+        self._system, self._proved, self._client = system, tuple(proved), client
+        self._stopping, self._within_s = stopping, within_s
+
+    def enter(self, state: str) -> None:
+        """See `States`. Raises TuningError; what somebody else set meanwhile is named and left."""
+        for one in self._proved:
+            reading = self._system.read(one.setting, one.change.place)
+            ours = reading.known and same_value(reading.value, one.change.value)
+            if not reading.known:
+                raise TuningError(f"{_named(one)} cannot be read: {reading.reason}", "see what it waits for")
+            if not ours and not is_before(reading, one.change):
+                raise TuningError(
+                    f"{_named(one)} is {reading.value} now, which neither was there before nor was set here",
+                    "somebody else changes it: nothing was overwritten; prove it when nobody does",
+                )
+            if state == WITH and not ours:
+                self._system.write(one.change)
+            elif state != WITH and not is_before(reading, one.change):
+                self._system.put_back(one.change)
+        self._settle(state)
+
+    def look(self, state: str) -> Mapping[str, Any]:
+        """See `States`."""
+        found: dict[str, Any] = {}
+        for one in self._proved:
+            for where, (value, reason) in seen(
+                self._system, one.setting, one.change.place, self._client
+            ).items():
+                wanted = one.change.value if state == WITH else one.without.get(where)
+                name = f"{one.setting.name} at {where}"
+                found[name] = {"wanted": wanted, "found": wanted if same_value(value, wanted) else value}
+                found[name] |= {"reason": reason} if reason else {}
+        return found
+
+    def leave(self) -> tuple[str, ...]:
+        """See `States`. What is neither ours nor what was there is left as it is, and named."""
+        left = []
+        for one in reversed(self._proved):
+            try:
+                reading = self._system.read(one.setting, one.change.place)
+                if not reading.known:
+                    left.append(f"{_named(one)} cannot be read: {reading.reason}")
+                elif is_before(reading, one.change):
+                    continue
+                elif same_value(reading.value, one.change.value):
+                    self._system.put_back(one.change)
+                else:
+                    left.append(f"{_named(one)} is {reading.value} now, set by somebody else: left as it is")
+            except LeadlineError as error:
+                left.append(error.message)
+        return tuple(left)
+
+    def _settle(self, state: str) -> None:
+        until = time.monotonic() + self._within_s
+        while why := self._unsettled(state):
+            if self._stopping():
+                raise TuningError(f"stopped while waiting: {why}", "")
+            if time.monotonic() > until:
+                raise TuningError(
+                    f"{why}, {self._within_s:g} s after it was changed",
+                    "see what it needs to take effect: `leadline tune explain NAME`, and who changes it too",
+                )
+            time.sleep(_LOOK_EVERY_S)
+
+    def _unsettled(self, state: str) -> str:
+        """What is not yet as it must be; "" where all is."""
+        for name, one in self.look(state).items():
+            if one["found"] is None:
+                return f"{name} cannot be read: {one.get('reason', '')}"
+            if one["found"] != one["wanted"]:
+                return f"{name} is {one['found']}, not {one['wanted']}"
+        if any(one.setting.access.kind.startswith("ceph_") for one in self._proved):
+            return restless(self._system.around.ask("status"))
+        return ""
+
+
+def seen(
+    system: TuningSystem, setting: Setting, place: Any, client: TargetClient | None
+) -> dict[str, tuple[str | None, str]]:
+    """The value, or None and why, wherever the setting is at work."""
+    if setting.access.kind != "ceph_config":
+        reading = system.read(setting, place)
+        return {place.words: (reading.value, reading.reason)}
+    found = {one.daemon: (one.value, one.reason) for one in system.in_force(setting, place)}
+    if place.subject in ("client", "global") and client is not None:
+        found[client.words] = client.option(setting.access.options["option"])
+    return found or {place.words: (None, "no daemon or client that has it answers")}
+
+
+def restless(status: Mapping[str, Any]) -> str:
+    """What a cluster does still, by its own status; "" where it is at rest."""
+    moving = sum(
+        int(row["count"])
+        for row in status["pgmap"].get("pgs_by_state", ())
+        if row["state_name"] not in _STEADY_STATES
+    )
+    if moving:
+        return f"{moving} placement groups are not active+clean"
+    return "operations are slow (SLOW_OPS)" if "SLOW_OPS" in status["health"]["checks"] else ""
+
+
+def _named(one: ProvedSetting) -> str:
+    return f"{one.setting.name} on {one.change.place.words}"

@@ -1,0 +1,135 @@
+"""What is said of a proof: the first sentence, one for each mechanism, side effects, and a section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.units import format_ratio_interval
+from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
+from leadline.verdict.face import KindAnswer
+from leadline.verdict.model import UNUSABLE, Comparison, Statement
+from leadline.verdict.proved.found import Mechanism, ProofFound, ProofOutcome
+from leadline.verdict.sections.section import Section, TextTable
+
+_VERDICTS: dict[ProofOutcome, str] = {
+    "helps": "helps",
+    "not_by_mechanism": "helps, but not by its mechanism",
+    "nothing": "does nothing here",
+    "harms": "harms",
+    "undecided": "is undecided",
+    "unusable": "cannot be judged",
+}
+
+
+def proof_answer(found: ProofFound | None) -> KindAnswer:
+    """What stands first on the screen."""
+    if found is None:
+        return KindAnswer()
+    beside = side_effects(found)
+    return KindAnswer(" ".join(filter(None, (verdict_sentence(found), beside))), leads=True, instead=True)
+
+
+def proof_statements(found: ProofFound | None) -> Iterator[Statement]:
+    """The verdict, what stands beside it, and each mechanism."""
+    if found is None:
+        return
+    cells = tuple(cell.id for cell in found.cells)
+    yield Statement("headline", verdict_sentence(found), says="proof_verdict", cells=cells)
+    if beside := side_effects(found):
+        yield Statement("caution", beside, says="proof_side_effects", cells=cells)
+    for one in found.mechanisms:
+        yield Statement("finding", mechanism_sentence(one), says="proof_mechanism", cells=one.cells)
+
+
+def verdict_sentence(found: ProofFound) -> str:
+    """Settings, verdict, and the ratios that it rests on; gains never without what was lost."""
+    head = f"{found.words} {_VERDICTS[found.outcome]}"
+    if found.outcome == "unusable":
+        return f"{head}: no rate of the two states can be compared."
+    if found.better:
+        return f"{head}: {_listed(found.better)}; {_by_what(found)}."
+    if found.outcome == "harms":
+        return f"{head}: {_listed(found.worse)}."
+    rates = tuple(one for one in found.comparisons if weight_of(one.metric) == PRIMARY_WEIGHT)
+    within = f", within {100 * rates[0].margin:.0f} %" if found.outcome == "nothing" else ""
+    return f"{head}{within}: {_listed(rates)}."
+
+
+def side_effects(found: ProofFound) -> str:
+    """Beside a gain: every work and percentile that lost, and what is still open."""
+    if not found.better:
+        return ""
+    rest = [one for one in found.comparisons if one not in found.better and one not in found.worse]
+    lost = (
+        f"It harms {_listed(found.worse)}." if found.worse else "No work and no percentile was seen to lose."
+    )
+    open_ = sum(one.verdict == "undecided" for one in rest)
+    return f"{lost} Undecided: {open_} of {len(rest)} others." if open_ else lost
+
+
+def mechanism_sentence(one: Mechanism) -> str:
+    """Whether the figure that the setting must move did."""
+    head = f"{one.setting} in {one.work}: {one.figure} must go {one.direction} and"
+    if one.moved == "not seen" or one.ratio is None:
+        return f"{head} was not seen in both states."
+    span = "" if one.low is None or one.high is None else f", {format_ratio_interval(one.low, one.high)}"
+    did = {"as meant": "did", "the other way": "went the other way", "not": "was not seen to move"}[one.moved]
+    return f"{head} {did}: {one.ratio:.3g} times{span} in {one.blocks} blocks."
+
+
+def _by_what(found: ProofFound) -> str:
+    """By which mechanism it helps, as far as that is known."""
+    gained = {one.work for one in found.better}
+    own = [one for one in found.mechanisms if one.work in gained]
+    if not own:
+        return "which counter it must move is not known to leadline"
+    moved = dict.fromkeys(one.figure for one in own if one.moved == "as meant")
+    if moved:
+        return f"{', '.join(moved)} moved as it must"
+    if all(one.moved == "not seen" for one in own):
+        return "what it must move could not be seen here"
+    return f"{', '.join(dict.fromkeys(one.figure for one in own))} did not move as it must"
+
+
+def _listed(compared: tuple[Comparison, ...]) -> str:
+    return "; ".join(_one(one) for one in compared) or "nothing"
+
+
+def _one(one: Comparison) -> str:
+    if one.ratio is None or one.validity in UNUSABLE:
+        return f"{one.work} {one.metric} not comparable ({one.validity})"
+    span = "" if one.low is None or one.high is None else f" ({format_ratio_interval(one.low, one.high)})"
+    return f"{one.work} {one.metric} {one.ratio:.3g} times{span}"
+
+
+def proof_section(found: ProofFound | None) -> Section | None:
+    """Settings with what was before and what they cost; mechanisms."""
+    if found is None:
+        return None
+    settings = tuple(
+        (
+            str(one["setting"]),
+            ", ".join(dict.fromkeys(map(str, one["without"].values()))),
+            str(one["value"]),
+            "; ".join(f"{price['kind']}: {price['words']}" for price in one["prices"]) or "none known",
+        )
+        for one in found.settings
+    )
+    parts = [TextTable("Settings", ("setting", "without", "with", "price"), settings)]
+    moved = tuple(
+        (
+            one.setting,
+            one.work,
+            f"{one.figure} {one.direction}",
+            "" if one.ratio is None else f"{one.ratio:.3g}",
+            "" if one.low is None or one.high is None else format_ratio_interval(one.low, one.high),
+            one.moved,
+        )
+        for one in found.mechanisms
+    )
+    if moved:
+        headings = ("setting", "work", "must move", "ratio", "interval", "moved")
+        parts.append(TextTable("Mechanisms", headings, moved))
+    return Section(
+        "proof", "Settings proved", tuple(parts), note=verdict_sentence(found), leads=True, in_csv=False
+    )

@@ -1,0 +1,96 @@
+"""Writes the tables of docs/tuning.md from the rows of settings, so that they never differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from leadline.tuning.settings import LAYERS, Advice, Setting, settings
+from leadline.tuning.words import NEEDS, range_words
+
+PAGE = Path(__file__).parent.parent / "docs" / "tuning.md"
+BEGIN, END = "<!-- {} made by tools/tuning_page.py -->", "<!-- end of {} -->"
+
+
+def page() -> str:
+    """The whole page, with its tables made anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name, lines in _PARTS.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        made = "\n".join([begin, *lines(), end])
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        text = before + made + after
+    return text
+
+
+def advised_by(document: str) -> Iterator[tuple[Setting, Advice]]:
+    """What a document advises, section by section as it has them."""
+    found = [(one, told) for one in settings().values() for told in one.advice if document in told.by.split()]
+    return iter(sorted(found, key=lambda pair: _section(pair[1])))
+
+
+def _section(told: Advice) -> float:
+    number = re.search(r"[0-9]+(\.[0-9]+)?", told.by)
+    return float(number[0]) if number else 0.0
+
+
+def _document(name: str) -> Iterator[str]:
+    yield "| section | setting | it advised | what became of it | today |"
+    yield "|---|---|---|---|---|"
+    for one, told in advised_by(name):
+        section = told.by.removeprefix(name).strip() if told.by.startswith(name) else ""
+        gone = one.obsolete[0].words if one.obsolete else ""
+        state = f"gone: {gone}" if gone else "holds" if told.holds else "does not hold"
+        yield _line(section or "-", f"`{one.name}`", told.value, f"{state}; {told.words}", one.default)
+
+
+def _every() -> Iterator[str]:
+    count = len(settings())
+    yield f"{count} settings."
+    for layer in LAYERS:
+        yield ""
+        yield f"### {layer.replace('_', ' ').capitalize()}"
+        yield ""
+        yield "| setting | what it is | default | may be | needs | price | can mend |"
+        yield "|---|---|---|---|---|---|---|"
+        for one in settings().values():
+            if one.layer == layer:
+                yield _line(
+                    f"`{one.name}`",
+                    one.title,
+                    one.default,
+                    range_words(one),
+                    NEEDS[one.needs].partition(":")[0],
+                    ", ".join(dict.fromkeys(price.kind for price in one.prices)) or "-",
+                    ", ".join(one.serves) or "-",
+                )
+
+
+def _refused() -> Iterator[str]:
+    from leadline.tuning.words import validity_words
+
+    yield "| setting | where | why |"
+    yield "|---|---|---|"
+    for one in settings().values():
+        for why in one.refused:
+            yield _line(f"`{one.name}`", validity_words(why), f"{why.words} ({why.source or one.sources[0]})")
+        for why in one.obsolete:
+            yield _line(f"`{one.name}`", f"obsolete {validity_words(why)}", why.words)
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+_PARTS: Mapping[str, Callable[[], Iterator[str]]] = {
+    "SUSE": lambda: _document("SUSE"),
+    "Opencast": lambda: _document("Opencast"),
+    "refusals": _refused,
+    "settings": _every,
+}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
