@@ -36,8 +36,9 @@ from ratios import Spread, spread
 
 MIB = 1 << 20
 SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 64 * MIB, 4, 1, 20, 4
-LIMIT_S = 60.0
+LIMIT_S = 150.0
 SECTION = "job files"
+SURE_PAIRS = 6  # all of fewer leave 1 out by chance too often
 MEASURED = (0, 3)  # 3: leadline says that a figure is not to be used, as of jobs so short
 ABOUT = f"""\
 Job files that leadline runs (docs/fio.md), by both in turns, in so many pairs, on a busy machine.
@@ -45,8 +46,8 @@ Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RA
 {LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest;
 directories and devices are left out. Rates are bytes over the time in which the job ran, without
 laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval (all of
-them where there are fewer than six), **bold** where that leaves 1 out. Figures that leadline itself
-calls INVALID have its reason.
+them where there are fewer than six, which tell nothing for certain), **bold** where it leaves 1 out.
+Figures that leadline itself calls INVALID have its reason.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
@@ -132,7 +133,8 @@ def _rows(path: Path, place: Path, rounds: int) -> Iterator[str]:
         theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
         ratio = spread([own.bytes_per_s / other.bytes_per_s for own, other in zip(ours, theirs, strict=True)])
         why = f"; INVALID: {ours[0].unusable}" if ours[0].unusable else ""
-        found = f"{_bytes_words(theirs, ours)} | {_words(ratio)}{why} | {rounds} | {load}"
+        words = _words(ratio) if rounds >= SURE_PAIRS else ratio.words(2)
+        found = f"{_bytes_words(theirs, ours)} | {words}{why} | {rounds} | {load}"
         yield f"| `{path.name}` | {job} | {found} |"
 
 
