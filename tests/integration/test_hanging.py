@@ -223,6 +223,13 @@ CASES = {
         Case("deploy emit --reference suse -o HUNG/spec.yaml"),
         Case("deploy emit", variables="HOME=HUNG"),
     ),
+    "tune list": (Case("tune list --settings HUNG/own.yaml"),),
+    "tune explain": (Case("tune explain --settings HUNG/own.yaml vm.swappiness"),),
+    "tune audit": (
+        Case("tune audit --settings HUNG/own.yaml --no-ceph"),
+        Case("tune audit --conf HUNG/ceph.conf"),
+        Case("tune audit --no-ceph --for HUNG/result"),
+    ),
     "tune emit": (
         Case("tune emit HUNG/plan.json --format sysctl"),
         Case("tune emit net.core.rmem_max=4096 --format sysctl --from HUNG/result"),
