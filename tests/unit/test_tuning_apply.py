@@ -352,11 +352,15 @@ def test_a_setting_that_needs_a_restart_says_so_or_has_it(
 
     def restart(daemon: str) -> None:
         restarted.append(daemon)
-        cluster.nonces[int(daemon[-1])] += 1000
+        cluster.restart(int(daemon[-1]))
 
     done = _apply(fake_system(root, cluster, restart=restart), journal, "shards=4")
     assert restarted == ["osd.0", "osd.1"]
     assert not done.pending
+    assert cluster.started_with == {(0, "osd_op_num_shards"): "4", (1, "osd_op_num_shards"): "4"}
+    cluster.own_file["osd_op_num_shards"] = "7"
+    with pytest.raises(TuningError, match="from its own configuration file"):
+        _apply(fake_system(root, cluster), journal, "shards=5")
 
 
 def test_two_at_once_are_refused_and_the_first_is_named(system: TuningSystem, journal: TuningJournal) -> None:
