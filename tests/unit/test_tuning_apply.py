@@ -352,11 +352,15 @@ def test_a_setting_that_needs_a_restart_says_so_or_has_it(
 
     def restart(daemon: str) -> None:
         restarted.append(daemon)
-        cluster.nonces[int(daemon[-1])] += 1000
+        cluster.restart(int(daemon[-1]))
 
     done = _apply(fake_system(root, cluster, restart=restart), journal, "shards=4")
     assert restarted == ["osd.0", "osd.1"]
     assert not done.pending
+    assert cluster.started_with == {(0, "osd_op_num_shards"): "4", (1, "osd_op_num_shards"): "4"}
+    cluster.own_file["osd_op_num_shards"] = "7"
+    with pytest.raises(TuningError, match="from its own configuration file"):
+        _apply(fake_system(root, cluster), journal, "shards=5")
 
 
 def test_two_at_once_are_refused_and_the_first_is_named(system: TuningSystem, journal: TuningJournal) -> None:
@@ -487,7 +491,12 @@ def test_a_journal_is_set_aside_once_everything_in_it_was_put_back(
         ("settings:\n  backlog: 4096\n  backlog: 1\n", "line 3.*given twice"),
         ("settings:\n  read_ahead: {value: 1, at: sda}\n", "line 2.*unknown key"),
         ("settings:\n  backlog: [1, 2]\n", "line 2.*one value"),
-        ("backlog: 4096\n", "no `settings`"),
+        ("backlog: 4096\n", "neither `settings` nor `changes`"),
+        (
+            "changes:\n  - {setting: a, value: 1, place: {subject: x}}\n  - {setting: a}\n",
+            "line 3.*no change",
+        ),
+        ("- {setting: a, value: 1, place: sda}\n", "line 1.*no place"),
         ("settings: {}\n", "a mapping of settings"),
         ("settings:\n  - backlog\n", "a mapping of settings"),
         ("settings:\n  backlog:\n", "one value"),
@@ -506,6 +515,17 @@ def test_what_speaks_against_a_plan_names_the_line_that_asks_for_it(system: Tuni
         check(system, changes, where=where)
     with pytest.raises(RefusedChangeError, match=r"plan\.yaml, line 2: there is no setting nonesuch"):
         resolve(system, parse_plan("settings:\n  nonesuch: 1\n", "plan.yaml"))
+
+
+def test_a_plan_that_was_printed_and_words_with_places_name_the_same_changes(system: TuningSystem) -> None:
+    text = (
+        '{"format": "x", "changes": [{"setting": "read_ahead", "value": 4096, "place": {"subject": "sdb"}}]}'
+    )
+
+    printed = resolve(system, parse_plan(text, "plan.json"))[0]
+
+    assert printed == resolve(system, parse_words(("read_ahead@sdb=4096",), ()))[0]
+    assert printed == resolve(system, parse_plan("settings:\n  read_ahead: {value: 4096, on: sdb}\n", "p"))[0]
 
 
 @pytest.mark.parametrize("word", ["backlog", "=1", "backlog="])

@@ -104,6 +104,8 @@ class FakeCluster:
         self.checks: dict[str, tuple[str, str]] = {}
         self.checks_after_change: dict[str, tuple[str, str]] = {}
         self.nonces = {0: 100, 1: 101}
+        self.at_start = {"osd_op_num_shards"}
+        self.started_with: dict[tuple[int, str], str] = {}
         self.silent = False
         self.asked: list[str] = []
 
@@ -129,14 +131,26 @@ class FakeCluster:
             return {option: default}
         row: dict[str, Any] = {"default": default, "final": default}
         mon = self.config.get((f"osd.{osd}", option), self.config.get(("osd", option)))
-        if mon is not None and option not in self.taken_back:
+        if option in self.at_start and (osd, option) in self.started_with:
+            row["final"] = self.started_with[osd, option]
+        elif mon is not None and option not in self.taken_back and option not in self.at_start:
             row |= {"mon": mon, "final": mon}
         if option in self.own_file:
             row |= {"file": self.own_file[option], "final": self.own_file[option]}
-        return {"diff": {option: row} if len(row) > 2 else {}}
+        return {"diff": {option: row} if row != {"default": default, "final": default} else {}}
 
     def close(self) -> None:
         """See AskedCluster."""
+
+    def restart(self, osd: int) -> None:
+        """It reads anew what it looks at when it starts."""
+        self.nonces[osd] += 1000
+        for option in self.at_start:
+            value = self.config.get((f"osd.{osd}", option), self.config.get(("osd", option)))
+            if value is not None:
+                self.started_with[osd, option] = value
+            else:
+                self.started_with.pop((osd, option), None)
 
     def _heard(self, prefix: str) -> None:
         self.asked.append(prefix)

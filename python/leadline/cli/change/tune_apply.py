@@ -40,7 +40,7 @@ class PlanWord(click.types.StringParamType):
 
 
 @click.command(short_help="Change settings so that all hold, or none is left")
-@click.argument("words", nargs=-1, required=True, type=PlanWord(), metavar="PLAN.yaml|NAME=VALUE...")
+@click.argument("words", nargs=-1, required=True, type=PlanWord(), metavar="PLAN|NAME[@PLACE]=VALUE...")
 @click.option(
     "--on", "on", multiple=True, metavar="PLACE", help="A device, interface, daemon, pool … or all."
 )
@@ -69,7 +69,7 @@ def command(
     which: TuneOptions,
     **options: Any,
 ) -> None:
-    """Change settings: those of PLAN.yaml, or NAME=VALUE words.
+    """Change settings: those of PLAN, a file, or NAME=VALUE words.
 
     Everything that speaks against a change is found before any is made. Each old value is journalled, each
     new one read back, at the daemons too; a cluster that is worse off then gets all of it back at once.

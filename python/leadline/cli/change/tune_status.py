@@ -76,7 +76,8 @@ def _state(one: JournalledChange, state: JournalState) -> str:
             for daemon in system.in_force(one.setting, change.place)
             if daemon.value is not None and not same_value(daemon.value, change.value)
         ]
-        return "; ".join(amiss) or "in force"
+        until = " until it is restarted" if one.setting.needs == "restart" else ""
+        return "; ".join(f"{words}{until}" for words in amiss) or "in force"
 
 
 def _run(run: TuningRun, state: JournalState) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
 
     Only directories that carry the mark of this very result are removed; and beside the result what a
     killed command was making there. Where the study ran on many hosts, all of them are asked: as they were
-    reached then, or as --hosts or --scheduler say.
+    reached then, or as --hosts or --scheduler say. Settings that `leadline tune apply`
+    changed are put back by `leadline tune revert`.
     """
     from leadline.cli.change.tune_prove import put_back
     from leadline.run.session import undo_run

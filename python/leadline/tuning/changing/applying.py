@@ -22,6 +22,8 @@ from leadline.tuning.settings import Setting
 from leadline.tuning.system import TuningSystem
 
 _POLL_S = 0.25
+_AT_START = ("restart", "new_osd")
+_BEFORE_MONITORS = ("file", "env", "cmdline", "override")
 _RESTART_S = 180.0
 _PEERING_S = 15.0  # a pool's groups come together anew when its map changes
 
@@ -127,6 +129,7 @@ class _Deed:
     pending: list[str] = field(default_factory=list)
     health: HealthSeen | None = None
     lives: dict[str, str] = field(default_factory=dict)
+    restarted: set[str] = field(default_factory=set)
 
     def begin(self, changes: Sequence[SettingChange], confirm_within_s: float) -> str:
         """Remember how the cluster is, and say in the journal that something comes."""
@@ -169,6 +172,8 @@ class _Deed:
             daemons = [one.daemon for one in self.system.in_force(setting, change.place)]
             if setting.needs == "restart" and daemons and self.system.restart is not None:
                 self._restart(daemons)
+                self.restarted.add(setting.name)
+                self._each_holds(self.pace.settle_s)
             else:
                 self.pending.append(_pending(setting, change, daemons))
 
@@ -181,7 +186,6 @@ class _Deed:
             self.system.restart(daemon)
             self._wait_restarted(daemon, before)
         self.lives = lives_of_daemons(self.system.around)
-        self._each_holds(self.pace.settle_s)
 
     def _wait_restarted(self, daemon: str, before: Mapping[str, str]) -> None:
         end = time.monotonic() + _RESTART_S
@@ -221,7 +225,10 @@ class _Deed:
             value = found.value if found.known else found.reason
             return [f"{what} was set to {change.value} and then read {value}: somebody else changed it"]
         lacking: dict[str, list[str]] = {}
+        later = setting.needs in _AT_START and setting.name not in self.restarted
         for one in self.system.in_force(setting, change.place):
+            if later and one.origin not in _BEFORE_MONITORS and one.value is not None:
+                continue  # it looks at it when it starts
             if not same_value(one.value, change.value):
                 lacking.setdefault(_lacks(one, change), []).append(one.daemon)
         return [f"{what}: {', '.join(daemons)} {words}" for words, daemons in lacking.items()]
@@ -251,7 +258,7 @@ class _Deed:
 def _lacks(one: InForce, change: SettingChange) -> str:
     if one.value is None:
         return f"cannot be asked what is in force: {one.reason}"
-    if one.origin in ("file", "env", "cmdline", "override"):
+    if one.origin in _BEFORE_MONITORS:
         names = {
             "file": "its own configuration file",
             "env": "its environment",

@@ -1,4 +1,7 @@
-"""What people write of changes: `NAME=VALUE` on a command line, or a plan in YAML, to changes at places."""
+"""What people write of changes: `NAME=VALUE` on a command line, or a plan in YAML, to changes at places.
+
+A plan is what `tune emit` reads and `tune apply --dry-run --json` prints, `changes`; or, shorter, `settings`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKin
 
 ALL = "all"
 _EXAMPLE = "write `settings:` and below it `NAME: VALUE`, or `NAME: {value: VALUE, on: PLACE}`"
+_ROW_EXAMPLE = "write `{setting: NAME, value: VALUE, place: {subject: SUBJECT}}`"
+_ROW = ("setting", "value", "place", "before", "on")
 _KIND = DocumentKind(noun="plan", manual="see docs/tuning-apply.md", example=_EXAMPLE)
 
 
@@ -39,9 +44,11 @@ def parse_words(words: Sequence[str], on: Sequence[str]) -> tuple[AskedChange, .
     found = []
     for word in words:
         name, equals, value = word.partition("=")
+        name, at, subject = name.partition("@")
         if not equals or not name.strip() or not value.strip():
             raise SpecError(f"{word!r} is no change", "write NAME=VALUE, for example net.core.somaxconn=4096")
-        found.append(AskedChange(name.strip(), value.strip(), tuple(on), word))
+        places = (subject,) if at else tuple(on)
+        found.append(AskedChange(name.strip(), value.strip(), places, word))
     return tuple(found)
 
 
@@ -58,20 +65,52 @@ def read_plan(path: Path, on: Sequence[str] = ()) -> tuple[AskedChange, ...]:
 def parse_plan(text: str, source: str, on: Sequence[str] = ()) -> tuple[AskedChange, ...]:
     """The same of a text."""
     written = read_yaml(text, source, {}, _KIND)
+    if isinstance(written.value, list):
+        return tuple(_row(written, (index,), tuple(on)) for index in range(len(written.value)))
+    if isinstance(written.value, dict) and isinstance(written.value.get("changes"), list):
+        count = len(written.value["changes"])
+        return tuple(_row(written, ("changes", index), tuple(on)) for index in range(count))
     if not isinstance(written.value, dict) or "settings" not in written.value:
-        written.fail((), "this is no plan: it has no `settings`", _EXAMPLE)
+        written.fail((), "this is no plan: it has neither `settings` nor `changes`", _EXAMPLE)
     for key in written.value:
         if key != "settings":
-            written.fail((key,), "unknown key", "a plan has `settings` alone")
+            written.fail((key,), "unknown key", "such a plan has `settings` alone")
     settings = written.value["settings"]
     if not isinstance(settings, dict) or not settings:
         written.fail(("settings",), "a mapping of settings is needed here", _EXAMPLE)
     return tuple(_asked(written, name, value, tuple(on)) for name, value in settings.items())
 
 
+def _row(written: Document, path: tuple[str | int, ...], on: tuple[str, ...]) -> AskedChange:
+    """One of `changes`, whose place is named as it is stored."""
+    row: object = written.value
+    for part in path:
+        row = row[part]  # type: ignore[index]
+    if not isinstance(row, dict) or "setting" not in row or "value" not in row:
+        written.fail(path, "this is no change", _ROW_EXAMPLE)
+    for key in row:
+        if key not in _ROW:
+            written.fail((*path, key), "unknown key", _ROW_EXAMPLE)
+    place = row.get("place") or {}
+    if not isinstance(place, dict) or any(key not in ("subject", "host", "cluster") for key in place):
+        written.fail((*path, "place"), "this is no place", _ROW_EXAMPLE)
+    subject, host = str(place.get("subject") or ""), str(place.get("host") or "")
+    named = f"{subject}@{host}" if subject and host else subject or host
+    return _one(written, path, str(row["setting"]), row["value"], (named,) if named else on)
+
+
+def _one(
+    written: Document, path: tuple[str | int, ...], name: str, value: object, on: tuple[str, ...]
+) -> AskedChange:
+    if value is None or isinstance(value, list | dict):
+        written.fail(path, "one value is needed here", _EXAMPLE)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    place = written.place(path)
+    return AskedChange(name, text, on, place.source, place.line)
+
+
 def _asked(written: Document, name: str, value: object, on: tuple[str, ...]) -> AskedChange:
     path = ("settings", name)
-    place = written.place(path)
     if isinstance(value, dict):
         for key in value:
             if key not in ("value", "on"):
@@ -79,10 +118,7 @@ def _asked(written: Document, name: str, value: object, on: tuple[str, ...]) -> 
         named = value.get("on", list(on))
         on = tuple(str(one) for one in (named if isinstance(named, list) else [named]))
         value = value.get("value")
-    if value is None or isinstance(value, list | dict):
-        written.fail(path, "one value is needed here", _EXAMPLE)
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return AskedChange(name, text, on, place.source, place.line)
+    return _one(written, path, name, value, on)
 
 
 def resolve(
