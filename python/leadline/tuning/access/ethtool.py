@@ -20,7 +20,7 @@ _LONG = {
     "rxhash": "receive-hashing",
 }  # fmt: skip
 _LINE = re.compile(r"\s*([^:]+):\s*(\S+)(.*)")
-_ADAPTIVE = re.compile(r"Adaptive (RX|TX): (\S+)")
+_ADAPTIVE = re.compile(r"Adaptive RX: (\S+)\s+TX: (\S+)")
 _CURRENT = "current hardware settings"
 
 
@@ -71,9 +71,8 @@ def _value(printed: str, group: str, name: str) -> tuple[str, bool]:
     _, found, rest = printed.lower().partition(_CURRENT)
     text = rest if found else printed.lower()
     if group == "coalesce" and name.startswith("adaptive-"):
-        for which, value in _ADAPTIVE.findall(printed):
-            if name == f"adaptive-{which.lower()}":
-                return value, False
+        both = _ADAPTIVE.search(printed)
+        return (both[1] if name.endswith("rx") else both[2]) if both else "", False
     wanted = _LONG.get(name, name) if group == "offload" else name
     if group == "ring":
         wanted = wanted.replace("-", " ")
