@@ -47,7 +47,10 @@ Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RA
 directories and devices are left out. Rates are bytes over the time in which the job ran, without
 laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval (all of
 them where there are fewer than six, which tell nothing for certain), **bold** where it leaves 1 out.
-Figures that leadline itself calls INVALID have its reason.
+Figures that leadline itself calls INVALID have its reason. 64 MiB written through the page cache
+(`fio-rand-write`, `fio-seq-write`, `fio-rand-RW`, `rw_single_file`) end in memory, and `null` and
+`zipf` have no storage: there the rate is what CPU time each needs for an operation and for its data,
+as in the tables above, and not the disk's.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
@@ -271,6 +274,9 @@ def _output(words: Sequence[str], own: Path, fine: Sequence[int]) -> str:
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()
         raise NotEndedError(f"{Path(words[0]).name} did not end within {LIMIT_S:.0f} s") from None
+    except BaseException:  # Ctrl-C among them
+        os.killpg(running.pid, signal.SIGKILL)
+        raise
     if running.returncode not in fine:
         raise RuntimeError(f"{' '.join(words)}: {errors[-800:]}")
     return output
