@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
+from made_proved import random_proved
+from made_studies import store
 from ruamel.yaml import YAML
 
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
 from leadline.mounting.plan import NewMount, Option
 from leadline.observe.mounts.mountinfo import parse_mountinfo
+from leadline.store.reader import open_result
 from leadline.tuning.emitting import asking
 from leadline.tuning.emitting.carrying import carriers
 from leadline.tuning.emitting.delivery import AskedValue, Emission, Rendered
@@ -25,6 +28,7 @@ from leadline.tuning.emitting.evidence import evidence_of
 from leadline.tuning.emitting.formats import TUNING_FORMATS
 from leadline.tuning.emitting.mounts import present_mount
 from leadline.tuning.settings import Setting, read_settings, settings
+from leadline.verdict.findings import proof_of
 
 _ROW = (
     "{{title: {title}, roles: [osd], access: {access}, means: m, unit: word, default: d, needs: live, "
@@ -167,13 +171,10 @@ def test_what_contradicts_or_excludes_is_refused() -> None:
 
 
 def test_only_what_helps_by_its_mechanism_is_proved() -> None:
-    rows: list[Any] = [
-        {"name": "shards", "value": "8", "verdict": "helps", "says": "12 % more"},
-        {"name": "noout", "value": "true", "verdict": "nothing"},
-        {"name": "huge"},
-        "odd",
-    ]
-    found = evidence_of({"proof": {"verdicts": rows}}, "result")
+    found = (
+        *evidence_of([("shards", "8")], "helps", "12 % more", "result"),
+        *evidence_of([("noout", "true")], "nothing", "", "result"),
+    )
     asked = tuple(asking.parse_pair(word, KINDS, found) for word in ("shards=8", "noout=true", "huge=never"))
     kept, left = asking.only_proved(asked)
     assert [one.words for one in kept] == ["shards=8"]
@@ -182,9 +183,37 @@ def test_only_what_helps_by_its_mechanism_is_proved() -> None:
         ("huge=never", "no proof of it was given"),
     ]
     assert "# evidence: helps: 12 % more (result)" in TUNING_FORMATS["ceph"](Emission(kept, {})).files[0].text
-    assert evidence_of({}, "r") == evidence_of({"proof": 3}, "r") == ()
+    together = evidence_of([("shards", "8"), ("noout", "true")], "helps", "12 % more", "result")
+    assert not any(one.proved for one in together)
     other = asking.parse_pair("shards=16", KINDS, found)  # proved was another value
     assert other.evidence is None
+
+
+def proof_at(place: Path, wanted: str) -> Path:
+    """A stored proof of osd_op_num_shards=8 of which verdicts say what is wanted."""
+    for seed in range(200):
+        proof = random_proved(random.Random(seed))  # noqa: S311 - made data, no secret
+        proof.details["proof"]["settings"][0] |= {"setting": "osd_op_num_shards", "value": "8"}
+        stored = store(proof, place / str(seed))
+        found = proof_of(open_result(stored))
+        if found is not None and found.outcome == wanted:
+            return stored
+    raise AssertionError(f"no seed gives {wanted}")
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("helps", 0), ("nothing", 3), ("not_by_mechanism", 3)])
+def test_what_a_stored_proof_says_decides_what_is_written(
+    wanted: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proof = str(proof_at(tmp_path, wanted))
+    words = ("tune", "emit", "osd_op_num_shards=8", "--format", "ceph", "--only", "proved", "--from", proof)
+    assert run_command_line([*words]) == code
+    said = capsys.readouterr()
+    if wanted == "helps":
+        assert "evidence: helps: osd_op_num_shards=8 helps: " in said.out
+    else:
+        assert "osd_op_num_shards = 8" not in said.out
+        assert f"left out: osd_op_num_shards=8: {wanted}" in said.err
 
 
 def test_prices_are_said_and_no_comment_ends_early() -> None:

@@ -109,6 +109,18 @@ def build_findings(
         return _study_findings(result, with_charts, base, explained, required)
 
 
+def proof_of(result: Result) -> ProofFound | None:
+    """What a study's result proves of settings, without all else that is said; None where it is no proof."""
+    with reading(result.path, UNTOUCHED):
+        if result.published or result.workflows or result.traced:
+            return None
+        read = read_material(result, with_charts=False)
+        if "proof" not in read.manifest:
+            return None
+        found = _judged(read, result.guest(), None, with_charts=False)
+        return find_proof(result, read, found.cells, found.comparisons)
+
+
 @dataclass(frozen=True)
 class _Judgement:
     """What was read of a study's result, and what it was found to be.

@@ -88,10 +88,17 @@ def _asked(what: tuple[str, ...], evidence: tuple[Evidence, ...]) -> tuple[Asked
 
 
 def _evidence(result: Path) -> tuple[Evidence, ...]:
-    from leadline.store.reader import check_manifest
+    """What the proof says, judged now as `show` judges it; nothing of a result that proves nothing."""
+    from leadline.store.reader import open_result
     from leadline.tuning.emitting.evidence import evidence_of
+    from leadline.verdict.findings import proof_of
+    from leadline.verdict.proved.said import verdict_sentence
 
-    return evidence_of(check_manifest(result), str(result))
+    found = proof_of(open_result(result))
+    if found is None:
+        return ()
+    proved = [(str(one["setting"]), str(one["value"])) for one in found.settings]
+    return evidence_of(proved, found.outcome, verdict_sentence(found), str(result))
 
 
 def _mounts(asked: tuple[AskedValue, ...]) -> Mapping[str, NewMount]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leadline.cli.change.tune_reach import namespaces_of
 from leadline.cli.machine.lab_targets import check_lab_places
 from leadline.cli.paths import AskedPath
 
@@ -62,16 +63,10 @@ def open_system(lab: str | None, conf: Path | None, known: Mapping[str, Setting]
 
     check_lab_places()
     found = labs.open(lab)
-    paths, network = found.record.paths, found.record.network
-    namespaces = {}
-    if network is not None:
-        namespaces = {
-            f"lab:{found.record.name}/{member.name}": paths.namespace(member.name)
-            for member in network.topology.members
-        }
+    paths = found.record.paths
     return TuningSystem(
         conf=paths.conf,
         known=known,
-        namespaces=namespaces,
+        namespaces=namespaces_of(found),
         connect=lambda: connect(str(paths.conf), None, str(paths.keyring), 5.0),
     )

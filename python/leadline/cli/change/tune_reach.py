@@ -77,7 +77,7 @@ def opened(which: TuneOptions, *, restart: bool = False) -> Iterator[tuple[Tunin
         system = TuningSystem(
             conf=lab.record.paths.conf,
             client_name=name or None,
-            namespaces=_namespaces(lab),
+            namespaces=namespaces_of(lab),
             restart=lab.restart_daemon,
         )
     else:
@@ -110,7 +110,8 @@ def _lab(name: str) -> Any:
     return open_lab(name, None)
 
 
-def _namespaces(lab: Any) -> dict[str, Path]:
+def namespaces_of(lab: Any) -> dict[str, Path]:
+    """The network namespace of each member of a lab, by the name that places have."""
     network = lab.record.network
     members = network.topology.members if network is not None else ()
     return {f"lab:{lab.record.name}/{one.name}": lab.record.paths.namespace(one.name) for one in members}

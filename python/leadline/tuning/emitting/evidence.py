@@ -1,10 +1,9 @@
-"""What a proof said of a setting, read from a result's manifest: values only, whoever judged them."""
+"""What a proof said of settings, as values: whoever judged it hands them in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 PROVED = frozenset({"helps"})
 
@@ -21,7 +20,7 @@ class Evidence:
 
     @property
     def proved(self) -> bool:
-        """True where it helps, and by its mechanism."""
+        """True where it helps, and nothing that was seen speaks against its mechanism."""
         return self.verdict in PROVED
 
     @property
@@ -30,22 +29,13 @@ class Evidence:
         return f"{self.verdict}: {self.says}" if self.says else self.verdict
 
 
-def evidence_of(manifest: Mapping[str, Any], source: str) -> tuple[Evidence, ...]:
-    """The verdicts in `proof.verdicts`, one a setting; none where the result is no proof or not yet judged.
+def evidence_of(
+    settings: Sequence[tuple[str, str]], verdict: str, says: str, source: str
+) -> tuple[Evidence, ...]:
+    """One proof's, for each of the settings with their values that it measured.
 
-    Rows that are not of that shape are passed over: they prove nothing.
+    Several were measured as one set: what that does proves none of them alone.
     """
-    proof = manifest.get("proof")
-    rows = proof.get("verdicts") if isinstance(proof, Mapping) else None
-    found = []
-    for row in rows if isinstance(rows, list) else []:
-        if isinstance(row, Mapping) and all(
-            isinstance(row.get(key), str) for key in ("name", "value", "verdict")
-        ):
-            says = row.get("says")
-            found.append(
-                Evidence(
-                    row["name"], row["value"], row["verdict"], says if isinstance(says, str) else "", source
-                )
-            )
-    return tuple(found)
+    if len(settings) > 1:
+        verdict = f"{verdict}, with {len(settings) - 1} more settings as one set"
+    return tuple(Evidence(name, value, verdict, says, source) for name, value in settings)
