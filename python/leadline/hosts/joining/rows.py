@@ -285,6 +285,7 @@ def _summed_up(joining: Joining, column: str) -> None:
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("trial", "cell", "target", "work", "block", "order", "factors", "group"), _same),
+    "states": _same,  # no host knows of settings: who enters them adds it to the joined row
     **dict.fromkeys(("read_bytes", "read_operations", "write_bytes", "write_operations"), _summed_up),
     **dict.fromkeys(("sync_operations", "total_read_bytes", "total_write_bytes"), _summed_up),
     **dict.fromkeys(("summary", "reasons"), _summed_up),
