@@ -8,7 +8,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +124,19 @@ def test_a_directory_never_shows_a_file_and_a_kill_leaves_none(start: Start, tmp
     process = start("check", "--no-ceph", "--on", str(place))
     wait_until(lambda: any("check.storage.child" in " ".join(one.cmdline()) for one in children(process.pid)))
     child = next(one for one in children(process.pid) if "check.storage.child" in " ".join(one.cmdline()))
-    wait_until(
-        lambda: any(str(place) in str(one.readlink()) for one in Path(f"/proc/{child.pid}/fd").iterdir())
-    )
+    wait_until(lambda: any(str(place) in words for words in open_files(child.pid)))
     assert list(place.iterdir()) == []
     process.kill()
     process.wait()
     wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
     assert list(place.iterdir()) == []
+
+
+def open_files(pid: int) -> Iterator[str]:
+    """What its descriptors lead to; one that it closes meanwhile leads nowhere."""
+    for one in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            yield str(one.readlink())
 
 
 def children(pid: int) -> list[psutil.Process]:
