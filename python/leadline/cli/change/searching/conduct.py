@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from leadline import units
 from leadline.analysis.proposing import SearchLimits
 from leadline.cli.change.searching.course import SIDES, STATES, SearchCourse
-from leadline.cli.change.searching.growth import ProposalBook, block_s, make_search_growth, planned_block_s
+from leadline.cli.change.searching.growth import (
+    ProposalBook,
+    SearchTime,
+    block_s,
+    make_search_growth,
+    planned_block_s,
+)
 from leadline.cli.change.searching.plans import facts_of_states, plan_of_states
 from leadline.cli.change.searching.proof import BLOCKS_MIN, PROOF, proof_blocks, proof_states, prove_winner
 from leadline.cli.change.tune_prove import client_of, system_for, two_states
@@ -208,7 +214,6 @@ class _Search:
             self._course = SearchCourse(
                 searched.space, searched.default, tuple(said["sides"]), limits, int(said["seed"])
             )
-            self._search_s = float(said["budget_s"]) - float(said["proof_s"])
             self._budget_s = float(said["budget_s"])
         except (KeyError, TypeError, ValueError) as error:
             raise ResultError(
@@ -220,7 +225,7 @@ class _Search:
         from leadline.run.session import new_run
 
         states = self._states(request, self._book.values_of)
-        steering = self._steering(request.plan, states)
+        steering = self._steering(states)
         outcome = new_run(request, self._path, details, self._display, self._watching(states), steering)
         return self._ended(outcome) and self._prove()
 
@@ -231,22 +236,22 @@ class _Search:
         if not _is_finished(self._path):
             request = request_of(seen.manifest)
             states = self._states(request, self._book.values_of)
-            steering = self._steering(request.plan, states)
+            steering = self._steering(states)
             labs = _labs(seen.manifest)
             outcome = resume_run(self._path, seen, self._display, self._watching(states), steering, labs=labs)
             if not self._ended(outcome):
                 return False
         return self._prove()
 
-    def _steering(self, plan: Plan, states: States) -> Any:
+    def _steering(self, states_of_settings: States) -> Any:
         from leadline.analysis.search import next_rate
         from leadline.run.model import Steering
 
-        # The proof has one block of all its states for each two of the search's: what it needs is kept free.
-        least = planned_block_s(plan) * BLOCKS_MIN * (2 if len(self._course.sides) > 1 else 1.5)
-        search_s = min(self._search_s, self._budget_s - least)
-        growth = make_search_growth(self._path, self._course, search_s, self._display.say)
-        return Steering(next_rate, growth, states)
+        states = 1 + bool(self._searched.advised) + (len(self._course.sides) > 1)
+        blocks = int(self._said.get("proof_blocks") or BLOCKS_MIN)
+        time = SearchTime(self._budget_s, float(self._said["proof_s"]), blocks, states)
+        growth = make_search_growth(self._path, self._course, time, self._display.say)
+        return Steering(next_rate, growth, states_of_settings)
 
     def _states(
         self, request: RunRequest, values_of: Callable[[str], Mapping[str, str]], *, marks: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -45,10 +45,25 @@ class ProposalBook:
         write_proposals(self._path, found)
 
 
+@dataclass(frozen=True)
+class SearchTime:
+    """The wall time of a search: `proof_s` of the `budget_s` are the proof's at least, and so is what a proof
+    of `proof_blocks` takes, whose blocks have `states` beside the default."""
+
+    budget_s: float
+    proof_s: float
+    proof_blocks: int
+    states: int
+
+    def search_s(self, block_s: float) -> float:
+        """What is left for the search, where a block of two states takes so long."""
+        return self.budget_s - max(self.proof_s, self.proof_blocks * block_s / 2 * (self.states + 1))
+
+
 def make_search_growth(
-    path: Path, course: SearchCourse, search_s: float, say: Callable[[str], None] = lambda _: None
+    path: Path, course: SearchCourse, time: SearchTime, say: Callable[[str], None] = lambda _: None
 ) -> Growth:
-    """Names the cells of the next block; none when `search_s` are over, or nothing is left."""
+    """Names the cells of the next block; none when the search's time is over, or nothing is left."""
 
     def grow(plan: Plan, options: RunOptions) -> Sequence[str]:
         del options
@@ -60,7 +75,8 @@ def make_search_growth(
         last = max((trial.block for trial in plan.trials), default=0)
         proposals, seen = observe_proposals(result, plan)
         proposals = tuple(known_blocks(one, last) for one in proposals)
-        if spent_s(result.events) + block_s(plan, result.events) > search_s:
+        one_s = block_s(plan, result.events)
+        if proposals and spent_s(result.events) + one_s > time.search_s(one_s):
             return ()
         found = next_block(course, proposals, seen, last + 1)
         if found is None:
