@@ -1,4 +1,4 @@
-"""A search of settings made by chance: some proposals gain, its proof agrees, or does not, or is not there.
+"""A search of settings made by chance: some proposals gain; its proof agrees, does not, or is not there."""
 
 from __future__ import annotations
 
