@@ -92,13 +92,16 @@ def _evidence(result: Path) -> tuple[Evidence, ...]:
     from leadline.store.reader import open_result
     from leadline.tuning.emitting.evidence import evidence_of
     from leadline.verdict.findings import proof_of
-    from leadline.verdict.proved.said import verdict_sentence
+    from leadline.verdict.proved.said import VERDICTS, verdict_sentence
 
     found = proof_of(open_result(result))
     if found is None:
         return ()
-    proved = [(str(one["setting"]), str(one["value"])) for one in found.settings]
-    return evidence_of(proved, found.outcome, verdict_sentence(found), str(result))
+    said: list[Evidence] = []
+    for one in found.each or (found,):
+        proved = [(str(row["setting"]), str(row["value"])) for row in one.settings]
+        said += evidence_of(proved, one.outcome, verdict_sentence(one), str(result), VERDICTS[one.outcome])
+    return tuple(said)
 
 
 def _mounts(asked: tuple[AskedValue, ...]) -> Mapping[str, NewMount]:

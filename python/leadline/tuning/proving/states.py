@@ -12,7 +12,7 @@ from typing import Any
 from leadline.errors import LeadlineError, TuningError
 from leadline.tuning.access.face import same_value
 from leadline.tuning.proving.clients import TargetClient
-from leadline.tuning.proving.proof import WITH, ProvedSetting
+from leadline.tuning.proving.proof import WITH, ProofDesign, ProvedSetting
 from leadline.tuning.settings import Setting
 from leadline.tuning.system import TuningSystem, is_before
 
@@ -22,7 +22,10 @@ _STEADY_STATES = frozenset({"active+clean", "active+clean+scrubbing", "active+cl
 
 
 class SettingStates:
-    """`run.model.States` over a system: `without` has what was there, `with` every proved value."""
+    """`run.model.States` over a system: `without` has what was there, `with` every proved value.
+
+    `design` names the settings that are changed in each of other states.
+    """
 
     def __init__(
         self,
@@ -31,7 +34,9 @@ class SettingStates:
         client: TargetClient | None,
         stopping: Callable[[], bool] = lambda: False,
         within_s: float = SETTLED_WITHIN_S,
+        design: ProofDesign | None = None,
     ) -> None:
+        self._changed = design.states if design else {WITH: [one.setting.name for one in proved]}
         self._system, self._proved, self._client = system, tuple(proved), client
         self._stopping, self._within_s = stopping, within_s
 
@@ -47,9 +52,10 @@ class SettingStates:
                     f"{_named(one)} is {reading.value} now, which neither was there before nor was set here",
                     "somebody else changes it: nothing was overwritten; prove it when nobody does",
                 )
-            if state == WITH and not ours:
+            wanted = self._is_changed(one, state)
+            if wanted and not ours:
                 self._system.write(one.change)
-            elif state != WITH and not is_before(reading, one.change):
+            elif not wanted and not is_before(reading, one.change):
                 self._system.put_back(one.change)
         self._settle(state)
 
@@ -60,7 +66,7 @@ class SettingStates:
             for where, (value, reason) in seen(
                 self._system, one.setting, one.change.place, self._client
             ).items():
-                wanted = one.change.value if state == WITH else one.without.get(where)
+                wanted = one.change.value if self._is_changed(one, state) else one.without.get(where)
                 name = f"{one.setting.name} at {where}"
                 found[name] = {"wanted": wanted, "found": wanted if same_value(value, wanted) else value}
                 found[name] |= {"reason": reason} if reason else {}
@@ -83,6 +89,9 @@ class SettingStates:
             except LeadlineError as error:
                 left.append(error.message)
         return tuple(left)
+
+    def _is_changed(self, one: ProvedSetting, state: str) -> bool:
+        return one.setting.name in self._changed.get(state, ())
 
     def _settle(self, state: str) -> None:
         until = time.monotonic() + self._within_s
