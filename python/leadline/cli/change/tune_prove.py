@@ -7,7 +7,7 @@ import platform
 import secrets
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from leadline.cli.change.tune_options import settings_option
+from leadline.cli.change.tune_reach import journal_of, own_settings, system_of
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_faults import labs_of, labs_of_result, refuse_faulted
 from leadline.cli.measure.gate_options import AskedGates
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from leadline.study.study import Study
     from leadline.study.target import Target, TargetFacts
     from leadline.tuning.proving.clients import TargetClient
+    from leadline.tuning.proving.kept import ProofJournal
     from leadline.tuning.proving.proof import DesignKind, ProofDesign, ProvedSetting
     from leadline.tuning.system import TuningSystem
 
@@ -60,6 +63,7 @@ _T = TypeVar("_T")
     metavar="NAME",
     help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
 )
+@settings_option
 @click.option(
     "--allow",
     "allowed",
@@ -69,6 +73,7 @@ _T = TypeVar("_T")
 )
 @click.option("--dry-run", is_flag=True, help="Say which states would be measured, and how long it takes.")
 @out_option()
+@click.option("--state", type=AskedPath(file_okay=False), metavar="DIR", help="The directory of the journal.")
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this proof.")
 @trust_option
 @click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
@@ -86,9 +91,11 @@ def command(
     servers: KnownServers,
     ignored: tuple[str, ...],
     way: str | None,
+    own: Path | None,
     allowed: tuple[str, ...],
     dry_run: bool,
     out: Path | None,
+    state: Path | None,
     resume: Path | None,
     trusted: bool,
     grace: str,
@@ -110,7 +117,7 @@ def command(
     """
     if resume is not None:
         others = (study, words, targets, lab is not None, sets, blocks, seed, out, way, allowed, servers)
-        if any((*others, kind, dry_run)):
+        if any((*others, kind, dry_run, own, state)):
             raise UsageError(
                 "--resume goes on with a proof as it was planned: it takes no study, setting or target",
                 f"write: leadline tune prove --resume {resume}",
@@ -125,7 +132,7 @@ def command(
     if path.exists():
         raise UsageError(f"{path} exists already", f"another --out, or: leadline tune prove --resume {path}")
     base = f"compare.base={_without()}"
-    asked = AskedProof(words, kind or "factorial", way, allowed)
+    asked = AskedProof(words, kind or "factorial", way, allowed, own, state)
     blocks = asked.blocks if blocks is None else blocks
     plan_of = (study, targets, (*sets, base), blocks, seed, (), None, lab, servers, ignored)
     if dry_run:
@@ -155,6 +162,8 @@ class AskedProof:
     kind: DesignKind
     way: str | None
     allowed: tuple[str, ...]
+    own: Path | None = None
+    state: Path | None = None
 
     @property
     def blocks(self) -> int | None:
@@ -201,6 +210,13 @@ def in_states(
     return {name: replace(both, name=name, state=name) for name in states}
 
 
+def two_states(found: dict[str, Target], way: str | None, *, lab: bool) -> dict[str, Target]:
+    """The same, without the settings and with all of them."""
+    from leadline.tuning.proving.proof import WITH, WITHOUT
+
+    return in_states(found, way, lab=lab, states=(WITHOUT, WITH))
+
+
 @contextmanager
 def _planned(plan_of: tuple[Any, ...], asked: AskedProof) -> Iterator[_Planned]:
     """Plan it and look at the settings; nothing is changed."""
@@ -218,7 +234,7 @@ def _planned(plan_of: tuple[Any, ...], asked: AskedProof) -> Iterator[_Planned]:
     )
     check_space(plan, study, facts)
     client = client_of(facts[WITHOUT])
-    with system_for(facts[WITHOUT], tuple(values)) as system:
+    with system_for(facts[WITHOUT], tuple(values), own=asked.own) as system:
         proved = proved_settings(values, system, client, asked.allowed)
         yield _Planned(study, plan, facts, design, system, client, proved)
 
@@ -247,6 +263,19 @@ def _say_states(planned: _Planned, *, quiet: bool) -> None:
         echo(f"  {state}: {', '.join(changed) or 'none changed'}")
 
 
+@contextmanager
+def _kept(planned: _Planned, state: Path | None) -> Iterator[tuple[tuple[str, ...], ProofJournal]]:
+    """The labs that it is on, and the journal of what it changes, which nobody else holds meanwhile."""
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.proving.kept import kept
+
+    labs = labs_of(planned.plan.targets, planned.facts, under_fault=False)
+    with kept(
+        TuningJournal(journal_of(labs) if state is None else state.absolute()), planned.system
+    ) as journal:
+        yield labs, journal
+
+
 def _start(
     plan_of: tuple[Any, ...],
     asked: AskedProof,
@@ -263,16 +292,15 @@ def _start(
     from leadline.tuning.proving.proof import as_manifest
     from leadline.tuning.proving.states import SettingStates
 
-    with _planned(plan_of, asked) as planned:
+    with _planned(plan_of, asked) as planned, _kept(planned, asked.state) as (labs, journal):
         study, plan, facts = planned.study, planned.plan, planned.facts
-        labs = labs_of(plan.targets, facts, under_fault=False)
         details = {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "study": study.as_json(),
             "host": {**host.facts(), "python": platform.python_version()},
             "memory_bytes": host.memory_bytes(),
             "command": ["leadline", *sys.argv[1:]],
-            **as_manifest(planned.proved, planned.design),
+            **as_manifest(planned.proved, planned.design, journal.place),
         }
         if not quiet:
             _say_states(planned, quiet=True)
@@ -304,6 +332,8 @@ def with_states_of(
 ) -> _T:
     """What `then` does with the states of a proof that was started before. Raises ResultError, UsageError."""
     from leadline.study.target import TargetFacts
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.proving.kept import kept
     from leadline.tuning.proving.proof import WITHOUT, design_of_manifest, of_manifest
     from leadline.tuning.proving.states import SettingStates
 
@@ -312,24 +342,27 @@ def with_states_of(
         raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {path}")
     facts = TargetFacts.from_json(seen.manifest["targets"][WITHOUT])
     with system_for(facts, (), {one.setting.name: one.setting for one in proved}) as system:
-        design = design_of_manifest(seen.manifest)
-        return then(SettingStates(system, proved, client_of(facts), stop, design=design))
+        design, place = design_of_manifest(seen.manifest), seen.manifest["proof"].get("journal")
+        with nullcontext() if place is None else kept(TuningJournal(Path(place)), system) as journal:
+            return then(SettingStates(system, proved, client_of(facts), stop, design=design, journal=journal))
 
 
 def system_for(
-    facts: TargetFacts, names: tuple[str, ...], known: dict[str, Any] | None = None
+    facts: TargetFacts,
+    names: tuple[str, ...],
+    known: dict[str, Any] | None = None,
+    own: Path | None = None,
 ) -> TuningSystem:
-    """The host and the cluster behind a target, with `known` settings, or the table and Ceph's own."""
+    """The host and the cluster behind a target, with `known` settings, or the table's, `own` and Ceph's."""
     from leadline.tuning.proving.asked import known_settings
-    from leadline.tuning.system import TuningSystem
 
     ceph = facts.ceph
     conf = (ceph.conf if ceph else None) or os.environ.get("CEPH_CONF")
-    place, name = Path(conf) if conf else None, ceph.name if ceph else None
+    place, name = Path(conf) if conf else None, (ceph.name if ceph else None) or ""
     if known is None:
-        with TuningSystem(conf=place, client_name=name) as asking:
+        with system_of(place, name, known=None if own is None else own_settings(own)) as asking:
             known = dict(known_settings(names, asking))
-    return TuningSystem(conf=place, client_name=name, known=known)
+    return system_of(place, name, known=known)
 
 
 def client_of(facts: TargetFacts) -> TargetClient | None:

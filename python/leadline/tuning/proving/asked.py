@@ -14,7 +14,7 @@ from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import ProvedSetting
 from leadline.tuning.proving.states import seen
-from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit, settings
+from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit
 from leadline.tuning.system import TuningSystem, version_key
 
 # What an option's name begins with tells whose it is; Ceph's own word of services is empty for most.
@@ -44,7 +44,7 @@ def split_words(words: Sequence[str]) -> dict[str, str]:
 
 def known_settings(names: Collection[str], system: TuningSystem) -> Mapping[str, Setting]:
     """The table, and of what is not in it Ceph's own options, as the cluster describes them."""
-    known = {name: _by_monitors(one) for name, one in settings().items()}
+    known = {name: _by_monitors(one) for name, one in system.known.items()}
     for name in names:
         if name not in known and (option := _of_ceph(name, system)) is not None:
             known[name] = option

@@ -83,10 +83,13 @@ class ProvedSetting:
         return cls(setting, SettingChange.from_json(value), value["without"])
 
 
-def as_manifest(proved: tuple[ProvedSetting, ...], design: ProofDesign | None = None) -> dict[str, Any]:
-    """The part of a manifest that says what is proved."""
+def as_manifest(
+    proved: tuple[ProvedSetting, ...], design: ProofDesign | None = None, journal: str = ""
+) -> dict[str, Any]:
+    """The part of a manifest that says what is proved, and in which journal it stands."""
     found: dict[str, Any] = {"settings": [one.as_json() for one in proved]}
-    return {"proof": found | ({"design": design.as_json()} if design else {})}
+    found |= {"design": design.as_json()} if design else {}
+    return {"proof": found | ({"journal": journal} if journal else {})}
 
 
 def of_manifest(manifest: Mapping[str, Any]) -> tuple[ProvedSetting, ...]:

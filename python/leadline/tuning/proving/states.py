@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from leadline.errors import LeadlineError, TuningError
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.face import SettingReading, same_value
 from leadline.tuning.proving.clients import TargetClient
+from leadline.tuning.proving.kept import ProofJournal
 from leadline.tuning.proving.proof import WITH, ProofDesign, ProvedSetting
 from leadline.tuning.settings import Setting
 from leadline.tuning.system import TuningSystem, is_before
@@ -24,7 +25,7 @@ _STEADY_STATES = frozenset({"active+clean", "active+clean+scrubbing", "active+cl
 class SettingStates:
     """`run.model.States` over a system: `without` has what was there, `with` every proved value.
 
-    `design` names the settings that are changed in each of other states.
+    `design` names the settings that are changed in each of other states; `journal` keeps what it sets.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class SettingStates:
         stopping: Callable[[], bool] = lambda: False,
         within_s: float = SETTLED_WITHIN_S,
         design: ProofDesign | None = None,
+        journal: ProofJournal | None = None,
     ) -> None:
+        self._journal = journal
         self._changed = design.states if design else {WITH: [one.setting.name for one in proved]}
         self._system, self._proved, self._client = system, tuple(proved), client
         self._stopping, self._within_s = stopping, within_s
@@ -54,6 +57,8 @@ class SettingStates:
                 )
             wanted = self._is_changed(one, state)
             if wanted and not ours:
+                if self._journal is not None:
+                    self._journal.announce(one)
                 self._system.write(one.change)
             elif not wanted and not is_before(reading, one.change):
                 self._system.put_back(one.change)
@@ -80,15 +85,19 @@ class SettingStates:
                 reading = self._system.read(one.setting, one.change.place)
                 if not reading.known:
                     left.append(f"{_named(one)} cannot be read: {reading.reason}")
-                elif is_before(reading, one.change):
-                    continue
-                elif same_value(reading.value, one.change.value):
-                    self._system.put_back(one.change)
-                else:
+                elif not is_before(reading, one.change) and not same_value(reading.value, one.change.value):
                     left.append(f"{_named(one)} is {reading.value} now, set by somebody else: left as it is")
+                else:
+                    self._put_back(one, reading)
             except LeadlineError as error:
                 left.append(error.message)
         return tuple(left)
+
+    def _put_back(self, one: ProvedSetting, reading: SettingReading) -> None:
+        if not is_before(reading, one.change) or (self._journal and self._journal.in_doubt(one)):
+            self._system.put_back(one.change)
+        if self._journal is not None:
+            self._journal.back(one)
 
     def _is_changed(self, one: ProvedSetting, state: str) -> bool:
         return one.setting.name in self._changed.get(state, ())
