@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from leadline.cli.change.tune_options import settings_option
-from leadline.cli.change.tune_reach import journal_of, own_settings, system_of
+from leadline.cli.change.tune_reach import journal_of, named_lab, own_settings, system_of
 from leadline.cli.console import echo
-from leadline.cli.machine.lab_faults import labs_of, labs_of_result, refuse_faulted
+from leadline.cli.machine.lab_faults import labs_at, labs_of, labs_of_result, refuse_faulted
 from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.run import make_options, run_and_conclude
@@ -359,10 +359,13 @@ def system_for(
     ceph = facts.ceph
     conf = (ceph.conf if ceph else None) or os.environ.get("CEPH_CONF")
     place, name = Path(conf) if conf else None, (ceph.name if ceph else None) or ""
+    # A lab's daemons may be restarted; where its hosts are does not matter: the target is reached from here.
+    labs = labs_at([conf]) if conf else ()
+    restart = named_lab(labs[0]).restart_daemon if labs else None
     if known is None:
         with system_of(place, name, known=None if own is None else own_settings(own)) as asking:
             known = dict(known_settings(names, asking))
-    return system_of(place, name, known=known)
+    return system_of(place, name, known=known, restart=restart)
 
 
 def client_of(facts: TargetFacts) -> TargetClient | None:

@@ -76,7 +76,8 @@ def opened(which: TuneOptions, *, restart: bool = False) -> Iterator[tuple[Tunin
     name = name if name.startswith("client.") or not name else f"client.{name}"
     lab = _lab(which.lab) if which.lab else None
     known = None if which.own is None else own_settings(which.own)
-    with system_of(which.conf, name, known=known, lab=lab, restart=restart) as system:
+    unit = restart_unit if restart else None
+    with system_of(which.conf, name, known=known, lab=lab, restart=unit) as system:
         yield system, TuningJournal(journal_directory(which))
 
 
@@ -86,18 +87,17 @@ def system_of(
     *,
     known: Mapping[str, Setting] | None = None,
     lab: Any = None,
-    restart: bool = False,
+    restart: Callable[[str], None] | None = None,
 ) -> TuningSystem:
     """This host and a cluster, by its configuration or as the one of a `lab`, with its hosts and daemons.
 
-    The one way in which verbs open a system; `known` are its settings, the table's where it is None.
+    The one way in which verbs open a system; `known` are its settings, the table's where it is None;
+    `restart` is for daemons of no lab.
     """
     from leadline.tuning.system import TuningSystem
 
     if lab is None:
-        return TuningSystem(
-            conf=conf, client_name=client_name or None, known=known, restart=restart_unit if restart else None
-        )
+        return TuningSystem(conf=conf, client_name=client_name or None, known=known, restart=restart)
     return TuningSystem(
         conf=lab.record.paths.conf,
         client_name=client_name or None,

@@ -11,6 +11,8 @@ from typing import Any
 
 from leadline.errors import LeadlineError, TuningError
 from leadline.tuning.access.face import SettingReading, same_value
+from leadline.tuning.changing.restarting import restart_daemons
+from leadline.tuning.health import HealthSeen, health_of
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.kept import ProofJournal
 from leadline.tuning.proving.proof import WITH, ProofDesign, ProvedSetting
@@ -39,12 +41,16 @@ class SettingStates:
         journal: ProofJournal | None = None,
     ) -> None:
         self._journal = journal
+        self._health: HealthSeen | None = None
         self._changed = design.states if design else {WITH: [one.setting.name for one in proved]}
         self._system, self._proved, self._client = system, tuple(proved), client
         self._stopping, self._within_s = stopping, within_s
 
     def enter(self, state: str) -> None:
         """See `States`. Raises TuningError; what somebody else set meanwhile is named and left."""
+        changed = []
+        if self._health is None and any(one.setting.needs == "restart" for one in self._proved):
+            self._health = health_of(self._system.around)
         for one in self._proved:
             reading = self._system.read(one.setting, one.change.place)
             ours = reading.known and same_value(reading.value, one.change.value)
@@ -60,8 +66,11 @@ class SettingStates:
                 if self._journal is not None:
                     self._journal.announce(one)
                 self._system.write(one.change)
+                changed.append(one)
             elif not wanted and not is_before(reading, one.change):
                 self._system.put_back(one.change)
+                changed.append(one)
+        self._restart(changed)
         self._settle(state)
 
     def look(self, state: str) -> Mapping[str, Any]:
@@ -96,8 +105,21 @@ class SettingStates:
     def _put_back(self, one: ProvedSetting, reading: SettingReading) -> None:
         if not is_before(reading, one.change) or (self._journal and self._journal.in_doubt(one)):
             self._system.put_back(one.change)
+            self._restart([one])
         if self._journal is not None:
             self._journal.back(one)
+
+    def _restart(self, changed: Sequence[ProvedSetting]) -> None:
+        """Daemons that read one of these when they start are restarted, each once."""
+        daemons = {
+            one.daemon: None
+            for proved in changed
+            if proved.setting.needs == "restart"
+            for one in self._system.in_force(proved.setting, proved.change.place)
+        }
+        if daemons:
+            health = self._health or health_of(self._system.around)
+            restart_daemons(self._system, list(daemons), health)
 
     def _is_changed(self, one: ProvedSetting, state: str) -> bool:
         return one.setting.name in self._changed.get(state, ())

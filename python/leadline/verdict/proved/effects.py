@@ -64,7 +64,7 @@ class StatesDesign:
 
 
 @dataclass(frozen=True)
-class Combination:
+class BestWay:
     """Of two settings `on` are those that are changed where the rate is best: `times` that of neither."""
 
     pair: FactorPair
@@ -80,7 +80,7 @@ class Interaction:
 
     group: tuple[FactorPair, ...]
     compared: Comparison
-    best: tuple[Combination, ...]
+    best: tuple[BestWay, ...]
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class _Work:
             asked=asked and weight == PRIMARY_WEIGHT,
         )
 
-    def combined(self, pair: FactorPair, metric: str) -> Combination:
+    def best_way(self, pair: FactorPair, metric: str) -> BestWay:
         """The best of the four ways to have two settings."""
         values = self.values(metric)
         ways: dict[tuple[str, ...], float] = {}
@@ -214,7 +214,7 @@ class _Work:
             ways[on] = _typical(own)
         sign = 1 if metric_kind(metric).higher_is_better else -1
         best = max(ways, key=lambda on: sign * ways[on])
-        return Combination(pair, best, ways[best] / ways[()])
+        return BestWay(pair, best, ways[best] / ways[()])
 
 
 def _typical(values: Mapping[str, Mapping[int, float]]) -> float:
@@ -229,7 +229,7 @@ def _interaction(group: tuple[FactorPair, ...], work: _Work, one: Comparison) ->
     ratio, low, high = (None if value is None else value * value for value in (one.ratio, one.low, one.high))
     found = replace(one, ratio=ratio, low=low, high=high, more=None)
     seen = one.verdict in ("faster", "slower") and one.validity not in UNUSABLE
-    best = tuple(work.combined(pair, one.metric) for pair in group) if seen else ()
+    best = tuple(work.best_way(pair, one.metric) for pair in group) if seen else ()
     return Interaction(group, found, best)
 
 

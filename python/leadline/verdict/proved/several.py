@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from leadline.units import format_ratio_interval
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.model import UNUSABLE, Comparison, FigureRow, FigureTable, Quantity, Statement, worst
-from leadline.verdict.proved.effects import Combination, Interaction, StatesDesign, pair_words
+from leadline.verdict.proved.effects import BestWay, Interaction, StatesDesign, pair_words
 from leadline.verdict.proved.found import ProofFound, ProofOutcome
 from leadline.verdict.sections.section import TextTable
 
@@ -32,7 +32,7 @@ def interaction_sentence(one: Interaction) -> str:
     )
 
 
-def _best_words(way: Combination) -> str:
+def _best_words(way: BestWay) -> str:
     words = {0: "neither", 1: f"{'/'.join(way.on)} alone", 2: f"{' and '.join(way.on)}"}[len(way.on)]
     return f"best with {words} ({way.times:.3g} times neither)" if way.on else "best with neither"
 
