@@ -305,7 +305,9 @@ def _start(
         if not quiet:
             _say_states(planned, quiet=True)
         request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, flags, labs))
-        states = SettingStates(planned.system, planned.proved, planned.client, stop, design=planned.design)
+        states = SettingStates(
+            planned.system, planned.proved, planned.client, stop, design=planned.design, journal=journal
+        )
         steering = Steering(next_rate, make_growth(out), states)
         with make_display(quiet) as display:
             return new_run(request, out, details, display, stop, steering)
