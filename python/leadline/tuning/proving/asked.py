@@ -14,7 +14,7 @@ from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import ProvedSetting
 from leadline.tuning.proving.states import seen
-from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit, settings
+from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit
 from leadline.tuning.system import TuningSystem, version_key
 
 # What an option's name begins with tells whose it is; Ceph's own word of services is empty for most.
@@ -44,7 +44,7 @@ def split_words(words: Sequence[str]) -> dict[str, str]:
 
 def known_settings(names: Collection[str], system: TuningSystem) -> Mapping[str, Setting]:
     """The table, and of what is not in it Ceph's own options, as the cluster describes them."""
-    known = {name: _by_monitors(one) for name, one in settings().items()}
+    known = {name: _by_monitors(one) for name, one in system.known.items()}
     for name in names:
         if name not in known and (option := _of_ceph(name, system)) is not None:
             known[name] = option
@@ -77,7 +77,7 @@ def proved_settings(
 def _proved(name: str, text: str, system: TuningSystem, client: TargetClient | None) -> ProvedSetting:
     setting = system.setting(name)
     value = _value(setting, text)
-    _refuse_unprovable(setting, client)
+    _refuse_unprovable(setting, client, restarts=system.restart is not None)
     place = next(iter(system.places(setting)), None)
     if place is None:
         raise RefusedChangeError(f"{name} has no place here", "see that its host or cluster answers")
@@ -127,7 +127,7 @@ def _value(setting: Setting, text: str) -> str:
     return value
 
 
-def _refuse_unprovable(setting: Setting, client: TargetClient | None) -> None:
+def _refuse_unprovable(setting: Setting, client: TargetClient | None, *, restarts: bool) -> None:
     """What proofs do not do yet, each with what to do instead."""
     if setting.access.kind not in _KINDS:
         raise RefusedChangeError(
@@ -136,12 +136,15 @@ def _refuse_unprovable(setting: Setting, client: TargetClient | None) -> None:
         )
     if setting.needs in _ANEW and client is not None and client.anew:
         return
+    if setting.needs == "restart" and setting.access.kind == "ceph_config" and restarts:
+        return
     if setting.needs not in _LIVE:
+        in_lab = "; on a lab its daemons are restarted" if setting.needs == "restart" else ""
         by_library = "; a cephfs:// or rados:// target has a new client in each trial, where that is enough"
         raise RefusedChangeError(
             f"not proved by leadline yet: {setting.name} needs {_NEEDS[setting.needs]} to take effect",
             "set it by hand, and compare a result before with one after: leadline compare"
-            + (by_library if setting.needs in _ANEW else ""),
+            + (by_library if setting.needs in _ANEW else in_lab),
         )
 
 
