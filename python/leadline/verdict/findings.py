@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,6 +106,10 @@ def build_findings(
             from leadline.tracing.findings import trace_findings  # no study shall wait for it
 
             return trace_findings(result, with_charts=with_charts, base=base)
+        if "search" in result.manifest:
+            from leadline.verdict.searched.findings import search_findings  # no study shall wait for it
+
+            return search_findings(result, _judged_proof, base)
         explained = with_charts if explained is None else explained
         return _study_findings(result, with_charts, base, explained, required)
 
@@ -120,6 +124,16 @@ def proof_of(result: Result) -> ProofFound | None:
             return None
         found = _judged(read, result.guest(), None, with_charts=False)
         return find_proof(result, read, found.cells, found.comparisons)
+
+
+def _judged_proof(
+    result: Result,
+) -> tuple[ProofFound | None, tuple[Cell, ...], Callable[[str], tuple[Comparison, ...]]]:
+    """The proof of a search: its verdict, its cells, and its comparisons to another base."""
+    read = read_material(result, with_charts=False)
+    found = _judged(read, None, None, with_charts=False)
+    proof = find_proof(result, read, found.cells, found.comparisons)
+    return proof, found.cells, lambda base: _judged(read, None, base, with_charts=False).comparisons
 
 
 @dataclass(frozen=True)

@@ -339,6 +339,10 @@ def with_states_of(
     from leadline.tuning.proving.proof import WITHOUT, design_of_manifest, of_manifest
     from leadline.tuning.proving.states import SettingStates
 
+    if "states" in seen.manifest:
+        raise UsageError(
+            f"{path} is the proof of a search", f"go on with: leadline tune search --resume {path.parent}"
+        )
     proved = of_manifest(seen.manifest)
     if not proved:
         raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {path}")
