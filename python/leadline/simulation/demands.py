@@ -14,12 +14,17 @@ from leadline.errors import UsageError
 from leadline.simulation.model import SimulatedCluster, SimulatedWork
 from leadline.simulation.parameters import COMMON, Parameters
 
+CLIENT_MESSENGER = "client messenger processor"
+CORES = "processors"  # those that all daemons of a host have together
+
 
 @dataclass
 class Demand:
     """Of one client's request: `seconds` of service by station, `waited` on its way, `delay_s` beside.
 
     `own` are stations that each client has for itself; `clients` how many of them there are.
+    `queue_spread`: how long queues are beside those of exponential times; `stored_bytes`: what all stores
+    write for it.
     """
 
     work: SimulatedWork
@@ -28,6 +33,8 @@ class Demand:
     waited: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     own: set[str] = field(default_factory=set)
     delay_s: float = 0.0
+    queue_spread: float = 1.0
+    stored_bytes: float = 0.0
 
     def add(self, station: str, seconds: float, on_way: float = 1.0) -> None:
         """`on_way`: the share of its seconds that the request waits for."""
@@ -80,7 +87,7 @@ class _Costs:
 
     def of(self, group: list[str]) -> Demand:
         """Of one client of a group."""
-        found = Demand(self.work, len(group))
+        found = Demand(self.work, len(group), queue_spread=self.parameters.value(COMMON, "queue_spread"))
         self._client(found)
         found.delay_s += self.work.think_s + self.parameters.value(COMMON, "latency_s")
         if self.work.rw == "metadata":
@@ -95,10 +102,15 @@ class _Costs:
         return found
 
     def _client(self, found: Demand) -> None:
-        found.own |= {"client link", "client processor"}
+        """Each of a client's programs has a processor of its own, unless all share those of one machine."""
+        found.own |= {"client link", "client processor", CLIENT_MESSENGER}
         seconds = self.parameters.value(COMMON, "client_operation_s")
-        found.add("client processor", seconds / self.work.jobs)
-        found.delay_s += seconds * (1 - 1 / self.work.jobs)
+        jobs = 1 if self.cluster.machine_cores else self.work.jobs
+        found.add("client processor", seconds / jobs)
+        found.delay_s += seconds * (1 - 1 / jobs)
+        if self.work.rw != "metadata":
+            each_byte = self.parameters.value(COMMON, "client_byte_s")
+            found.add(CLIENT_MESSENGER, each_byte * self.work.piece_bytes / jobs)
 
     def _metadata(self, found: Demand) -> None:
         seconds = self.parameters.value(COMMON, "mds_operation_s") / self.cluster.metadata_servers
@@ -184,6 +196,25 @@ class _Costs:
                 seconds = float(share) * cost(self.cluster.osd_classes[osd])
                 station = f"osd.{osd} {what}"
                 found.add(station, seconds, on_way)
+                home = self.cluster.osd_hosts[osd]
+                if what == "processor" and self.cluster.cores.get(home):
+                    found.add(f"{home} {CORES}", seconds, on_way)
+
+    def _disks(
+        self, found: Demand, shares: np.ndarray, way: str, size: Callable[[str], float], on_way: float
+    ) -> None:
+        """What a host's OSDs may read and write together, where that is limited."""
+        for osd, share in enumerate(shares):
+            limits = self.cluster.disks.get(self.cluster.osd_hosts[osd])
+            limit = 0.0 if limits is None else limits[0 if way == "reads" else 1]
+            if share and limit:
+                seconds = float(share) * size(self.cluster.osd_classes[osd]) / limit
+                found.add(f"{self.cluster.osd_hosts[osd]} disk {way}", seconds, on_way)
+
+    def _stored(self, kind: str, size: float) -> float:
+        """Bytes that a store writes for a write: small ones go to its log first."""
+        twice = size < self.parameters.value(kind, "twice_below_bytes")
+        return size * (2 if twice else 1) + self.parameters.value(kind, "write_extra_bytes")
 
     def _reads(self, found: Demand) -> None:
         size, coded = self.work.piece_bytes, self.work.protection.k
@@ -195,6 +226,7 @@ class _Costs:
             self._each(
                 found, self.primaries, "device", lambda kind: missing * self._device(kind, "read", size), 1.0
             )
+            self._disks(found, self.primaries, "reads", lambda _: missing * size, 1.0)
             return
         part = max(size / coded, STRIPE_UNIT_BYTES)
         share = self.members * coded / self.shards
@@ -203,6 +235,7 @@ class _Costs:
         found.delay_s += self.parameters.value(COMMON, "latency_s")
         self._each(found, share, "processor", lambda _: cpu + each_byte * part, on_way)
         self._each(found, share, "device", lambda kind: missing * self._device(kind, "read", part), on_way)
+        self._disks(found, share, "reads", lambda _: missing * part, on_way)
 
     def _writes(self, found: Demand) -> None:
         size, protection = self.work.piece_bytes, self.work.protection
@@ -233,6 +266,11 @@ class _Costs:
         self._each(found, self.members, "processor", lambda _: cpu + each_byte * part, on_way)
         self._each(found, self.members, "kv", lambda _: kv, on_way)
         self._each(found, self.members, "device", lambda kind: self._device(kind, "write", part), on_way)
+        self._disks(found, self.members, "writes", lambda kind: self._stored(kind, part), on_way)
+        found.stored_bytes = sum(
+            float(share) * self._stored(self.cluster.osd_classes[osd], part)
+            for osd, share in enumerate(self.members)
+        )
         classes = {self.cluster.osd_classes[osd] for osd in np.flatnonzero(self.members)}
         flush = max(self.parameters.value(kind, "flush_s") for kind in classes)
         # A commit waits for half of the flush before it, and then for its own.

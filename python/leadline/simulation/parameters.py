@@ -17,21 +17,33 @@ COMMON = "common"
 CATALOGUE_WORDS = "catalogue: typical parts, not yours; yours by --parameters FILE"
 _Z90 = 1.6449
 _KEYS = ("value", "low", "high", "source")
+KINDS = (
+    "measured",
+    "catalogue",
+    "assumed",
+    "given",
+)  # where a figure is from; `given`: by a file that does not say
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A figure with `low` to `high`, its interval of 90 %, and its source."""
+    """A figure with `low` to `high`, its interval of 90 %, its source, and of which of `KINDS` that is."""
 
     value: float
     low: float
     high: float
     source: str
+    kind: str = "given"
 
     def drawn(self, normal: float) -> float:
         """The value of a standard normal draw: log-normal on either side of the most likely one."""
         end = self.high if normal > 0 else self.low
         return self.value * math.exp(abs(normal) / _Z90 * math.log(end / self.value))
+
+    @property
+    def spread(self) -> float:
+        """Its uncertainty, as the standard deviation of its logarithm."""
+        return math.log(self.high / self.low) / 2 / _Z90
 
 
 @dataclass(frozen=True)
@@ -95,7 +107,7 @@ def read_parameters(text: str, source: str, words: str = "") -> Parameters:
 
 def _parameter(document: Document, section: str, name: str, given: object) -> Parameter:
     path = (section, name)
-    if not isinstance(given, dict) or set(given) != set(_KEYS):
+    if not isinstance(given, dict) or set(given) - {"kind"} != set(_KEYS):
         document.fail(
             path, "a parameter has value, low, high and source", "{value: 1, low: 0.5, high: 2, source: …}"
         )
@@ -107,4 +119,7 @@ def _parameter(document: Document, section: str, name: str, given: object) -> Pa
         document.fail(
             path, f"{low:g} to {high:g} is no interval above 0 around {value:g}", "0 < low <= value <= high"
         )
-    return Parameter(value, low, high, str(given["source"]))
+    kind = str(given.get("kind", "given"))
+    if kind not in KINDS:
+        document.fail(path, f"kind {kind[:40]!a} is none", f"write one of {', '.join(KINDS)}")
+    return Parameter(value, low, high, str(given["source"]), kind)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.console import echo, echo_text
+from leadline.cli.console import echo_text
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
+from leadline.cli.predict.simulate_printed import (
+    FORMAT,
+    document,
+    parameters_json,
+    print_calibration,
+    print_simulated,
+)
 from leadline.cli.predict.simulated_cluster import cluster_of
-from leadline.errors import SpecError
-from leadline.units import format_iops, format_latency, format_rate, whole_percent
+from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
-    from leadline.simulation.simulate import Predicted, Simulated
-
-_USES, _BAR = 12, 20
+    from leadline.simulation.model import SimulatedCluster
+    from leadline.simulation.parameters import Parameters
 
 
 @click.command(short_help="Predict what a cluster that is only a topology file would do")
@@ -27,7 +32,6 @@ _USES, _BAR = 12, 20
     "--work",
     "works",
     multiple=True,
-    required=True,
     metavar="KEY=VALUE,...",
     help="What clients do; again for more at once.",
 )
@@ -43,8 +47,17 @@ _USES, _BAR = 12, 20
     help="Parameters of your parts (YAML).  [default: a catalogue of typical ones]",
 )
 @click.option(
+    "--calibrate",
+    "results",
+    multiple=True,
+    type=AskedPath(exists=True, file_okay=False),
+    metavar="RESULT",
+    help="Take parameters from what was measured on this topology; again for more.",
+)
+@out_option("Write the parameters of --calibrate, for --parameters.")
+@click.option(
     "--osd-out",
-    "out",
+    "lost",
     multiple=True,
     type=click.IntRange(0),
     metavar="OSD",
@@ -70,7 +83,9 @@ def command(
     works: tuple[str, ...],
     device: str,
     parameters: Path | None,
-    out: tuple[int, ...],
+    results: tuple[Path, ...],
+    out: Path | None,
+    lost: tuple[int, ...],
     one_machine: float | None,
     draws: int,
     seed: int,
@@ -90,6 +105,10 @@ def command(
     from leadline.simulation.simulate import simulate
     from leadline.simulation.works import parse_work
 
+    if not works and not results:
+        raise UsageError("there is nothing to simulate", "give --work, or --calibrate RESULT")
+    if out is not None and not results:
+        raise UsageError("-o writes what --calibrate finds", "give --calibrate RESULT, or leave -o out")
     asked = [parse_work(text, number + 1) for number, text in enumerate(works)]
     given = catalogue()
     if parameters is not None:
@@ -98,53 +117,35 @@ def command(
         except (OSError, ValueError) as error:
             raise SpecError(f"cannot be read: {error}", "give a YAML file", source=str(parameters)) from None
     cluster = cluster_of(topology, device, one_machine or 0.0)
-    found = simulate(cluster, asked, given, out=frozenset(out), draws=draws, seed=seed)
+    if results:
+        given.require_class(device, "--device")
+        given = _calibrated(cluster, results, given, device, out, quiet=as_json)
+        if not works:
+            if as_json:
+                echo_text(json.dumps({"format": FORMAT, **parameters_json(given)}, indent=1))
+            return
+    found = simulate(cluster, asked, given, out=frozenset(lost), draws=draws, seed=seed)
     if as_json:
-        echo_text(json.dumps(_document(found, str(topology)), indent=1))
+        echo_text(json.dumps(document(found, str(topology)), indent=1))
     else:
-        _print(found)
+        print_simulated(found)
 
 
-def _document(found: Simulated, topology: str) -> dict[str, Any]:
-    from leadline.simulation.simulate import STANDING
+def _calibrated(
+    cluster: SimulatedCluster,
+    results: tuple[Path, ...],
+    before: Parameters,
+    device: str,
+    out: Path | None,
+    *,
+    quiet: bool,
+) -> Parameters:
+    from leadline.cli.files import write_file
+    from leadline.cli.predict.calibrating import calibrated, parameters_text
 
-    return {
-        "format": "leadline.simulation/1",
-        "standing": STANDING,
-        "held_against_a_lab": False,
-        "topology": topology,
-        "parameters": found.parameters,
-        "warnings": list(found.warnings),
-        "draws": found.draws,
-        "works": [{**asdict(one), "bytes_s": one.bytes_s} for one in found.predicted],
-        "use": {name: round(share, 4) for name, share in sorted(found.use.items())},
-    }
-
-
-def _print(found: Simulated) -> None:
-    from leadline.simulation.simulate import STANDING
-
-    echo(f"Predicted, {STANDING}. Parameters: {found.parameters}.")
-    for warning in found.warnings:
-        echo(f"warning: {warning}")
-    for one in found.predicted:
-        work = one.work
-        span = f"{_rate(one, one.low)} to {_rate(one, one.high)}, 90 %"
-        echo(f"{work.name}: {_rate(one, one.operations_s)} ({span})")
-        echo(
-            f"  {one.clients} clients; latency {format_latency(one.latency_s * 1e9)};"
-            f" {one.groups} placement groups"
-        )
-        echo(f"  bound by: {one.bound} (so in {whole_percent(one.bound_share)} of {found.draws} draws)")
-    echo("")
-    fullest = sorted(found.use.items(), key=lambda item: -item[1])[:_USES]
-    width = max(len(name) for name, _ in fullest)
-    for place, (name, share) in enumerate(fullest):
-        bar = "█" * round(_BAR * min(share, 1.0)) + ("  <- fullest" if place == 0 else "")
-        echo(f"{name:<{width}} {whole_percent(min(share, 1.0)):>12} {bar}")
-
-
-def _rate(one: Predicted, operations_s: float) -> str:
-    if one.work.rw in ("read", "write"):
-        return format_rate(operations_s * one.work.piece_bytes)
-    return format_iops(operations_s)
+    found, left = calibrated(cluster, results, before, device)
+    if out is not None:
+        write_file(out, parameters_text(found.parameters).encode(), "-o")
+    if not quiet:
+        print_calibration(found, left, out)
+    return found.parameters
