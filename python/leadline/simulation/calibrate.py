@@ -22,7 +22,7 @@ from leadline.simulation.simulate import once, places
 
 _Z90 = 1.6449
 _LOOSER = 2.0  # a machine may be farther from typical ones than these are from each other
-_TOLD = 0.6  # of the width before: a parameter that stays wider was not told by what was measured
+_TOLD = 0.6  # of the width before: what stays wider, where it was thought to be, was not told
 _ROUNDS, _STEP, _ENOUGH, _FAR = 60, 1e-3, 1e-4, 1.5
 _MAPS = 3
 _ERROR, _CELLS_BEFORE = 0.06, 4  # how far the model is thought to be off, and how many cells that counts as
@@ -93,8 +93,9 @@ def calibrate(
     """`before` is what was thought before, `device` the class of the OSDs; `source` names the results."""
     names = tuple((COMMON, name) for name in _COMMON) + tuple((device, name) for name in _DEVICE)
     first = _fitted(cluster, cells, before, names)
-    width = np.array([_before(before, name) for name in names])
-    mine = [bool(is_told) for is_told in first.sigma <= _TOLD * width]
+    own = np.array([before.sections[section][name].spread for section, name in names])
+    moved = np.abs(first.theta - np.log([before.value(*name) for name in names])) > _Z90 * own
+    mine = [bool(is_told) for is_told in (first.sigma <= _TOLD * own) | moved]
     told = tuple(name for name, is_told in zip(names, mine, strict=True) if is_told)
     sigma = first.sigma[mine]
     fit = _fitted(cluster, cells, before, told) if told else replace(first, theta=np.zeros(0))

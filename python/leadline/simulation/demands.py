@@ -119,9 +119,6 @@ class _Costs:
     def _front(self, found: Demand, group: list[str], reads: bool) -> None:
         """Clients to primaries, or back: by a proxy each byte passes its link twice."""
         size, home = self.work.piece_bytes, group[0]
-        own = self.cluster.rates.get(home, 0.0)
-        if own:
-            found.add("client link", size / own / self.link)
         ends: list[str] = []
         if self.work.through:
             ends = list(self.cluster.proxies.get(self.work.through, ()))
@@ -130,10 +127,10 @@ class _Costs:
                 raise UsageError(f"no host runs {self.work.through!r}", f"the topology has: {roles}")
             found.delay_s += self.parameters.value(COMMON, "latency_s")
             for proxy in ends:
-                self._wire(found, home, proxy, size / len(ends), reads, skip=home)
+                self._wire(found, home, proxy, size / len(ends), reads, home=home)
         for source in ends or [home]:
             for host, share in self._by_host(self.primaries).items():
-                self._wire(found, source, host, size * share / max(len(ends), 1), reads, skip=home)
+                self._wire(found, source, host, size * share / max(len(ends), 1), reads, home=home)
 
     def _by_host(self, shares: np.ndarray) -> dict[str, float]:
         found: dict[str, float] = defaultdict(float)
@@ -149,19 +146,28 @@ class _Costs:
         sink: str,
         size: float,
         back: bool,
-        skip: str = "",
+        home: str = "",
         on_way: float = 1.0,
+        parts: float = 1.0,
     ) -> None:
-        """`back`: the bytes go from sink to source."""
+        """`back`: the bytes go from sink to source. `home`: the client's own cable; `parts` leave the source.
+
+        Packets are on all links of a way at once, so that a request waits for the slowest alone. Its parts
+        pass the source's own link one after the other, and lie side by side elsewhere (`on_way`).
+        """
         if source == sink or not size:
             return
         up, down = list(_up(self.cluster.above, source)), list(_up(self.cluster.above, sink))
         common = set(up) & set(down)
         ways = [(one, "down" if back else "up") for one in up if one not in common]
         ways += [(one, "up" if back else "down") for one in down if one not in common]
-        for name, way in ways:
-            if name != skip and self.cluster.rates.get(name):
-                found.add(f"{name} {way}", size / self.cluster.rates[name] / self.link, on_way)
+        rates = self.cluster.rates
+        limited = [one for one in ways if rates.get(one[0])]
+        slow = max(limited, key=lambda one: (parts if one[0] == source else 1) / rates[one[0]], default=None)
+        for name, way in limited:
+            waited = 0.0 if (name, way) != slow else 1.0 if name == source else on_way
+            station = "client link" if name == home else f"{name} {way}"
+            found.add(station, size / rates[name] / self.link, waited)
 
     def _peers(self, found: Demand, bytes_each: float, reads: bool) -> None:
         """Between primaries and the others of their groups: sent at once, the slowest is waited for."""
@@ -177,9 +183,8 @@ class _Costs:
                 continue
             for sink, part in away.items():
                 size = bytes_each * share * parts * part / total
-                self._wire(
-                    found, behind.get(source, source), behind.get(sink, sink), size, reads, on_way=on_way
-                )
+                near, far = behind.get(source, source), behind.get(sink, sink)
+                self._wire(found, near, far, size, reads, on_way=on_way, parts=parts)
 
     def _slowest(self, parts: float) -> float:
         """Of the seconds of so many parallel parts, the share that one request waits for."""

@@ -98,11 +98,33 @@ def read_parameters(text: str, source: str, words: str = "") -> Parameters:
     document = read_yaml(text, source, {})
     if not isinstance(document.value, dict) or COMMON not in document.value:
         document.fail((), "parameters have sections: common, and one for each class of device", "see docs")
+    for section, figures in document.value.items():
+        if not isinstance(figures, dict):
+            document.fail((section,), "a section has parameters by name", "see docs/simulation.md")
     sections = {
         section: {name: _parameter(document, section, name, one) for name, one in figures.items()}
         for section, figures in document.value.items()
     }
     return Parameters(sections, words or source)
+
+
+def read_own_parameters(text: str, source: str) -> Parameters:
+    """As `read_parameters`, of a file that has every parameter that the catalogue has, and no other."""
+    found, known = read_parameters(text, source), catalogue()
+    document = read_yaml(text, source, {})
+    for section, figures in found.sections.items():
+        names = known.sections[COMMON if section == COMMON else known.classes[0]]
+        for name in figures:
+            if name not in names:
+                document.fail(
+                    (section, name), f"there is no parameter {name[:60]!a}", suggest(name, tuple(names))
+                )
+        for name in names:
+            if name not in figures:
+                document.fail((section,), f"has no {name}", "copy it from the catalogue: docs/simulation.md")
+    if not found.classes:
+        document.fail((), "no class of device has parameters", "add a section, for example ssd")
+    return found
 
 
 def _parameter(document: Document, section: str, name: str, given: object) -> Parameter:
@@ -114,8 +136,12 @@ def _parameter(document: Document, section: str, name: str, given: object) -> Pa
     try:
         value, low, high = (float(given[key]) for key in _KEYS[:3])
     except (TypeError, ValueError):
-        document.fail(path, "value, low and high are numbers", "for example 60e-6")
-    if not 0 < low <= value <= high:
+        document.fail(
+            path,
+            "value, low and high are plain numbers",
+            "write seconds, bytes and bytes per second without a unit: 60e-6 for 60 us",
+        )
+    if not 0 < low <= value <= high < math.inf:
         document.fail(
             path, f"{low:g} to {high:g} is no interval above 0 around {value:g}", "0 < low <= value <= high"
         )

@@ -101,7 +101,7 @@ def command(
     leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3
     leadline simulate centre.yaml --device nvme --work rw=randread,bs=4k,iodepth=32,numjobs=16
     """
-    from leadline.simulation.parameters import catalogue, read_parameters
+    from leadline.simulation.parameters import catalogue, read_own_parameters
     from leadline.simulation.simulate import simulate
     from leadline.simulation.works import parse_work
 
@@ -113,7 +113,7 @@ def command(
     given = catalogue()
     if parameters is not None:
         try:
-            given = read_parameters(parameters.read_text(encoding="utf-8"), str(parameters))
+            given = read_own_parameters(parameters.read_text(encoding="utf-8"), str(parameters))
         except (OSError, ValueError) as error:
             raise SpecError(f"cannot be read: {error}", "give a YAML file", source=str(parameters)) from None
     cluster = cluster_of(topology, device, one_machine or 0.0)
