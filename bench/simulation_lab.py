@@ -33,7 +33,7 @@ SETTLED_S = 90.0
 STUDY = """
 format: leadline.study/1
 blocks: 2
-defaults: {{runtime: 4s, direct: true, time_based: true, size: {size}}}
+defaults: {{runtime: 3s, direct: true, time_based: true, size: {size}}}
 works:
 {works}
 """

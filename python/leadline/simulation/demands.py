@@ -24,7 +24,7 @@ class Demand:
 
     `own` are stations that each client has for itself; `clients` how many of them there are.
     `queue_spread`: how long queues are beside those of exponential times; `stored_bytes`: what all stores
-    write for it.
+    write for it; `window`: how many are in flight at once, where the work does not say it.
     """
 
     work: SimulatedWork
@@ -35,6 +35,7 @@ class Demand:
     delay_s: float = 0.0
     queue_spread: float = 1.0
     stored_bytes: float = 0.0
+    window: float = 0.0
 
     def add(self, station: str, seconds: float, on_way: float = 1.0) -> None:
         """`on_way`: the share of its seconds that the request waits for."""
@@ -50,7 +51,7 @@ def demands(
 ) -> list[Demand]:
     """One of each work and kind of client: those that hang alike on the same switch are one."""
     return [
-        _Costs(cluster, work, placement, parameters).of(group)
+        RequestCosts(cluster, work, placement, parameters).of(group)
         for work, placement in zip(works, placements, strict=True)
         for group in _alike(cluster, work)
     ]
@@ -69,7 +70,7 @@ def _alike(cluster: SimulatedCluster, work: SimulatedWork) -> list[list[str]]:
     return list(found.values())
 
 
-class _Costs:
+class RequestCosts:
     """Mean costs over the placement groups of one pool: every object is as likely in each of them."""
 
     def __init__(
@@ -127,10 +128,10 @@ class _Costs:
                 raise UsageError(f"no host runs {self.work.through!r}", f"the topology has: {roles}")
             found.delay_s += self.parameters.value(COMMON, "latency_s")
             for proxy in ends:
-                self._wire(found, home, proxy, size / len(ends), reads, home=home)
+                self.wire(found, home, proxy, size / len(ends), reads, home=home)
         for source in ends or [home]:
             for host, share in self._by_host(self.primaries).items():
-                self._wire(found, source, host, size * share / max(len(ends), 1), reads, home=home)
+                self.wire(found, source, host, size * share / max(len(ends), 1), reads, home=home)
 
     def _by_host(self, shares: np.ndarray) -> dict[str, float]:
         found: dict[str, float] = defaultdict(float)
@@ -139,7 +140,7 @@ class _Costs:
                 found[self.cluster.osd_hosts[osd]] += float(share)
         return found
 
-    def _wire(
+    def wire(
         self,
         found: Demand,
         source: str,
@@ -184,7 +185,7 @@ class _Costs:
             for sink, part in away.items():
                 size = bytes_each * share * parts * part / total
                 near, far = behind.get(source, source), behind.get(sink, sink)
-                self._wire(found, near, far, size, reads, on_way=on_way, parts=parts)
+                self.wire(found, near, far, size, reads, on_way=on_way, parts=parts)
 
     def _slowest(self, parts: float) -> float:
         """Of the seconds of so many parallel parts, the share that one request waits for."""
@@ -204,6 +205,14 @@ class _Costs:
                 home = self.cluster.osd_hosts[osd]
                 if what == "processor" and self.cluster.cores.get(home):
                     found.add(f"{home} {CORES}", seconds, on_way)
+
+    def on_osds(self, found: Demand, shares: np.ndarray, way: str, size: float) -> None:
+        """A read or write of a store by each OSD's share."""
+        cpu = self.parameters.value(COMMON, f"osd_{way}_s")
+        cpu += self.parameters.value(COMMON, "osd_byte_s") * size
+        self._each(found, shares, "processor", lambda _: cpu, 1.0)
+        self._each(found, shares, "device", lambda kind: self._device(kind, way, size), 1.0)
+        self._disks(found, shares, f"{way}s", lambda _: size, 1.0)
 
     def _disks(
         self, found: Demand, shares: np.ndarray, way: str, size: Callable[[str], float], on_way: float

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leadline.errors import LeadlineError, UsageError
 from leadline.simulation.crush import groups_for, placed
-from leadline.simulation.demands import CLIENT_MESSENGER, CORES, demands
+from leadline.simulation.demands import CLIENT_MESSENGER, CORES, Demand, demands
 from leadline.simulation.model import SimulatedCluster, SimulatedWork
 from leadline.simulation.parameters import COMMON, Parameters
 from leadline.simulation.rates import ROUNDS, Rates, solve
@@ -31,6 +31,7 @@ _OSD_SERVERS = (
 
 _MAPS, _FEW_GROUPS = 9, 1024
 _Once = tuple[Rates, list[tuple[SimulatedWork, int]]]
+Beside = Callable[[int, Parameters], Demand]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Predicted:
 @dataclass(frozen=True)
 class Simulated:
     """`use`: how much of each station is in use, most likely value; `classes` of the OSDs' devices;
-    `warnings` doubt the rates."""
+    `warnings` doubt the rates; `beside` is the rate of what else goes on, with its interval."""
 
     predicted: tuple[Predicted, ...]
     use: Mapping[str, float]
@@ -64,6 +65,7 @@ class Simulated:
     classes: tuple[str, ...]
     draws: int
     warnings: tuple[str, ...] = ()
+    beside: tuple[float, ...] = ()
 
 
 def simulate(
@@ -77,24 +79,49 @@ def simulate(
 ) -> Simulated:
     """Raises UsageError for what contradicts itself, LeadlineError where no steady rates were found."""
     _require(cluster, works, parameters, out)
-    groups = _groups(cluster, works)
-    maps = [places(cluster, works, pool + 1, out) for pool in range(_maps(groups))]
+    maps = [places(cluster, works, pool, out) for pool in pools_of(cluster, works)]
+    return on_maps(cluster, works, parameters, maps, draws=draws, seed=seed)
+
+
+def pools_of(cluster: SimulatedCluster, works: Sequence[SimulatedWork]) -> range:
+    """Numbers of pools. Few groups lie as chance has it, and of a pool that is not there nobody knows how."""
+    return range(1, (_MAPS if min(_groups(cluster, works)) <= _FEW_GROUPS else 1) + 1)
+
+
+def on_maps(
+    cluster: SimulatedCluster,
+    works: Sequence[SimulatedWork],
+    parameters: Parameters,
+    maps: Sequence[Sequence[np.ndarray]],
+    *,
+    draws: int,
+    seed: int,
+    beside: Beside | None = None,
+) -> Simulated:
+    """The same with groups that lie as these maps say; `beside` is what else goes on, by the map's number."""
     random = np.random.default_rng(seed)
-    likely, rows = _median([once(cluster, works, one, parameters) for one in maps])
+    groups = _groups(cluster, works)
+    found = [once(cluster, works, one, parameters, beside, place) for place, one in enumerate(maps)]
+    likely, rows = _median(found)
     if not likely.settled:
         raise LeadlineError(
             f"the queues did not settle in {ROUNDS} rounds: a rate is still off by {_factor(likely)}",
             "simulate fewer works at once, and report this with the topology",
         )
     drawn = [
-        once(cluster, works, maps[number % len(maps)], parameters.drawn(random))[0] for number in range(draws)
+        once(cluster, works, maps[number % len(maps)], parameters.drawn(random), beside, number % len(maps))[
+            0
+        ]
+        for number in range(draws)
     ]
     predicted = tuple(
         _predicted(work, count, likely, drawn, [row for row, of in enumerate(rows) if of[0] is work], rows)
         for work, count in zip(works, groups, strict=True)
     )
     kinds = tuple(sorted(set(cluster.osd_classes)))
-    return Simulated(predicted, likely.use, parameters, kinds, draws, tuple(_warnings(drawn)))
+    others = tuple(np.percentile([float(one.each[-1]) for one in drawn], _SPAN)) if beside and drawn else ()
+    extra = (float(likely.each[-1]), *(float(one) for one in others)) if beside else ()
+    return Simulated(predicted, likely.use, parameters, kinds, draws, tuple(_warnings(drawn)), extra)
 
 
 def _factor(rates: Rates) -> str:
@@ -109,11 +136,6 @@ def _warnings(drawn: Sequence[Rates]) -> Iterator[str]:
             f"not settled: in {len(swinging)} of {len(drawn)} draws the queues did not settle in {ROUNDS}"
             f" rounds, off by up to {_factor(worst)}; the intervals hold these draws as they were"
         )
-
-
-def _maps(groups: Sequence[int]) -> int:
-    """Few groups lie as chance has it, and of a pool that is not there nobody knows how: several maps."""
-    return _MAPS if min(groups) <= _FEW_GROUPS else 1
 
 
 def _groups(cluster: SimulatedCluster, works: Sequence[SimulatedWork]) -> list[int]:
@@ -141,9 +163,13 @@ def once(
     works: Sequence[SimulatedWork],
     found_places: Sequence[np.ndarray],
     parameters: Parameters,
+    beside: Beside | None = None,
+    place: int = 0,
 ) -> _Once:
     """Rates for one set of parameters and one of places, and each row's work with its clients."""
     found = demands(cluster, works, found_places, parameters)
+    if beside is not None:
+        found.append(beside(place, parameters))
     if cluster.machine_cores:
         for one in found:
             for name in [name for name in one.seconds if name.endswith(" processor")]:

@@ -68,7 +68,8 @@ def usable_of(path: Path, clients: int) -> Usable:
     for one in diagnose_result(result):
         cell = one.cell
         if cell.validity.state in UNUSABLE:
-            codes = ", ".join(reason.code for reason in cell.validity.reasons) or "it has no figures"
+            worst = [one.title for one in cell.validity.codes if one.state in UNUSABLE]
+            codes = ", ".join(worst) or "it has no figures"
             raise UsageError(
                 f"{path}: cell {cell.id} is {cell.validity.state} ({codes}), and calibrates nothing",
                 "measure it again, or give a result without it",
