@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from leadline.cli.console import echo_text
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
+from leadline.cli.predict.failing import FailureAsked, failure_options
 from leadline.cli.predict.simulate_printed import (
     FORMAT,
     document,
     parameters_json,
     print_calibration,
     print_simulated,
+    shown,
 )
 from leadline.cli.predict.simulated_cluster import cluster_of
 from leadline.errors import SpecError, UsageError
@@ -55,14 +57,7 @@ if TYPE_CHECKING:
     help="Take parameters from what was measured on this topology; again for more.",
 )
 @out_option("Write the parameters of --calibrate, for --parameters.")
-@click.option(
-    "--osd-out",
-    "lost",
-    multiple=True,
-    type=click.IntRange(0),
-    metavar="OSD",
-    help="An OSD that is out, by number; again for more.",
-)
+@failure_options
 @click.option(
     "--one-machine",
     type=click.FloatRange(0.1, 1024),
@@ -77,6 +72,7 @@ if TYPE_CHECKING:
     help="Sets of parameters for the intervals.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the draws.")
+@click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.simulation/1.")
 def command(
     topology: Path,
@@ -85,11 +81,12 @@ def command(
     parameters: Path | None,
     results: tuple[Path, ...],
     out: Path | None,
-    lost: tuple[int, ...],
     one_machine: float | None,
     draws: int,
     seed: int,
+    page: Path | None,
     as_json: bool,
+    **failing: Any,
 ) -> None:
     """Predict each work's steady rate on a cluster, with an interval of 90 %, and name what bounds it.
 
@@ -101,7 +98,7 @@ def command(
     leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3
     leadline simulate centre.yaml --device nvme --work rw=randread,bs=4k,iodepth=32,numjobs=16
     """
-    from leadline.simulation.parameters import catalogue, read_own_parameters
+    from leadline.simulation.phases import Phase, failure
     from leadline.simulation.simulate import simulate
     from leadline.simulation.works import parse_work
 
@@ -109,13 +106,10 @@ def command(
         raise UsageError("there is nothing to simulate", "give --work, or --calibrate RESULT")
     if out is not None and not results:
         raise UsageError("-o writes what --calibrate finds", "give --calibrate RESULT, or leave -o out")
+    failed = FailureAsked(**failing)
+    recovery = failed.recovery()
     asked = [parse_work(text, number + 1) for number, text in enumerate(works)]
-    given = catalogue()
-    if parameters is not None:
-        try:
-            given = read_own_parameters(parameters.read_text(encoding="utf-8"), str(parameters))
-        except (OSError, ValueError) as error:
-            raise SpecError(f"cannot be read: {error}", "give a YAML file", source=str(parameters)) from None
+    given = _parameters(parameters)
     cluster = cluster_of(topology, device, one_machine or 0.0)
     if results:
         given.require_class(device, "--device")
@@ -124,11 +118,34 @@ def command(
             if as_json:
                 echo_text(json.dumps({"format": FORMAT, **parameters_json(given)}, indent=1))
             return
-    found = simulate(cluster, asked, given, out=frozenset(lost), draws=draws, seed=seed)
-    if as_json:
-        echo_text(json.dumps(document(found, str(topology)), indent=1))
+    lost = failed.lost(cluster)
+    if recovery is None:
+        found = simulate(cluster, asked, given, out=lost, draws=draws, seed=seed)
+        phases: tuple[Phase, ...] = (Phase("", (0.0, 0.0, 0.0), None, found),)
     else:
-        print_simulated(found)
+        phases = failure(
+            cluster, asked, given, lost, recovery, draws=draws, seed=seed, until_s=failed.until_s
+        )
+    if page is not None:
+        from leadline.cli.files import write_file
+        from leadline.report.renderers.simulation import simulation_html
+
+        write_file(page, simulation_html(shown(cluster, phases, topology.name)).encode(), "--page")
+    if as_json:
+        echo_text(json.dumps(document(phases, str(topology)), indent=1))
+    else:
+        print_simulated(phases)
+
+
+def _parameters(file: Path | None) -> Parameters:
+    from leadline.simulation.parameters import catalogue, read_own_parameters
+
+    if file is None:
+        return catalogue()
+    try:
+        return read_own_parameters(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, ValueError) as error:
+        raise SpecError(f"cannot be read: {error}", "give a YAML file", source=str(file)) from None
 
 
 def _calibrated(

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.cli.console import echo
-from leadline.units import format_iops, format_latency, format_rate, whole_percent
+from leadline.units import (
+    format_duration,
+    format_iops,
+    format_latency,
+    format_rate,
+    format_size,
+    whole_percent,
+)
 
 if TYPE_CHECKING:
     from leadline.simulation.calibrate import Calibration
+    from leadline.simulation.model import SimulatedCluster
     from leadline.simulation.parameters import Parameters
+    from leadline.simulation.phases import Phase
+    from leadline.simulation.shown import ShownSimulation
     from leadline.simulation.simulate import Predicted, Simulated
 
 FORMAT = "leadline.simulation/1"
 _USES, _BAR = 12, 20
 
 
-def document(found: Simulated, topology: str) -> dict[str, Any]:
+def document(phases: Sequence[Phase], topology: str) -> dict[str, Any]:
+    """Of the first phase in full, and of all what is different."""
     from leadline.simulation.simulate import STANDING
 
+    found = phases[0].found
     return {
         "format": FORMAT,
         "standing": STANDING,
@@ -30,28 +42,86 @@ def document(found: Simulated, topology: str) -> dict[str, Any]:
         **parameters_json(found.parameters),
         "warnings": list(found.warnings),
         "draws": found.draws,
+        **_steady_json(found),
+        "phases": [_phase_json(one) for one in phases],
+    }
+
+
+def _steady_json(found: Simulated) -> dict[str, Any]:
+    return {
         "works": [{**asdict(one), "bytes_s": one.bytes_s} for one in found.predicted],
         "use": {name: round(share, 4) for name, share in sorted(found.use.items())},
     }
 
 
-def print_simulated(found: Simulated) -> None:
+def _phase_json(one: Phase) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "begins_s": list(one.begins_s),
+        "ends_s": None if one.ends_s is None else list(one.ends_s),
+        "moved_bytes": one.moved_bytes,
+        "recovery_bytes_s": list(one.recovery_bytes_s),
+        "lost_groups": one.lost_groups,
+        **_steady_json(one.found),
+    }
+
+
+def print_simulated(phases: Sequence[Phase]) -> None:
+    """The standing first, then each phase."""
     from leadline.simulation.simulate import STANDING
 
+    found = phases[0].found
     echo(f"Predicted, {STANDING}. Parameters: {found.parameters.source}.")
-    for line in _sources(found.parameters, set(found.classes)):
-        echo(line)
-    for warning in found.warnings:
-        echo(f"warning: {warning}")
-    for one in found.predicted:
-        work = one.work
+    for line in source_lines(found):
+        echo(f"  {line}")
+    for phase in phases:
+        if len(phases) > 1:
+            echo("")
+            echo(f"{phase_title(phase)}:")
+        for line in phase_lines(phase):
+            echo(line)
+        _print_use(phase.found)
+
+
+def phase_title(phase: Phase) -> str:
+    """Its name and its time."""
+    names = {
+        "down": "Down, and not out yet",
+        "recovery": "Out, and recovered meanwhile",
+        "after": "Afterwards",
+    }
+    if phase.name not in names:
+        return "Steady"
+    begins = format_duration(phase.begins_s[0])
+    if phase.ends_s is None:
+        return f"{names[phase.name]}, from {begins} on"
+    return f"{names[phase.name]}, {begins} to {format_duration(phase.ends_s[0])}"
+
+
+def phase_lines(phase: Phase) -> Iterator[str]:
+    """What it is like for each work, and how long recovery takes."""
+    for warning in phase.found.warnings:
+        yield f"warning: {warning}"
+    for one in phase.found.predicted:
         span = f"{_rate(one, one.low)} to {_rate(one, one.high)}, 90 %"
-        echo(f"{work.name}: {_rate(one, one.operations_s)} ({span})")
-        echo(
-            f"  {one.clients} clients; latency {format_latency(one.latency_s * 1e9)};"
-            f" {one.groups} placement groups"
-        )
-        echo(f"  bound by: {one.bound} (so in {whole_percent(one.bound_share)} of {found.draws} draws)")
+        yield f"{one.work.name}: {_rate(one, one.operations_s)} ({span})"
+        latency = format_latency(one.latency_s * 1e9)
+        yield f"  {one.clients} clients; latency {latency}; {one.groups} placement groups"
+        share = whole_percent(one.bound_share)
+        yield f"  bound by: {one.bound} (so in {share} of {phase.found.draws} draws)"
+    if phase.recovery_bytes_s:
+        rate, low, high = (format_rate(one) for one in phase.recovery_bytes_s)
+        yield f"recovery: {format_size(round(phase.moved_bytes))} at {rate} ({low} to {high}, 90 %)"
+        if phase.ends_s is not None:
+            took = [
+                format_duration(end - begin) for end, begin in zip(phase.ends_s, phase.begins_s, strict=True)
+            ]
+            yield f"  takes {took[0]} ({took[1]} to {took[2]}, 90 %)"
+    if phase.lost_groups:
+        yield f"{phase.lost_groups} placement groups have too few copies or shards left: their data is lost"
+
+
+def _print_use(found: Simulated) -> None:
     echo("")
     fullest = sorted(found.use.items(), key=lambda item: -item[1])[:_USES]
     width = max(len(name) for name, _ in fullest)
@@ -77,11 +147,11 @@ def parameters_json(parameters: Parameters) -> dict[str, Any]:
     }
 
 
-def _sources(parameters: Parameters, classes: set[str]) -> Iterator[str]:
+def source_lines(found: Simulated) -> Iterator[str]:
     """Which of the figures that are used are measured, which a catalogue's, which assumed."""
     from leadline.simulation.parameters import COMMON, KINDS
 
-    used = {COMMON, *classes}
+    parameters, used = found.parameters, {COMMON, *found.classes}
     for kind in KINDS:
         names = [
             name
@@ -91,7 +161,7 @@ def _sources(parameters: Parameters, classes: set[str]) -> Iterator[str]:
             if one.kind == kind
         ]
         if names:
-            yield f"  {kind}: {', '.join(names)}"
+            yield f"{kind}: {', '.join(names)}"
 
 
 def print_calibration(found: Calibration, left: tuple[str, ...], out: Path | None) -> None:
@@ -109,3 +179,20 @@ def print_calibration(found: Calibration, left: tuple[str, ...], out: Path | Non
         echo(f"  {words}")
     if out is not None:
         echo(f"written to {out}; use it by --parameters")
+
+
+def shown(cluster: SimulatedCluster, phases: Sequence[Phase], topology: str) -> ShownSimulation:
+    """The same as a page has it."""
+    from leadline.simulation.shown import ShownPhase, ShownSimulation, shown_members
+    from leadline.simulation.simulate import STANDING
+
+    first = phases[0].found
+    answer = "; ".join(
+        f"{one.work.name}: {_rate(one, one.operations_s)}, bound by {one.bound}" for one in first.predicted
+    )
+    found = []
+    for phase in phases:
+        members, left_out = shown_members(cluster, phase.found)
+        found.append(ShownPhase(phase_title(phase), tuple(phase_lines(phase)), members, left_out))
+    standing = f"Predicted, {STANDING}"
+    return ShownSimulation(topology, answer, standing, tuple(source_lines(first)), tuple(found))
