@@ -140,6 +140,7 @@ class Cluster:
     def __init__(self, slow: int = 0, restless: int = 0) -> None:
         self.stored: dict[str, str] = {}
         self.slow, self.restless = slow, restless
+        self.own_file: dict[str, str] = {}
 
     def mon(self, prefix: str, **arguments: Any) -> Any:
         match prefix:
@@ -173,7 +174,7 @@ class Cluster:
         if stored != "1" and self.slow > 0:
             self.slow -= 1
             stored = "1"
-        return {"diff": {"osd_dial": {"default": "1", "final": stored}}}
+        return {"diff": {"osd_dial": {"default": "1", "final": stored, **self.own_file}}}
 
     def close(self) -> None:
         """Nothing to leave."""
@@ -190,6 +191,14 @@ def test_an_option_that_no_table_has_is_taken_as_the_cluster_describes_it() -> N
     _, proved = proved_on(Cluster())
     assert proved[0].setting.access.options == {"who": "osd", "option": "osd_dial"}
     assert (proved[0].change.before, proved[0].without) == (None, {"osd.0": "1"})
+
+
+def test_what_a_daemons_own_file_says_wins_over_the_monitors_and_is_refused_at_once() -> None:
+    cluster = Cluster()
+    cluster.own_file = {"file": "3", "final": "3"}
+    with pytest.raises(RefusedChangeError, match=r"3 at osd\.0 by its own configuration file, which wins"):
+        proved_on(cluster)
+    assert cluster.stored == {}
 
 
 def test_a_state_is_there_once_every_daemon_has_it_and_the_cluster_is_at_rest() -> None:

@@ -92,6 +92,7 @@ def _with_before(
     reading = system.read(setting, place)
     if not reading.known:
         raise RefusedChangeError(f"{setting.name} cannot be read: {reading.reason}", "nothing was changed")
+    _refuse_overridden(setting, place, system)
     without = {}
     for where, (now, reason) in seen(system, setting, place, client).items():
         if now is None:
@@ -104,6 +105,27 @@ def _with_before(
             )
         without[where] = now
     return ProvedSetting(setting, SettingChange(setting.name, place, value, reading.before), without)
+
+
+def _refuse_overridden(setting: Setting, place: SettingPlace, system: TuningSystem) -> None:
+    """What the monitors keep never comes into force where a daemon has the option from elsewhere."""
+    if setting.access.kind != "ceph_config":
+        return
+    for one in system.in_force(setting, place):
+        if one.origin in _STRONGER:
+            raise RefusedChangeError(
+                f"{setting.name} is {one.value} at {one.daemon} by {_STRONGER[one.origin]}, which wins over "
+                "what the monitors keep",
+                "take it out there, and prove it then; nothing was changed",
+            )
+
+
+_STRONGER = {
+    "file": "its own configuration file",
+    "env": "its environment",
+    "cmdline": "its command line",
+    "override": "what it was told while it runs",
+}
 
 
 def _value(setting: Setting, text: str) -> str:

@@ -14,12 +14,13 @@ from leadline.analysis.statistics.means import Ratio, paired_ratio
 from leadline.analysis.statistics.multiplicity import holm_levels
 from leadline.errors import ResultError
 from leadline.store.reader import Result
-from leadline.store.tables import TrialRow
+from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.material import Material
 from leadline.verdict.model import UNUSABLE, Cell, Comparison
+from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
 
 WITHOUT, WITH = "without", "with"
 _COUNTED = (
@@ -88,7 +89,10 @@ def find_proof(
     try:
         settings = tuple(proof["settings"])
         asked = [
-            (one["setting"], move["figure"], move["direction"]) for one in settings for move in one["moves"]
+            (one["setting"], move["figure"], move["direction"])
+            for one in settings
+            for move in one["moves"]
+            if move["figure"] not in _GAIN
         ]
     except (KeyError, TypeError) as error:
         raise ResultError(f"what the result says of its settings is damaged: {error}", "restore it") from None
@@ -142,7 +146,7 @@ def _mechanisms(
         yield plain if ratio is None or unusable else _moved(plain, ratio, level)
 
 
-def _moved(plain: Mechanism, ratio: Ratio, level: float) -> Mechanism:
+def _moved(plain: Mechanism, ratio: Ratio | ZeroRatio, level: float) -> Mechanism:
     estimate = ratio.estimate(level)
     low, high = estimate.low, estimate.high
     moved: Moved = "not"
@@ -159,8 +163,17 @@ def _figures(result: Result, read: Material, cell: Cell) -> dict[int, Mapping[st
         samples = Samples(trial, result.sample_lines(trial.trial))
         latency, asked = read.latency.get(trial.trial, ()), cell.shown.in_flight
         figures = figures_of(trial, latency, samples, asked, target=facts, host=host)
-        found[trial.block] = {**columns(trial), **figures}
+        found[trial.block] = {**columns(trial), **figures, **_metadata(figures, latency)}
     return found
+
+
+def _metadata(figures: Mapping[str, Any], latency: Sequence[LatencyRow]) -> dict[str, float]:
+    """Requests to metadata servers for each operation of a work that neither reads nor writes."""
+    rows = [row for row in latency if row.interval == -1 and row.clock == "total"]
+    asked, count = figures["mds_requests_per_s"], sum(row.operations for row in rows)
+    if asked is None or figures["operations_per_s"] or not count:
+        return {}
+    return {"metadata_per_operation": asked * figures["seconds"] / count}
 
 
 def columns(trial: TrialRow) -> dict[str, float | None]:
@@ -175,8 +188,8 @@ def columns(trial: TrialRow) -> dict[str, float | None]:
 
 def _ratio(
     base: Mapping[int, Mapping[str, Any]], other: Mapping[int, Mapping[str, Any]], figure: str
-) -> Ratio | None:
-    """None where a block lacks the figure on either side or has a zero: no ratio says anything there."""
+) -> Ratio | ZeroRatio | None:
+    """None where no block has the figure on both sides, or all is zero: no ratio says anything there."""
     shared = [
         block
         for block in sorted(base.keys() & other.keys())
@@ -184,4 +197,4 @@ def _ratio(
         and isinstance(other[block].get(figure), int | float)
     ]
     sides = [[float(side[block][figure]) for block in shared] for side in (base, other)]
-    return paired_ratio(sides[0], sides[1], shared)
+    return paired_ratio(sides[0], sides[1], shared) or zero_ratio(sides[0], sides[1])
