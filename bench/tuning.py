@@ -3,7 +3,7 @@
     python bench/tuning.py run                           # lines in bench/tuning.jsonl; goes on there
     python bench/tuning.py judge                         # bench/tuning.md, from these lines alone
 
-First the cases whose effect is known, then proofs of placebos, two at once on clients of their own.
+First the cases whose effect is known, then proofs of placebos, four at once on clients of their own.
 `--lab DIR` takes a lab that stays up between pieces, `--for MINUTES` begins nothing after that time.
 """
 
@@ -35,8 +35,7 @@ SETTLED_S = 60.0
 PROOF_S = 600.0
 BY_HAND_S = "3"
 OBJECTS = "by-hand"  # what rados bench reads
-PAIR = ("pair1", "pair2")
-CLIENTS, DAEMONS = ("near", "wide", *PAIR), ("mon", "mgr", "osd", "mds")
+CLIENTS, DAEMONS = ("pair1", "pair2", "near", "wide"), ("mon", "mgr", "osd", "mds")
 WRITING = threading.Lock()
 
 
@@ -284,7 +283,7 @@ def measure_cases(lab: TuningLab, end: float, seed: int, only: str) -> None:
 
 
 def measure_placebos(lab: TuningLab, end: float) -> None:
-    """Two proofs at once, never of one setting: each would find the other's value."""
+    """A proof on each client at once, never of one setting: each would find the other's value."""
     done = {(one["placebo"], one["seed"]) for one in kept(lab.runs) if "placebo" in one}
     left = [{"placebo": one[0], "seed": seed} for seed in range(1, PROOFS_EACH + 1) for one in PLACEBOS]
     left = [one for one in left if (one["placebo"], one["seed"]) not in done]
@@ -305,7 +304,7 @@ def measure_placebos(lab: TuningLab, end: float) -> None:
             with choosing:
                 at_work.discard(one["placebo"])
 
-    threads = [threading.Thread(target=work, args=(client,)) for client in PAIR]
+    threads = [threading.Thread(target=work, args=(client,)) for client in CLIENTS]
     for thread in threads:
         thread.start()
     for thread in threads:

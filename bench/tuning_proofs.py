@@ -30,11 +30,11 @@ behind its link: four blocks (A B B A), trials of 2 s. What a setting must do is
 proofs.
 """
 _PLACEBOS = """
-Eight settings that cannot matter for reads and writes of objects, proved {proofs} times, each time with
-{works} works on a client with a link of 100 Mbit; two proofs of different settings ran at once, each a load
-to the other. A comparison is one work in one proof. The verdict of a proof errs for any of its works in at
-most 5 % of proofs: "helps" in at most 2.5 %. A comparison alone, at its own 95 %, is above 1 by chance in
-2.5 %. Trials of 1 s.
+Eight settings that cannot matter for reads and writes of objects, proved {proofs} times each, every time
+with {works} works; four proofs of different settings ran at once on clients of their own, each a load to the
+others on the host's two cores. A comparison is one work in one proof. The verdict of a proof errs for any of
+its works in at most 5 % of proofs: "helps" in at most 2.5 %. A comparison alone, at its own 95 %, is above 1
+by chance in 2.5 %. Trials of 1 s.
 """
 
 

@@ -12,11 +12,11 @@ import pytest
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.observe.ceph.client import NotObservableError
 from leadline.tuning.changes import SettingChange, SettingPlace
-from leadline.tuning.proving.asked import known_settings, proved_settings, split_words
+from leadline.tuning.proving.asked import _value, known_settings, proved_settings, split_words
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import ProvedSetting, as_manifest, of_manifest
 from leadline.tuning.proving.states import SettingStates, restless
-from leadline.tuning.settings import Price, Setting, SettingAccess
+from leadline.tuning.settings import Price, Setting, SettingAccess, settings
 from leadline.tuning.system import TuningSystem
 
 DIAL = Setting(
@@ -97,6 +97,10 @@ def test_what_a_crash_left_is_put_back_from_the_manifest_alone(tmp_path: Path, f
 
 def test_what_is_asked_comes_with_what_is_there(tmp_path: Path, file: Path) -> None:
     assert ask(tmp_path, "dial=4") == PROVED
+
+
+def test_sizes_of_which_a_setting_has_several_are_each_read() -> None:
+    assert _value(settings()["net.ipv4.tcp_rmem"], "4k 131072 6M") == "4096 131072 6291456"
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,9 @@ _STRONGER = {
 
 def _value(setting: Setting, text: str) -> str:
     value = text
-    if setting.unit == "bytes" and not text.lstrip("-").isdigit():
-        value = str(units.parse_size(text))
+    if setting.unit == "bytes":  # of some there are several, as of TCP's windows
+        parts = text.split()
+        value = " ".join(one if one.lstrip("-").isdigit() else str(units.parse_size(one)) for one in parts)
     if setting.one_of is not None and not any(same_value(value, one) for one in setting.one_of):
         raise RefusedChangeError(
             f"{setting.name} takes no {text!r}", f"it takes one of: {', '.join(setting.one_of)}"
