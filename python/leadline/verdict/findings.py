@@ -54,7 +54,7 @@ from leadline.verdict.proved.said import proof_answer, proof_section, proof_stat
 from leadline.verdict.scaled.found import Scaled, find_scaled
 from leadline.verdict.scaled.said import scaling_answer, scaling_section, scaling_statements
 from leadline.verdict.sections.answer import StudyAnswer
-from leadline.verdict.sections.section import Section
+from leadline.verdict.sections.section import PROOF_FRAME, STUDY_FRAME, Section
 from leadline.verdict.swept.answer import sweeps_answer
 from leadline.verdict.swept.found import SweepFound, find_sweeps
 from leadline.verdict.swept.section import sweeps_section
@@ -319,6 +319,7 @@ def _summed_up(result: Result, found: _Judgement) -> Findings:
         version=str(read.manifest.get("version", "")),
         complete=result.complete,
         private=_private(found),
+        frame=PROOF_FRAME if "proof" in read.manifest else STUDY_FRAME,
     )
 
 
