@@ -117,7 +117,7 @@ drishti-bench: setup ## Habits of I/O as leadline and Drishti name them: writes 
 	$(BIN)/python bench/drishti.py judge
 
 fio-bench: .venv/.built ## Job files by fio and by leadline in turns: bytes and rates (EXAMPLES="DIR…" of job files; ONLY="ssd-test"): bench/results.md
-	$(BIN)/python bench/fio_examples.py $(EXAMPLES) $(foreach name,$(ONLY),--only $(name))
+	$(BIN)/python bench/fio_examples.py tests/data/fio/suites $(EXAMPLES) $(foreach name,$(ONLY),--only $(name))
 
 many-hosts-bench: setup ## What a thousand simulated hosts and 64 Dask workers cost: bench/results.md; some minutes
 	$(BIN)/python bench/many_hosts.py
