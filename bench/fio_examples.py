@@ -37,7 +37,7 @@ from many_hosts import RESULTS, made, put
 from ratios import Spread, spread
 
 MIB = 1 << 20
-SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 256 * MIB, 4, 1, 400, 4
+SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 256 * MIB, 3, 1, 400, 4
 LIMIT_S = 150.0
 SECTION = "job files"
 SURE_PAIRS = 6  # all of fewer leave 1 out by chance too often
