@@ -37,7 +37,7 @@ from many_hosts import RESULTS, made, put
 from ratios import Spread, spread
 
 MIB = 1 << 20
-SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 256 * MIB, 3, 1, 400, 4
+SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 256 * MIB, 2, 1, 100, 4
 LIMIT_S = 150.0
 SECTION = "job files"
 SURE_PAIRS = 6  # all of fewer leave 1 out by chance too often
@@ -68,16 +68,18 @@ EXPERIMENTS: Mapping[str, Sequence[Experiment]] = {
 # Nothing of what was before is left in memory or on its way to the disk.
 _CLEAN = "sync && echo 3 | tee /proc/sys/vm/drop_caches"
 ABOUT = f"""\
-Job files that leadline runs (docs/fio.md), by both in turns, in so many pairs, on a busy machine.
+Job files that leadline runs (docs/fio.md), by both in turns, in so many pairs.
 Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RAMP_S} s,
-{LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest;
-directories and devices are left out. Rates are bytes over the time in which the job ran, without
-laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval (all of
-them where there are fewer than six, which tell nothing for certain), **bold** where it leaves 1 out.
-Figures that leadline itself calls INVALID have its reason. 64 MiB written through the page cache
-(`fio-rand-write`, `fio-seq-write`, `fio-rand-RW`, `rw_single_file`) end in memory, and `null` and
-`zipf` have no storage: there the rate is what CPU time each needs for an operation and for its data,
-as in the tables above, and not the disk's.
+{LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest, and one
+without storage then; directories and devices are left out. Before each job the disks are synced and
+the host's caches dropped, by both (fio's `exec_prerun`, `--drop-caches`): a job of a file otherwise
+meets what the one before it left in memory and on its way to the disk. Rates are bytes over the time
+in which the job ran, without laying files out. The ratio is leadline's to fio's: the median of the
+pairs with its interval (all of them where there are fewer than six, which tell nothing for certain),
+**bold** where it leaves 1 out. Figures that leadline itself calls INVALID have its reason.
+CPU is the time of the job's threads on a processor for each byte, `busy` the share of their time
+that it was: where both are near 1, the processor makes the rate, and its ratio is that of the CPU.
+Rows that name a change are the same job file once more, to try what makes a difference.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
