@@ -121,7 +121,7 @@ drishti-bench: setup ## Habits of I/O as leadline and Drishti name them: writes 
 	$(BIN)/python bench/drishti.py judge
 
 fio-bench: .venv/.built ## Job files by fio and by leadline in turns: bytes and rates (EXAMPLES="DIR…" of job files; ONLY="ssd-test"): bench/results.md
-	$(BIN)/python bench/fio_examples.py $(EXAMPLES) $(foreach name,$(ONLY),--only $(name))
+	$(BIN)/python bench/fio_examples.py tests/data/fio/suites $(EXAMPLES) $(foreach name,$(ONLY),--only $(name))
 
 search-bench: .venv/.built ## Whether a search of settings finds more than random search: writes bench/search.md; minutes
 	$(BIN)/python bench/search.py
