@@ -10,7 +10,6 @@ import click
 from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
-from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
@@ -96,8 +95,8 @@ def command(
     """Search a space of settings for the fastest works of STUDY on one target, and prove the winner.
 
     Each proposal is measured in blocks beside the default; who is clearly worse is stopped after the first.
-    The winner is measured afresh (A B B A), and called one only where that proves it. Settings are read back
-    at every trial and put back at the end; after a crash: leadline undo DIR.
+    The winner is measured afresh (A B B A), and called one only where that proves it. All is put back at
+    the end; after a crash: leadline undo DIR.
 
     \b
     leadline tune search streaming --lab --space client_readahead_max_bytes=128k..64M --budget 20m
@@ -108,11 +107,7 @@ def command(
 
     if resume is not None:
         others = (study, spaces, budget, bounds, proposals, compare_random, work, targets, sets, blocks, lab)
-        if any((*others, seed is not None, servers, way, allowed, out)):
-            raise UsageError(
-                "--resume goes on with a search as it was asked for: it takes no study, space or target",
-                f"write: leadline tune search --resume {resume}",
-            )
+        _refuse_beside_resume(resume, (*others, seed is not None, servers, way, allowed, out))
         seen = require_trust(resume, "change the settings that it names", trusted=trusted)
         return conclude(resume, lambda stop: go_on(resume, seen, stop, quiet=quiet))
     if not study or not spaces or budget is None:
@@ -122,7 +117,7 @@ def command(
         )
     path = place_for(out, f"search-{Path(study).stem}")
     if path.exists():
-        raise UsageError(f"{path} exists already", f"another --out, or: leadline tune search --resume {path}")
+        raise UsageError(f"{path} exists already", f"go on with: leadline tune search --resume {path}")
     words = SearchWords(
         spaces,
         budget,
@@ -139,8 +134,12 @@ def command(
     )
     plan_of = (study, targets, (*sets, "compare.base=without"), 1, seed, (), None, lab, servers, ignored)
     asked = words.checked()
+    return conclude(path, lambda stop: start(plan_of, asked, path, stop, quiet=quiet))
 
-    def execute(stop: StopRequest) -> bool:
-        return start(plan_of, asked, path, stop, quiet=quiet)
 
-    return conclude(path, execute)
+def _refuse_beside_resume(resume: Path, others: tuple[object, ...]) -> None:
+    if any(others):
+        raise UsageError(
+            "--resume goes on with a search as it was asked for: it takes no study, space or target",
+            f"write: leadline tune search --resume {resume}",
+        )
