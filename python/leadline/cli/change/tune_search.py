@@ -7,6 +7,7 @@ from typing import get_args
 
 import click
 
+from leadline.cli.change.tune_options import settings_option
 from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
@@ -56,6 +57,7 @@ from leadline.tuning.settings import PriceKind
     metavar="NAME",
     help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
 )
+@settings_option
 @click.option(
     "--allow",
     "allowed",
@@ -85,6 +87,7 @@ def command(
     servers: KnownServers,
     ignored: tuple[str, ...],
     way: str | None,
+    own: Path | None,
     allowed: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
@@ -107,7 +110,7 @@ def command(
 
     if resume is not None:
         others = (study, spaces, budget, bounds, proposals, compare_random, work, targets, sets, blocks, lab)
-        _refuse_beside_resume(resume, (*others, seed is not None, servers, way, allowed, out))
+        _refuse_beside_resume(resume, (*others, seed is not None, servers, way, own, allowed, out))
         seen = require_trust(resume, "change the settings that it names", trusted=trusted)
         return conclude(resume, lambda stop: go_on(resume, seen, stop, quiet=quiet))
     if not study or not spaces or budget is None:
@@ -118,20 +121,8 @@ def command(
     path = place_for(out, f"search-{Path(study).stem}")
     if path.exists():
         raise UsageError(f"{path} exists already", f"go on with: leadline tune search --resume {path}")
-    words = SearchWords(
-        spaces,
-        budget,
-        bounds,
-        proposals,
-        tries,
-        compare_random,
-        work or study,
-        way,
-        allowed,
-        grace,
-        blocks,
-        seed,
-    )
+    limits = (proposals, tries, compare_random, blocks)
+    words = SearchWords(spaces, budget, bounds, *limits, work or study, way, allowed, grace, own)
     plan_of = (study, targets, (*sets, "compare.base=without"), 1, seed, (), None, lab, servers, ignored)
     asked = words.checked()
     return conclude(path, lambda stop: start(plan_of, asked, path, stop, quiet=quiet))

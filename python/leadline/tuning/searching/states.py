@@ -37,8 +37,8 @@ class StateValues(Protocol):
 
 
 class ValueStates:
-    """`run.model.States` over a system. `journal`: that of `leadline tune apply`, where what is changed stands
-    until it is put back.
+    """`run.model.States` over a system. `journal` is that of `leadline tune apply`, where what is changed
+    stands until it is put back.
     """
 
     def __init__(

@@ -74,12 +74,12 @@ class SearchWords:
     proposals: int | None
     tries: int
     compare_random: bool
+    blocks: int | None
     work: str
     way: str | None
     allowed: tuple[str, ...]
     grace: str
-    blocks: int | None
-    seed: int | None
+    own: Path | None = None
 
     def checked(self) -> AskedSearch:
         """Read, before anything is looked at. Raises UsageError and what reading raises."""
@@ -130,7 +130,10 @@ def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopReq
     names = (WITHOUT, *STATES)
     named = () if asked.space is None else tuple(part.name for part in asked.space)
     journal_in = TuningJournal(journal_of(labs))
-    with system_for(facts[WITHOUT], named) as system, kept(journal_in, system) as journal:
+    with (
+        system_for(facts[WITHOUT], named, own=asked.words.own) as system,
+        kept(journal_in, system) as journal,
+    ):
         space = asked.space if asked.space is not None else _audited(system, asked.words.work)
         searched = searched_settings(space, system, client_of(facts[WITHOUT]), asked.words.allowed)
         own = plan_of_states(plan, names, 0, plan.seed)
