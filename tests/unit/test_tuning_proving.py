@@ -13,13 +13,13 @@ from leadline.errors import RefusedChangeError, TuningError
 from leadline.observe.ceph.client import NotObservableError
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.journal import TuningJournal
-from leadline.tuning.proving.asked import known_settings, proved_settings, split_words
+from leadline.tuning.proving.asked import _value, known_settings, proved_settings, split_words
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import ProvedSetting, as_manifest, design_of_manifest, of_manifest
 from leadline.tuning.proving.states import SettingStates, restless
-from leadline.tuning.settings import Price, Setting, SettingAccess
+from leadline.tuning.settings import Price, Setting, SettingAccess, settings
 from leadline.tuning.system import TuningSystem
 
 DIAL = Setting(
@@ -102,6 +102,10 @@ def test_what_is_asked_comes_with_what_is_there(tmp_path: Path, file: Path) -> N
     assert ask(tmp_path, "dial=4") == PROVED
 
 
+def test_sizes_of_which_a_setting_has_several_are_each_read() -> None:
+    assert _value(settings()["net.ipv4.tcp_rmem"], "4k 131072 6M") == "4096 131072 6291456"
+
+
 @pytest.mark.parametrize(
     ("word", "changes", "says"),
     [
@@ -143,6 +147,7 @@ class Cluster:
     def __init__(self, slow: int = 0, restless: int = 0) -> None:
         self.stored: dict[str, str] = {}
         self.slow, self.restless = slow, restless
+        self.own_file: dict[str, str] = {}
 
     def mon(self, prefix: str, **arguments: Any) -> Any:
         match prefix:
@@ -176,7 +181,7 @@ class Cluster:
         if stored != "1" and self.slow > 0:
             self.slow -= 1
             stored = "1"
-        return {"diff": {"osd_dial": {"default": "1", "final": stored}}}
+        return {"diff": {"osd_dial": {"default": "1", "final": stored, **self.own_file}}}
 
     def close(self) -> None:
         """Nothing to leave."""
@@ -290,6 +295,14 @@ def test_an_option_that_no_table_has_is_taken_as_the_cluster_describes_it() -> N
     _, proved = proved_on(Cluster())
     assert proved[0].setting.access.options == {"who": "osd", "option": "osd_dial"}
     assert (proved[0].change.before, proved[0].without) == (None, {"osd.0": "1"})
+
+
+def test_what_a_daemons_own_file_says_wins_over_the_monitors_and_is_refused_at_once() -> None:
+    cluster = Cluster()
+    cluster.own_file = {"file": "3", "final": "3"}
+    with pytest.raises(RefusedChangeError, match=r"3 at osd\.0 by its own configuration file, which wins"):
+        proved_on(cluster)
+    assert cluster.stored == {}
 
 
 def test_a_state_is_there_once_every_daemon_has_it_and_the_cluster_is_at_rest() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +54,7 @@ from leadline.verdict.proved.said import proof_answer, proof_section, proof_stat
 from leadline.verdict.scaled.found import Scaled, find_scaled
 from leadline.verdict.scaled.said import scaling_answer, scaling_section, scaling_statements
 from leadline.verdict.sections.answer import StudyAnswer
-from leadline.verdict.sections.section import Section
+from leadline.verdict.sections.section import PROOF_FRAME, STUDY_FRAME, Section
 from leadline.verdict.swept.answer import sweeps_answer
 from leadline.verdict.swept.found import SweepFound, find_sweeps
 from leadline.verdict.swept.section import sweeps_section
@@ -106,6 +106,10 @@ def build_findings(
             from leadline.tracing.findings import trace_findings  # no study shall wait for it
 
             return trace_findings(result, with_charts=with_charts, base=base)
+        if "search" in result.manifest:
+            from leadline.verdict.searched.findings import search_findings  # no study shall wait for it
+
+            return search_findings(result, _judged_proof, base)
         explained = with_charts if explained is None else explained
         return _study_findings(result, with_charts, base, explained, required)
 
@@ -120,6 +124,16 @@ def proof_of(result: Result) -> ProofFound | None:
             return None
         found = _judged(read, result.guest(), None, with_charts=False)
         return find_proof(result, read, found.cells, found.comparisons)
+
+
+def _judged_proof(
+    result: Result,
+) -> tuple[ProofFound | None, tuple[Cell, ...], Callable[[str], tuple[Comparison, ...]]]:
+    """The proof of a search: its verdict, its cells, and its comparisons to another base."""
+    read = read_material(result, with_charts=False)
+    found = _judged(read, None, None, with_charts=False)
+    proof = find_proof(result, read, found.cells, found.comparisons)
+    return proof, found.cells, lambda base: _judged(read, None, base, with_charts=False).comparisons
 
 
 @dataclass(frozen=True)
@@ -305,6 +319,7 @@ def _summed_up(result: Result, found: _Judgement) -> Findings:
         version=str(read.manifest.get("version", "")),
         complete=result.complete,
         private=_private(found),
+        frame=PROOF_FRAME if "proof" in read.manifest else STUDY_FRAME,
     )
 
 

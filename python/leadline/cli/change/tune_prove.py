@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from leadline.tuning.system import TuningSystem
 
 _T = TypeVar("_T")
+_VERB = "tune prove"  # goes on with what it began
 
 
 @click.command(short_help="Measure a study with a setting and without it, in turns")
@@ -123,7 +124,7 @@ def command(
                 f"write: leadline tune prove --resume {resume}",
             )
         seen = require_trust(resume, "change the settings that it names", trusted=trusted)
-        return run_and_conclude(resume, AskedGates(), lambda stop: _resume(resume, seen, stop, quiet))
+        return run_and_conclude(resume, AskedGates(), lambda stop: _resume(resume, seen, stop, quiet), _VERB)
     if not study or not words:
         raise UsageError(
             "no study or no setting was named", "try: leadline tune prove quick --lab --with NAME=VALUE"
@@ -145,7 +146,7 @@ def command(
     def execute(stop: StopRequest) -> Outcome:
         return _start(plan_of, asked, path, flags, stop, quiet)
 
-    return run_and_conclude(path, AskedGates(), execute)
+    return run_and_conclude(path, AskedGates(), execute, _VERB)
 
 
 def _without() -> str:
@@ -339,6 +340,10 @@ def with_states_of(
     from leadline.tuning.proving.proof import WITHOUT, design_of_manifest, of_manifest
     from leadline.tuning.proving.states import SettingStates
 
+    if "states" in seen.manifest:
+        raise UsageError(
+            f"{path} is the proof of a search", f"go on with: leadline tune search --resume {path.parent}"
+        )
     proved = of_manifest(seen.manifest)
     if not proved:
         raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {path}")

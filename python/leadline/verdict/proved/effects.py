@@ -27,6 +27,7 @@ from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, wanted_metrics
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import UNUSABLE, Comparison, State, worst
+from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
 from leadline.workloads.judged import metric_kind
 
 WITHOUT, WITH = "without", "with"
@@ -235,8 +236,9 @@ def _interaction(group: tuple[FactorPair, ...], work: _Work, one: Comparison) ->
 
 def contrast_of_figures(
     design: StatesDesign, setting: str, seen: Mapping[str, Mapping[int, Mapping[str, Any]]], figure: str
-) -> Ratio | None:
-    """A figure's ratio with a setting and without; `seen` is by state and block. None where it lacks."""
+) -> Ratio | ZeroRatio | None:
+    """A figure's ratio with a setting and without; `seen` is by state and block. None where it lacks, and of
+    a fraction of states where it is zero in some: effects of many states are of logarithms alone."""
     values = {
         state: {
             block: float(figures[figure])
@@ -248,4 +250,7 @@ def contrast_of_figures(
     if design.fraction:
         return contrast(values, with_factor(design.levels, setting))
     other = design.state_of(setting) if design.kind == "one_by_one" else WITH
-    return contrast({state: values.get(state, {}) for state in (WITHOUT, other)}, {other})
+    sides = {state: values.get(state, {}) for state in (WITHOUT, other)}
+    shared = sorted(sides[WITHOUT].keys() & sides[other].keys())
+    base, with_it = ([sides[state][block] for block in shared] for state in (WITHOUT, other))
+    return contrast(sides, {other}) or zero_ratio(base, with_it)

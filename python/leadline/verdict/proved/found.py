@@ -14,7 +14,7 @@ from leadline.analysis.statistics.means import Ratio
 from leadline.analysis.statistics.multiplicity import holm_levels
 from leadline.errors import ResultError
 from leadline.store.reader import Result
-from leadline.store.tables import TrialRow
+from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
@@ -30,6 +30,7 @@ from leadline.verdict.proved.effects import (
     find_effects,
     stored_design,
 )
+from leadline.verdict.proved.zeros import ZeroRatio
 
 _COUNTED = (
     "_read_bytes",
@@ -112,6 +113,7 @@ def find_proof(
             (str(one["setting"]), str(move["figure"]), str(move["direction"]))
             for one in settings
             for move in one["moves"]
+            if move["figure"] not in _GAIN
         ]
     except (KeyError, TypeError) as error:
         raise ResultError(f"what the result says of its settings is damaged: {error}", "restore it") from None
@@ -235,7 +237,7 @@ def _concerned(own: Mapping[str, Cell], design: StatesDesign, setting: str) -> t
     return own[WITHOUT], own[design.state_of(setting) if design.kind == "one_by_one" else WITH]
 
 
-def _moved(plain: Mechanism, ratio: Ratio, level: float) -> Mechanism:
+def _moved(plain: Mechanism, ratio: Ratio | ZeroRatio, level: float) -> Mechanism:
     estimate = ratio.estimate(level)
     low, high = estimate.low, estimate.high
     moved: Moved = "not"
@@ -252,8 +254,17 @@ def _figures(result: Result, read: Material, cell: Cell) -> dict[int, Mapping[st
         samples = Samples(trial, result.sample_lines(trial.trial))
         latency, asked = read.latency.get(trial.trial, ()), cell.shown.in_flight
         figures = figures_of(trial, latency, samples, asked, target=facts, host=host)
-        found[trial.block] = {**columns(trial), **figures}
+        found[trial.block] = {**columns(trial), **figures, **_metadata(figures, latency)}
     return found
+
+
+def _metadata(figures: Mapping[str, Any], latency: Sequence[LatencyRow]) -> dict[str, float]:
+    """Requests to metadata servers for each operation of a work that neither reads nor writes."""
+    rows = [row for row in latency if row.interval == -1 and row.clock == "total"]
+    asked, count = figures["mds_requests_per_s"], sum(row.operations for row in rows)
+    if asked is None or figures["operations_per_s"] or not count:
+        return {}
+    return {"metadata_per_operation": asked * figures["seconds"] / count}
 
 
 def columns(trial: TrialRow) -> dict[str, float | None]:

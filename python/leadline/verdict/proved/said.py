@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from leadline.units import format_ratio_interval
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
@@ -103,9 +104,22 @@ def mechanism_sentence(one: Mechanism) -> str:
     head = f"{one.setting} in {one.work}: {one.figure} must go {one.direction} and"
     if one.moved == "not seen" or one.ratio is None:
         return f"{head} was not seen in both states."
-    span = "" if one.low is None or one.high is None else f", {format_ratio_interval(one.low, one.high)}"
     did = {"as meant": "did", "the other way": "went the other way", "not": "was not seen to move"}[one.moved]
-    return f"{head} {did}: {one.ratio:.3g} times{span} in {one.blocks} blocks."
+    ratio, span = _times(one)
+    times = f"{ratio} times" if one.ratio < inf else f"{ratio} to some"
+    times += f", {span}" if span else ""
+    return f"{head} {did}: {times} in {one.blocks} blocks."
+
+
+def _times(one: Mechanism) -> tuple[str, str]:
+    """The ratio and its interval; of what went from or to nothing in every block there is none."""
+    if one.ratio is None:
+        return "", ""
+    if one.ratio == inf:
+        return "from none", ""
+    if one.low is None or one.high is None or one.low == one.high:
+        return f"{one.ratio:.3g}", ""
+    return f"{one.ratio:.3g}", format_ratio_interval(one.low, one.high)
 
 
 def _by_what(found: ProofFound) -> str:
@@ -152,8 +166,7 @@ def proof_section(found: ProofFound | None) -> Section | None:
             one.setting,
             one.work,
             f"{one.figure} {one.direction}",
-            "" if one.ratio is None else f"{one.ratio:.3g}",
-            "" if one.low is None or one.high is None else format_ratio_interval(one.low, one.high),
+            *_times(one),
             one.moved,
         )
         for one in found.mechanisms
