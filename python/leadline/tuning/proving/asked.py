@@ -119,7 +119,7 @@ def searched_setting(
     are set. Raises RefusedChangeError, TuningError."""
     setting = system.setting(name)
     values = tuple(_value(setting, text) for text in texts)
-    _refuse_unprovable(setting, client)
+    _refuse_unprovable(setting, client, restarts=False)  # each proposal would restart them
     _refuse_dangerous(setting, system, allowed)
     versions = system.versions()
     for value in values:
