@@ -30,13 +30,18 @@ HERE = Path(__file__).parent
 POINTS, PARAMETERS = HERE / "simulation.jsonl", HERE / "simulation_parameters.yaml"
 DEVICE, CORES = "unknown", "2"
 SETTLED_S = 90.0
+LONGEST_S = 90.0  # of a lab, before any was timed
 STUDY = """
 format: leadline.study/1
-blocks: 2
-defaults: {{runtime: 3s, direct: true, time_based: true, size: {size}}}
+blocks: {blocks}
+defaults: {{runtime: 4s, direct: true, time_based: true, size: {size}}}
 works:
 {works}
 """
+
+
+class LabError(Exception):
+    """A lab that is not there, or a command that failed in it."""
 
 
 def leadline(*words: str, inside: Path | None = None, timeout: float = 400) -> str:
@@ -50,7 +55,7 @@ def leadline(*words: str, inside: Path | None = None, timeout: float = 400) -> s
         cwd=inside,
     )
     if done.returncode not in (0, 3, 5):
-        raise SystemExit(f"{' '.join(words)}: {done.returncode}\n{done.stderr[-2000:]}")
+        raise LabError(f"{' '.join(words)}: {done.returncode}\n{done.stderr[-2000:]}")
     return done.stdout
 
 
@@ -120,7 +125,7 @@ def settle(directory: Path) -> None:
         if not words - {"active", "clean", "undersized", "degraded"}:
             return
         time.sleep(0.5)
-    raise SystemExit(f"the lab does not come to rest: {sorted(words)}")
+    raise LabError(f"the lab does not come to rest: {sorted(words)}")
 
 
 def run(directory: Path, case: LabCase, out: Path) -> None:
@@ -129,7 +134,7 @@ def run(directory: Path, case: LabCase, out: Path) -> None:
         f"  {work.name}: {{rw: {work.rw}, bs: {work.bs}, iodepth: {work.depth}}}" for work in case.works
     )
     study = out.parent / "study.yaml"
-    study.write_text(STUDY.format(works=works, size=SIZE_BYTES))
+    study.write_text(STUDY.format(works=works, size=SIZE_BYTES, blocks=case.blocks))
     words = ["run", str(study), "-o", out.name, "--ignore-health", "--seed", "1"]
     for pool in dict.fromkeys(pool for work in case.works for pool in work.pools):
         url = f"rados://{pool}?conf={directory / 'ceph.conf'}&object_size={OBJECT_BYTES}"
@@ -239,13 +244,17 @@ def measure(table: Sequence[LabCase], seconds: float) -> None:
         if set(names(case)) <= done or not set(names(case)) <= asked:
             continue
         began = time.monotonic()
-        if began + max(longest, 120.0) > end:
+        if began + max(longest, LONGEST_S) > end:
             print("the time is over: go on by the same command")
             return
-        with lab(case) as directory, tempfile.TemporaryDirectory(prefix="simulation-") as place:
-            out = Path(place) / "result"
-            run(directory, case, out)
-            found = [one for one in measured(out, case) if one["point"] not in done]
+        try:
+            with lab(case) as directory, tempfile.TemporaryDirectory(prefix="simulation-") as place:
+                out = Path(place) / "result"
+                run(directory, case, out)
+                found = [one for one in measured(out, case) if one["point"] not in done]
+        except (LabError, subprocess.SubprocessError) as error:  # it is tried again the next time
+            print(f"{case.name}: {error}", flush=True)
+            continue
         store(found)
         longest = max(longest, time.monotonic() - began)
         for one in found:
