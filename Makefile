@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench diagnosis-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench diagnosis-bench simulation-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -111,6 +111,12 @@ lab-bench: setup ## A lab's links, judged by iperf3, and what an idle lab costs:
 diagnosis-bench: setup ## Whether causes that are injected into a lab are named: writes bench/diagnosis.md; root, over two hours
 	$(BIN)/python bench/diagnosis.py run
 	$(BIN)/python bench/diagnosis.py judge
+
+simulation-bench: setup ## Whether predicted rates are those that labs then have: writes bench/simulation.md; root, half an hour
+	test -s bench/simulation_parameters.yaml || $(BIN)/python bench/simulation_lab.py calibrate
+	$(BIN)/python bench/simulation_lab.py predict
+	$(BIN)/python bench/simulation_lab.py measure
+	$(BIN)/python bench/simulation.py > bench/simulation.md
 
 drishti-bench: setup ## Habits of I/O as leadline and Drishti name them: writes bench/drishti.md (DARSHAN=LIB RANKED=LIB, Darshan's own library); minutes
 	$(BIN)/python bench/drishti.py run --darshan $(or $(DARSHAN),none) $(if $(RANKED),--ranked $(RANKED)) --seeds $(or $(SEEDS),2)

@@ -179,12 +179,14 @@ def _of_one(out: Path, case: LabCase) -> list[dict[str, Any]]:
     cells = json.loads(leadline("diagnose", out.name, "--json", inside=out.parent))["cells"]
     found = []
     for cell in cells:
-        rates = [one["operations_per_s"] for one in cell["figures"]]
+        rates = [one["operations_per_s"] for one in cell["figures"] if one["operations_per_s"]]
+        if not rates:
+            raise LabError(f"{cell['cell']} moved nothing")
         found.append(
             {
                 "kind": "measured",
                 "point": f"{case.name}.{cell['target']}.{cell['work']}",
-                "operations_s": sum(rates) / len(rates) if rates else None,
+                "operations_s": sum(rates) / len(rates),
                 "trials": rates,
                 "validity": cell["validity"],
                 "diagnosed": [one["cause"] for one in cell["named"]],
