@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -92,7 +93,7 @@ def lab(case: LabCase) -> Iterator[Path]:
         words = (
             "lab",
             "up",
-            "simulation",
+            f"simulation{os.getpid()}",
             "--topology",
             str(topology),
             "--dir",
