@@ -48,7 +48,8 @@ def page(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "# Proofs of settings whose effect is known, and of placebos"
     yield from _WORDS.splitlines()
     yield ""
-    yield from _cases([one for one in runs if "case" in one])
+    hand = {one["by_hand"]: one["iops"] for one in runs if isinstance(one.get("by_hand"), str)}
+    yield from _cases([one for one in runs if "case" in one], hand)
     yield "## Placebos"
     yield from _placebos([one for one in runs if "placebo" in one])
     yield "## Not proved here"
@@ -64,7 +65,7 @@ def judged(case: TuningCase, outcome: str) -> str:
     return "right" if outcome == case.must else "wrong"
 
 
-def _cases(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _cases(runs: Sequence[Mapping[str, Any]], hand: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     cases = {case.name: case for case in CASES}
     runs = sorted((one for one in runs if one["case"] in cases), key=lambda one: [*cases].index(one["case"]))
     counts = Counter(judged(cases[one["case"]], one["outcome"]) for one in runs)
@@ -82,7 +83,7 @@ def _cases(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             VERDICTS[one["outcome"]],
             "; ".join(_times(row) for row in one["compared"] if row["metric"] in _RATES),
             "; ".join(_moved(row) for row in one["moved"]) or "none known",
-            _by_hand(one["by_hand"]),
+            _by_hand(hand.get(case.name, {})),
             judged(case, one["outcome"]),
         )
         yield f"| {' | '.join(parts)} |"

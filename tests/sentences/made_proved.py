@@ -33,7 +33,8 @@ def random_proved(chance: random.Random) -> Made:
     made = Made(study, make_plan(study, targets, facts, Host(16 << 30), chance.randint(1, 99)), facts)
     noise = chance.choice([0.005, 0.01, 0.1])
     does = {work: chance.choice([1.0, 1.0, 1.5, 2.0, 0.6]) for work in ("stream", "textures")}
-    moves = chance.choice([0.5, 0.5, 1.0, 2.0, None])
+    gone = [0.0] if made.plan.blocks >= 4 else []  # what goes to nothing has no ratio of blocks
+    moves = chance.choice([0.5, 0.5, 1.0, 2.0, None, *gone])
     for trial in made.plan.trials:
         own = made.plan.cell(trial.cell)
         proved = own.target == "with"
