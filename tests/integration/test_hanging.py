@@ -202,6 +202,7 @@ CASES = {
         Case("tune apply vm.swappiness=7 --dry-run --conf HUNG/ceph.conf"),
         Case("tune apply vm.swappiness=7 --yes --state HUNG/state"),
         Case("tune apply vm.swappiness=7 --yes", variables="XDG_STATE_HOME=HUNG"),
+        Case("tune apply vm.swappiness=7 --dry-run --settings HUNG/own.yaml"),
     ),
     **{
         f"tune {verb}": (
@@ -217,6 +218,9 @@ CASES = {
         Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --conf HUNG/ceph.conf"),
         Case("tune prove quick --with vm.swappiness=7 --target a=GOOD", directory="HUNG"),
         Case("tune prove --resume HUNG/result"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --settings HUNG/own.yaml"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --state HUNG/state"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD", variables="XDG_STATE_HOME=HUNG"),
     ),
     "deploy emit": (
         Case("deploy emit --topology HUNG/centre.yaml"),
@@ -234,6 +238,7 @@ CASES = {
         Case("tune emit HUNG/plan.json --format sysctl"),
         Case("tune emit net.core.rmem_max=4096 --format sysctl --from HUNG/result"),
         Case("tune emit net.core.rmem_max=4096 --format sysctl -o HUNG/90.conf"),
+        Case("tune emit net.core.rmem_max=4096 --format sysctl --settings HUNG/own.yaml"),
     ),
     "lab up": (
         Case("lab up --dir HUNG/lab"),

@@ -34,7 +34,7 @@ from check_answers import hold_answer, hold_regression
 from kit import CHECKERS, Said
 from made_hosts import random_hosts, random_many_slow
 from made_others import OTHERS
-from made_proved import random_proved
+from made_proved import random_proved, random_several
 from made_required import random_required
 from made_scaled import random_scaled
 from made_studies import STUDIES, Made, store
@@ -64,6 +64,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "sweeps": (0, 1),
     "scaled": tuple(range(6)),
     "proved": tuple(range(6)),
+    "several_proved": (3, 6, 9, 10, 12),
     "unclean": tuple(range(6)),
     "gaps": tuple(range(6)),
     "trace": (0, 1, 2, 3, 4, 12, 13, 15, 29),
@@ -80,6 +81,7 @@ MAKERS: Mapping[str, Callable[[random.Random, Path], Path]] = {
     "sweeps": partial(_stored, random_sweeps),
     "scaled": partial(_stored, random_scaled),
     "proved": partial(_stored, random_proved),
+    "several_proved": partial(_stored, random_several),
     "unclean": partial(_stored, random_unclean),
     **OTHERS,
     "hosts": random_hosts,

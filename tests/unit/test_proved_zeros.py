@@ -7,16 +7,18 @@ import math
 import pytest
 
 from leadline.analysis.statistics.means import paired_ratio
-from leadline.verdict.proved.found import Mechanism, _moved, _ratio
+from leadline.verdict.proved.effects import WITH, WITHOUT, StatesDesign, contrast_of_figures
+from leadline.verdict.proved.found import Mechanism, _moved
 from leadline.verdict.proved.said import mechanism_sentence
 from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
 
+DESIGN = StatesDesign("together", {WITHOUT: frozenset(), WITH: frozenset({"dial"})}, ("dial",))
 SOME, NONE = [5.0, 6.0, 5.5, 5.2], [0.0, 0.0, 0.0, 0.0]
 
 
 def moved(base: list[float], other: list[float], direction: str) -> Mechanism:
     sides = [{block: {"figure": value} for block, value in enumerate(side, 1)} for side in (base, other)]
-    ratio = _ratio(sides[0], sides[1], "figure")
+    ratio = contrast_of_figures(DESIGN, "dial", {WITHOUT: sides[0], WITH: sides[1]}, "figure")
     assert ratio is not None
     return _moved(Mechanism("dial", "work", "figure", direction, "not seen"), ratio, 0.05)
 
