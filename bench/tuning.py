@@ -343,7 +343,8 @@ def main() -> int:
     parser.add_argument("do", choices=("run", "judge"))
     parser.add_argument("--lab", type=Path, help="a lab that stays up between pieces")
     parser.add_argument("--seed", type=int, default=1, help="of the cases")
-    parser.add_argument("--only", default="", help="cases with this in their name, and no placebos")
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    parser.add_argument("--what", choices=("cases", "by-hand", "placebos"), help="nothing else")
     parser.add_argument("--for", dest="minutes", type=float, default=600.0, help="begin nothing later")
     parser.add_argument(
         "--runs", type=Path, default=RUNS, help="another file of lines, to try the bench itself"
@@ -354,9 +355,11 @@ def main() -> int:
         return 0
     end = time.monotonic() + 60 * asked.minutes
     with lab(asked.lab, asked.runs) as there:
-        measure_cases(there, end, asked.seed, asked.only)
-        measure_by_hand(there, end, asked.only)
-        if not asked.only:
+        if asked.what in (None, "cases"):
+            measure_cases(there, end, asked.seed, asked.only)
+        if asked.what in (None, "by-hand"):
+            measure_by_hand(there, end, asked.only)
+        if asked.what in (None, "placebos"):
             measure_placebos(there, end)
     return 0
 
