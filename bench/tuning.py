@@ -114,7 +114,7 @@ def lab(kept: Path | None, runs: Path) -> Iterator[TuningLab]:
     topology.write_text(TOPOLOGY)
     try:
         if not (directory / "lab.json").exists():
-            leadline("lab", "up", LAB, "--topology", str(topology), "--dir", str(directory), "--no-mount")
+            leadline("lab", "up", LAB, "--topology", str(topology), "--dir", str(directory))
         found = TuningLab(directory, runs)
         for client in CLIENTS:  # the verb changes settings as the target's own user
             found.ceph(
