@@ -157,6 +157,7 @@ def prove(
         study.write_text(STUDY.format(works=lines, runtime=more["runtime"]))
         words = ["tune", "prove", str(study), "--target", f"a={target}", "--with", f"{setting}={value}"]
         words += ["--seed", str(more["seed"]), "--out", str(out), "--quiet"]
+        words += ["--state", str(Path(place) / "journal")]  # several proofs run at once, of other settings
         words += [word for kind in more.get("allow", ()) for word in ("--allow", kind)]
         start = time.monotonic()
         lab.inside(client, sys.executable, "-m", "leadline", *words, timeout=PROOF_S, allowed=(0, 3))
