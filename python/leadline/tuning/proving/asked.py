@@ -185,7 +185,7 @@ def _value(setting: Setting, text: str) -> str:
     return value
 
 
-def _refuse_unprovable(setting: Setting, client: TargetClient | None, *, restarts: bool) -> None:
+def _refuse_unprovable(setting: Setting, client: TargetClient | None, *, restarts: bool = False) -> None:
     """What proofs do not do yet, each with what to do instead."""
     if setting.access.kind not in _KINDS:
         raise RefusedChangeError(
