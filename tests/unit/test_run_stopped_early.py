@@ -18,6 +18,7 @@ from leadline.run import child
 from leadline.run.child import Answer, Worker
 from leadline.run.executor import Executor
 from leadline.run.faulted import FaultWatch
+from leadline.run.forked import prepared
 from leadline.run.model import Outcome, RunOptions, RunRequest
 from leadline.run.places import Places
 from leadline.run.slot.local import LocalSite
@@ -27,7 +28,8 @@ from leadline.store.writer import create_result
 from leadline.study.library import load_study
 from leadline.study.target import Target
 
-# A process that takes its time to load, as Python does on a busy host, and says when it was begun.
+# In place of what forks workers: a process that takes its time to load, as Python does on a busy host, and
+# says when it was begun.
 SLOW = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
 SILENT = "import sys; print('no such module', file=sys.stderr); sys.exit(1)"
 
@@ -44,9 +46,9 @@ class Stop:
 
 @pytest.fixture
 def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Exists as soon as a slow worker was started."""
+    """Exists as soon as what forks workers was started, slowly."""
     path = tmp_path / "begun"
-    monkeypatch.setattr(child, "module_command", lambda _: [sys.executable, "-S", "-c", SLOW, str(path)])
+    monkeypatch.setattr(prepared, "module_command", lambda _: [sys.executable, "-S", "-c", SLOW, str(path)])
     return path
 
 
@@ -59,7 +61,7 @@ def test_a_worker_that_is_stopped_while_it_starts_answers_that_it_was_interrupte
 
 
 def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "module_command", lambda _: [sys.executable, "-S", "-c", SILENT])
+    monkeypatch.setattr(prepared, "module_command", lambda _: [sys.executable, "-S", "-c", SILENT])
     with pytest.raises(EngineError, match=r"did not start: .* exit code 1: no such module"), Worker():
         pass
 
@@ -76,19 +78,26 @@ def test_a_worker_that_does_not_start_in_time_is_ended_and_said_to_be_late(
 
 LATE = """
 import json, sys, time
-print(json.dumps({"event": "ready"}), flush=True)
-sys.stdin.readline()
-try:
-    time.sleep(60)
-except KeyboardInterrupt:
-    print(json.dumps({"event": "failed", "message": "interrupted", "interrupted": True}), flush=True)
+from leadline.run import worker
+from leadline.run.forked import helper
+
+def late(_):
+    print(json.dumps({"event": "ready"}), flush=True)
+    sys.stdin.readline()
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print(json.dumps({"event": "failed", "message": "interrupted", "interrupted": True}), flush=True)
+
+worker.main = late
+helper.main(sys.argv[1:])
 """
 
 
 def test_a_worker_that_is_interrupted_at_its_deadline_is_late_and_not_stopped_by_anybody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(child, "module_command", lambda _: [sys.executable, "-S", "-c", LATE])
+    monkeypatch.setattr(prepared, "module_command", lambda _: [sys.executable, "-c", LATE])
     with Worker() as worker:
         answer = worker.call("trial", 0.3)
     assert answer.outcome == "failed"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from importlib import resources
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,10 @@ from hypothesis import strategies as st
 
 from leadline.errors import SpecError
 from leadline.study.yaml_source import read_study
-from leadline.written.yaml_source import SOURCE_MAX_BYTES
+from leadline.written.yaml_source import SOURCE_MAX_BYTES, read_table, read_yaml
+
+PACKAGE = Path(str(resources.files("leadline")))
+TABLES = sorted(path for path in PACKAGE.rglob("*.yaml") if "studies" not in path.parts)
 
 
 def check(text: str, line: int | None, message: str, environment: dict[str, str] | None = None) -> None:
@@ -96,3 +101,31 @@ def test_a_message_sends_nothing_to_the_terminal_that_it_obeys() -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(SpecError):
         assert read_study(text, "my.yaml", {}).source == "my.yaml"
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_table_of_the_package_is_the_same_by_either_reader(path: Path) -> None:
+    """Values, their types, and the line of each."""
+    text = path.read_text(encoding="utf-8")
+    slowly, fast = read_yaml(text, path.name, {}), read_table(text, path.name)
+    assert repr(fast.value) == repr(slowly.value)
+    assert fast.places == slowly.places
+
+
+def test_a_table_has_the_types_of_yaml_1_2_and_quotes_make_a_text() -> None:
+    document = read_table("a: [1, 2.5, yes, on, true, 010, 0x10, 1:30, ~, -3, .5, '7', 1e3]\nb:\n", "t.yaml")
+    assert document.value == {
+        "a": [1, 2.5, "yes", "on", True, 10, 16, "1:30", None, -3, 0.5, "7", 1e3],
+        "b": None,
+    }
+
+
+def test_a_table_that_is_no_yaml_is_refused_as_any_file_is() -> None:
+    with pytest.raises(SpecError) as caught:
+        read_table("a: [1\n", "t.yaml")
+    assert (caught.value.source, caught.value.line) == ("t.yaml", 2)
+
+
+def test_a_key_that_a_table_gives_twice_is_refused() -> None:
+    with pytest.raises(SpecError, match="given twice"):
+        read_table("a: 1\na: 2\n", "t.yaml")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from leadline.check.facts import KINDS, Value
 from leadline.units import format_bit_rate, format_iops, format_latency, format_rate
-from leadline.written.yaml_source import read_yaml
+from leadline.written.yaml_source import read_table
 
 Severity = Literal["serious", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
@@ -82,7 +82,7 @@ def rows() -> tuple[Row, ...]:
     folder = resources.files("leadline") / "check" / "table"
     for place in sorted(folder.iterdir(), key=lambda one: (KINDS.index(_kind(one.name)), one.name)):
         text = place.read_text(encoding="utf-8")
-        for name, value in read_yaml(text, place.name, {}).value.items():
+        for name, value in read_table(text, place.name).value.items():
             found.append(_row(name, _kind(place.name), value))
     return tuple(found)
 

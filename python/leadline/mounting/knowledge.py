@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from leadline.errors import SpecError
+from leadline.written.yaml_source import read_table
 
 Holds = Literal["holds", "does not hold", "cannot be told"]
 _SOURCE = "knowledge.yaml"
@@ -51,9 +52,7 @@ def pitfalls() -> tuple[Pitfall, ...]:
 
 def read_pitfalls(text: str) -> tuple[Pitfall, ...]:
     """The entries of a table. Raises SpecError where one lacks a part or has one too many."""
-    from ruamel.yaml import YAML
-
-    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
+    entries: dict[str, dict[str, Any]] = read_table(text, _SOURCE).value
     found = []
     for name, entry in entries.items():
         plain: dict[str, Any] = {

@@ -10,15 +10,14 @@ import json
 import os
 import selectors
 import signal
-import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from leadline.errors import EngineError
-from leadline.observe.children import module_command, module_environment
 from leadline.observe.patience import patient_s
+from leadline.run.forked.prepared import prepared
 
 _POLL_S = 0.1
 _INTERRUPT_GRACE_S = 10.0  # the engine finishes what is in flight, at most that long
@@ -33,7 +32,8 @@ class Answer:
 
     `outcome`: `done` (see `value`), `failed` (see `message`), `interrupted` by the user, `hung` (past
     its deadline; `pid` is stuck in the kernel when `stuck`), `died` (the worker ended by itself). It `failed`
-    since it was `late`, or was `interrupted` when it was still `untold` what to do.
+    since it was `late`, or was `interrupted` when it was still `untold` what to do. One that `died` may be
+    `orphaned`: what had forked it ended, and the target has no part in that.
     """
 
     outcome: str
@@ -46,6 +46,7 @@ class Answer:
     stuck: bool = False
     late: bool = False
     untold: bool = False
+    orphaned: bool = False
 
     @property
     def perhaps_done(self) -> bool:
@@ -56,18 +57,19 @@ class Answer:
 class Worker:
     """One worker process. Use as a context manager; leaving it never waits for a stuck one."""
 
-    def __init__(self, stopping: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, stopping: Callable[[], bool] = lambda: False, kinds: Collection[str] = ()) -> None:
+        """`kinds` of work that it is to do are loaded before it is forked, once for all that follow it."""
         self._stopping = stopping
         # In memory: the temporary directory may lie on what hangs. Closed in `close`.
         self._stderr = os.fdopen(os.memfd_create("leadline-worker"), "w+b")
-        self._process = subprocess.Popen(
-            module_command("leadline.run.worker"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            env=module_environment(),
-            start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends the trial cleanly
-        )
+        its_input, input_ = os.pipe()
+        output, its_output = os.pipe()
+        self._input, self._output = os.fdopen(input_, "wb"), os.fdopen(output, "rb")
+        try:
+            self._process = prepared().fork((its_input, its_output, self._stderr.fileno()), kinds)
+        finally:
+            os.close(its_input)
+            os.close(its_output)
         self._pending = b""
         self._silent = False  # the worker has closed its standard output: it is ending
         self._begun = True
@@ -83,18 +85,18 @@ class Worker:
         deadline_s = patient_s(_START_DEADLINE_S)
         end = time.monotonic() + deadline_s
         while not any(message.get("event") == "ready" for message in self._read_messages()):
-            if self._stopping():  # no interrupt: Python, still loading, would take it for a failure
-                self._signal(signal.SIGKILL)
+            if self._stopping():  # it ends when it finds that its input has
                 self._begun = False
                 return self
             if self._silent:
-                self._refuse(self._death().message)
+                self._refuse(self._process.begun() or self._death().message)
             if time.monotonic() > end:
                 self._refuse(f"process {self.pid} was not ready within {deadline_s:.0f} s")
+        self._process.begun()
         return self
 
     def _refuse(self, reason: str) -> NoReturn:
-        self._signal(signal.SIGKILL)
+        self._process.give_up()
         self.close()
         raise EngineError(f"a worker process did not start: {reason}", "run: leadline doctor")
 
@@ -125,20 +127,18 @@ class Worker:
         return self._next(time.monotonic() + deadline_s, progress, enough, come)
 
     def _send(self, **message: Any) -> None:
-        assert self._process.stdin is not None  # noqa: S101 - PIPE was asked for
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        self._process.stdin.flush()
+        self._input.write(json.dumps(message).encode() + b"\n")
+        self._input.flush()
 
     def close(self) -> None:
         """End the process; one that is stuck is left alone."""
         with contextlib.suppress(OSError):
-            assert self._process.stdin is not None  # noqa: S101
-            self._process.stdin.close()
-        if not self.stuck and not self._ended(_KILL_GRACE_S):
-            self._process.kill()
-            self.stuck = not self._ended(_KILL_GRACE_S)
-        assert self._process.stdout is not None  # noqa: S101
-        self._process.stdout.close()
+            self._input.close()
+        if not self.stuck and not self._process.wait(_KILL_GRACE_S):
+            self._process.signal(signal.SIGKILL)
+            self.stuck = not self._process.wait(_KILL_GRACE_S)
+        self._process.close()
+        self._output.close()
         self._stderr.close()
 
     def _next(
@@ -165,7 +165,7 @@ class Worker:
             if interrupted_at is None and (self._stopping() or now > deadline or enough()):
                 late = now > deadline
                 interrupted_at = now
-                self._signal(signal.SIGINT)
+                self._process.signal(signal.SIGINT)
             if interrupted_at is not None and now > interrupted_at + _INTERRUPT_GRACE_S:
                 return self._give_up(late)
 
@@ -205,13 +205,11 @@ class Worker:
         return None
 
     def _read_messages(self) -> list[dict[str, Any]]:
-        stream = self._process.stdout
-        assert stream is not None  # noqa: S101
         with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
+            selector.register(self._output, selectors.EVENT_READ)
             if not selector.select(_POLL_S):
                 return []
-        data = os.read(stream.fileno(), 1 << 16)
+        data = os.read(self._output.fileno(), 1 << 16)
         self._silent = not data
         *lines, self._pending = (self._pending + data).split(b"\n")
         if len(self._pending) > _LINE_BYTES_MAX:
@@ -219,8 +217,8 @@ class Worker:
         return [json.loads(line) for line in lines if line.startswith(b"{")]
 
     def _give_up(self, late: bool) -> Answer:
-        self._signal(signal.SIGKILL)
-        self.stuck = not self._ended(_KILL_GRACE_S)
+        self._process.signal(signal.SIGKILL)
+        self.stuck = not self._process.wait(_KILL_GRACE_S)
         what = "did not end by its deadline" if late else "did not stop when asked"
         if self.stuck:
             message = f"I/O {what}: process {self.pid} is stuck in the kernel"
@@ -239,22 +237,10 @@ class Worker:
         return Answer("interrupted", message=words, pid=self.pid, untold=untold)
 
     def _death(self) -> Answer:
-        if not self._ended(_KILL_GRACE_S):
+        if not self._process.wait(_KILL_GRACE_S):
             return self._give_up(late=True)  # it closed its output, and cannot finish closing its files
-        code = self._process.returncode
         self._stderr.seek(0)
         last = self._stderr.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         detail = f": {last[-1]}" if last else ""
-        return Answer("died", message=f"the worker process {self.pid} ended by {how}{detail}", pid=self.pid)
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
-
-    def _ended(self, deadline_s: float) -> bool:
-        try:
-            self._process.wait(deadline_s)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        words = f"the worker process {self.pid} {self._process.death()}{detail}"
+        return Answer("died", message=words, pid=self.pid, orphaned=self._process.orphaned)

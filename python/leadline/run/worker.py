@@ -1,7 +1,7 @@
 """A worker process: does what touches a target, one command after another, while the parent keeps the time.
 
 Commands come as JSON lines on standard input; answers and the engine's progress go out as JSON lines.
-It ends when its input ends or its parent dies.
+It is forked (`forked.helper`), and ends when its input ends or its parent dies.
 """
 
 from __future__ import annotations
@@ -137,9 +137,8 @@ def _obey(line: str) -> None:
         _say(event="done", answer=answer)
 
 
-def main() -> None:
-    """Obey until standard input ends."""
-    parent = os.getppid()
+def main(parent: int) -> None:
+    """Obey until standard input ends, or the process that forked this one."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return  # the parent died before the line above took hold
@@ -149,7 +148,3 @@ def main() -> None:
             _obey(line)
         except KeyboardInterrupt:  # a second interrupt, in the middle of answering
             return
-
-
-if __name__ == "__main__":
-    main()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from leadline import units
 from leadline.errors import SpecError
 from leadline.tracing.model import RuleUnasked, TraceFinding
+from leadline.written.yaml_source import read_table
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,9 +50,7 @@ def rules() -> tuple[Rule, ...]:
 
 def read_rules(text: str) -> tuple[Rule, ...]:
     """The rules of a table. Raises SpecError where one lacks a part or has one too many."""
-    from ruamel.yaml import YAML
-
-    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
+    entries: dict[str, dict[str, Any]] = read_table(text, "rules.yaml").value
     found = []
     for name, entry in entries.items():
         try:

@@ -24,7 +24,7 @@ from leadline.tuning.settings import (
     Was,
 )
 from leadline.written.problems import suggest
-from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_yaml
+from leadline.written.yaml_source import SOURCE_MAX_BYTES, Document, DocumentKind, Path, read_table, read_yaml
 
 BYTES_MAX = SOURCE_MAX_BYTES
 _MANUAL = "docs/tuning.md says what a setting is"
@@ -36,7 +36,7 @@ _KEYS = tuple(field.name for field in fields(Setting) if field.name not in ("nam
 
 def read_rows(text: str, source: str, layer: str | None) -> Iterator[Setting]:
     """The settings of one text. `layer` None: each row names its own. Raises SpecError."""
-    document = read_yaml(text, source, {}, _KIND)
+    document = read_yaml(text, source, {}, _KIND) if layer is None else read_table(text, source, _KIND)
     if not isinstance(document.value, dict):
         document.fail((), "no settings: it must be names with what they are", _MANUAL)
     for name in document.value:

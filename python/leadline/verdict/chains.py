@@ -15,6 +15,7 @@ from leadline.study.target import CephAccess, TargetFacts
 from leadline.units import exact_size, format_number
 from leadline.verdict.model import Chain, ChainPlace
 from leadline.workloads.judged import judged
+from leadline.written.yaml_source import read_table
 
 _BEHIND_THE_HOST = ("gateway", "wire", "osd", "server", "device")
 
@@ -22,10 +23,8 @@ _BEHIND_THE_HOST = ("gateway", "wire", "osd", "server", "device")
 @cache
 def vocabulary() -> dict[str, Any]:
     """The words and thresholds of `chain.yaml`."""
-    from ruamel.yaml import YAML
-
     text = resources.files("leadline.verdict").joinpath("chain.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = YAML(typ="safe").load(text)
+    found: dict[str, Any] = read_table(text, "chain.yaml").value
     return found
 
 

@@ -16,7 +16,7 @@ from leadline.verdict.compared.pair import Pair
 from leadline.verdict.model import Quantity, Statement
 from leadline.verdict.ways import EMULATED, MeasuredWay, WayColumn
 from leadline.workloads.judged import metric_kind
-from leadline.written.yaml_source import read_yaml
+from leadline.written.yaml_source import read_table
 
 _MANY = 6  # reasons below one sentence
 
@@ -24,7 +24,7 @@ _MANY = 6  # reasons below one sentence
 @functools.cache
 def _rules() -> Mapping[str, Mapping[str, Any]]:
     text = (resources.files("leadline.verdict") / "ways.yaml").read_text(encoding="utf-8")
-    value: Mapping[str, Mapping[str, Any]] = read_yaml(text, "ways.yaml", {}).value
+    value: Mapping[str, Mapping[str, Any]] = read_table(text, "ways.yaml").value
     return value
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from leadline.errors import SpecError
 from leadline.tracing.rules import Shown
+from leadline.written.yaml_source import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,10 +60,8 @@ def rules() -> tuple[CauseRule, ...]:
 
 def read_rules(text: str) -> tuple[CauseRule, ...]:
     """The rules of a table. Raises SpecError where one lacks a part, or has one too many."""
-    from ruamel.yaml import YAML
-
     found = []
-    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
+    entries: dict[str, dict[str, Any]] = read_table(text, _SOURCE).value
     for name, entry in entries.items():
         try:
             rule = CauseRule(name=name, **{key: _words(value) for key, value in entry.items()})

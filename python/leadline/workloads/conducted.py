@@ -1,6 +1,6 @@
 """Every kind of work as it is run: a line each. A run and its workers know kinds through this table only.
 
-Each trial starts a worker, so that a kind is imported when it is asked for.
+A kind is imported when it is asked for: what forks the workers of a study has those of that study.
 """
 
 from __future__ import annotations

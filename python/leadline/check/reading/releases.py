@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from importlib import resources
 
-from leadline.written.yaml_source import read_yaml
+from leadline.written.yaml_source import read_table
 
 _RELEASE = re.compile(r"\bceph version (\d+\.\d+\.\d+)")
 
@@ -36,7 +36,7 @@ def bad_releases() -> tuple[BadRelease, ...]:
             bool(value.get("made")),
             value.get("pool_flag", ""),
         )
-        for value in read_yaml(text, "releases.yaml", {}).value.values()
+        for value in read_table(text, "releases.yaml").value.values()
     )
 
 

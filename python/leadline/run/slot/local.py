@@ -20,6 +20,7 @@ from leadline.plan.model import PlannedCell, Trial
 from leadline.run.child import Answer, Worker
 from leadline.run.face import SLOWEST_BYTES_PER_S, Conducted, Preparing, ReadingBack, Scene
 from leadline.run.faulted import FaultWatch
+from leadline.run.forked.prepared import prepared
 from leadline.run.group import CommonStart, Halt, Member, join_rows, run_jobs
 from leadline.run.model import Display, RunRequest, Stopping, no_progress
 from leadline.run.places import SMALL_DEADLINE_S, Places
@@ -116,7 +117,9 @@ class LocalSite:
     def _execute(self, slot: Sequence[Trial], cells: Sequence[PlannedCell]) -> None:
         halt = Halt(self._must_end)
         with ExitStack() as stack:
-            workers = [stack.enter_context(Worker(halt)) for _ in slot]
+            kinds = {cell.job.kind for cell in cells}
+            workers = [stack.enter_context(Worker(halt, kinds)) for _ in slot]
+            self._tell_of_helpers()
             prepared = (self._prepare(*one) for one in zip(workers, cells, slot, strict=True))
             problem = next((found for found in prepared if found is not None), None)
             if problem is None:
@@ -135,8 +138,16 @@ class LocalSite:
         job = self._jobs.worker_job(cell, trial, cell.layout)
         return Member(trial, cell, worker, job, shown or cell.order == "sequence")
 
+    def _tell_of_helpers(self) -> None:
+        """One that ended by itself was replaced: a trial that went with it says so too."""
+        for words in prepared().told():
+            self._writer.journal("helper_replaced", reason=words)
+            self._display.say(f"{words}; another one was started")
+
     def _lose_when_gone(self, target: str, answer: Answer) -> None:
         """A hung or unreachable target is left alone from here on: each further try would cost a deadline."""
+        if answer.orphaned:
+            return  # it says nothing of the target
         if answer.outcome in ("hung", "died") or target not in self._places.made:
             self._lose(target, answer.message)
 
@@ -268,7 +279,7 @@ class LocalSite:
         others = tuple(name for name in names if name != cell.target and name not in self._lost)
 
         def check(command: str, target: str) -> Answer:
-            with Worker(self._must_end) as worker:
+            with Worker(self._must_end, {cell.job.kind}) as worker:
                 problem = self._places.ensure(worker, target)
                 if problem is not None:
                     return problem

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal
 
-from leadline.written.yaml_source import read_yaml
+from leadline.written.yaml_source import read_table
 
 How = Literal["kept", "differs", "kept_on", "free", "refused"]
 
@@ -27,7 +27,7 @@ def known_options() -> Mapping[str, Known]:
     """Every option that the table knows, under each of its names."""
     text = (resources.files("leadline") / "study" / "fio" / "options.yaml").read_text(encoding="utf-8")
     found: dict[str, Known] = {}
-    for how, rows in read_yaml(text, "options.yaml", {}).value.items():
+    for how, rows in read_table(text, "options.yaml").value.items():
         for names, words in rows.items():
             every = [name.strip() for name in names.split(",")]
             found |= {name: Known(every[0], how, words) for name in every}

@@ -10,6 +10,7 @@ from typing import Any
 from leadline.tracing.counters import FileCounters
 from leadline.tracing.segment_columns import SegmentColumns
 from leadline.tracing.sources.strace_processes import Description, Family, Process
+from leadline.written.yaml_source import read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,8 @@ class CallKind:
 @cache
 def call_kinds() -> dict[str, CallKind]:
     """Every known call by its name."""
-    from ruamel.yaml import YAML
-
     source = resources.files("leadline.tracing.sources").joinpath("calls.yaml").read_text(encoding="utf-8")
-    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(source)
+    entries: dict[str, dict[str, Any]] = read_table(source, "calls.yaml").value
     return {name: CallKind(**entry) for name, entry in entries.items()}
 
 

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Any
 
 from leadline.verdict.model import Code, State
+from leadline.written.yaml_source import read_table
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,6 @@ class CodeKind:
 @cache
 def catalogue() -> dict[str, CodeKind]:
     """Every code by its name."""
-    from ruamel.yaml import YAML
-
     text = resources.files("leadline.verdict.codes").joinpath("codes.yaml").read_text(encoding="utf-8")
-    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
+    entries: dict[str, dict[str, Any]] = read_table(text, "codes.yaml").value
     return {name: CodeKind(code=name, **entry) for name, entry in entries.items()}

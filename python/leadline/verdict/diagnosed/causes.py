@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from leadline.errors import SpecError
 from leadline.units import format_latency, format_percent, format_rate, format_size
+from leadline.written.yaml_source import read_table
 
 if TYPE_CHECKING:
     import duckdb
@@ -115,9 +116,7 @@ def of_itself(table: tuple[CauseEntry, ...]) -> tuple[CauseEntry, ...]:
 
 def read_causes(text: str, place: Place) -> tuple[CauseEntry, ...]:
     """The causes of a place. Raises SpecError where one lacks a part, or has one too many."""
-    from ruamel.yaml import YAML
-
-    entries: dict[str, dict[str, Any]] = YAML(typ="safe").load(text)
+    entries: dict[str, dict[str, Any]] = read_table(text, f"{place}.yaml").value
     found = []
     for name, entry in entries.items():
         try:

@@ -30,7 +30,7 @@ from leadline.workloads.application.figures import (
     copies_of,
 )
 from leadline.workloads.application.job import ApplicationJob
-from leadline.written.yaml_source import read_yaml
+from leadline.written.yaml_source import read_table
 
 SHARES = (*(f"{kind}_share" for kind in KINDS), "compute_share")
 _MEAN = "mean"
@@ -244,7 +244,7 @@ def cpus_of(places: Sequence[CopiesCell]) -> int | None:
 def thresholds() -> Mapping[str, float]:
     """The table of `thresholds.yaml`."""
     text = (resources.files("leadline.workloads.application") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_yaml(text, "thresholds.yaml", {}).value.items()}
+    return {str(name): float(value) for name, value in read_table(text, "thresholds.yaml").value.items()}
 
 
 def model_of(places: Sequence[CopiesCell]) -> ApplicationModel | None:

@@ -40,7 +40,7 @@ def converse(
 
     `places` are the writer's, which `writer` may touch, and the reader's; `prefix` is how files are called.
     """
-    with Worker(stopping) as reader:
+    with Worker(stopping, {job.kind}) as reader:
         conversation = Conversation(writer, reader, job, prefix)
         answer = conversation.run(places)
     if conversation.reader_gone or reader.stuck:

@@ -25,7 +25,7 @@ from leadline.verdict.model import (
 )
 from leadline.workloads.coherence.figures import Lag, answers_of, lag_of
 from leadline.workloads.coherence.job import LAGS, LOCKS, SHARED, WORDS, CoherenceJob
-from leadline.written.yaml_source import read_yaml
+from leadline.written.yaml_source import read_table
 
 _EVIDENCE_MAX = 4
 _MATRIX = (
@@ -39,7 +39,7 @@ _SEEING, _LOCKING, _SHARING = range(3)  # the order of sentences
 def thresholds() -> Mapping[str, float]:
     """The table of `coherence.yaml`."""
     text = (resources.files("leadline.workloads.coherence") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_yaml(text, "coherence.yaml", {}).value.items()}
+    return {str(name): float(value) for name, value in read_table(text, "coherence.yaml").value.items()}
 
 
 @dataclass(frozen=True)

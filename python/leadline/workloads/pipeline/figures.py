@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import resources
 
 from leadline.store.tables import TrialRow
-from leadline.written.yaml_source import read_yaml
+from leadline.written.yaml_source import read_table
 
 STAGE_TIME = "stage_time_"
 
@@ -36,4 +36,4 @@ def stage_times(trial: TrialRow) -> dict[str, float]:
 def thresholds() -> Mapping[str, float]:
     """The table of `pipeline.yaml`."""
     text = (resources.files("leadline.workloads.pipeline") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_yaml(text, "pipeline.yaml", {}).value.items()}
+    return {str(name): float(value) for name, value in read_table(text, "pipeline.yaml").value.items()}

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from leadline.errors import ResultError
 from leadline.tracing.tables import TraceTables
+from leadline.written.yaml_source import read_table
 
 # The numbers of the script's format (crates/engine/src/replay/script.rs).
 KINDS = (
@@ -195,10 +196,8 @@ def _looked_up(files: Ints, number_of: dict[int, int]) -> Ints:
 @cache
 def vocabulary() -> dict[str, Any]:
     """`replay_calls.yaml`."""
-    from ruamel.yaml import YAML
-
     text = resources.files("leadline.workloads.replay").joinpath("calls.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = YAML(typ="safe").load(text)
+    found: dict[str, Any] = read_table(text, "calls.yaml").value
     return found
 
 

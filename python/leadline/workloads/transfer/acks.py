@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.store.own.acks import Acks
-from leadline.written.yaml_source import read_yaml
+from leadline.written.yaml_source import read_table
 
 Seconds = NDArray[np.float64]
 _ROTATIONS = 199  # of a randomisation test; with none beyond, chance has less than 1 in 200
@@ -25,7 +25,7 @@ _ROTATIONS = 199  # of a randomisation test; with none beyond, chance has less t
 def thresholds() -> Mapping[str, float]:
     """The table of `thresholds.yaml`."""
     text = (resources.files("leadline.workloads.transfer") / "thresholds.yaml").read_text(encoding="utf-8")
-    return {str(name): float(value) for name, value in read_yaml(text, "thresholds.yaml", {}).value.items()}
+    return {str(name): float(value) for name, value in read_table(text, "thresholds.yaml").value.items()}
 
 
 @dataclass(frozen=True)
