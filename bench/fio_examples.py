@@ -62,7 +62,9 @@ Rows without CPU are older: of 64 MiB, 4 s and 20 loops, and not from a clean be
 jobs of `rw_single_file`, which share a file, met what the one before them had left. Of fio alone, four
 times in turns, as it is and with `exec_prerun=sync`: `1rw_1m_randrw` 218 (144 to 298) and 485 (467 to
 593) MiB/s, `1rw_4k_randrw` 139 (56 to 194) and 72 (42 to 84), `1rw_1m_rw` 1,580 (889 to 2,000) and
-1,072 (504 to 1,488). `null` and `zipf` have no storage.
+1,072 (504 to 1,488). `null` and `zipf` have no storage. Since then operations of several sizes are cut as
+fio's (one pair of `iometer-file-access-server`: 268,435,456 bytes by both, ratio 0.98), and jobs that
+write drop cached pages between their passes, as `fio-rand-write` shows.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
