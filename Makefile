@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench diagnosis-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -112,12 +112,25 @@ diagnosis-bench: setup ## Whether causes that are injected into a lab are named:
 	$(BIN)/python bench/diagnosis.py run
 	$(BIN)/python bench/diagnosis.py judge
 
+simulation-bench: setup ## Whether predicted rates are those that labs then have: writes bench/simulation.md; root, half an hour
+	test -s bench/simulation_parameters.yaml || $(BIN)/python bench/simulation_lab.py calibrate
+	$(BIN)/python bench/simulation_lab.py predict
+	$(BIN)/python bench/simulation_lab.py measure
+	$(BIN)/python bench/simulation.py > bench/simulation.md
+
+tuning-bench: setup ## Whether proofs of settings whose effect is known say so, and of placebos nothing: writes bench/tuning.md; root, an hour
+	$(BIN)/python bench/tuning.py run
+	$(BIN)/python bench/tuning.py judge
+
 drishti-bench: setup ## Habits of I/O as leadline and Drishti name them: writes bench/drishti.md (DARSHAN=LIB RANKED=LIB, Darshan's own library); minutes
 	$(BIN)/python bench/drishti.py run --darshan $(or $(DARSHAN),none) $(if $(RANKED),--ranked $(RANKED)) --seeds $(or $(SEEDS),2)
 	$(BIN)/python bench/drishti.py judge
 
 fio-bench: .venv/.built ## Job files by fio and by leadline in turns: bytes and rates (EXAMPLES="DIR…" of job files; ONLY="ssd-test"): bench/results.md
-	$(BIN)/python bench/fio_examples.py $(EXAMPLES) $(foreach name,$(ONLY),--only $(name))
+	$(BIN)/python bench/fio_examples.py tests/data/fio/suites $(EXAMPLES) $(foreach name,$(ONLY),--only $(name))
+
+search-bench: .venv/.built ## Whether a search of settings finds more than random search: writes bench/search.md; minutes
+	$(BIN)/python bench/search.py
 
 many-hosts-bench: setup ## What a thousand simulated hosts and 64 Dask workers cost: bench/results.md; some minutes
 	$(BIN)/python bench/many_hosts.py

@@ -4,7 +4,8 @@
 
 Each DIR holds job files: Debian's package fio-examples, or those of a suite. Each is run by both as
 it is, but for what would take hours: sizes, times and loops are cut, and what names a device or a
-directory is left out. The section is written anew after each file, so that a run which ends early
+directory is left out. Before each job both have the host's disks synced and its caches dropped (root).
+The section is written anew after each file, so that a run which ends early
 loses one; rows of other files stay.
 """
 
@@ -16,6 +17,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,22 +37,49 @@ from many_hosts import RESULTS, made, put
 from ratios import Spread, spread
 
 MIB = 1 << 20
-SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 64 * MIB, 4, 1, 20, 4
+SIZE_BYTES, RUNTIME_S, RAMP_S, LOOPS, NUMJOBS = 256 * MIB, 2, 1, 100, 4
 LIMIT_S = 150.0
 SECTION = "job files"
 SURE_PAIRS = 6  # all of fewer leave 1 out by chance too often
 MEASURED = (0, 3)  # 3: leadline says that a figure is not to be used, as of jobs so short
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A job file once more, with these lines more at its end: for fio alone, or for both."""
+
+    words: str
+    lines: tuple[str, ...]
+    both: bool = False
+
+
+AS_IT_IS = Experiment("", ())
+EXPERIMENTS: Mapping[str, Sequence[Experiment]] = {
+    "fio-rand-write": (
+        Experiment(
+            ", fio as leadline works: calls, and files written before", ("ioengine=psync", "overwrite=1")
+        ),
+    ),
+    "fio-seq-write": (Experiment(", fio as leadline works: calls", ("ioengine=psync",)),),
+    "fio-rand-RW": (Experiment(", fio as leadline works: calls", ("ioengine=psync",)),),
+    "null": (Experiment(", both at one rate", ("rate_iops=50000",), both=True),),
+    "zipf": (Experiment(", both at one rate", ("rate_iops=50000",), both=True),),
+}
+# Nothing of what was before is left in memory or on its way to the disk.
+_CLEAN = "sync && echo 3 | tee /proc/sys/vm/drop_caches"
 ABOUT = f"""\
-Job files that leadline runs (docs/fio.md), by both in turns, in so many pairs, on a busy machine.
+Job files that leadline runs (docs/fio.md), by both in turns, in so many pairs.
 Cut for both: sizes to {SIZE_BYTES // MIB} MiB, times to {RUNTIME_S} s after {RAMP_S} s,
-{LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest;
-directories and devices are left out. Rates are bytes over the time in which the job ran, without
-laying files out. The ratio is leadline's to fio's: the median of the pairs with its interval (all of
-them where there are fewer than six, which tell nothing for certain), **bold** where it leaves 1 out.
-Figures that leadline itself calls INVALID have its reason. 64 MiB written through the page cache
-(`fio-rand-write`, `fio-seq-write`, `fio-rand-RW`, `rw_single_file`) end in memory, and `null` and
-`zipf` have no storage: there the rate is what CPU time each needs for an operation and for its data,
-as in the tables above, and not the disk's.
+{LOOPS} loops, {NUMJOBS} numjobs; a job without a time ends after {RUNTIME_S} s at the latest, and one
+without storage then; directories and devices are left out. Before each job the disks are synced and
+the host's caches dropped, by both (fio's `exec_prerun`, `--drop-caches`): a job of a file otherwise
+meets what the one before it left in memory and on its way to the disk. Rates are bytes over the time
+in which the job ran, without laying files out. The ratio is leadline's to fio's: the median of the
+pairs with its interval (all of them where there are fewer than six, which tell nothing for certain),
+**bold** where it leaves 1 out. Figures that leadline itself calls INVALID have its reason.
+CPU is the time of the job's threads on a processor for each byte, `busy` the share of their time
+that it was: where both are near 1, the processor makes the rate, and its ratio is that of the CPU.
+Rows that name a change are the same job file once more, to try what makes a difference.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
@@ -65,11 +94,14 @@ class NotEndedError(Exception):
 class Done:
     """A job's bytes, and how many of them each second; `ended`: by its bytes, and not by the clock.
 
+    `cpu_ns` is its threads' time on a processor for each byte, `busy` which share of their time that was;
     `unusable` are leadline's reasons why the figure must not be used.
     """
 
     bytes: int
     bytes_per_s: float
+    cpu_ns: float
+    busy: float
     ended: bool
     unusable: str = ""
 
@@ -91,7 +123,11 @@ def main() -> int:
     try:
         for path in chosen:
             print(path.name, file=sys.stderr, flush=True)
-            rows[path.name] = list(_rows(path, place, asked.rounds))
+            rows[path.name] = [
+                row
+                for experiment in (AS_IT_IS, *EXPERIMENTS.get(path.stem, ()))
+                for row in _rows(path, place, asked.rounds, experiment)
+            ]
             if not asked.print:
                 put(RESULTS, SECTION, "\n".join(section(rows)))
     finally:
@@ -109,8 +145,8 @@ def section(rows: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield ""
     yield from ABOUT.splitlines()
     yield ""
-    yield "| job file | job | bytes | leadline / fio | pairs | load average |"
-    yield "|---|---|---|---|--:|--:|"
+    yield "| job file | job | bytes | leadline / fio | CPU, fio / leadline | busy: fio, leadline | pairs |"
+    yield "|---|---|---|---|---|---|--:|"
     for _, lines in sorted(rows.items()):
         yield from lines
 
@@ -124,21 +160,22 @@ def _rows_there() -> dict[str, list[str]]:
     return rows
 
 
-def _rows(path: Path, place: Path, rounds: int) -> Iterator[str]:
+def _rows(path: Path, place: Path, rounds: int, experiment: Experiment) -> Iterator[str]:
     """A row for each job of a file."""
     try:
-        pairs = [_pair(path, place, turn) for turn in range(rounds)]
+        pairs = [_pair(path, place, turn, experiment) for turn in range(rounds)]
     except NotEndedError as error:
-        yield f"| `{path.name}` | | | {error} | {rounds} | |"
+        yield f"| `{path.name}` | | | {error} | | | {rounds} |"
         return
-    load = f"{os.getloadavg()[0]:.1f}"
     for job in pairs[0][0]:
         theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
         ratio = spread([own.bytes_per_s / other.bytes_per_s for own, other in zip(ours, theirs, strict=True)])
         why = f"; INVALID: {ours[0].unusable}" if ours[0].unusable else ""
         words = _words(ratio) if rounds >= SURE_PAIRS else ratio.words(2)
-        found = f"{_bytes_words(theirs, ours)} | {words}{why} | {rounds} | {load}"
-        yield f"| `{path.name}` | {job} | {found} |"
+        cpu = spread([other.cpu_ns / own.cpu_ns for own, other in zip(ours, theirs, strict=True)])
+        busy = ", ".join(f"{statistics.median(done.busy for done in side):.2f}" for side in (theirs, ours))
+        found = f"{_bytes_words(theirs, ours)} | {words}{why} | {cpu.words(2)} | {busy} | {rounds}"
+        yield f"| `{path.name}` | {job}{experiment.words} | {found} |"
 
 
 def _bytes_words(theirs: Sequence[Done], ours: Sequence[Done]) -> str:
@@ -170,6 +207,8 @@ def cut(text: str) -> str:
     kept = [line for line in lines if line is not None]
     if not any(line.startswith("runtime=") for line in kept):
         kept = [f"[global]\nruntime={RUNTIME_S}", *kept]
+    if any(line.strip() == "ioengine=null" for line in kept):
+        kept = ["[global]\ntime_based", *kept]  # without storage its bytes are moved at once
     return "\n".join(kept) + "\n"
 
 
@@ -179,7 +218,7 @@ def _cut_line(line: str) -> str | None:
         return line
     name, value = match[1], match[2]
     option = FioOption(name, value, WrittenAt("", 0), 0)
-    if name in _PLACES and ("/" in value or name == "directory"):
+    if (name in _PLACES and ("/" in value or name == "directory")) or name == "allow_file_create":
         return None
     if name in ("size", "filesize", "io_size"):
         return f"{name}={min(size(option), SIZE_BYTES)}"
@@ -191,16 +230,19 @@ def _cut_line(line: str) -> str | None:
     return line
 
 
-def _pair(path: Path, place: Path, turn: int) -> tuple[dict[str, Done], dict[str, Done]]:
+def _pair(
+    path: Path, place: Path, turn: int, experiment: Experiment
+) -> tuple[dict[str, Done], dict[str, Done]]:
     """Both, each time another one first, each in a directory that nobody has used."""
     job = place / path.name
-    job.write_text(cut(path.read_text(encoding="utf-8", errors="replace")))
+    text = cut(path.read_text(encoding="utf-8", errors="replace"))
+    changed = "\n".join([text, *experiment.lines]) + "\n"
     sides = (_by_fio, _by_leadline)
     found = {}
     for side in sides if turn % 2 == 0 else sides[::-1]:
         own = place / side.__name__
         own.mkdir()
-        os.sync()
+        job.write_text(changed if experiment.both or side is _by_fio else text)
         try:
             found[side] = side(job, own)
         finally:
@@ -210,18 +252,23 @@ def _pair(path: Path, place: Path, turn: int) -> tuple[dict[str, Done], dict[str
 
 def _by_fio(job: Path, own: Path) -> dict[str, Done]:
     """Of each job of the file, its clones added up."""
-    text = _output(["fio", f"--directory={own}", "--output-format=json", str(job)], own, (0,))
+    job.write_text(f"[global]\ndirectory={own}\nexec_prerun={_CLEAN}\n{job.read_text()}")
+    text = _output(["fio", "--output-format=json", str(job)], own, (0,))
     clones: dict[str, list[Done]] = {}
     for found in json.loads(text[text.index("{") :])["jobs"]:
         ways = [found[way] for way in ("read", "write")]
         seconds = max(way["runtime"] for way in ways) / 1e3
         moved = sum(way["io_bytes"] for way in ways)
         ended = seconds < RUNTIME_S * 0.99
-        clones.setdefault(_plain(found["jobname"]), []).append(Done(moved, moved / max(seconds, 1e-3), ended))
+        busy = (found["usr_cpu"] + found["sys_cpu"]) / 100
+        done = Done(moved, moved / max(seconds, 1e-3), busy * found["job_runtime"] * 1e6 / moved, busy, ended)
+        clones.setdefault(_plain(found["jobname"]), []).append(done)
     return {
         name: Done(
             sum(one.bytes for one in done),
             sum(one.bytes_per_s for one in done),
+            statistics.mean(one.cpu_ns for one in done),
+            statistics.mean(one.busy for one in done),
             all(one.ended for one in done),
         )
         for name, done in clones.items()
@@ -232,17 +279,34 @@ def _by_leadline(job: Path, own: Path) -> dict[str, Done]:
     """Of each job of the file, from the result's own table."""
     out = own / "result"
     where = "null://" if "ioengine=null" in job.read_text() else str(own)
-    words = ["run", str(job), "--target", f"here={where}", "--blocks", "1", "--no-ceph", "--quiet"]
+    words = [
+        "run",
+        str(job),
+        "--target",
+        f"here={where}",
+        "--blocks",
+        "1",
+        "--no-ceph",
+        "--quiet",
+        "--drop-caches",
+    ]
     _output([sys.executable, "-m", "leadline", *words, "--out", str(out)], own, MEASURED)
-    columns = "work, read_bytes + write_bytes, measured_ns"
-    query = f"SELECT {columns} FROM read_parquet(?) WHERE error IS NULL"  # noqa: S608 - names of columns
+    columns = "work, read_bytes + write_bytes, measured_ns / 1e9"
+    # What the threads needed is of the ramp, too.
+    whole = "total_read_bytes + total_write_bytes, ramp_ns, cpu_user_ns + cpu_system_ns, threads"
+    query = f"SELECT {columns}, {whole} FROM read_parquet(?) WHERE error IS NULL"  # noqa: S608 - names of columns
     rows = duckdb.execute(query, [f"{out}/trials/*.parquet"]).fetchall()
     unusable = _unusable(out, own)
     return {
         work.rpartition(".")[2]: Done(
-            moved, moved / (took / 1e9), took / 1e9 < RUNTIME_S * 0.99, unusable.get(work, "")
+            moved,
+            moved / took,
+            cpu_ns / whole_bytes,
+            cpu_ns / (took * 1e9 + ramp_ns) / len(json.loads(threads)),
+            took < RUNTIME_S * 0.99,
+            unusable.get(work, ""),
         )
-        for work, moved, took in rows
+        for work, moved, took, whole_bytes, ramp_ns, cpu_ns, threads in rows
     }
 
 

@@ -76,6 +76,16 @@ class DaskWorkers:
             words += ["--local-directory", str(self._directory / f"dask-{name}")]
             state = {"XDG_STATE_HOME": str(self.state(name)), **QUIET, **(environment or {})}
             self.workers[name] = self._popen(words, name, state, before)
+        for name in names:
+            self._wait_until_it_is_known(name)
+
+    def _wait_until_it_is_known(self, name: str) -> None:
+        """Whoever asks the scheduler a moment too early would find no such host."""
+        end = time.monotonic() + _START_S
+        while "Registered to:" not in self.log(name):
+            assert self.workers[name].poll() is None, f"worker {name} ended: {self.log(name)}"
+            assert time.monotonic() < end, f"worker {name} is not known within {_START_S} s: {self.log(name)}"
+            time.sleep(0.02)
 
     def state(self, name: str) -> Path:
         """Where a worker keeps its state."""

@@ -110,7 +110,7 @@ else
   [ "$(id -u)" -eq 0 ] || { echo "root is needed: an overlay and namespaces are made"; exit 2; }
   mkdir -p "$place"/{upper,work,merged}
   environment "$place/venv" ansible ansible-lint
-  environment "$place/salt" salt
+  environment "$place/salt" salt==3007.13
   [ -e "$place/.installed" ] || unshare --mount bash "$0" install || { tail -n 5 "$place/apt.log"; exit 1; }
   rm -rf "$place/out"
   .venv/bin/python tools/emit_check.py "$place/out"

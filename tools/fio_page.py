@@ -2,6 +2,7 @@
 
 python tools/fio_page.py [DIR [SUITES]]    DIR: fio's own examples (Debian's package fio-examples)
                                            SUITES: OWNER/NAME/PATH, as the suites' repositories have them
+Those whose suites call fio with options are written as job files in tests/data/fio/suites.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from leadline.study.fio.table import How, Known, known_options
 from leadline.study.study import parse_study
 
 PAGE = Path(__file__).parent.parent / "docs" / "fio.md"
+WRITTEN = Path(__file__).parent.parent / "tests" / "data" / "fio" / "suites"
 BEGIN, END = "<!-- made by tools/fio_page.py: {} -->", "<!-- end -->"
 _HEADS: tuple[tuple[How, str], ...] = (
     ("kept", "Keep their meaning"),
@@ -27,7 +29,7 @@ _HEADS: tuple[tuple[How, str], ...] = (
 
 def page(examples: Path | None = None, suites: Path | None = None) -> str:
     """The whole page, with its tables made anew; those of job files only where these are given."""
-    made = {"options": list(_options())}
+    made = {"options": list(_options()), "written": list(_written())}
     if examples is not None:
         made["examples"] = list(_examples(examples))
     if suites is not None:
@@ -89,6 +91,14 @@ def _suites(directory: Path) -> Iterator[str]:
     for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         owner, name, *within = path.relative_to(directory).parts
         yield f"| {owner}/{name} | `{'/'.join(within)}` | {_verdict(path)} |"
+
+
+def _written() -> Iterator[str]:
+    yield "| job file | whose options | here |"
+    yield "|---|---|---|"
+    for path in sorted(WRITTEN.glob("*.fio")):
+        source = re.search(r"github\.com/([^)]*)\)", path.read_text(encoding="utf-8"))
+        yield f"| `{path.name}` | {source[1] if source else ''} | {_verdict(path)} |"
 
 
 def _verdict(path: Path) -> str:

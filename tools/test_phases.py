@@ -69,14 +69,21 @@ SECOND = ("test_locations.py", "test_study.py", "test_watch.py")
 NETWORK = ("test_network.py", "test_inject.py", "test_inject_links.py", "test_lab_hosts.py")
 # Starts 80 commands at once: beside others it would hold them up, and each worker would start them anew.
 HANGING = "tests/integration/test_hanging.py"
-# Asks whether processors are to spare, and so runs when all others have ended.
-QUIET = "tests/integration/test_diagnose_active.py"
-LAST = Phase("quiet", (QUIET,))
+# Tests that hold only where processors are to spare carry this mark, and run when all others have ended.
+MARK = "processors"
+BESIDE = ("-m", f"not {MARK}")
+MARKED = sorted(
+    str(file.relative_to(ROOT))
+    for place in ("unit", "integration")
+    for file in (ROOT / "tests" / place).glob("test_*.py")
+    if f"mark.{MARK}" in file.read_text()
+)
+LAST = Phase("quiet", (*MARKED, "-m", MARK))
 # A lane's phases follow each other; lanes run at the same time.
 LANES: tuple[tuple[Phase, ...], ...] = (
     (
         Phase("rust", ("cargo", "test", "--workspace", "--quiet", "--locked"), pytest=False),
-        Phase("unit", ("tests/unit", "tests/sentences", "-n", "2", "--dist", "worksteal")),
+        Phase("unit", ("tests/unit", "tests/sentences", *BESIDE, "-n", "2", "--dist", "worksteal")),
         Phase("hanging", (HANGING,)),
         Phase(
             "integration",
@@ -84,7 +91,7 @@ LANES: tuple[tuple[Phase, ...], ...] = (
                 "tests/integration",
                 "tests/browser",
                 f"--ignore={HANGING}",
-                f"--ignore={QUIET}",
+                *BESIDE,
                 "-n",
                 "4",
                 "--dist",

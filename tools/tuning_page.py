@@ -1,15 +1,22 @@
-"""Writes the tables of docs/tuning.md from the rows of settings, so that they never differ."""
+"""Writes the tables of docs/tuning.md from settings and bench/tuning.jsonl, so that they never differ."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from leadline.tuning.settings import LAYERS, Advice, Setting, settings
 from leadline.tuning.words import NEEDS, range_words
 
-PAGE = Path(__file__).parent.parent / "docs" / "tuning.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "tuning.md"
+sys.path.append(str(ROOT / "bench"))  # what was proved is judged where it was measured
+
+from tuning_proofs import kept, moved_here  # noqa: E402
+
+_PROVED_KINDS = ("ceph_config", "fuse", "sysctl")
 BEGIN, END = "<!-- {} made by tools/tuning_page.py -->", "<!-- end of {} -->"
 
 
@@ -37,24 +44,38 @@ def _section(told: Advice) -> float:
 
 
 def _document(name: str) -> Iterator[str]:
-    yield "| section | setting | it advised | what became of it | today |"
-    yield "|---|---|---|---|---|"
+    proved = moved_here(kept())
+    yield "| section | setting | it advised | what became of it | today | what it moved here |"
+    yield "|---|---|---|---|---|---|"
     for one, told in advised_by(name):
         section = told.by.removeprefix(name).strip() if told.by.startswith(name) else ""
         gone = one.obsolete[0].words if one.obsolete else ""
         state = f"gone: {gone}" if gone else "holds" if told.holds else "does not hold"
-        yield _line(section or "-", f"`{one.name}`", told.value, f"{state}; {told.words}", one.default)
+        here = proved.get(one.name) or _not_tried(one)
+        yield _line(section or "-", f"`{one.name}`", told.value, f"{state}; {told.words}", one.default, here)
+
+
+def _not_tried(one: Setting) -> str:
+    """Why a setting was not proved on the bench's lab."""
+    if one.obsolete:
+        return "not tried: it is gone"
+    if one.access.kind not in _PROVED_KINDS or one.needs in ("reboot", "by_hand", "new_osd", "new_file"):
+        return f"not tried: it needs {NEEDS[one.needs].partition(':')[0]} or a host's own hardware"
+    if one.needs == "restart":
+        return "not tried: it needs a restart of its daemons"
+    return "not tried"
 
 
 def _every() -> Iterator[str]:
     count = len(settings())
     yield f"{count} settings."
+    proved = moved_here(kept())
     for layer in LAYERS:
         yield ""
         yield f"### {layer.replace('_', ' ').capitalize()}"
         yield ""
-        yield "| setting | what it is | default | may be | needs | price | can mend |"
-        yield "|---|---|---|---|---|---|---|"
+        yield "| setting | what it is | default | may be | needs | price | can mend | moved here |"
+        yield "|---|---|---|---|---|---|---|---|"
         for one in settings().values():
             if one.layer == layer:
                 yield _line(
@@ -65,6 +86,7 @@ def _every() -> Iterator[str]:
                     NEEDS[one.needs].partition(":")[0],
                     ", ".join(dict.fromkeys(price.kind for price in one.prices)) or "-",
                     ", ".join(one.serves) or "-",
+                    proved.get(one.name, "not tried"),
                 )
 
 

@@ -200,7 +200,7 @@ def _job_file(path: Path) -> object:
 
 
 def _job_files(corpus: Path, _work: Path) -> None:
-    for path in sorted((DATA / "fio").glob("*.fio")):
+    for path in sorted((DATA / "fio").rglob("*.fio")):
         shutil.copy(path, corpus)
 
 

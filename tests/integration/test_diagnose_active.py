@@ -14,6 +14,8 @@ from leadline.store.reader import open_result
 from slow_fuse import SlowMount
 from support import Command, command_line, show
 
+pytestmark = pytest.mark.processors  # the experiment asks whether processors are to spare
+
 STUDY = """
 format: leadline.study/1
 blocks: 2

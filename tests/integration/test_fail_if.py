@@ -32,6 +32,6 @@ def test_a_gate_decides_the_exit_code(leadline: Command, study: Path, target: Pa
     assert open_.returncode == (5 if usable else 3), open_.stderr
     assert "gate undecided, no pass" in open_.stderr
     assert leadline(*undecided, "--allow-undecided").returncode == holds.returncode
-    shown = leadline("show", str(out), "--json", "--fail-if", "a.seqwrite_64k.latency_mean > 1ns")
+    shown = leadline("show", str(out), "--json", "--fail-if", fails)
     assert shown.returncode == 4
     assert json.loads(shown.stdout)["gates"][0]["fails"] is True

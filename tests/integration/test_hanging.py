@@ -39,6 +39,7 @@ from slow_fuse import SlowMount
 ANSWER_S = 10.0
 BUSY_S = 60.0  # what a busy host may add to start dozens of commands under strace at once
 _MARK = "LEADLINE_TEST_HANGING"
+CENTRE = "switches: {core: {}}\nhosts: {a: {switch: core, osds: 3}}\nclients: {b: {switch: core}}\n"
 SIZING = Path(__file__).parents[2] / "docs" / "examples" / "suse-sizing.yaml"
 _PATH_TYPES = (AskedPath, AskedOrAddress, UntouchedPath)
 
@@ -157,6 +158,8 @@ CASES = {
     "simulate": (
         Case("simulate HUNG/centre.yaml --work rw=write"),
         Case("simulate --parameters HUNG/own.yaml --work rw=write HUNG/centre.yaml"),
+        Case("simulate GOOD/centre.yaml --calibrate HUNG/result"),
+        Case("simulate GOOD/centre.yaml --work rw=write --page HUNG/page.html"),
     ),
     "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
     # Values only, from wherever it is called.
@@ -202,6 +205,7 @@ CASES = {
         Case("tune apply vm.swappiness=7 --dry-run --conf HUNG/ceph.conf"),
         Case("tune apply vm.swappiness=7 --yes --state HUNG/state"),
         Case("tune apply vm.swappiness=7 --yes", variables="XDG_STATE_HOME=HUNG"),
+        Case("tune apply vm.swappiness=7 --dry-run --settings HUNG/own.yaml"),
     ),
     **{
         f"tune {verb}": (
@@ -217,6 +221,9 @@ CASES = {
         Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --conf HUNG/ceph.conf"),
         Case("tune prove quick --with vm.swappiness=7 --target a=GOOD", directory="HUNG"),
         Case("tune prove --resume HUNG/result"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --settings HUNG/own.yaml"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD --state HUNG/state"),
+        Case("tune prove quick --with vm.swappiness=7 --target a=GOOD", variables="XDG_STATE_HOME=HUNG"),
     ),
     "deploy emit": (
         Case("deploy emit --topology HUNG/centre.yaml"),
@@ -234,6 +241,7 @@ CASES = {
         Case("tune emit HUNG/plan.json --format sysctl"),
         Case("tune emit net.core.rmem_max=4096 --format sysctl --from HUNG/result"),
         Case("tune emit net.core.rmem_max=4096 --format sysctl -o HUNG/90.conf"),
+        Case("tune emit net.core.rmem_max=4096 --format sysctl --settings HUNG/own.yaml"),
     ),
     "lab up": (
         Case("lab up --dir HUNG/lab"),
@@ -324,6 +332,7 @@ class Hung:
         self.good = work / "good"
         self.good.mkdir()
         shutil.copy(SIZING, self.good / "sizing.yaml")
+        (self.good / "centre.yaml").write_text(CENTRE)
         for name in ("crashed", "other"):  # of two studies: one is not undone while it is resumed
             crash(mount.path, work / name, forks)
         program = mount.backing / "prog"

@@ -13,6 +13,7 @@ from kit import Said, checks, close, geometric, number, seconds, size
 
 from leadline.store.tables import TrialRow
 from leadline.verdict.model import Comparison
+from leadline.verdict.sections.section import TextTable
 
 _WORD = r"[\w.]+(?: \w+)?"
 _TIMES = (
@@ -305,12 +306,18 @@ def estimate_off(said: Said) -> None:
 @checks("more_blocks_tell")
 def more_blocks_tell(said: Said) -> None:
     found = said.match(r"(?P<few>\d+) of (?P<all>\d+) comparisons undecided, too few blocks: (?P<rest>.*)\.")
-    every = said.findings.comparisons
-    undecided = sum(c.verdict == "undecided" for c in every)
-    assert int(found["few"]) <= undecided
-    assert int(found["all"]) == len(every)
+    verdicts = [c.verdict for c in said.findings.comparisons] or _of_effects(said)
+    assert int(found["few"]) <= verdicts.count("undecided")
+    assert int(found["all"]) == len(verdicts)
     told = [int(number) for number in re.findall(r" in (\d+)(?=;|$)", found["rest"])]
     assert sum(told) == int(found["few"]), said.text
+
+
+def _of_effects(said: Said) -> list[str]:
+    """Of settings that were measured several at once: the verdict of each effect, as it stands in the report."""
+    proof = next(one for one in said.findings.sections if one.name == "proof")
+    table = next(one for one in proof.parts if isinstance(one, TextTable) and one.title == "Effects")
+    return [str(row[-1]) for row in table.rows]
 
 
 @checks("ratios_changed", "figures_changed")

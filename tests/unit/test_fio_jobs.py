@@ -276,10 +276,28 @@ def test_what_the_page_cache_and_memory_make_of_a_job_is_said(text: str, said: s
         ("rw=randrw\nloops=2", True),
         ("rw=randread\ntime_based\nruntime=1\ninvalidate=0", False),
         ("rw=randread\ntime_based\nruntime=1\ndirect=1", False),
-        ("rw=write\ntime_based\nruntime=1", False),
+        ("rw=write\ntime_based\nruntime=1", True),
+        ("rw=randwrite\nloops=2\ninvalidate=0", False),
+        ("rw=randwrite", False),
         ("rw=randread", False),
     ],
 )
 def test_cached_pages_are_dropped_where_fio_drops_them(text: str, drops: bool) -> None:
     (work,) = study_of(f"[a]\nsize=1m\n{text}\n").works.values()
     assert bool(getattr(work, "invalidate", None)) == drops, work
+
+
+@pytest.mark.parametrize(
+    ("text", "shared"),
+    [
+        ("rw=randrw\nbssplit=4k/50:8k/50", True),
+        ("rw=randrw\nbs=4k,8k", True),
+        ("rw=randread\nbs=4k,8k", False),
+        ("rw=randrw\nbssplit=4k/50:8k/50\nnorandommap", False),
+        ("rw=randrw\nbssplit=4k/50:8k/50\npercentage_random=50", False),
+        ("rw=rw\nbssplit=4k/50:8k/50", False),
+    ],
+)
+def test_several_sizes_share_one_map_where_fio_has_one(text: str, shared: bool) -> None:
+    (work,) = study_of(f"[a]\nsize=1m\n{text}\n").works.values()
+    assert bool(getattr(work, "one_map", None)) == shared, work

@@ -29,6 +29,8 @@ from leadline.tuning.emitting.formats import TUNING_FORMATS
 from leadline.tuning.emitting.mounts import present_mount
 from leadline.tuning.settings import Setting, read_settings, settings
 from leadline.verdict.findings import proof_of
+from leadline.verdict.proved.found import ProofOutcome
+from leadline.verdict.proved.said import VERDICTS
 
 _ROW = (
     "{{title: {title}, roles: [osd], access: {access}, means: m, unit: word, default: d, needs: live, "
@@ -203,7 +205,7 @@ def proof_at(place: Path, wanted: str) -> Path:
 
 @pytest.mark.parametrize(("wanted", "code"), [("helps", 0), ("nothing", 3), ("not_by_mechanism", 3)])
 def test_what_a_stored_proof_says_decides_what_is_written(
-    wanted: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    wanted: ProofOutcome, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     proof = str(proof_at(tmp_path, wanted))
     words = ("tune", "emit", "osd_op_num_shards=8", "--format", "ceph", "--only", "proved", "--from", proof)
@@ -213,7 +215,7 @@ def test_what_a_stored_proof_says_decides_what_is_written(
         assert "evidence: helps: osd_op_num_shards=8 helps: " in said.out
     else:
         assert "osd_op_num_shards = 8" not in said.out
-        assert f"left out: osd_op_num_shards=8: {wanted}" in said.err
+        assert f"left out: osd_op_num_shards=8: {VERDICTS[wanted]}" in said.err
 
 
 def test_prices_are_said_and_no_comment_ends_early() -> None:

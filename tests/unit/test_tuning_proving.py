@@ -12,11 +12,14 @@ import pytest
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.observe.ceph.client import NotObservableError
 from leadline.tuning.changes import SettingChange, SettingPlace
-from leadline.tuning.proving.asked import known_settings, proved_settings, split_words
+from leadline.tuning.changing.journal import TuningJournal
+from leadline.tuning.proving.asked import _value, known_settings, proved_settings, split_words
 from leadline.tuning.proving.clients import TargetClient
-from leadline.tuning.proving.proof import ProvedSetting, as_manifest, of_manifest
+from leadline.tuning.proving.designs import design_of
+from leadline.tuning.proving.kept import kept
+from leadline.tuning.proving.proof import ProvedSetting, as_manifest, design_of_manifest, of_manifest
 from leadline.tuning.proving.states import SettingStates, restless
-from leadline.tuning.settings import Price, Setting, SettingAccess
+from leadline.tuning.settings import Price, Setting, SettingAccess, settings
 from leadline.tuning.system import TuningSystem
 
 DIAL = Setting(
@@ -99,6 +102,10 @@ def test_what_is_asked_comes_with_what_is_there(tmp_path: Path, file: Path) -> N
     assert ask(tmp_path, "dial=4") == PROVED
 
 
+def test_sizes_of_which_a_setting_has_several_are_each_read() -> None:
+    assert _value(settings()["net.ipv4.tcp_rmem"], "4k 131072 6M") == "4096 131072 6291456"
+
+
 @pytest.mark.parametrize(
     ("word", "changes", "says"),
     [
@@ -140,6 +147,7 @@ class Cluster:
     def __init__(self, slow: int = 0, restless: int = 0) -> None:
         self.stored: dict[str, str] = {}
         self.slow, self.restless = slow, restless
+        self.own_file: dict[str, str] = {}
 
     def mon(self, prefix: str, **arguments: Any) -> Any:
         match prefix:
@@ -173,10 +181,107 @@ class Cluster:
         if stored != "1" and self.slow > 0:
             self.slow -= 1
             stored = "1"
-        return {"diff": {"osd_dial": {"default": "1", "final": stored}}}
+        return {"diff": {"osd_dial": {"default": "1", "final": stored, **self.own_file}}}
 
     def close(self) -> None:
         """Nothing to leave."""
+
+
+class AtStart(Cluster):
+    """One whose OSD takes a value when it starts, and not before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started, self.works_with = [], "1"
+
+    def mon(self, prefix: str, **arguments: Any) -> Any:
+        match prefix:
+            case "config help":
+                return {"desc": "A dial", "type": "uint", "can_update_at_runtime": False}
+            case "osd dump":
+                addresses = {"addrvec": [{"nonce": len(self.started)}]}
+                return {"osds": [{"osd": 0, "up": 1, "public_addrs": addresses}]}
+            case "fs dump":
+                return {"filesystems": []}
+        return super().mon(prefix, **arguments)
+
+    def osd(self, _osd: int, _prefix: str, **_arguments: Any) -> Any:
+        return {"diff": {"osd_dial": {"default": "1", "final": self.works_with}}}
+
+    def restart(self, daemon: str) -> None:
+        """As a lab does it."""
+        self.started.append(daemon)
+        self.works_with = self.stored.get("osd_dial", "1")
+
+
+def test_what_daemons_read_when_they_start_is_proved_where_they_can_be_restarted() -> None:
+    cluster, asked = AtStart(), split_words(("osd_dial=4",))
+    known = known_settings(asked, TuningSystem(connect=lambda: cluster))
+    with pytest.raises(RefusedChangeError, match="needs a restart") as refused:
+        proved_settings(asked, TuningSystem(connect=lambda: cluster, known=known), None, ())
+    assert "on a lab its daemons are restarted" in refused.value.remedy
+    system = TuningSystem(connect=lambda: cluster, known=known, restart=cluster.restart)
+    states = SettingStates(system, proved_settings(asked, system, None, ()), None)
+    states.enter("without")
+    assert cluster.started == []
+    states.enter("with")
+    assert states.look("with") == {"osd_dial at osd.0": {"wanted": "4", "found": "4"}}
+    assert states.leave() == ()
+    assert (cluster.started, cluster.works_with, cluster.stored) == (["osd.0", "osd.0"], "1", {})
+
+
+def test_what_is_set_stands_in_the_journal_until_it_is_put_back(tmp_path: Path, file: Path) -> None:
+    journal = TuningJournal(tmp_path / "state")
+    with kept(journal, system_of(tmp_path)) as own:
+        states = SettingStates(system_of(tmp_path), (PROVED,), None, journal=own)
+        states.enter("without")
+        assert not journal.state().outstanding()
+        states.enter("with")
+        states.enter("without")
+        states.enter("with")
+        assert [one.change for one in journal.state().outstanding()] == [PROVED.change]
+        assert states.leave() == ()
+    assert not journal.state().outstanding()
+    assert file.read_text().split() == ["1"]
+
+
+def test_a_killed_proof_is_put_back_even_where_its_last_word_may_still_come(
+    tmp_path: Path, file: Path
+) -> None:
+    """What is read is as before, but a monitor may yet do what was asked of it: so it is set once more."""
+    journal = TuningJournal(tmp_path / "state")
+    with kept(journal, system_of(tmp_path)) as own:
+        own.announce(PROVED)
+    stamp = file.stat().st_mtime_ns
+    with kept(journal, system_of(tmp_path)) as later:
+        assert SettingStates(system_of(tmp_path), (PROVED,), None, journal=later).leave() == ()
+    assert file.stat().st_mtime_ns > stamp
+    assert not journal.state().outstanding()
+
+
+def test_several_settings_are_changed_as_each_state_has_them(tmp_path: Path, file: Path) -> None:
+    other = file.with_name("knob")
+    other.write_text("1\n")
+    knob = replace(DIAL, name="knob", access=SettingAccess("sysctl", {"key": "vm.knob"}))
+    proved = (
+        PROVED,
+        ProvedSetting(knob, SettingChange("knob", PLACE, "3", "1"), {PLACE.words: "1"}),
+    )
+    design = design_of("factorial", ("dial", "knob"))
+    system = TuningSystem(root=tmp_path, known={"dial": DIAL, "knob": knob}, connect=no_cluster)
+    states = SettingStates(system, proved, None, design=design)
+    seen = {}
+    for state in design.states:
+        states.enter(state)
+        seen[state] = (file.read_text().strip(), other.read_text().strip())
+    assert seen == {
+        "without": ("1", "1"),
+        "with_2": ("1", "3"),
+        "with_1": ("4", "1"),
+        "with_1_2": ("4", "3"),
+    }
+    assert design_of_manifest(as_manifest(proved, design)) == design
+    assert design_of_manifest(as_manifest(proved)).states["with"] == ("dial", "knob")
 
 
 def proved_on(cluster: Cluster) -> tuple[TuningSystem, tuple[ProvedSetting, ...]]:
@@ -190,6 +295,14 @@ def test_an_option_that_no_table_has_is_taken_as_the_cluster_describes_it() -> N
     _, proved = proved_on(Cluster())
     assert proved[0].setting.access.options == {"who": "osd", "option": "osd_dial"}
     assert (proved[0].change.before, proved[0].without) == (None, {"osd.0": "1"})
+
+
+def test_what_a_daemons_own_file_says_wins_over_the_monitors_and_is_refused_at_once() -> None:
+    cluster = Cluster()
+    cluster.own_file = {"file": "3", "final": "3"}
+    with pytest.raises(RefusedChangeError, match=r"3 at osd\.0 by its own configuration file, which wins"):
+        proved_on(cluster)
+    assert cluster.stored == {}
 
 
 def test_a_state_is_there_once_every_daemon_has_it_and_the_cluster_is_at_rest() -> None:

@@ -14,12 +14,17 @@ from leadline.errors import UsageError
 from leadline.simulation.model import SimulatedCluster, SimulatedWork
 from leadline.simulation.parameters import COMMON, Parameters
 
+CLIENT_MESSENGER = "client messenger processor"
+CORES = "processors"  # those that all daemons of a host have together
+
 
 @dataclass
 class Demand:
     """Of one client's request: `seconds` of service by station, `waited` on its way, `delay_s` beside.
 
     `own` are stations that each client has for itself; `clients` how many of them there are.
+    `queue_spread`: how long queues are beside those of exponential times; `stored_bytes`: what all stores
+    write for it; `window`: how many are in flight at once, where the work does not say it.
     """
 
     work: SimulatedWork
@@ -28,6 +33,9 @@ class Demand:
     waited: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     own: set[str] = field(default_factory=set)
     delay_s: float = 0.0
+    queue_spread: float = 1.0
+    stored_bytes: float = 0.0
+    window: float = 0.0
 
     def add(self, station: str, seconds: float, on_way: float = 1.0) -> None:
         """`on_way`: the share of its seconds that the request waits for."""
@@ -43,7 +51,7 @@ def demands(
 ) -> list[Demand]:
     """One of each work and kind of client: those that hang alike on the same switch are one."""
     return [
-        _Costs(cluster, work, placement, parameters).of(group)
+        RequestCosts(cluster, work, placement, parameters).of(group)
         for work, placement in zip(works, placements, strict=True)
         for group in _alike(cluster, work)
     ]
@@ -62,7 +70,7 @@ def _alike(cluster: SimulatedCluster, work: SimulatedWork) -> list[list[str]]:
     return list(found.values())
 
 
-class _Costs:
+class RequestCosts:
     """Mean costs over the placement groups of one pool: every object is as likely in each of them."""
 
     def __init__(
@@ -80,7 +88,7 @@ class _Costs:
 
     def of(self, group: list[str]) -> Demand:
         """Of one client of a group."""
-        found = Demand(self.work, len(group))
+        found = Demand(self.work, len(group), queue_spread=self.parameters.value(COMMON, "queue_spread"))
         self._client(found)
         found.delay_s += self.work.think_s + self.parameters.value(COMMON, "latency_s")
         if self.work.rw == "metadata":
@@ -95,10 +103,15 @@ class _Costs:
         return found
 
     def _client(self, found: Demand) -> None:
-        found.own |= {"client link", "client processor"}
+        """Each of a client's programs has a processor of its own, unless all share those of one machine."""
+        found.own |= {"client link", "client processor", CLIENT_MESSENGER}
         seconds = self.parameters.value(COMMON, "client_operation_s")
-        found.add("client processor", seconds / self.work.jobs)
-        found.delay_s += seconds * (1 - 1 / self.work.jobs)
+        jobs = 1 if self.cluster.machine_cores else self.work.jobs
+        found.add("client processor", seconds / jobs)
+        found.delay_s += seconds * (1 - 1 / jobs)
+        if self.work.rw != "metadata":
+            each_byte = self.parameters.value(COMMON, "client_byte_s")
+            found.add(CLIENT_MESSENGER, each_byte * self.work.piece_bytes / jobs)
 
     def _metadata(self, found: Demand) -> None:
         seconds = self.parameters.value(COMMON, "mds_operation_s") / self.cluster.metadata_servers
@@ -107,9 +120,6 @@ class _Costs:
     def _front(self, found: Demand, group: list[str], reads: bool) -> None:
         """Clients to primaries, or back: by a proxy each byte passes its link twice."""
         size, home = self.work.piece_bytes, group[0]
-        own = self.cluster.rates.get(home, 0.0)
-        if own:
-            found.add("client link", size / own / self.link)
         ends: list[str] = []
         if self.work.through:
             ends = list(self.cluster.proxies.get(self.work.through, ()))
@@ -118,10 +128,10 @@ class _Costs:
                 raise UsageError(f"no host runs {self.work.through!r}", f"the topology has: {roles}")
             found.delay_s += self.parameters.value(COMMON, "latency_s")
             for proxy in ends:
-                self._wire(found, home, proxy, size / len(ends), reads, skip=home)
+                self.wire(found, home, proxy, size / len(ends), reads, home=home)
         for source in ends or [home]:
             for host, share in self._by_host(self.primaries).items():
-                self._wire(found, source, host, size * share / max(len(ends), 1), reads, skip=home)
+                self.wire(found, source, host, size * share / max(len(ends), 1), reads, home=home)
 
     def _by_host(self, shares: np.ndarray) -> dict[str, float]:
         found: dict[str, float] = defaultdict(float)
@@ -130,26 +140,35 @@ class _Costs:
                 found[self.cluster.osd_hosts[osd]] += float(share)
         return found
 
-    def _wire(
+    def wire(
         self,
         found: Demand,
         source: str,
         sink: str,
         size: float,
         back: bool,
-        skip: str = "",
+        home: str = "",
         on_way: float = 1.0,
+        parts: float = 1.0,
     ) -> None:
-        """`back`: the bytes go from sink to source."""
+        """`back`: the bytes go from sink to source. `home`: the client's own cable; `parts` leave the source.
+
+        Packets are on all links of a way at once, so that a request waits for the slowest alone. Its parts
+        pass the source's own link one after the other, and lie side by side elsewhere (`on_way`).
+        """
         if source == sink or not size:
             return
         up, down = list(_up(self.cluster.above, source)), list(_up(self.cluster.above, sink))
         common = set(up) & set(down)
         ways = [(one, "down" if back else "up") for one in up if one not in common]
         ways += [(one, "up" if back else "down") for one in down if one not in common]
-        for name, way in ways:
-            if name != skip and self.cluster.rates.get(name):
-                found.add(f"{name} {way}", size / self.cluster.rates[name] / self.link, on_way)
+        rates = self.cluster.rates
+        limited = [one for one in ways if rates.get(one[0])]
+        slow = max(limited, key=lambda one: (parts if one[0] == source else 1) / rates[one[0]], default=None)
+        for name, way in limited:
+            waited = 0.0 if (name, way) != slow else 1.0 if name == source else on_way
+            station = "client link" if name == home else f"{name} {way}"
+            found.add(station, size / rates[name] / self.link, waited)
 
     def _peers(self, found: Demand, bytes_each: float, reads: bool) -> None:
         """Between primaries and the others of their groups: sent at once, the slowest is waited for."""
@@ -165,9 +184,8 @@ class _Costs:
                 continue
             for sink, part in away.items():
                 size = bytes_each * share * parts * part / total
-                self._wire(
-                    found, behind.get(source, source), behind.get(sink, sink), size, reads, on_way=on_way
-                )
+                near, far = behind.get(source, source), behind.get(sink, sink)
+                self.wire(found, near, far, size, reads, on_way=on_way, parts=parts)
 
     def _slowest(self, parts: float) -> float:
         """Of the seconds of so many parallel parts, the share that one request waits for."""
@@ -184,6 +202,33 @@ class _Costs:
                 seconds = float(share) * cost(self.cluster.osd_classes[osd])
                 station = f"osd.{osd} {what}"
                 found.add(station, seconds, on_way)
+                home = self.cluster.osd_hosts[osd]
+                if what == "processor" and self.cluster.cores.get(home):
+                    found.add(f"{home} {CORES}", seconds, on_way)
+
+    def on_osds(self, found: Demand, shares: np.ndarray, way: str, size: float) -> None:
+        """A read or write of a store by each OSD's share."""
+        cpu = self.parameters.value(COMMON, f"osd_{way}_s")
+        cpu += self.parameters.value(COMMON, "osd_byte_s") * size
+        self._each(found, shares, "processor", lambda _: cpu, 1.0)
+        self._each(found, shares, "device", lambda kind: self._device(kind, way, size), 1.0)
+        self._disks(found, shares, f"{way}s", lambda _: size, 1.0)
+
+    def _disks(
+        self, found: Demand, shares: np.ndarray, way: str, size: Callable[[str], float], on_way: float
+    ) -> None:
+        """What a host's OSDs may read and write together, where that is limited."""
+        for osd, share in enumerate(shares):
+            limits = self.cluster.disks.get(self.cluster.osd_hosts[osd])
+            limit = 0.0 if limits is None else limits[0 if way == "reads" else 1]
+            if share and limit:
+                seconds = float(share) * size(self.cluster.osd_classes[osd]) / limit
+                found.add(f"{self.cluster.osd_hosts[osd]} disk {way}", seconds, on_way)
+
+    def _stored(self, kind: str, size: float) -> float:
+        """Bytes that a store writes for a write: small ones go to its log first."""
+        twice = size < self.parameters.value(kind, "twice_below_bytes")
+        return size * (2 if twice else 1) + self.parameters.value(kind, "write_extra_bytes")
 
     def _reads(self, found: Demand) -> None:
         size, coded = self.work.piece_bytes, self.work.protection.k
@@ -195,6 +240,7 @@ class _Costs:
             self._each(
                 found, self.primaries, "device", lambda kind: missing * self._device(kind, "read", size), 1.0
             )
+            self._disks(found, self.primaries, "reads", lambda _: missing * size, 1.0)
             return
         part = max(size / coded, STRIPE_UNIT_BYTES)
         share = self.members * coded / self.shards
@@ -203,6 +249,7 @@ class _Costs:
         found.delay_s += self.parameters.value(COMMON, "latency_s")
         self._each(found, share, "processor", lambda _: cpu + each_byte * part, on_way)
         self._each(found, share, "device", lambda kind: missing * self._device(kind, "read", part), on_way)
+        self._disks(found, share, "reads", lambda _: missing * part, on_way)
 
     def _writes(self, found: Demand) -> None:
         size, protection = self.work.piece_bytes, self.work.protection
@@ -233,6 +280,11 @@ class _Costs:
         self._each(found, self.members, "processor", lambda _: cpu + each_byte * part, on_way)
         self._each(found, self.members, "kv", lambda _: kv, on_way)
         self._each(found, self.members, "device", lambda kind: self._device(kind, "write", part), on_way)
+        self._disks(found, self.members, "writes", lambda kind: self._stored(kind, part), on_way)
+        found.stored_bytes = sum(
+            float(share) * self._stored(self.cluster.osd_classes[osd], part)
+            for osd, share in enumerate(self.members)
+        )
         classes = {self.cluster.osd_classes[osd] for osd in np.flatnonzero(self.members)}
         flush = max(self.parameters.value(kind, "flush_s") for kind in classes)
         # A commit waits for half of the flush before it, and then for its own.

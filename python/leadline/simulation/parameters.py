@@ -17,21 +17,33 @@ COMMON = "common"
 CATALOGUE_WORDS = "catalogue: typical parts, not yours; yours by --parameters FILE"
 _Z90 = 1.6449
 _KEYS = ("value", "low", "high", "source")
+KINDS = (
+    "measured",
+    "catalogue",
+    "assumed",
+    "given",
+)  # where a figure is from; `given`: by a file that does not say
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A figure with `low` to `high`, its interval of 90 %, and its source."""
+    """A figure with `low` to `high`, its interval of 90 %, its source, and of which of `KINDS` that is."""
 
     value: float
     low: float
     high: float
     source: str
+    kind: str = "given"
 
     def drawn(self, normal: float) -> float:
         """The value of a standard normal draw: log-normal on either side of the most likely one."""
         end = self.high if normal > 0 else self.low
         return self.value * math.exp(abs(normal) / _Z90 * math.log(end / self.value))
+
+    @property
+    def spread(self) -> float:
+        """Its uncertainty, as the standard deviation of its logarithm."""
+        return math.log(self.high / self.low) / 2 / _Z90
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,9 @@ def read_parameters(text: str, source: str, words: str = "") -> Parameters:
     document = read_yaml(text, source, {})
     if not isinstance(document.value, dict) or COMMON not in document.value:
         document.fail((), "parameters have sections: common, and one for each class of device", "see docs")
+    for section, figures in document.value.items():
+        if not isinstance(figures, dict):
+            document.fail((section,), "a section has parameters by name", "see docs/simulation.md")
     sections = {
         section: {name: _parameter(document, section, name, one) for name, one in figures.items()}
         for section, figures in document.value.items()
@@ -93,18 +108,44 @@ def read_parameters(text: str, source: str, words: str = "") -> Parameters:
     return Parameters(sections, words or source)
 
 
+def read_own_parameters(text: str, source: str) -> Parameters:
+    """As `read_parameters`, of a file that has every parameter that the catalogue has, and no other."""
+    found, known = read_parameters(text, source), catalogue()
+    document = read_yaml(text, source, {})
+    for section, figures in found.sections.items():
+        names = known.sections[COMMON if section == COMMON else known.classes[0]]
+        for name in figures:
+            if name not in names:
+                document.fail(
+                    (section, name), f"there is no parameter {name[:60]!a}", suggest(name, tuple(names))
+                )
+        for name in names:
+            if name not in figures:
+                document.fail((section,), f"has no {name}", "copy it from the catalogue: docs/simulation.md")
+    if not found.classes:
+        document.fail((), "no class of device has parameters", "add a section, for example ssd")
+    return found
+
+
 def _parameter(document: Document, section: str, name: str, given: object) -> Parameter:
     path = (section, name)
-    if not isinstance(given, dict) or set(given) != set(_KEYS):
+    if not isinstance(given, dict) or set(given) - {"kind"} != set(_KEYS):
         document.fail(
             path, "a parameter has value, low, high and source", "{value: 1, low: 0.5, high: 2, source: …}"
         )
     try:
         value, low, high = (float(given[key]) for key in _KEYS[:3])
     except (TypeError, ValueError):
-        document.fail(path, "value, low and high are numbers", "for example 60e-6")
-    if not 0 < low <= value <= high:
+        document.fail(
+            path,
+            "value, low and high are plain numbers",
+            "write seconds, bytes and bytes per second without a unit: 60e-6 for 60 us",
+        )
+    if not 0 < low <= value <= high < math.inf:
         document.fail(
             path, f"{low:g} to {high:g} is no interval above 0 around {value:g}", "0 < low <= value <= high"
         )
-    return Parameter(value, low, high, str(given["source"]))
+    kind = str(given.get("kind", "given"))
+    if kind not in KINDS:
+        document.fail(path, f"kind {kind[:40]!a} is none", f"write one of {', '.join(KINDS)}")
+    return Parameter(value, low, high, str(given["source"]), kind)

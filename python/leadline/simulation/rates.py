@@ -42,14 +42,17 @@ def solve(demands: Sequence[Demand], servers: Mapping[str, float]) -> Rates:
     names = sorted({name for one in demands for name in one.seconds} | {"client processor"})
     columns = [(name, own) for name in names for own in _owners(name, demands)]
     load, way, counts = _tables(demands, columns, servers)
-    windows = np.array([one.work.in_flight for one in demands], dtype=float)
+    windows = np.array([one.window or one.work.in_flight for one in demands], dtype=float)
     many = np.array([[servers.get(name, 1.0) for name, _ in columns]])
-    delay = np.array([one.delay_s for one in demands]) + (way * (many - 1)).sum(axis=1)
+    delay = np.array([one.delay_s for one in demands]) + (way * np.maximum(many - 1, 0)).sum(axis=1)
     total = np.maximum((counts * windows[:, None] * (load > 0)).sum(axis=0), 1.0)
-    forks = np.maximum(load.sum(axis=1) / np.maximum(way.sum(axis=1), 1e-300), 1.0)
+    forks = np.maximum((load * (way > 0)).sum(axis=1) / np.maximum(way.sum(axis=1), 1e-300), 1.0)
     total = np.maximum(total * forks.max(initial=1.0), 1.0)
     arrive = (total - 1) / total
-    rates, off = _balanced(windows, delay, load, way, counts, arrive)
+    spread = np.array([[one.queue_spread] for one in demands])
+    queued = way.any(axis=0)  # where nobody waits there is no queue: only the shares below hold such stations
+    tables = (load[:, queued], way[:, queued], counts[:, queued])
+    rates, off = _balanced(windows, delay, *tables, arrive[queued], spread)
     rates = max_min(rates, load, counts)
     use = (counts * rates[:, None] * load).sum(axis=0)
     found: dict[str, float] = {}
@@ -109,24 +112,27 @@ def _balanced(
     way: np.ndarray,
     counts: np.ndarray,
     arrive: np.ndarray,
+    spread: np.ndarray,
 ) -> tuple[np.ndarray, float]:
     """Rates whose queues take as long as the windows over them, and how far off they are.
 
     Newton's method on logarithms of rates. Near a full station a small step changes its queue a lot, so
-    that plain steps swing without end: a step that does not come nearer is halved.
+    that plain steps swing without end: a step that does not come nearer is halved. Queues of times that
+    scatter less than exponential ones are shorter (`spread`): then rates may pass what a station can do, and
+    the shares hold them.
     """
 
     def look(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         part = counts * np.exp(logs)[:, None] * load
         left = 1 - arrive * part.sum(axis=0)
-        if left.min() <= 0:
+        if left.min(initial=1.0) <= 0:
             return np.full(len(logs), np.inf), part
-        seconds = delay + (way * (1 + arrive * part.sum(axis=0) / left)).sum(axis=1)
-        slope = (way * arrive / left**2) @ part.T / seconds[:, None]
+        seconds = delay + (way * (1 + spread * arrive * part.sum(axis=0) / left)).sum(axis=1)
+        slope = (way * spread * arrive / left**2) @ part.T / seconds[:, None]
         return np.log(windows / seconds) - logs, slope + np.eye(len(logs))
 
     rates = windows / (delay + way.sum(axis=1))
-    fullest = float((counts * rates[:, None] * load).sum(axis=0).max())
+    fullest = float((counts * rates[:, None] * load).sum(axis=0).max(initial=0.0))
     logs = np.log(rates * min(1.0, 0.5 / max(fullest, 1e-300)))
     off, slope = look(logs)
     for _ in range(ROUNDS):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leadline.errors import LeadlineError, UsageError
 from leadline.simulation.crush import groups_for, placed
-from leadline.simulation.demands import demands
+from leadline.simulation.demands import CLIENT_MESSENGER, CORES, Demand, demands
 from leadline.simulation.model import SimulatedCluster, SimulatedWork
-from leadline.simulation.parameters import Parameters
+from leadline.simulation.parameters import COMMON, Parameters
 from leadline.simulation.rates import ROUNDS, Rates, solve
 
 DRAWS = 200
@@ -22,6 +22,8 @@ STANDING = (
     " median absolute error 45 % (bench/simulation.md)"
 )
 _SPAN = (5.0, 95.0)
+MACHINE = "this machine's processors"
+_MESSENGER_THREADS = 3.0  # ms_async_op_threads
 _OSD_SERVERS = (
     2.0  # osd_op_num_shards x threads are more; what is parallel of it is about two, see catalogue.yaml
 )
@@ -29,6 +31,7 @@ _OSD_SERVERS = (
 
 _MAPS, _FEW_GROUPS = 9, 1024
 _Once = tuple[Rates, list[tuple[SimulatedWork, int]]]
+Beside = Callable[[int, Parameters], Demand]
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,16 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Simulated:
-    """`use`: how much of each station is in use, most likely value; `warnings` doubt the rates."""
+    """`use`: how much of each station is in use, most likely value; `classes` of the OSDs' devices;
+    `warnings` doubt the rates; `beside` is the rate of what else goes on, with its interval."""
 
     predicted: tuple[Predicted, ...]
     use: Mapping[str, float]
-    parameters: str
+    parameters: Parameters
+    classes: tuple[str, ...]
     draws: int
     warnings: tuple[str, ...] = ()
+    beside: tuple[float, ...] = ()
 
 
 def simulate(
@@ -73,24 +79,49 @@ def simulate(
 ) -> Simulated:
     """Raises UsageError for what contradicts itself, LeadlineError where no steady rates were found."""
     _require(cluster, works, parameters, out)
-    groups = [one.groups or groups_for(len(cluster.osd_hosts), one.protection) for one in works]
-    maps = [_placed(cluster, works, groups, out, pool + 1) for pool in range(_maps(groups))]
+    maps = [places(cluster, works, pool, out) for pool in pools_of(cluster, works)]
+    return on_maps(cluster, works, parameters, maps, draws=draws, seed=seed)
+
+
+def pools_of(cluster: SimulatedCluster, works: Sequence[SimulatedWork]) -> range:
+    """Numbers of pools. Few groups lie as chance has it, and of a pool that is not there nobody knows how."""
+    return range(1, (_MAPS if min(_groups(cluster, works)) <= _FEW_GROUPS else 1) + 1)
+
+
+def on_maps(
+    cluster: SimulatedCluster,
+    works: Sequence[SimulatedWork],
+    parameters: Parameters,
+    maps: Sequence[Sequence[np.ndarray]],
+    *,
+    draws: int,
+    seed: int,
+    beside: Beside | None = None,
+) -> Simulated:
+    """The same with groups that lie as these maps say; `beside` is what else goes on, by the map's number."""
     random = np.random.default_rng(seed)
-    likely, rows = _median([_once(cluster, works, one, parameters) for one in maps])
+    groups = _groups(cluster, works)
+    found = [once(cluster, works, one, parameters, beside, place) for place, one in enumerate(maps)]
+    likely, rows = _median(found)
     if not likely.settled:
         raise LeadlineError(
             f"the queues did not settle in {ROUNDS} rounds: a rate is still off by {_factor(likely)}",
             "simulate fewer works at once, and report this with the topology",
         )
     drawn = [
-        _once(cluster, works, maps[number % len(maps)], parameters.drawn(random))[0]
+        once(cluster, works, maps[number % len(maps)], parameters.drawn(random), beside, number % len(maps))[
+            0
+        ]
         for number in range(draws)
     ]
     predicted = tuple(
         _predicted(work, count, likely, drawn, [row for row, of in enumerate(rows) if of[0] is work], rows)
         for work, count in zip(works, groups, strict=True)
     )
-    return Simulated(predicted, likely.use, parameters.source, draws, tuple(_warnings(drawn)))
+    kinds = tuple(sorted(set(cluster.osd_classes)))
+    others = tuple(np.percentile([float(one.each[-1]) for one in drawn], _SPAN)) if beside and drawn else ()
+    extra = (float(likely.each[-1]), *(float(one) for one in others)) if beside else ()
+    return Simulated(predicted, likely.use, parameters, kinds, draws, tuple(_warnings(drawn)), extra)
 
 
 def _factor(rates: Rates) -> str:
@@ -107,19 +138,16 @@ def _warnings(drawn: Sequence[Rates]) -> Iterator[str]:
         )
 
 
-def _maps(groups: Sequence[int]) -> int:
-    """Few groups lie as chance has it, and of a pool that is not there nobody knows how: several maps."""
-    return _MAPS if min(groups) <= _FEW_GROUPS else 1
+def _groups(cluster: SimulatedCluster, works: Sequence[SimulatedWork]) -> list[int]:
+    return [one.groups or groups_for(len(cluster.osd_hosts), one.protection) for one in works]
 
 
-def _placed(
-    cluster: SimulatedCluster,
-    works: Sequence[SimulatedWork],
-    groups: Sequence[int],
-    out: Collection[int],
-    pool: int,
+def places(
+    cluster: SimulatedCluster, works: Sequence[SimulatedWork], pool: int, out: Collection[int] = ()
 ) -> list[np.ndarray]:
+    """Where the groups of each work lie; `pool` is a number by which chance deals them out."""
     known: dict[object, np.ndarray] = {}
+    groups = _groups(cluster, works)
     for one, count in zip(works, groups, strict=True):
         if (one.protection, count) not in known:
             known[(one.protection, count)] = placed(cluster, one.protection, count, out, pool)
@@ -130,23 +158,32 @@ def _median(found: Sequence[_Once]) -> _Once:
     return sorted(found, key=lambda one: float(one[0].each.sum()))[len(found) // 2]
 
 
-def _once(
+def once(
     cluster: SimulatedCluster,
     works: Sequence[SimulatedWork],
-    places: Sequence[np.ndarray],
+    found_places: Sequence[np.ndarray],
     parameters: Parameters,
+    beside: Beside | None = None,
+    place: int = 0,
 ) -> _Once:
-    found = demands(cluster, works, places, parameters)
+    """Rates for one set of parameters and one of places, and each row's work with its clients."""
+    found = demands(cluster, works, found_places, parameters)
+    if beside is not None:
+        found.append(beside(place, parameters))
     if cluster.machine_cores:
         for one in found:
             for name in [name for name in one.seconds if name.endswith(" processor")]:
-                one.add("this machine's processors", one.seconds.pop(name), 0.0)
-                one.waited["this machine's processors"] += one.waited.pop(name)
+                one.add(MACHINE, one.seconds.pop(name), 0.0)
+                one.waited[MACHINE] += one.waited.pop(name)
                 one.own.discard(name)
     servers = {name: _OSD_SERVERS for one in found for name in one.seconds if name.endswith(" processor")}
     servers.pop("client processor", None)
-    servers["this machine's processors"] = max(cluster.machine_cores, 1.0)
-    return solve(found, servers), [(one.work, one.clients) for one in found]
+    servers[CLIENT_MESSENGER] = _MESSENGER_THREADS
+    servers[MACHINE] = cluster.machine_cores or 1.0
+    servers |= {f"{name} {CORES}": cores for name, cores in cluster.cores.items()}
+    rates = solve(found, servers)
+    rates = replace(rates, each=rates.each * parameters.value(COMMON, "model_error"))
+    return rates, [(one.work, one.clients) for one in found]
 
 
 def _predicted(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,12 +48,13 @@ from leadline.verdict.model import (
 from leadline.verdict.private import PRINTED, private_texts
 from leadline.verdict.protected.per_device import PerDevice, per_device_of
 from leadline.verdict.protected.table import compared_sizes, protected_section
+from leadline.verdict.proved.effects import stored_design
 from leadline.verdict.proved.found import ProofFound, find_proof
 from leadline.verdict.proved.said import proof_answer, proof_section, proof_statements
 from leadline.verdict.scaled.found import Scaled, find_scaled
 from leadline.verdict.scaled.said import scaling_answer, scaling_section, scaling_statements
 from leadline.verdict.sections.answer import StudyAnswer
-from leadline.verdict.sections.section import Section
+from leadline.verdict.sections.section import PROOF_FRAME, STUDY_FRAME, Section
 from leadline.verdict.swept.answer import sweeps_answer
 from leadline.verdict.swept.found import SweepFound, find_sweeps
 from leadline.verdict.swept.section import sweeps_section
@@ -105,6 +106,10 @@ def build_findings(
             from leadline.tracing.findings import trace_findings  # no study shall wait for it
 
             return trace_findings(result, with_charts=with_charts, base=base)
+        if "search" in result.manifest:
+            from leadline.verdict.searched.findings import search_findings  # no study shall wait for it
+
+            return search_findings(result, _judged_proof, base)
         explained = with_charts if explained is None else explained
         return _study_findings(result, with_charts, base, explained, required)
 
@@ -119,6 +124,16 @@ def proof_of(result: Result) -> ProofFound | None:
             return None
         found = _judged(read, result.guest(), None, with_charts=False)
         return find_proof(result, read, found.cells, found.comparisons)
+
+
+def _judged_proof(
+    result: Result,
+) -> tuple[ProofFound | None, tuple[Cell, ...], Callable[[str], tuple[Comparison, ...]]]:
+    """The proof of a search: its verdict, its cells, and its comparisons to another base."""
+    read = read_material(result, with_charts=False)
+    found = _judged(read, None, None, with_charts=False)
+    proof = find_proof(result, read, found.cells, found.comparisons)
+    return proof, found.cells, lambda base: _judged(read, None, base, with_charts=False).comparisons
 
 
 @dataclass(frozen=True)
@@ -228,8 +243,11 @@ def _judged(read: Material, in_guest: Result | None, base: str | None, *, with_c
     anchor = _anchor(base, read.study, plan)
     decides = {one.work for one in plan.cells} if "proof" in read.manifest else deciding_works(read.study)
     plain = [cell for cell in plan.cells if cell.swept is None]
+    design = stored_design(read.manifest)
+    # States in which several settings are changed at once stand for no setting: effects do, found later.
+    compared = [] if design is not None and design.fraction else plain
     comparisons = compare_targets(
-        plain, tables, states, anchor, asked.metrics, asked.margin, read.alpha, decides
+        compared, tables, states, anchor, asked.metrics, asked.margin, read.alpha, decides
     )
     within = compare_within(plain, tables, states, asked.metrics, asked.margin, read.alpha)
     targets = tuple(
@@ -301,6 +319,7 @@ def _summed_up(result: Result, found: _Judgement) -> Findings:
         version=str(read.manifest.get("version", "")),
         complete=result.complete,
         private=_private(found),
+        frame=PROOF_FRAME if "proof" in read.manifest else STUDY_FRAME,
     )
 
 
@@ -326,7 +345,7 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         *scaling_statements(found.scaled),
         *proof_statements(found.proof),
         *words.statements(found.targets, found.cells, found.comparisons, complete, found.beside),
-        *more_statements((*found.comparisons, *found.beside), read.block_s),
+        *more_statements((*_decided(found), *found.beside), read.block_s),
         *_way_statements(found),
         *(statement for kind in KINDS for statement in kind.statements(found.own[kind.kind])),
         *fault_statements(read.trials),
@@ -340,6 +359,13 @@ def _said(found: _Judgement, complete: bool) -> tuple[Statement, ...]:
         ranks = {"headline": 0, "finding": 1, "caution": 2}
         said.sort(key=lambda one: ranks[one.tone])
     return tuple(said)
+
+
+def _decided(found: _Judgement) -> tuple[Comparison, ...]:
+    """The comparisons of targets, or what a proof found in their place."""
+    if found.proof is not None and found.proof.design is not None and found.proof.design.fraction:
+        return found.proof.comparisons
+    return found.comparisons
 
 
 def _left_out(plan: Plan, in_guest: Result | None, guest: Findings | None) -> tuple[LeftOut, ...]:

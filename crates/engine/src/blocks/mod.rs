@@ -3,6 +3,7 @@
 pub mod distribution;
 pub mod geometry;
 pub mod ledger;
+mod map;
 pub mod offsets;
 pub mod pattern;
 pub mod random;

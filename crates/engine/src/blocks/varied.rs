@@ -2,8 +2,10 @@
 //!
 //! Sequential ones follow each other without a gap, the last of a file cut to what is left. Random ones are
 //! aligned to their own size, and each size has an order of its own over all its blocks; so the shares of sizes are
-//! exactly those asked for. (fio cuts operations short where its one map has no room for them.)
+//! exactly those asked for. Or, as fio has it, they share one map, are aligned to the smallest size and cut short
+//! where the map has no room for them; so a pass moves every byte once, and more small operations than asked for.
 
+use super::map::TouchedMap;
 use crate::io::{Direction, Operation};
 use crate::job::Job;
 use crate::offsets::{Jump, Order};
@@ -15,6 +17,16 @@ struct Class {
     bytes: u64,
     per_file: u64,
     order: Order,
+}
+
+/// How often a size is drawn again that does not fit before a file's end, as fio does without a bound.
+const DRAWS_MAX: usize = 100;
+
+/// What all sizes share.
+struct OneMap {
+    touched: TouchedMap,
+    block_bytes: u64,
+    per_file: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -29,8 +41,9 @@ pub struct Varied {
     own_bytes: u64,
     files: u32,
     draws: [SizeDraw; 2],
-    /// Empty for sequential jobs.
+    /// Empty for sequential jobs, and where there is one map.
     classes: Vec<Class>,
+    one_map: Option<OneMap>,
     cursors: [Cursor; 2],
     /// Of random jobs of which a share is sequential.
     jump: Option<Jump>,
@@ -53,7 +66,12 @@ impl Varied {
                 order: Order::random(job.random_distribution, blocks, random),
             }
         };
-        let classes = match job.rw.is_random() {
+        let one_map = job.one_map.then(|| OneMap {
+            touched: TouchedMap::new(own_bytes / job.bs * u64::from(job.nrfiles), random(2)),
+            block_bytes: job.bs,
+            per_file: own_bytes / job.bs,
+        });
+        let classes = match job.rw.is_random() && !job.one_map {
             true => sizes.into_iter().enumerate().map(class).collect(),
             false => Vec::new(),
         };
@@ -64,6 +82,7 @@ impl Varied {
             draws: [Direction::Read, Direction::Write]
                 .map(|direction| SizeDraw::new(split, direction, random(direction as u64))),
             classes,
+            one_map,
             cursors: [Cursor::default(); 2],
             jump: None,
         }
@@ -77,6 +96,10 @@ impl Varied {
 
     /// The next operation; `stream` is the cursor to advance where the job is sequential.
     pub fn next_operation(&mut self, direction: Direction, stream: usize) -> Operation {
+        if let Some(map) = &mut self.one_map {
+            let (file, within, length) = map.next_part(&mut self.draws[direction as usize]);
+            return self.operation(direction, file, within, length);
+        }
         let bytes = self.draws[direction as usize].next_bytes();
         let jumps = self.jump.as_mut().is_none_or(Jump::is_due);
         let class = self.classes.iter_mut().find(|c| c.bytes == bytes && jumps);
@@ -91,6 +114,10 @@ impl Varied {
             }
             None => self.advance(stream, bytes),
         };
+        self.operation(direction, file, within, length)
+    }
+
+    fn operation(&self, direction: Direction, file: u32, within: u64, length: u64) -> Operation {
         Operation {
             direction,
             file,
@@ -118,6 +145,24 @@ impl Varied {
             },
             false => Cursor { file, done_bytes },
         }
+    }
+}
+
+impl OneMap {
+    /// File, place and length of the next operation.
+    fn next_part(&mut self, draw: &mut SizeDraw) -> (u32, u64, u64) {
+        let block = self.touched.next_place();
+        let (file, within) = (block / self.per_file, block % self.per_file);
+        let room = self.per_file - within;
+        let fits = |blocks: &u64| *blocks <= room;
+        let drawn = (0..DRAWS_MAX).map(|_| draw.next_bytes() / self.block_bytes);
+        let wanted = drawn.into_iter().find(fits).unwrap_or(room);
+        let blocks = self.touched.touch(block, wanted);
+        (
+            file as u32,
+            within * self.block_bytes,
+            blocks * self.block_bytes,
+        )
     }
 }
 
@@ -172,6 +217,28 @@ mod tests {
             let file_bytes = (1 << 20) / u64::from(files) / 4096 * 4096;
             prop_assert!(ends.len() == files as usize && ends.values().all(|end| *end == file_bytes));
         }
+    }
+
+    #[test]
+    fn a_pass_over_one_map_moves_every_byte_once() {
+        let parts = json!([[512, 10], [4096, 60], [65536, 30]]);
+        let found = operations(
+            json!({"rw": "randrw", "rwmixread": 80, "bs": 512, "nrfiles": 2, "one_map": true,
+                   "bssplit": split(parts.clone(), parts)}),
+            usize::MAX,
+        );
+        let mut times = vec![0; (1 << 20) / 512];
+        for operation in &found {
+            let first = operation.file as usize * 1024 + operation.offset as usize / 512;
+            let count = operation.length as usize / 512;
+            assert!(operation.offset + u64::from(operation.length) <= 1 << 19);
+            times[first..first + count]
+                .iter_mut()
+                .for_each(|time| *time += 1);
+        }
+        assert!(times.iter().all(|time| *time == 1));
+        let cut = |o: &&Operation| ![512, 4096, 65536].contains(&o.length);
+        assert!(found.iter().filter(cut).count() > 5);
     }
 
     #[test]

@@ -153,6 +153,9 @@ pub struct Job {
     /// Of a random job's operations in percent; the others follow the one before them.
     #[serde(default = "all")]
     pub percentage_random: u32,
+    /// Random operations of several sizes share one map, as fio's do: what meets a touched block ends there.
+    #[serde(default)]
+    pub one_map: bool,
     /// Drop cached pages of its files whenever a thread begins its bytes anew, as fio does by default.
     #[serde(default)]
     pub invalidate: bool,

@@ -17,6 +17,7 @@ const DEPTH_MAX: u32 = 4096;
 /// Of the files that are laid out for one job.
 pub const FILES_MAX: u64 = 1 << 20;
 const BUFFERS_MAX_BYTES: u64 = 64 << 30;
+const MAP_BLOCKS_MAX: u64 = 1 << 31;
 
 /// What holds for jobs of every kind: the format that is meant, names, and the interval of the record.
 pub fn require_common(
@@ -305,6 +306,7 @@ impl Job {
         require(self.percentage_random == 100 || self.rw.is_random(), || {
             "percentage_random: a sequential job has none; use 100".to_owned()
         })?;
+        self.check_one_map()?;
         require(self.io_size == 0 || !self.time_based, || {
             "io_size: the clock ends a time_based job; use io_size: 0".to_owned()
         })?;
@@ -313,6 +315,28 @@ impl Job {
         })?;
         require(self.thinktime_ns == 0 || !self.is_open_loop(), || {
             "thinktime_ns: a rate sets the pace already; use thinktime_ns: 0, or no rate".to_owned()
+        })
+    }
+
+    fn check_one_map(&self) -> Result<(), EngineError> {
+        if !self.one_map {
+            return Ok(());
+        }
+        let mapped = self.rw.is_random() && self.random_distribution == Distribution::Map;
+        require(mapped && self.percentage_random == 100, || {
+            "one_map: only operations that are all random, without repeats, have a map".to_owned()
+        })?;
+        require(self.bssplit.is_some(), || {
+            "one_map: operations of one size have one map always; use one_map: false".to_owned()
+        })?;
+        let blocks = self.size / self.bs;
+        require(blocks <= MAP_BLOCKS_MAX, || {
+            format!(
+                "one_map: {blocks} blocks of {} need a map of more than {} MiB for each thread; use larger \
+                 blocks, a smaller size or random_distribution: random",
+                self.bs,
+                MAP_BLOCKS_MAX / 8 >> 20
+            )
         })
     }
 }

@@ -144,6 +144,22 @@ fn contradictions_name_the_key_and_the_remedy() {
             "multiple of bs",
         ),
         (
+            json!({"rw": "randread", "one_map": true}),
+            "one_map",
+            "one_map: false",
+        ),
+        (
+            json!({"rw": "read", "one_map": true}),
+            "one_map",
+            "all random",
+        ),
+        (
+            json!({"rw": "randread", "one_map": true, "size": 1_u64 << 43,
+                   "bssplit": {"read": [[4096, 100]], "write": [[4096, 100]]}, "bs": 512}),
+            "one_map",
+            "larger blocks",
+        ),
+        (
             json!({"rw": "read", "random_distribution": "zipf:1.2"}),
             "random_distribution",
             "map",

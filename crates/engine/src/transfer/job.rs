@@ -187,6 +187,7 @@ impl TransferJob {
             shared: Shared::None,
             io_size: 0,
             percentage_random: 100,
+            one_map: false,
             invalidate: false,
             generator: Generator::Leadline,
             read_back: ReadBack::Same,

@@ -17,6 +17,7 @@ _VERBS: tuple[tuple[str, str], ...] = (
     ("revert", "Put back what was changed"),
     ("emit", "Write settings as files of the tools that keep them"),
     ("prove", "Measure a study with a setting and without it, in turns, and say whether it helps"),
+    ("search", "Search the values of settings for a study, and prove the best"),
 )
 
 

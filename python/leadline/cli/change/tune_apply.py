@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.change.tune_options import settings_option
 from leadline.cli.change.tune_reach import TuneOptions, opened, system_options
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_words import print_json
@@ -59,6 +61,7 @@ class PlanWord(click.types.StringParamType):
     "--watch", metavar="TIME", default="10s", show_default=True, help="Watch the cluster's health so long."
 )
 @click.option("--restart", is_flag=True, help="Restart this host's daemons that need it. A lab's always are.")
+@settings_option
 @system_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -66,6 +69,7 @@ def command(
     on: tuple[str, ...],
     dry_run: bool,
     yes: bool,
+    own: Path | None,
     which: TuneOptions,
     **options: Any,
 ) -> None:
@@ -93,7 +97,7 @@ def command(
     pace = Pace(watch_s=parse_duration(options["watch"]) / 1e9)
     within_s = parse_duration(options["confirm_within"]) / 1e9 if options["confirm_within"] else 0.0
     as_json: bool = options["as_json"]
-    with opened(which, restart=options["restart"]) as (system, journal):
+    with opened(replace(which, own=own), restart=options["restart"]) as (system, journal):
         changes, where = resolve(system, asked)
         if dry_run:
             checked = check(system, changes, options["accept"], where)

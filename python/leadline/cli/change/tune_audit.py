@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.change.audit_causes import AuditedWork, work_of
-from leadline.cli.change.tune_options import open_system, settings_option
+from leadline.cli.change.tune_options import settings_option
+from leadline.cli.change.tune_reach import named_lab, system_of
 from leadline.cli.console import echo, echo_text
 from leadline.cli.explain.paragraphs import say
 from leadline.cli.machine.lab_targets import lab_option
@@ -89,7 +90,8 @@ def command(
     known = settings_with(own)
     asked_work = work_of(work)
     meant = roles or ROLES
-    with open_system(lab, _conf(conf, no_ceph=no_ceph), known) as system:
+    place = _conf(conf, no_ceph=no_ceph)
+    with system_of(place, known=known, lab=named_lab(lab)) as system:
         versions = system.versions()
         wanted = [one for one in known.values() if set(one.roles) & set(meant) and _is_asked(one, no_ceph)]
         seen = read_settings_here(system, wanted, versions)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leadline.cli.change.deploy import write_or_print
+from leadline.cli.change.tune_options import settings_option
 from leadline.cli.console import echo
 from leadline.cli.main import EXIT_GOOD, EXIT_INVALID
 from leadline.cli.options import out_option
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from leadline.mounting.plan import NewMount
     from leadline.tuning.emitting.delivery import AskedValue, NotEmitted, Rendered
     from leadline.tuning.emitting.evidence import Evidence
+    from leadline.tuning.settings import Setting
 
 _FORMATS = (
     "sysctl", "udev", "tuned", "modprobe", "grub", "systemd", "fstab", "ceph", "cephadm", "salt",
@@ -35,10 +37,17 @@ _PLAN_BYTES_MAX = 1 << 20
     "--only", type=click.Choice(["proved"]), help="Leave out what no proof says helps by its mechanism."
 )
 @click.option("--from", "result", type=AskedPath(file_okay=False), help="The result of the proof.")
+@settings_option
 @out_option("The file to write, or the directory where there are several; standard output without it.")
 @click.option("--force", is_flag=True, help="Overwrite files.")
 def command(
-    what: tuple[str, ...], form: str, only: str | None, result: Path | None, out: Path | None, force: bool
+    what: tuple[str, ...],
+    form: str,
+    only: str | None,
+    result: Path | None,
+    own: Path | None,
+    out: Path | None,
+    force: bool,
 ) -> int:
     """Write settings in the format of the tool that keeps them.
 
@@ -49,9 +58,10 @@ def command(
     from leadline.tuning.emitting import asking
     from leadline.tuning.emitting.delivery import Emission
     from leadline.tuning.emitting.formats import TUNING_FORMATS
+    from leadline.tuning.settings import settings_with
 
     evidence = () if result is None else _evidence(result)
-    asked = _asked(what, evidence)
+    asked = _asked(what, evidence, settings_with(own))
     asking.check_together(asked)
     unproved: tuple[NotEmitted, ...] = ()
     if only == "proved":
@@ -65,15 +75,16 @@ def command(
     return EXIT_INVALID if left else EXIT_GOOD
 
 
-def _asked(what: tuple[str, ...], evidence: tuple[Evidence, ...]) -> tuple[AskedValue, ...]:
+def _asked(
+    what: tuple[str, ...], evidence: tuple[Evidence, ...], known: Mapping[str, Setting]
+) -> tuple[AskedValue, ...]:
     from leadline.foreign import read_plain, reason_of
     from leadline.tuning.emitting import asking
-    from leadline.tuning.settings import settings
 
     found: list[AskedValue] = []
     for word in what:
         if asking.is_pair(word):
-            found.append(asking.parse_pair(word, settings(), evidence))
+            found.append(asking.parse_pair(word, known, evidence))
             continue
         AskedPath().convert(word, None, None)
         try:
@@ -83,7 +94,7 @@ def _asked(what: tuple[str, ...], evidence: tuple[Evidence, ...]) -> tuple[Asked
             raise UsageError(
                 f"{word} is no NAME=VALUE, and no plan: {why}", "Give NAME=VALUE, or a plan's file."
             ) from None
-        found += asking.parse_plan(text, word, settings(), evidence)
+        found += asking.parse_plan(text, word, known, evidence)
     return tuple(found)
 
 
@@ -92,13 +103,16 @@ def _evidence(result: Path) -> tuple[Evidence, ...]:
     from leadline.store.reader import open_result
     from leadline.tuning.emitting.evidence import evidence_of
     from leadline.verdict.findings import proof_of
-    from leadline.verdict.proved.said import verdict_sentence
+    from leadline.verdict.proved.said import VERDICTS, verdict_sentence
 
     found = proof_of(open_result(result))
     if found is None:
         return ()
-    proved = [(str(one["setting"]), str(one["value"])) for one in found.settings]
-    return evidence_of(proved, found.outcome, verdict_sentence(found), str(result))
+    said: list[Evidence] = []
+    for one in found.each or (found,):
+        proved = [(str(row["setting"]), str(row["value"])) for row in one.settings]
+        said += evidence_of(proved, one.outcome, verdict_sentence(one), str(result), VERDICTS[one.outcome])
+    return tuple(said)
 
 
 def _mounts(asked: tuple[AskedValue, ...]) -> Mapping[str, NewMount]:

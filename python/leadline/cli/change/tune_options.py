@@ -1,20 +1,13 @@
-"""What several verbs of `leadline tune` share: a user's own settings, and which system is meant."""
+"""What several verbs of `leadline tune` share: a user's own settings, and of which versions it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
-from leadline.cli.change.tune_reach import namespaces_of
-from leadline.cli.machine.lab_targets import check_lab_places
 from leadline.cli.paths import AskedPath
-
-if TYPE_CHECKING:
-    from leadline.tuning.settings import Setting
-    from leadline.tuning.system import TuningSystem
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -50,23 +43,3 @@ def asked_versions(kernel: str | None, ceph: str | None) -> dict[str, str]:
         if given is not None and not re.match(r"[0-9]+(\.[0-9]+)*", given):
             raise UsageError(f"{name}: {given!a} is no version", "write it as 6.12 or 19.2.3")
     return {"kernel": kernel or os.uname().release, **({"ceph": ceph} if ceph else {})}
-
-
-def open_system(lab: str | None, conf: Path | None, known: Mapping[str, Setting]) -> TuningSystem:
-    """This host with a lab's cluster and hosts, or with the cluster of a configuration, if there is one."""
-    from leadline.tuning.system import TuningSystem
-
-    if lab is None:
-        return TuningSystem(conf=conf, known=known)
-    from leadline import lab as labs
-    from leadline.observe.ceph.client import connect
-
-    check_lab_places()
-    found = labs.open(lab)
-    paths = found.record.paths
-    return TuningSystem(
-        conf=paths.conf,
-        known=known,
-        namespaces=namespaces_of(found),
-        connect=lambda: connect(str(paths.conf), None, str(paths.keyring), 5.0),
-    )

@@ -6,15 +6,19 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from leadline.cli.change.tune_options import settings_option
+from leadline.cli.change.tune_reach import journal_of, named_lab, own_settings, system_of
 from leadline.cli.console import echo
-from leadline.cli.machine.lab_faults import labs_of, labs_of_result, refuse_faulted
+from leadline.cli.machine.lab_faults import labs_at, labs_of, labs_of_result, refuse_faulted
 from leadline.cli.measure.gate_options import AskedGates
 from leadline.cli.measure.growth import make_growth
 from leadline.cli.measure.run import make_options, run_and_conclude
@@ -27,13 +31,18 @@ from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
 
 if TYPE_CHECKING:
+    from leadline.plan.model import Plan
     from leadline.run.model import Outcome, States
     from leadline.store.acting import SeenManifest
+    from leadline.study.study import Study
     from leadline.study.target import Target, TargetFacts
     from leadline.tuning.proving.clients import TargetClient
+    from leadline.tuning.proving.kept import ProofJournal
+    from leadline.tuning.proving.proof import DesignKind, ProofDesign, ProvedSetting
     from leadline.tuning.system import TuningSystem
 
 _T = TypeVar("_T")
+_VERB = "tune prove"  # goes on with what it began
 
 
 @click.command(short_help="Measure a study with a setting and without it, in turns")
@@ -43,14 +52,19 @@ _T = TypeVar("_T")
     "words",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting to prove; several are proved together, as one set.",
+    help="A setting to prove; of several each by its own effect.",
 )
+@click.option(
+    "--one-by-one", "kind", flag_value="one_by_one", help="Of several: each alone, against none of them."
+)
+@click.option("--together", "kind", flag_value="together", help="Of several: all of them as one set.")
 @study_options
 @click.option(
     "--way",
     metavar="NAME",
     help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
 )
+@settings_option
 @click.option(
     "--allow",
     "allowed",
@@ -58,7 +72,9 @@ _T = TypeVar("_T")
     type=click.Choice(get_args(PriceKind)),
     help="Take a setting's price in integrity, durability or security for as long as it is measured.",
 )
+@click.option("--dry-run", is_flag=True, help="Say which states would be measured, and how long it takes.")
 @out_option()
+@click.option("--state", type=AskedPath(file_okay=False), metavar="DIR", help="The directory of the journal.")
 @click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this proof.")
 @trust_option
 @click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
@@ -67,6 +83,7 @@ _T = TypeVar("_T")
 def command(
     study: str,
     words: tuple[str, ...],
+    kind: DesignKind | None,
     targets: tuple[str, ...],
     sets: tuple[str, ...],
     blocks: int | None,
@@ -75,8 +92,11 @@ def command(
     servers: KnownServers,
     ignored: tuple[str, ...],
     way: str | None,
+    own: Path | None,
     allowed: tuple[str, ...],
+    dry_run: bool,
     out: Path | None,
+    state: Path | None,
     resume: Path | None,
     trusted: bool,
     grace: str,
@@ -88,19 +108,23 @@ def command(
     Each block measures every work without the settings and with them (A B B A). They are read back at every
     daemon before and after each trial, and put back at the end; after a crash: leadline undo DIR.
 
+    Several are measured in a part of their combinations that tells what each does: ten in 32 of 1,024.
+
     \b
     leadline tune prove streaming --lab --with client_readahead_max_bytes=4M
     leadline tune prove quick --target ceph=/mnt/cephfs --with osd_max_backfills=4
+    leadline tune prove quick --target ceph=/mnt/cephfs --with A=1 --with B=2 --with C=3 --dry-run
     leadline tune prove --resume leadline-prove-quick-20260131-120000
     """
     if resume is not None:
-        if any((study, words, targets, lab is not None, sets, blocks, seed, out, way, allowed, servers)):
+        others = (study, words, targets, lab is not None, sets, blocks, seed, out, way, allowed, servers)
+        if any((*others, kind, dry_run, own, state)):
             raise UsageError(
                 "--resume goes on with a proof as it was planned: it takes no study, setting or target",
                 f"write: leadline tune prove --resume {resume}",
             )
         seen = require_trust(resume, "change the settings that it names", trusted=trusted)
-        return run_and_conclude(resume, AskedGates(), lambda stop: _resume(resume, seen, stop, quiet))
+        return run_and_conclude(resume, AskedGates(), lambda stop: _resume(resume, seen, stop, quiet), _VERB)
     if not study or not words:
         raise UsageError(
             "no study or no setting was named", "try: leadline tune prove quick --lab --with NAME=VALUE"
@@ -108,25 +132,21 @@ def command(
     path = place_for(out, f"prove-{Path(study).stem}")
     if path.exists():
         raise UsageError(f"{path} exists already", f"another --out, or: leadline tune prove --resume {path}")
-    plan_of = (
-        study,
-        targets,
-        (*sets, f"compare.base={_without()}"),
-        blocks,
-        seed,
-        (),
-        None,
-        lab,
-        servers,
-        ignored,
-    )
+    base = f"compare.base={_without()}"
+    asked = AskedProof(words, kind or "factorial", way, allowed, own, state)
+    blocks = asked.blocks if blocks is None else blocks
+    plan_of = (study, targets, (*sets, base), blocks, seed, (), None, lab, servers, ignored)
+    if dry_run:
+        with _planned(plan_of, asked) as planned:
+            _say_states(planned, quiet=False)
+        return 0
     flags = {"drop_caches": False, "ignore_health": ignore_health, "ceph": True, "grace": grace}
     flags |= {"until": None, "budget_s": None, "under_fault": False}
 
     def execute(stop: StopRequest) -> Outcome:
-        return _start(plan_of, way, words, allowed, path, flags, stop, quiet)
+        return _start(plan_of, asked, path, flags, stop, quiet)
 
-    return run_and_conclude(path, AskedGates(), execute)
+    return run_and_conclude(path, AskedGates(), execute, _VERB)
 
 
 def _without() -> str:
@@ -135,11 +155,43 @@ def _without() -> str:
     return WITHOUT
 
 
-def two_states(found: dict[str, Target], way: str | None, *, lab: bool) -> dict[str, Target]:
-    """The one target that is meant, without the settings and with them. Raises UsageError."""
-    from dataclasses import replace
+@dataclass(frozen=True)
+class AskedProof:
+    """What a command line asks to be proved, in which kind of design."""
 
-    from leadline.tuning.proving.proof import WITH, WITHOUT
+    words: tuple[str, ...]
+    kind: DesignKind
+    way: str | None
+    allowed: tuple[str, ...]
+    own: Path | None = None
+    state: Path | None = None
+
+    @property
+    def blocks(self) -> int | None:
+        """How many blocks there are where nobody says; None: as the study has it."""
+        from leadline.tuning.proving.designs import FACTORIAL_BLOCKS
+
+        return FACTORIAL_BLOCKS if self.kind == "factorial" and len(self.words) > 1 else None
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A proof before anything is changed."""
+
+    study: Study
+    plan: Plan
+    facts: dict[str, TargetFacts]
+    design: ProofDesign
+    system: TuningSystem
+    client: TargetClient | None
+    proved: tuple[ProvedSetting, ...]
+
+
+def in_states(
+    found: dict[str, Target], way: str | None, *, lab: bool, states: Collection[str]
+) -> dict[str, Target]:
+    """The one target that is meant, in each of the states. Raises UsageError."""
+    from leadline.tuning.proving.proof import WITHOUT
 
     if lab:
         name = way or next(iter(found))
@@ -156,14 +208,78 @@ def two_states(found: dict[str, Target], way: str | None, *, lab: bool) -> dict[
     else:
         target = next(iter(found.values()))
     both = replace(target, files=WITHOUT)
-    return {name: replace(both, name=name, state=name) for name in (WITHOUT, WITH)}
+    return {name: replace(both, name=name, state=name) for name in states}
+
+
+def two_states(found: dict[str, Target], way: str | None, *, lab: bool) -> dict[str, Target]:
+    """The same, without the settings and with all of them."""
+    from leadline.tuning.proving.proof import WITH, WITHOUT
+
+    return in_states(found, way, lab=lab, states=(WITHOUT, WITH))
+
+
+@contextmanager
+def _planned(plan_of: tuple[Any, ...], asked: AskedProof) -> Iterator[_Planned]:
+    """Plan it and look at the settings; nothing is changed."""
+    from leadline.plan.space import check_space
+    from leadline.tuning.proving.asked import proved_settings, split_words
+    from leadline.tuning.proving.designs import design_of
+    from leadline.tuning.proving.proof import WITHOUT
+
+    values, lab = split_words(asked.words), plan_of[7] is not None
+    design = design_of(asked.kind, tuple(values))
+    study, plan, facts = load_plan(
+        *plan_of,
+        before_looking=refuse_faulted,
+        as_states=lambda found: in_states(found, asked.way, lab=lab, states=design.states),
+    )
+    check_space(plan, study, facts)
+    client = client_of(facts[WITHOUT])
+    with system_for(facts[WITHOUT], tuple(values), own=asked.own) as system:
+        proved = proved_settings(values, system, client, asked.allowed)
+        yield _Planned(study, plan, facts, design, system, client, proved)
+
+
+def _say_states(planned: _Planned, *, quiet: bool) -> None:
+    """How many states, blocks and trials, and how long they take; where nobody waits for it, which states."""
+    from itertools import pairwise
+
+    from leadline.units import format_duration
+
+    plan, design, count = planned.plan, planned.design, len(planned.proved)
+    every = f" of {2**count:,} combinations" if design.kind == "factorial" else ""
+    changes = sum(one.target != other.target for one, other in pairwise(plan.trials))
+    echo(
+        f"{count} setting{'' if count == 1 else 's'} in {len(design.states)} states{every}, {plan.blocks}"
+        f" blocks, {len(plan.trials)} trials: about {format_duration(plan.seconds)}, and {changes} changes of"
+        " state, each until it is in force",
+        err=True,
+    )
+    if quiet:
+        return
+    for one in planned.proved:
+        before = ", ".join(dict.fromkeys(one.without.values()))
+        echo(f"  {one.setting.name}: {before} -> {one.change.value}")
+    for state, changed in design.states.items():
+        echo(f"  {state}: {', '.join(changed) or 'none changed'}")
+
+
+@contextmanager
+def _kept(planned: _Planned, state: Path | None) -> Iterator[tuple[tuple[str, ...], ProofJournal]]:
+    """The labs that it is on, and the journal of what it changes, which nobody else holds meanwhile."""
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.proving.kept import kept
+
+    labs = labs_of(planned.plan.targets, planned.facts, under_fault=False)
+    with kept(
+        TuningJournal(journal_of(labs) if state is None else state.absolute()), planned.system
+    ) as journal:
+        yield labs, journal
 
 
 def _start(
     plan_of: tuple[Any, ...],
-    way: str | None,
-    words: tuple[str, ...],
-    allowed: tuple[str, ...],
+    asked: AskedProof,
     out: Path,
     flags: dict[str, Any],
     stop: StopRequest,
@@ -172,32 +288,28 @@ def _start(
     from leadline.analysis.search import next_rate
     from leadline.cli.measure.progress import make_display
     from leadline.observe.host import host
-    from leadline.plan.space import check_space
     from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
-    from leadline.tuning.proving.asked import proved_settings, split_words
-    from leadline.tuning.proving.proof import WITHOUT, as_manifest
+    from leadline.tuning.proving.proof import as_manifest
     from leadline.tuning.proving.states import SettingStates
 
-    asked, lab = split_words(words), plan_of[7] is not None
-    study, plan, facts = load_plan(
-        *plan_of, before_looking=refuse_faulted, as_states=lambda found: two_states(found, way, lab=lab)
-    )
-    labs = labs_of(plan.targets, facts, under_fault=False)
-    check_space(plan, study, facts)
-    client = client_of(facts[WITHOUT])
-    with system_for(facts[WITHOUT], tuple(asked)) as system:
-        proved = proved_settings(asked, system, client, allowed)
+    with _planned(plan_of, asked) as planned, _kept(planned, asked.state) as (labs, journal):
+        study, plan, facts = planned.study, planned.plan, planned.facts
         details = {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "study": study.as_json(),
             "host": {**host.facts(), "python": platform.python_version()},
             "memory_bytes": host.memory_bytes(),
             "command": ["leadline", *sys.argv[1:]],
-            **as_manifest(proved),
+            **as_manifest(planned.proved, planned.design, journal.place),
         }
+        if not quiet:
+            _say_states(planned, quiet=True)
         request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, flags, labs))
-        steering = Steering(next_rate, make_growth(out), SettingStates(system, proved, client, stop))
+        states = SettingStates(
+            planned.system, planned.proved, planned.client, stop, design=planned.design, journal=journal
+        )
+        steering = Steering(next_rate, make_growth(out), states)
         with make_display(quiet) as display:
             return new_run(request, out, details, display, stop, steering)
 
@@ -223,31 +335,44 @@ def with_states_of(
 ) -> _T:
     """What `then` does with the states of a proof that was started before. Raises ResultError, UsageError."""
     from leadline.study.target import TargetFacts
-    from leadline.tuning.proving.proof import WITHOUT, of_manifest
+    from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.proving.kept import kept
+    from leadline.tuning.proving.proof import WITHOUT, design_of_manifest, of_manifest
     from leadline.tuning.proving.states import SettingStates
 
+    if "states" in seen.manifest:
+        raise UsageError(
+            f"{path} is the proof of a search", f"go on with: leadline tune search --resume {path.parent}"
+        )
     proved = of_manifest(seen.manifest)
     if not proved:
         raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {path}")
     facts = TargetFacts.from_json(seen.manifest["targets"][WITHOUT])
     with system_for(facts, (), {one.setting.name: one.setting for one in proved}) as system:
-        return then(SettingStates(system, proved, client_of(facts), stop))
+        design, place = design_of_manifest(seen.manifest), seen.manifest["proof"].get("journal")
+        with nullcontext() if place is None else kept(TuningJournal(Path(place)), system) as journal:
+            return then(SettingStates(system, proved, client_of(facts), stop, design=design, journal=journal))
 
 
 def system_for(
-    facts: TargetFacts, names: tuple[str, ...], known: dict[str, Any] | None = None
+    facts: TargetFacts,
+    names: tuple[str, ...],
+    known: dict[str, Any] | None = None,
+    own: Path | None = None,
 ) -> TuningSystem:
-    """The host and the cluster behind a target, with `known` settings, or the table and Ceph's own."""
+    """The host and the cluster behind a target, with `known` settings, or the table's, `own` and Ceph's."""
     from leadline.tuning.proving.asked import known_settings
-    from leadline.tuning.system import TuningSystem
 
     ceph = facts.ceph
     conf = (ceph.conf if ceph else None) or os.environ.get("CEPH_CONF")
-    place, name = Path(conf) if conf else None, ceph.name if ceph else None
+    place, name = Path(conf) if conf else None, (ceph.name if ceph else None) or ""
+    # A lab's daemons may be restarted; where its hosts are does not matter: the target is reached from here.
+    labs = labs_at([conf]) if conf else ()
+    restart = named_lab(labs[0]).restart_daemon if labs else None
     if known is None:
-        with TuningSystem(conf=place, client_name=name) as asking:
+        with system_of(place, name, known=None if own is None else own_settings(own)) as asking:
             known = dict(known_settings(names, asking))
-    return TuningSystem(conf=place, client_name=name, known=known)
+    return system_of(place, name, known=known, restart=restart)
 
 
 def client_of(facts: TargetFacts) -> TargetClient | None:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leadline.cli.machine.lab_faults import labs_at
 from leadline.cli.paths import AskedPath
 from leadline.errors import TuningError, UsageError
 
 if TYPE_CHECKING:
     from leadline.tuning.changing.journal import TuningJournal
+    from leadline.tuning.settings import Setting
     from leadline.tuning.system import TuningSystem
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
@@ -35,6 +37,7 @@ class TuneOptions:
     conf: Path | None = None
     client_name: str = ""
     state: Path | None = None
+    own: Path | None = None
 
 
 def system_options(function: _Decorated) -> _Decorated:
@@ -68,35 +71,71 @@ def system_options(function: _Decorated) -> _Decorated:
 def opened(which: TuneOptions, *, restart: bool = False) -> Iterator[tuple[TuningSystem, TuningJournal]]:
     """The system and its journal. `restart` allows daemons to be restarted; a lab's may always be."""
     from leadline.tuning.changing.journal import TuningJournal
+
+    name = which.client_name
+    name = name if name.startswith("client.") or not name else f"client.{name}"
+    lab = _lab(which.lab) if which.lab else None
+    known = None if which.own is None else own_settings(which.own)
+    unit = restart_unit if restart else None
+    with system_of(which.conf, name, known=known, lab=lab, restart=unit) as system:
+        yield system, TuningJournal(journal_directory(which))
+
+
+def system_of(
+    conf: Path | None,
+    client_name: str = "",
+    *,
+    known: Mapping[str, Setting] | None = None,
+    lab: Any = None,
+    restart: Callable[[str], None] | None = None,
+) -> TuningSystem:
+    """This host and a cluster, by its configuration or as the one of a `lab`, with its hosts and daemons.
+
+    The one way in which verbs open a system; `known` are its settings, the table's where it is None;
+    `restart` is for daemons of no lab.
+    """
     from leadline.tuning.system import TuningSystem
 
-    name = which.client_name if which.client_name.startswith("client.") or not which.client_name else ""
-    name = name or (f"client.{which.client_name}" if which.client_name else "")
-    if which.lab:
-        lab = _lab(which.lab)
-        system = TuningSystem(
-            conf=lab.record.paths.conf,
-            client_name=name or None,
-            namespaces=namespaces_of(lab),
-            restart=lab.restart_daemon,
-        )
-    else:
-        system = TuningSystem(
-            conf=which.conf, client_name=name or None, restart=restart_unit if restart else None
-        )
-    with system:
-        yield system, TuningJournal(journal_directory(which))
+    if lab is None:
+        return TuningSystem(conf=conf, client_name=client_name or None, known=known, restart=restart)
+    return TuningSystem(
+        conf=lab.record.paths.conf,
+        client_name=client_name or None,
+        namespaces=namespaces_of(lab),
+        restart=lab.restart_daemon,
+        known=known,
+    )
+
+
+def own_settings(own: Path) -> Mapping[str, Setting]:
+    """The table with the settings of a user's own file. Raises SpecError."""
+    from leadline.tuning.settings import settings_with
+
+    return settings_with(own)
+
+
+def named_lab(name: str | None) -> Any:
+    """A lab by its name, the only one by "", and none by None."""
+    return None if name is None else _lab(name)
 
 
 def journal_directory(which: TuneOptions) -> Path:
     """A lab's own, so that it ends with it; else this host's."""
-    from leadline.observe.answering import check_answers
-    from leadline.tuning.changing.journal import state_directory
-
     if which.state is not None:
         return which.state.absolute()
     if which.lab:
         return _lab(which.lab).record.paths.tuning  # type: ignore[no-any-return]
+    return journal_of([] if which.conf is None else labs_at([str(which.conf.absolute())]))
+
+
+def journal_of(labs: Sequence[str]) -> Path:
+    """Of systems on these labs, by their directories; on none of them it is the host's."""
+    from leadline import lab
+    from leadline.observe.answering import check_answers
+    from leadline.tuning.changing.journal import state_directory
+
+    if labs:
+        return lab.open(Path(labs[0])).record.paths.tuning
     found = state_directory(os.environ)
     check_answers([found])
     return found

@@ -72,6 +72,11 @@ def labs_of_result(manifest: Mapping[str, Any], *, under_fault: bool) -> tuple[s
     return labs
 
 
+def labs_at(places: Iterable[str]) -> tuple[str, ...]:
+    """The directories of the labs that places such as a configuration lie in."""
+    return _labs_above(places, resolved=True)
+
+
 def _of_environment() -> str:
     """A place in the lab that this command was started in, if any."""
     from leadline.lab import DIRECTORY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from leadline.cli.measure.hosts_options import HostsOptions, connected_again, re
 from leadline.cli.paths import AskedPath
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.store.acting import SeenManifest
 
 
 @click.command(short_help="Remove what an interrupted run left below its targets")
@@ -28,14 +31,17 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     reached then, or as --hosts or --scheduler say. Settings that `leadline tune apply`
     changed are put back by `leadline tune revert`.
     """
-    from leadline.cli.change.tune_prove import put_back
     from leadline.run.session import undo_run
+    from leadline.store.acting import look_at
     from leadline.store.making import remove_leftovers
 
     seen = require_trust(directory, "remove what it says it left", trusted=trusted)
-    kept_settings = put_back(directory, seen) if "proof" in seen.manifest else ()
+    kept_settings = _settings_back(directory, seen)
     try:
         removed, left, damage = undo_run(directory, seen)
+        if (directory / "proof" / "manifest.json").exists():  # of a search of settings
+            below = undo_run(directory / "proof", look_at(directory / "proof"))
+            removed, left, damage = removed + below[0], left | below[1], damage or below[2]
     except KeyboardInterrupt:
         complain(f"interrupted; what is left carries its mark still, go on with: leadline undo {directory}")
         return EXIT_INTERRUPTED
@@ -55,6 +61,23 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     if not removed and not left and not kept_settings:
         echo("nothing to undo")
     return EXIT_FAILED if left or kept_settings else EXIT_GOOD
+
+
+def _settings_back(directory: Path, seen: SeenManifest) -> tuple[str, ...]:
+    """What could not be put back of settings that a proof or a search changed."""
+    if "search" in seen.manifest:
+        from leadline.cli.change.searching.undoing import put_back_search
+
+        return put_back_search(directory, seen)
+    if "states" in seen.manifest:
+        raise UsageError(
+            f"{directory} is the proof of a search", f"undo the whole of it: leadline undo {directory.parent}"
+        )
+    if "proof" in seen.manifest:
+        from leadline.cli.change.tune_prove import put_back
+
+        return put_back(directory, seen)
+    return ()
 
 
 def _undo_on_hosts(manifest: Mapping[str, Any], hosts: HostsOptions) -> tuple[list[str], dict[str, str]]:

@@ -368,18 +368,20 @@ def make_options(
     )
 
 
-def run_and_conclude(path: Path, gates: AskedGates, execute: Callable[[StopRequest], Outcome]) -> int:
-    """Run under a stop request, then say what came of it and return the exit code."""
+def run_and_conclude(
+    path: Path, gates: AskedGates, execute: Callable[[StopRequest], Outcome], verb: str = "run"
+) -> int:
+    """Run under a stop request, then say what came of it and return the exit code; `verb` resumes it."""
     with StopRequest() as stop:
         outcome = execute(stop)
     errors = make_console(stderr=True)
     for place in outcome.left_behind:
         errors.print(f"left behind: {place}; remove it later with: leadline undo {path}", markup=False)
     if outcome.interrupted:
-        errors.print(f"interrupted; go on with: leadline run --resume {path}", markup=False)
+        errors.print(f"interrupted; go on with: leadline {verb} --resume {path}", markup=False)
         return stop.exit_code
     if outcome.stopped:
-        errors.print(f"stopped: {outcome.stopped}; go on with: leadline run --resume {path}", markup=False)
+        errors.print(f"stopped: {outcome.stopped}; go on with: leadline {verb} --resume {path}", markup=False)
         return EXIT_FAILED
     return _conclude(path, gates)
 

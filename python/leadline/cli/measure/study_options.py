@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -45,25 +45,33 @@ def study_options(command: _Command) -> _Command:
 
     --bound is one of `sets`. And --layout, --conf and --server-memory, as one parameter `servers`.
     """
+    return _with_options(command, (*_decorators(), _bound_option()))
 
+
+def unbounded_study_options(command: _Command) -> _Command:
+    """All of them but --bound, for a verb whose bounds are other ones."""
+    return _with_options(command, _decorators())
+
+
+def _with_options(command: _Command, decorators: Sequence[Callable[..., Any]]) -> _Command:
     @functools.wraps(command)
     def told(
         *,
         conf: Path | None,
         server_memory: str | None,
-        bound: str | None,
         engine: str | None,
         layouts: tuple[str, ...],
         sets: tuple[str, ...],
+        search_bound: str | None = None,
         **others: Any,
     ) -> Any:
         # Before what is set, so that `--set works.NAME.search.low=…` is of the search that it makes.
-        sets = sets if bound is None else (f"--bound {bound}", *sets)
+        sets = sets if search_bound is None else (f"--bound {search_bound}", *sets)
         sets = sets if engine is None else (*sets, f"generator={engine}")
         return command(servers=KnownServers(conf, server_memory, layouts), sets=sets, **others)
 
     return cast(
-        "_Command", functools.reduce(lambda inner, decorate: decorate(inner), reversed(_decorators()), told)
+        "_Command", functools.reduce(lambda inner, decorate: decorate(inner), reversed(decorators), told)
     )
 
 
@@ -109,12 +117,6 @@ def _decorators() -> tuple[Callable[..., Any], ...]:
             type=click.Choice(["leadline", "fio"]),
             help="What makes the load of reads and writes: fio is the program of that name.",
         ),
-        click.option(
-            "--bound",
-            metavar="LATENCY=TIME",
-            help="Search the highest rate of each work of reading and writing whose latency, from the"
-            " intended start, stays under it: p99=20ms; p50, p95, p99, p99.9 or mean.",
-        ),
         click.option("--blocks", type=click.IntRange(1, 1000), help="Times that every cell is run."),
         click.option("--seed", type=click.IntRange(min=0), help="Of the order and of the data."),
         click.option(
@@ -124,6 +126,16 @@ def _decorators() -> tuple[Callable[..., Any], ...]:
             metavar="OPTION",
             help="Leave an option of fio's job file out, though it means something; again for more.",
         ),
+    )
+
+
+def _bound_option() -> Callable[..., Any]:
+    return click.option(
+        "--bound",
+        "search_bound",
+        metavar="LATENCY=TIME",
+        help="Search the highest rate of each work of reading and writing whose latency, from the"
+        " intended start, stays under it: p99=20ms; p50, p95, p99, p99.9 or mean.",
     )
 
 

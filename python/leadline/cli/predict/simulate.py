@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from leadline.cli.console import echo, echo_text
+from leadline.cli.console import echo_text
+from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath
+from leadline.cli.predict.failing import FailureAsked, failure_options
+from leadline.cli.predict.simulate_printed import (
+    FORMAT,
+    document,
+    parameters_json,
+    print_calibration,
+    print_simulated,
+    shown,
+)
 from leadline.cli.predict.simulated_cluster import cluster_of
-from leadline.errors import SpecError
-from leadline.units import format_iops, format_latency, format_rate, whole_percent
+from leadline.errors import SpecError, UsageError
 
 if TYPE_CHECKING:
-    from leadline.simulation.simulate import Predicted, Simulated
-
-_USES, _BAR = 12, 20
+    from leadline.simulation.model import SimulatedCluster
+    from leadline.simulation.parameters import Parameters
 
 
 @click.command(short_help="Predict what a cluster that is only a topology file would do")
@@ -27,7 +34,6 @@ _USES, _BAR = 12, 20
     "--work",
     "works",
     multiple=True,
-    required=True,
     metavar="KEY=VALUE,...",
     help="What clients do; again for more at once.",
 )
@@ -43,13 +49,15 @@ _USES, _BAR = 12, 20
     help="Parameters of your parts (YAML).  [default: a catalogue of typical ones]",
 )
 @click.option(
-    "--osd-out",
-    "out",
+    "--calibrate",
+    "results",
     multiple=True,
-    type=click.IntRange(0),
-    metavar="OSD",
-    help="An OSD that is out, by number; again for more.",
+    type=AskedPath(exists=True, file_okay=False),
+    metavar="RESULT",
+    help="Take parameters from what was measured on this topology; again for more.",
 )
+@out_option("Write the parameters of --calibrate, for --parameters.")
+@failure_options
 @click.option(
     "--one-machine",
     type=click.FloatRange(0.1, 1024),
@@ -64,17 +72,21 @@ _USES, _BAR = 12, 20
     help="Sets of parameters for the intervals.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the draws.")
+@click.option("--page", type=AskedPath(dir_okay=False), metavar="FILE", help="Write an HTML page, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON of the format leadline.simulation/1.")
 def command(
     topology: Path,
     works: tuple[str, ...],
     device: str,
     parameters: Path | None,
-    out: tuple[int, ...],
+    results: tuple[Path, ...],
+    out: Path | None,
     one_machine: float | None,
     draws: int,
     seed: int,
+    page: Path | None,
     as_json: bool,
+    **failing: Any,
 ) -> None:
     """Predict each work's steady rate on a cluster, with an interval of 90 %, and name what bounds it.
 
@@ -86,65 +98,71 @@ def command(
     leadline simulate centre.yaml --work rw=write,bs=4M,iodepth=16,protection=8+3
     leadline simulate centre.yaml --device nvme --work rw=randread,bs=4k,iodepth=32,numjobs=16
     """
-    from leadline.simulation.parameters import catalogue, read_parameters
+    from leadline.simulation.phases import Phase, failure
     from leadline.simulation.simulate import simulate
     from leadline.simulation.works import parse_work
 
+    if not works and not results:
+        raise UsageError("there is nothing to simulate", "give --work, or --calibrate RESULT")
+    if out is not None and not results:
+        raise UsageError("-o writes what --calibrate finds", "give --calibrate RESULT, or leave -o out")
+    failed = FailureAsked(**failing)
+    recovery = failed.recovery()
     asked = [parse_work(text, number + 1) for number, text in enumerate(works)]
-    given = catalogue()
-    if parameters is not None:
-        try:
-            given = read_parameters(parameters.read_text(encoding="utf-8"), str(parameters))
-        except (OSError, ValueError) as error:
-            raise SpecError(f"cannot be read: {error}", "give a YAML file", source=str(parameters)) from None
+    given = _parameters(parameters)
     cluster = cluster_of(topology, device, one_machine or 0.0)
-    found = simulate(cluster, asked, given, out=frozenset(out), draws=draws, seed=seed)
-    if as_json:
-        echo_text(json.dumps(_document(found, str(topology)), indent=1))
+    if results:
+        given.require_class(device, "--device")
+        given = _calibrated(cluster, results, given, device, out, quiet=as_json)
+        if not works:
+            if as_json:
+                echo_text(json.dumps({"format": FORMAT, **parameters_json(given)}, indent=1))
+            return
+    lost = failed.lost(cluster)
+    if recovery is None:
+        found = simulate(cluster, asked, given, out=lost, draws=draws, seed=seed)
+        phases: tuple[Phase, ...] = (Phase("", (0.0, 0.0, 0.0), None, found),)
     else:
-        _print(found)
-
-
-def _document(found: Simulated, topology: str) -> dict[str, Any]:
-    from leadline.simulation.simulate import STANDING
-
-    return {
-        "format": "leadline.simulation/1",
-        "standing": STANDING,
-        "held_against_a_lab": False,
-        "topology": topology,
-        "parameters": found.parameters,
-        "warnings": list(found.warnings),
-        "draws": found.draws,
-        "works": [{**asdict(one), "bytes_s": one.bytes_s} for one in found.predicted],
-        "use": {name: round(share, 4) for name, share in sorted(found.use.items())},
-    }
-
-
-def _print(found: Simulated) -> None:
-    from leadline.simulation.simulate import STANDING
-
-    echo(f"Predicted, {STANDING}. Parameters: {found.parameters}.")
-    for warning in found.warnings:
-        echo(f"warning: {warning}")
-    for one in found.predicted:
-        work = one.work
-        span = f"{_rate(one, one.low)} to {_rate(one, one.high)}, 90 %"
-        echo(f"{work.name}: {_rate(one, one.operations_s)} ({span})")
-        echo(
-            f"  {one.clients} clients; latency {format_latency(one.latency_s * 1e9)};"
-            f" {one.groups} placement groups"
+        phases = failure(
+            cluster, asked, given, lost, recovery, draws=draws, seed=seed, until_s=failed.until_s
         )
-        echo(f"  bound by: {one.bound} (so in {whole_percent(one.bound_share)} of {found.draws} draws)")
-    echo("")
-    fullest = sorted(found.use.items(), key=lambda item: -item[1])[:_USES]
-    width = max(len(name) for name, _ in fullest)
-    for place, (name, share) in enumerate(fullest):
-        bar = "█" * round(_BAR * min(share, 1.0)) + ("  <- fullest" if place == 0 else "")
-        echo(f"{name:<{width}} {whole_percent(min(share, 1.0)):>12} {bar}")
+    if page is not None:
+        from leadline.cli.files import write_file
+        from leadline.report.renderers.simulation import simulation_html
+
+        write_file(page, simulation_html(shown(cluster, phases, topology.name)).encode(), "--page")
+    if as_json:
+        echo_text(json.dumps(document(phases, str(topology)), indent=1))
+    else:
+        print_simulated(phases)
 
 
-def _rate(one: Predicted, operations_s: float) -> str:
-    if one.work.rw in ("read", "write"):
-        return format_rate(operations_s * one.work.piece_bytes)
-    return format_iops(operations_s)
+def _parameters(file: Path | None) -> Parameters:
+    from leadline.simulation.parameters import catalogue, read_own_parameters
+
+    if file is None:
+        return catalogue()
+    try:
+        return read_own_parameters(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, ValueError) as error:
+        raise SpecError(f"cannot be read: {error}", "give a YAML file", source=str(file)) from None
+
+
+def _calibrated(
+    cluster: SimulatedCluster,
+    results: tuple[Path, ...],
+    before: Parameters,
+    device: str,
+    out: Path | None,
+    *,
+    quiet: bool,
+) -> Parameters:
+    from leadline.cli.files import write_file
+    from leadline.cli.predict.calibrating import calibrated, parameters_text
+
+    found, left = calibrated(cluster, results, before, device)
+    if out is not None:
+        write_file(out, parameters_text(found.parameters).encode(), "-o")
+    if not quiet:
+        print_calibration(found, left, out)
+    return found.parameters

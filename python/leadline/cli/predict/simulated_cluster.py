@@ -25,6 +25,12 @@ def cluster_of(file: Path, device: str, machine_cores: float) -> SimulatedCluste
         (device,) * len(homes),
         tuple(client.name for client in shape.clients),
         behind,
+        cores={host.name: host.limits.cpu for host in shape.hosts if host.limits.cpu},
+        disks={
+            host.name: (host.limits.disk_read_bytes_s, host.limits.disk_write_bytes_s)
+            for host in shape.hosts
+            if host.limits.disk_read_bytes_s or host.limits.disk_write_bytes_s
+        },
         proxies={
             role: tuple(host.name for host in shape.hosts if role in host.runs) for role in shape.gateways
         },

@@ -6,13 +6,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from leadline.errors import SpecError, UsageError
 from leadline.lab.network.cables import top_of
 from leadline.lab.network.names import check_member_name
 from leadline.lab.network.placement import LETTERS
-from leadline.lab.network.topology import MEMBERS_MAX, REPLICAS, LabHost, Link, Topology
+from leadline.lab.network.topology import COMPUTED_MAX, MEMBERS_MAX, REPLICAS, LabHost, Link, Topology
 from leadline.lab.spec import GATEWAYS, OSDS_MAX, LabSpec
 from leadline.units import MIB, format_bit_rate, format_size
 from leadline.written.problems import suggest
@@ -55,7 +56,8 @@ def wrongs(
     `made_here` only its links matter: what is computed may have more OSDs than a lab, and no daemons.
     """
     found = False
-    for rule in (_names, _uplinks, _places, _links):  # the others walk from switch to switch
+    most = MEMBERS_MAX if made_here else COMPUTED_MAX
+    for rule in (partial(_names, most), _uplinks, _places, _links):  # the others walk from switch to switch
         for wrong in rule(topology):
             found = True
             yield wrong
@@ -105,17 +107,15 @@ def _cables(topology: Topology) -> Iterator[tuple[tuple[str, ...], Link]]:
         yield ("clients", client.name, "link"), client.link
 
 
-def _names(topology: Topology) -> Iterator[Wrong]:
+def _names(most: int, topology: Topology) -> Iterator[Wrong]:
     if not topology.switches or not topology.hosts:
         yield Wrong((), "a data centre has a switch and a host at least", "write `switches:` and `hosts:`")
     if len(topology.switches) > SWITCHES_MAX:
         yield Wrong(("switches",), f"more than {SWITCHES_MAX} switches", "use fewer")
     members = len(topology.hosts) + len(topology.clients)
-    if members > MEMBERS_MAX:
-        section = "hosts" if len(topology.hosts) > MEMBERS_MAX else "clients"
-        yield Wrong(
-            (section,), f"{members} hosts and clients are more than {MEMBERS_MAX}", "use fewer of them"
-        )
+    if members > most:
+        section = "hosts" if len(topology.hosts) > most else "clients"
+        yield Wrong((section,), f"{members} hosts and clients are more than {most}", "use fewer of them")
     seen: dict[str, str] = {}
     sections = (("switches", topology.switches), ("hosts", topology.hosts), ("clients", topology.clients))
     for section, items in sections:

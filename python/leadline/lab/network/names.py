@@ -34,8 +34,11 @@ def check_member_name(name: str) -> None:
         )
 
 
-def expand(text: str) -> tuple[str, ...]:
-    """`host[1-3,7]` as four names, `host[01-03]` with its zeros, `host1` as itself. Raises SpecError."""
+def expand(text: str, most: int = MEMBERS_MAX) -> tuple[str, ...]:
+    """`host[1-3,7]` as four names, `host[01-03]` with its zeros, `host1` as itself: `most` at once.
+
+    Raises SpecError.
+    """
     if "[" not in text and "]" not in text:
         check_member_name(text)
         return (text,)
@@ -45,9 +48,9 @@ def expand(text: str) -> tuple[str, ...]:
         raise SpecError(f"{shown} is neither a name nor a range of names", _EXAMPLES)
     names: list[str] = []
     for part in match[2].split(","):
-        names += (f"{match[1]}{number}{match[3]}" for number in _numbers(part, shown))
-        if len(names) > MEMBERS_MAX:
-            raise SpecError(f"{shown} is more than {MEMBERS_MAX} names", "write a shorter range")
+        names += (f"{match[1]}{number}{match[3]}" for number in _numbers(part, shown, most))
+        if len(names) > most:
+            raise SpecError(f"{shown} is more than {most} names", "write a shorter range")
     for name in names:
         check_member_name(name)
     if len(set(names)) < len(names):
@@ -55,15 +58,15 @@ def expand(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _numbers(part: str, shown: str) -> Sequence[str]:
+def _numbers(part: str, shown: str, most: int) -> Sequence[str]:
     span = _SPAN.fullmatch(part)
     if span is None:
         raise SpecError(f"{shown} is neither a name nor a range of names", _EXAMPLES)
     first, last = int(span[1]), int(span[2] or span[1])
     if last < first:
         raise SpecError(f"{shown} counts down", _EXAMPLES)
-    if last - first >= MEMBERS_MAX:
-        raise SpecError(f"{shown} is more than {MEMBERS_MAX} names", "write a shorter range")
+    if last - first >= most:
+        raise SpecError(f"{shown} is more than {most} names", "write a shorter range")
     return [str(number).zfill(len(span[1])) for number in range(first, last + 1)]
 
 

@@ -14,6 +14,7 @@ REPLICAS = 3
 CEPH_ROLES = ("mon", "mgr", "mds")
 MTU_DEFAULT = 1500
 MEMBERS_MAX = 200  # hosts and clients: each has an address of a network of 254
+COMPUTED_MAX = 20_000  # of those that are computed only
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from leadline.foreign import read_plain, reason_of
 from leadline.lab.network.checks import MTU_MAX, MTU_MIN, available_bytes, wrongs
 from leadline.lab.network.names import dealt, expand
 from leadline.lab.network.topology import (
+    COMPUTED_MAX,
+    MEMBERS_MAX,
     MTU_DEFAULT,
     LabClient,
     LabHost,
@@ -163,7 +165,7 @@ def read_topology(
     except ValidationError as error:
         translate(error, document, Vocabulary(_known, _MANUAL))
     asked = _erasure_of(document, written, erasure)
-    reader = _CentreReader(document, written)
+    reader = _CentreReader(document, written, MEMBERS_MAX if made_here else COMPUTED_MAX)
     topology = reader.topology()
     for wrong in wrongs(topology, asked, available_bytes() if made_here else None, made_here=made_here):
         document.fail(reader.written_path(wrong.path), wrong.message, wrong.remedy)
@@ -188,8 +190,9 @@ def _erasure_of(document: Document, written: _DescribedCentre, asked: str) -> tu
 class _CentreReader:
     """Expands ranges of names; `origins` remembers where each name was written."""
 
-    def __init__(self, document: Document, written: _DescribedCentre) -> None:
+    def __init__(self, document: Document, written: _DescribedCentre, most: int) -> None:
         self.document = document
+        self.most = most
         self.written = written
         self.origins: dict[str, Path] = {}
 
@@ -237,7 +240,7 @@ class _CentreReader:
 
     def _expanded(self, text: str, path: Path) -> tuple[str, ...]:
         try:
-            return expand(text)
+            return expand(text, self.most)
         except SpecError as error:
             self.document.fail(path, error.message, error.remedy)
 

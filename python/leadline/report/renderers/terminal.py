@@ -71,7 +71,7 @@ def _masthead(findings: Findings, console: Console) -> None:
     if findings.cells:
         console.print(_result(findings))
     if not findings.complete:
-        missing = "not every planned trial was run; go on with `leadline run --resume`"
+        missing = f"not every planned trial was run; go on with `leadline {frame.verb} --resume`"
         console.print(text(f"INCOMPLETE: {frame.incomplete or missing}", "yellow"))
 
 
@@ -275,7 +275,7 @@ def general_steps(findings: Findings) -> tuple[str, ...]:
     """What to do that no validity code says."""
     steps = []
     if not findings.complete:
-        steps.append("Finish the study: leadline run --resume DIR")
+        steps.append(f"Finish the study: leadline {findings.frame.verb} --resume DIR")
     states = tables.states_of(findings)
     usable = [item for item in findings.comparisons if tables.comparison_state(item, states) in _USABLE]
     if any(item.verdict == "undecided" and item.ratio is not None for item in usable):

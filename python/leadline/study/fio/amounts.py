@@ -22,7 +22,7 @@ def read_amounts(asked: Asked, work: Converted) -> None:
     if option is None:
         raise asked.refuse("size", "the job does not say its size", "add size, for example size=1g")
     bytes_each = size(option) * (nrfiles if each_file else 1)
-    step = common_step(_steps(work), nrfiles)
+    step = common_step(steps(work), nrfiles)
     whole_bytes = bytes_each // step * step
     if whole_bytes == 0:
         words = f"{units.exact_size(bytes_each)} does not hold a block in each of its files"
@@ -44,18 +44,18 @@ def _moved(asked: Asked, work: Converted, limit: int, whole_bytes: int) -> None:
     """io_size, where a numjob does not move every block of its files once."""
     loops, count, moved = asked.number("loops", 1, 1), asked.given("number_ios"), asked.given("io_size")
     option = count or moved or asked.get("loops") or asked.get("size")
-    steps = _steps(work)
-    if count is not None and len(steps) > 1:
+    sizes = steps(work)
+    if count is not None and len(sizes) > 1:
         raise count.fail("counts operations of several sizes", "write io_size, in bytes")
     if moved is not None and moved.value.endswith("%") and asked.get("filesize") is not None:
         raise moved.fail("is a share of size, and filesize is said", "write bytes, for example io_size=1g")
     asked_bytes = limit if moved is None else _io_size(moved, limit)
-    if len(steps) > 1:
+    if len(sizes) > 1:
         found = asked_bytes * loops if moved or loops > 1 else whole_bytes
     else:
         pass_bytes = _pass_bytes(asked, work, limit, asked_bytes)
         most = None if count is None else whole(count, 1)
-        found = moved_bytes(pass_bytes, steps[0], asked_bytes, loops, most, again=moved is not None)
+        found = moved_bytes(pass_bytes, sizes[0], asked_bytes, loops, most, again=moved is not None)
     if found != whole_bytes:
         work.put("io_size", found, option)
 
@@ -80,7 +80,7 @@ def moved_bytes(pass_bytes: int, step: int, limit: int, loops: int, most: int | 
 
 def _pass_bytes(asked: Asked, work: Converted, limit: int, asked_bytes: int) -> int:
     """What fio moves before it begins with the files again: their blocks, or without a map what is asked."""
-    step, share, rw = _steps(work)[0], asked.get("percentage_random"), work.options["rw"]
+    step, share, rw = steps(work)[0], asked.get("percentage_random"), work.options["rw"]
     mapless = asked.on("norandommap") and str(rw).startswith("rand") and (not share or percent(share) > 0)
     if not mapless:
         return min(int(work.options["size"]), _blocks(limit, step))
@@ -95,7 +95,8 @@ def _io_size(option: FioOption, once_bytes: int) -> int:
     return once_bytes * percent(option) // 100 if option.value.endswith("%") else size(option)
 
 
-def _steps(work: Converted) -> tuple[int, ...]:
+def steps(work: Converted) -> tuple[int, ...]:
+    """Sizes of a job's operations, the smallest first."""
     split, bs = work.options.get("bssplit"), work.options.get("bs")
     parsed = None if bs is None else parse_block_size(bs)
     return block_sizes(parsed, parse_bssplit(split) if split else None, BS_DEFAULT_BYTES)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from leadline import units
 from leadline.errors import SpecError
-from leadline.study.fio.amounts import BS_DEFAULT_BYTES, read_amounts, read_files
+from leadline.study.fio.amounts import BS_DEFAULT_BYTES, read_amounts, read_files, steps
 from leadline.study.fio.asked import CALLS, QUEUES, Asked, Converted, is_off, leave
 from leadline.study.fio.sections import FioOption, FioSection
 from leadline.study.fio.values import percent, size, split, switch, time_ns, whole
@@ -139,10 +139,12 @@ def _engine(asked: Asked, work: Converted) -> None:
 
 
 def _forgetting(asked: Asked, work: Converted) -> None:
-    """fio drops cached pages whenever a job begins its bytes anew, unless it is told not to."""
+    """fio drops cached pages whenever a job begins its bytes anew, unless it is told not to.
+
+    Of a job that writes, too: what is dirty is then handed to the disk, which costs it what it had gained.
+    """
     invalidate, again = asked.get("invalidate"), asked.on("time_based") or asked.number("loops", 1, 1) > 1
-    reads = work.options["rw"] in ("read", "randread", "rw", "randrw")
-    if again and reads and (invalidate is None or switch(invalidate)):
+    if again and (invalidate is None or switch(invalidate)):
         work.put("invalidate", True, invalidate)
 
 
@@ -204,6 +206,8 @@ def _order(asked: Asked, work: Converted) -> None:
         work.put("random_distribution", chosen.value, chosen)
     elif asked.on("norandommap"):
         work.put("random_distribution", "random", asked.get("norandommap"))
+    elif len(steps(work)) > 1 and work.options.get("percentage_random", 100) == 100:
+        work.put("one_map", True, asked.get("bssplit") or asked.get("bs"))
 
 
 def _content(asked: Asked, work: Converted) -> None:

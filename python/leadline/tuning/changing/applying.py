@@ -16,6 +16,7 @@ from leadline.tuning.access.face import InForce, same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.changing.checks import check
 from leadline.tuning.changing.journal import Reach, TuningJournal
+from leadline.tuning.changing.restarting import restart_daemons
 from leadline.tuning.changing.reverting import revert
 from leadline.tuning.health import HealthSeen, health_of, worsened
 from leadline.tuning.settings import Setting
@@ -24,7 +25,6 @@ from leadline.tuning.system import TuningSystem
 _POLL_S = 0.25
 _AT_START = ("restart", "new_osd")
 _BEFORE_MONITORS = ("file", "env", "cmdline", "override")
-_RESTART_S = 180.0
 _PEERING_S = 15.0  # a pool's groups come together anew when its map changes
 
 
@@ -171,37 +171,13 @@ class _Deed:
                 continue
             daemons = [one.daemon for one in self.system.in_force(setting, change.place)]
             if setting.needs == "restart" and daemons and self.system.restart is not None:
-                self._restart(daemons)
+                assert self.health is not None  # noqa: S101 - there are daemons
+                restart_daemons(self.system, daemons, self.health, self.say)
+                self.lives = lives_of_daemons(self.system.around)
                 self.restarted.add(setting.name)
                 self._each_holds(self.pace.settle_s)
             else:
                 self.pending.append(_pending(setting, change, daemons))
-
-    def _restart(self, daemons: Sequence[str]) -> None:
-        """One after the other, each only once the cluster is as well as before."""
-        for daemon in daemons:
-            before = lives_of_daemons(self.system.around)
-            self.say(f"restarting {daemon}")
-            assert self.system.restart is not None  # noqa: S101 - asked before
-            self.system.restart(daemon)
-            self._wait_restarted(daemon, before)
-        self.lives = lives_of_daemons(self.system.around)
-
-    def _wait_restarted(self, daemon: str, before: Mapping[str, str]) -> None:
-        end = time.monotonic() + _RESTART_S
-        worse: tuple[str, ...] = ("it is not back",)
-        while time.monotonic() < end:
-            time.sleep(_POLL_S)
-            now = lives_of_daemons(self.system.around)
-            back = daemon not in before or now.get(daemon, before[daemon]) != before[daemon]
-            assert self.health is not None  # noqa: S101 - there are daemons
-            worse = worsened(self.health, health_of(self.system.around))
-            if back and not worse:
-                return
-        raise TuningError(
-            f"{daemon} was restarted, and {_RESTART_S:.0f} s later it is not well: {'; '.join(worse)}",
-            f"see the log of {daemon}",
-        )
 
     def _each_holds(self, settle_s: float) -> None:
         """Polls until nothing is amiss, then for `hold_s` more: mClock takes values back some time after."""

@@ -10,13 +10,14 @@ PROVED = frozenset({"helps"})
 
 @dataclass(frozen=True)
 class Evidence:
-    """`verdict` as a proof gives it, `says` its sentence, `source` the result."""
+    """`verdict` as a proof gives it, `says` its sentence; it is `called` otherwise in words."""
 
     setting: str
     value: str
     verdict: str
     says: str
     source: str
+    called: str = ""
 
     @property
     def proved(self) -> bool:
@@ -26,16 +27,18 @@ class Evidence:
     @property
     def words(self) -> str:
         """The verdict and its sentence."""
-        return f"{self.verdict}: {self.says}" if self.says else self.verdict
+        called = self.called or self.verdict
+        return f"{called}: {self.says}" if self.says else called
 
 
 def evidence_of(
-    settings: Sequence[tuple[str, str]], verdict: str, says: str, source: str
+    settings: Sequence[tuple[str, str]], verdict: str, says: str, source: str, called: str = ""
 ) -> tuple[Evidence, ...]:
     """One proof's, for each of the settings with their values that it measured.
 
     Several were measured as one set: what that does proves none of them alone.
     """
     if len(settings) > 1:
-        verdict = f"{verdict}, with {len(settings) - 1} more settings as one set"
-    return tuple(Evidence(name, value, verdict, says, source) for name, value in settings)
+        beside = f", with {len(settings) - 1} more settings as one set"
+        verdict, called = verdict + beside, (called or verdict) + beside
+    return tuple(Evidence(name, value, verdict, says, source, called) for name, value in settings)

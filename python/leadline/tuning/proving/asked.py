@@ -14,8 +14,9 @@ from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.proof import ProvedSetting
 from leadline.tuning.proving.states import seen
-from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit, settings
+from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit
 from leadline.tuning.system import TuningSystem, version_key
+from leadline.tuning.validity import dangerous
 
 # What an option's name begins with tells whose it is; Ceph's own word of services is empty for most.
 _SECTIONS = {"osd": "osd", "bluestore": "osd", "mds": "mds", "client": "client", "fuse": "client"}
@@ -44,7 +45,7 @@ def split_words(words: Sequence[str]) -> dict[str, str]:
 
 def known_settings(names: Collection[str], system: TuningSystem) -> Mapping[str, Setting]:
     """The table, and of what is not in it Ceph's own options, as the cluster describes them."""
-    known = {name: _by_monitors(one) for name, one in settings().items()}
+    known = {name: _by_monitors(one) for name, one in system.known.items()}
     for name in names:
         if name not in known and (option := _of_ceph(name, system)) is not None:
             known[name] = option
@@ -77,7 +78,7 @@ def proved_settings(
 def _proved(name: str, text: str, system: TuningSystem, client: TargetClient | None) -> ProvedSetting:
     setting = system.setting(name)
     value = _value(setting, text)
-    _refuse_unprovable(setting, client)
+    _refuse_unprovable(setting, client, restarts=system.restart is not None)
     place = next(iter(system.places(setting)), None)
     if place is None:
         raise RefusedChangeError(f"{name} has no place here", "see that its host or cluster answers")
@@ -92,6 +93,7 @@ def _with_before(
     reading = system.read(setting, place)
     if not reading.known:
         raise RefusedChangeError(f"{setting.name} cannot be read: {reading.reason}", "nothing was changed")
+    _refuse_overridden(setting, place, system)
     without = {}
     for where, (now, reason) in seen(system, setting, place, client).items():
         if now is None:
@@ -106,10 +108,66 @@ def _with_before(
     return ProvedSetting(setting, SettingChange(setting.name, place, value, reading.before), without)
 
 
+def searched_setting(
+    name: str,
+    texts: Sequence[str],
+    system: TuningSystem,
+    client: TargetClient | None,
+    allowed: Collection[str],
+) -> tuple[ProvedSetting, tuple[str, ...]]:
+    """A setting of which these values may be tried, with what is in force without, and the values as they
+    are set. Raises RefusedChangeError, TuningError."""
+    setting = system.setting(name)
+    values = tuple(_value(setting, text) for text in texts)
+    _refuse_unprovable(setting, client, restarts=False)  # each proposal would restart them
+    _refuse_dangerous(setting, system, allowed)
+    versions = system.versions()
+    for value in values:
+        if (danger := dangerous(setting, value, versions)) is not None:
+            raise RefusedChangeError(f"{name}={value} is dangerous: {danger.words}", "leave it out")
+    place = next(iter(system.places(setting)), None)
+    if place is None:
+        raise RefusedChangeError(f"{name} has no place here", "see that its host or cluster answers")
+    if why := system.why_not(setting, place):
+        raise RefusedChangeError(f"{name} cannot be set on {place.words}: {why}", "")
+    _refuse_overridden(setting, place, system)
+    reading = system.read(setting, place)
+    if not reading.known:
+        raise RefusedChangeError(f"{name} cannot be read: {reading.reason}", "nothing was changed")
+    without = {}
+    for where, (now, reason) in seen(system, setting, place, client).items():
+        if now is None:
+            raise RefusedChangeError(f"{name} cannot be read at {where}: {reason}", "nothing was changed")
+        without[where] = now
+    return ProvedSetting(setting, SettingChange(name, place, "", reading.before), without), values
+
+
+def _refuse_overridden(setting: Setting, place: SettingPlace, system: TuningSystem) -> None:
+    """What the monitors keep never comes into force where a daemon has the option from elsewhere."""
+    if setting.access.kind != "ceph_config":
+        return
+    for one in system.in_force(setting, place):
+        if one.origin in _STRONGER:
+            raise RefusedChangeError(
+                f"{setting.name} is {one.value} at {one.daemon} by {_STRONGER[one.origin]}, which wins over "
+                "what the monitors keep",
+                "take it out there, and prove it then; nothing was changed",
+            )
+
+
+_STRONGER = {
+    "file": "its own configuration file",
+    "env": "its environment",
+    "cmdline": "its command line",
+    "override": "what it was told while it runs",
+}
+
+
 def _value(setting: Setting, text: str) -> str:
     value = text
-    if setting.unit == "bytes" and not text.lstrip("-").isdigit():
-        value = str(units.parse_size(text))
+    if setting.unit == "bytes":  # of some there are several, as of TCP's windows
+        parts = text.split()
+        value = " ".join(one if one.lstrip("-").isdigit() else str(units.parse_size(one)) for one in parts)
     if setting.one_of is not None and not any(same_value(value, one) for one in setting.one_of):
         raise RefusedChangeError(
             f"{setting.name} takes no {text!r}", f"it takes one of: {', '.join(setting.one_of)}"
@@ -127,7 +185,7 @@ def _value(setting: Setting, text: str) -> str:
     return value
 
 
-def _refuse_unprovable(setting: Setting, client: TargetClient | None) -> None:
+def _refuse_unprovable(setting: Setting, client: TargetClient | None, *, restarts: bool = False) -> None:
     """What proofs do not do yet, each with what to do instead."""
     if setting.access.kind not in _KINDS:
         raise RefusedChangeError(
@@ -136,12 +194,15 @@ def _refuse_unprovable(setting: Setting, client: TargetClient | None) -> None:
         )
     if setting.needs in _ANEW and client is not None and client.anew:
         return
+    if setting.needs == "restart" and setting.access.kind == "ceph_config" and restarts:
+        return
     if setting.needs not in _LIVE:
+        in_lab = "; on a lab its daemons are restarted" if setting.needs == "restart" else ""
         by_library = "; a cephfs:// or rados:// target has a new client in each trial, where that is enough"
         raise RefusedChangeError(
             f"not proved by leadline yet: {setting.name} needs {_NEEDS[setting.needs]} to take effect",
             "set it by hand, and compare a result before with one after: leadline compare"
-            + (by_library if setting.needs in _ANEW else ""),
+            + (by_library if setting.needs in _ANEW else in_lab),
         )
 
 

@@ -5,7 +5,8 @@ All that putting back needs is here, so that whoever has the result can do it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -15,6 +16,24 @@ from leadline.tuning.settings import Movement, Price, Setting, SettingAccess
 
 WITHOUT, WITH = "without", "with"
 StateName = Literal["without", "with"]
+DesignKind = Literal["together", "one_by_one", "factorial"]
+
+
+@dataclass(frozen=True)
+class ProofDesign:
+    """In which `states` a proof measures: by name, what is changed there; the first is `without`."""
+
+    kind: DesignKind
+    states: Mapping[str, tuple[str, ...]]
+
+    def as_json(self) -> dict[str, Any]:
+        """What the manifest keeps."""
+        return {"kind": self.kind, "states": {name: list(on) for name, on in self.states.items()}}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ProofDesign:
+        """The inverse of `as_json`."""
+        return cls(value["kind"], {str(name): tuple(on) for name, on in value["states"].items()})
 
 
 @dataclass(frozen=True)
@@ -64,17 +83,38 @@ class ProvedSetting:
         return cls(setting, SettingChange.from_json(value), value["without"])
 
 
-def as_manifest(proved: tuple[ProvedSetting, ...]) -> dict[str, Any]:
-    """The part of a manifest that says what is proved."""
-    return {"proof": {"settings": [one.as_json() for one in proved]}}
+def as_manifest(
+    proved: tuple[ProvedSetting, ...], design: ProofDesign | None = None, journal: str = ""
+) -> dict[str, Any]:
+    """The part of a manifest that says what is proved, and in which journal it stands."""
+    found: dict[str, Any] = {"settings": [one.as_json() for one in proved]}
+    found |= {"design": design.as_json()} if design else {}
+    return {"proof": found | ({"journal": journal} if journal else {})}
 
 
 def of_manifest(manifest: Mapping[str, Any]) -> tuple[ProvedSetting, ...]:
     """What a result proves; nothing where it proves nothing. Raises ResultError where that is damaged."""
     if "proof" not in manifest:
         return ()
-    try:
+    with _whole():
         return tuple(ProvedSetting.from_json(one) for one in manifest["proof"]["settings"])
+
+
+def design_of_manifest(manifest: Mapping[str, Any]) -> ProofDesign:
+    """Its states; results of older versions measure all settings together. Raises ResultError."""
+    with _whole():
+        proof = manifest["proof"]
+        if "design" in proof:
+            return ProofDesign.from_json(proof["design"])
+        return ProofDesign(
+            "together", {WITHOUT: (), WITH: tuple(one["setting"] for one in proof["settings"])}
+        )
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    try:
+        yield
     except (KeyError, TypeError, AttributeError) as error:
         raise ResultError(
             f"what the result says of its settings is damaged: {type(error).__name__}: {error}",

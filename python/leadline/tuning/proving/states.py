@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from leadline.errors import LeadlineError, TuningError
-from leadline.tuning.access.face import same_value
+from leadline.tuning.access.face import SettingReading, same_value
+from leadline.tuning.changing.restarting import restart_daemons
+from leadline.tuning.health import HealthSeen, health_of
 from leadline.tuning.proving.clients import TargetClient
-from leadline.tuning.proving.proof import WITH, ProvedSetting
+from leadline.tuning.proving.kept import ProofJournal
+from leadline.tuning.proving.proof import WITH, ProofDesign, ProvedSetting
 from leadline.tuning.settings import Setting
 from leadline.tuning.system import TuningSystem, is_before
 
@@ -22,7 +25,10 @@ _STEADY_STATES = frozenset({"active+clean", "active+clean+scrubbing", "active+cl
 
 
 class SettingStates:
-    """`run.model.States` over a system: `without` has what was there, `with` every proved value."""
+    """`run.model.States` over a system: `without` has what was there, `with` every proved value.
+
+    `design` names the settings that are changed in each of other states; `journal` keeps what it sets.
+    """
 
     def __init__(
         self,
@@ -31,12 +37,20 @@ class SettingStates:
         client: TargetClient | None,
         stopping: Callable[[], bool] = lambda: False,
         within_s: float = SETTLED_WITHIN_S,
+        design: ProofDesign | None = None,
+        journal: ProofJournal | None = None,
     ) -> None:
+        self._journal = journal
+        self._health: HealthSeen | None = None
+        self._changed = design.states if design else {WITH: [one.setting.name for one in proved]}
         self._system, self._proved, self._client = system, tuple(proved), client
         self._stopping, self._within_s = stopping, within_s
 
     def enter(self, state: str) -> None:
         """See `States`. Raises TuningError; what somebody else set meanwhile is named and left."""
+        changed = []
+        if self._health is None and any(one.setting.needs == "restart" for one in self._proved):
+            self._health = health_of(self._system.around)
         for one in self._proved:
             reading = self._system.read(one.setting, one.change.place)
             ours = reading.known and same_value(reading.value, one.change.value)
@@ -47,10 +61,16 @@ class SettingStates:
                     f"{_named(one)} is {reading.value} now, which neither was there before nor was set here",
                     "somebody else changes it: nothing was overwritten; prove it when nobody does",
                 )
-            if state == WITH and not ours:
+            wanted = self._is_changed(one, state)
+            if wanted and not ours:
+                if self._journal is not None:
+                    self._journal.announce(one)
                 self._system.write(one.change)
-            elif state != WITH and not is_before(reading, one.change):
+                changed.append(one)
+            elif not wanted and not is_before(reading, one.change):
                 self._system.put_back(one.change)
+                changed.append(one)
+        self._restart(changed)
         self._settle(state)
 
     def look(self, state: str) -> Mapping[str, Any]:
@@ -60,7 +80,7 @@ class SettingStates:
             for where, (value, reason) in seen(
                 self._system, one.setting, one.change.place, self._client
             ).items():
-                wanted = one.change.value if state == WITH else one.without.get(where)
+                wanted = one.change.value if self._is_changed(one, state) else one.without.get(where)
                 name = f"{one.setting.name} at {where}"
                 found[name] = {"wanted": wanted, "found": wanted if same_value(value, wanted) else value}
                 found[name] |= {"reason": reason} if reason else {}
@@ -74,15 +94,35 @@ class SettingStates:
                 reading = self._system.read(one.setting, one.change.place)
                 if not reading.known:
                     left.append(f"{_named(one)} cannot be read: {reading.reason}")
-                elif is_before(reading, one.change):
-                    continue
-                elif same_value(reading.value, one.change.value):
-                    self._system.put_back(one.change)
-                else:
+                elif not is_before(reading, one.change) and not same_value(reading.value, one.change.value):
                     left.append(f"{_named(one)} is {reading.value} now, set by somebody else: left as it is")
+                else:
+                    self._put_back(one, reading)
             except LeadlineError as error:
                 left.append(error.message)
         return tuple(left)
+
+    def _put_back(self, one: ProvedSetting, reading: SettingReading) -> None:
+        if not is_before(reading, one.change) or (self._journal and self._journal.in_doubt(one)):
+            self._system.put_back(one.change)
+            self._restart([one])
+        if self._journal is not None:
+            self._journal.back(one)
+
+    def _restart(self, changed: Sequence[ProvedSetting]) -> None:
+        """Daemons that read one of these when they start are restarted, each once."""
+        daemons = {
+            one.daemon: None
+            for proved in changed
+            if proved.setting.needs == "restart"
+            for one in self._system.in_force(proved.setting, proved.change.place)
+        }
+        if daemons:
+            health = self._health or health_of(self._system.around)
+            restart_daemons(self._system, list(daemons), health)
+
+    def _is_changed(self, one: ProvedSetting, state: str) -> bool:
+        return one.setting.name in self._changed.get(state, ())
 
     def _settle(self, state: str) -> None:
         until = time.monotonic() + self._within_s

@@ -146,6 +146,7 @@ def _steps(found: JudgedStudy, undecided: Sequence[Comparison]) -> list[NextStep
     if not found.complete:
         left = max(1 - found.done / max(trials, 1), 0)
         rest = None if seconds is None else seconds * found.plan.blocks * left
-        steps.append(NextStep("finish the study: leadline run --resume DIR", rest))
+        verb = "tune prove" if any(one.state for one in found.plan.targets) else "run"
+        steps.append(NextStep(f"finish the study: leadline {verb} --resume DIR", rest))
     more = wider(undecided, seconds)
     return [*steps, *([more] if more else [])]

@@ -10,18 +10,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from leadline.analysis.statistics.means import Ratio, paired_ratio
+from leadline.analysis.statistics.means import Ratio
 from leadline.analysis.statistics.multiplicity import holm_levels
 from leadline.errors import ResultError
 from leadline.store.reader import Result
-from leadline.store.tables import TrialRow
+from leadline.store.tables import LatencyRow, TrialRow
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.diagnosed.samples import Samples
 from leadline.verdict.diagnosed.seen.of_trial import figures_of
 from leadline.verdict.material import Material
 from leadline.verdict.model import UNUSABLE, Cell, Comparison
+from leadline.verdict.proved.effects import (
+    WITH,
+    WITHOUT,
+    Effects,
+    Interaction,
+    StatesDesign,
+    contrast_of_figures,
+    find_effects,
+    stored_design,
+)
+from leadline.verdict.proved.zeros import ZeroRatio
 
-WITHOUT, WITH = "without", "with"
 _COUNTED = (
     "_read_bytes",
     "_written_bytes",
@@ -32,7 +42,7 @@ _COUNTED = (
 )
 # The gain itself, seen again: no mechanism.
 _GAIN = frozenset({"bytes_per_s", "operations_per_s", "latency_s", "seconds"})
-ProofOutcome = Literal["helps", "not_by_mechanism", "nothing", "harms", "undecided", "unusable"]
+ProofOutcome = Literal["helps", "not_by_mechanism", "nothing", "harms", "depends", "undecided", "unusable"]
 Moved = Literal["as meant", "the other way", "not", "not seen"]
 
 
@@ -54,13 +64,20 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class ProofFound:
-    """What was proved of all settings together. `settings` are rows of the manifest."""
+    """What was proved of all settings together; of several that are told apart `each` has one for each.
+
+    `settings` are rows of the manifest, `cells` those that the verdict rests on. `interactions` are pairs of
+    settings, or groups of pairs that cannot be told from each other.
+    """
 
     settings: tuple[Mapping[str, Any], ...]
     outcome: ProofOutcome
     comparisons: tuple[Comparison, ...]
     mechanisms: tuple[Mechanism, ...]
     cells: tuple[Cell, ...]
+    each: tuple[ProofFound, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    design: StatesDesign | None = None
 
     @property
     def words(self) -> str:
@@ -77,24 +94,91 @@ class ProofFound:
         """Where it is slower, in rates and in latencies."""
         return tuple(one for one in self.comparisons if one.verdict == "slower")
 
+    @property
+    def acting(self) -> tuple[Interaction, ...]:
+        """Pairs of settings that were found to act on each other."""
+        return tuple(one for one in self.interactions if one.best)
+
 
 def find_proof(
     result: Result, read: Material, cells: Sequence[Cell], comparisons: Sequence[Comparison]
 ) -> ProofFound | None:
     """None of a result that proves no settings."""
-    proof = read.manifest.get("proof")
-    if proof is None:
+    design = stored_design(read.manifest)
+    if design is None:
         return None
     try:
-        settings = tuple(proof["settings"])
+        settings = tuple(read.manifest["proof"]["settings"])
         asked = [
-            (one["setting"], move["figure"], move["direction"]) for one in settings for move in one["moves"]
+            (str(one["setting"]), str(move["figure"]), str(move["direction"]))
+            for one in settings
+            for move in one["moves"]
+            if move["figure"] not in _GAIN
         ]
     except (KeyError, TypeError) as error:
         raise ResultError(f"what the result says of its settings is damaged: {error}", "restore it") from None
-    compared = tuple(one for one in comparisons if (one.base, one.other) == (WITHOUT, WITH))
-    mechanisms = tuple(_mechanisms(result, read, cells, asked))
-    return ProofFound(settings, outcome_of_proof(compared, mechanisms), compared, mechanisms, tuple(cells))
+    mechanisms = tuple(_mechanisms(result, read, cells, design, asked))
+    if design.kind == "together":
+        compared = tuple(one for one in comparisons if (one.base, one.other) == (WITHOUT, WITH))
+        return ProofFound(
+            settings,
+            outcome_of_proof(compared, mechanisms),
+            compared,
+            mechanisms,
+            tuple(cells),
+            design=design,
+        )
+    effects = _effects(read, cells, comparisons, design)
+    return several(design, settings, effects, mechanisms, cells)
+
+
+def several(
+    design: StatesDesign,
+    settings: Sequence[Mapping[str, Any]],
+    effects: Effects,
+    mechanisms: Sequence[Mechanism],
+    cells: Sequence[Cell] = (),
+) -> ProofFound:
+    """A verdict for each setting, from its own effects and mechanisms."""
+    pairs = [pair for one in effects.interactions for pair in (best.pair for best in one.best)]
+    each = []
+    for one in settings:
+        name = str(one["setting"])
+        compared = effects.of[name]
+        moved = tuple(found for found in mechanisms if found.setting == name)
+        outcome = outcome_of_proof(compared, moved)
+        if outcome in ("nothing", "undecided") and any(name in pair for pair in pairs):
+            outcome = "depends"
+        own = _resting(design, name, cells, compared)
+        each.append(ProofFound((one,), outcome, compared, moved, own, design=design))
+    every = tuple(compared for own in each for compared in own.comparisons)
+    outcome = outcome_of_proof(every, mechanisms)
+    return ProofFound(
+        *(tuple(settings), outcome, every, tuple(mechanisms), tuple(cells)),
+        *(tuple(each), effects.interactions, design),
+    )
+
+
+def _resting(
+    design: StatesDesign, setting: str, cells: Sequence[Cell], compared: Sequence[Comparison]
+) -> tuple[Cell, ...]:
+    """The cells of the works that tell what a setting does."""
+    usable = {one.work for one in compared if one.validity not in UNUSABLE}
+    states = design.levels.keys() if design.fraction else {WITHOUT, design.state_of(setting)}
+    return tuple(cell for cell in cells if cell.work in usable and cell.target in states)
+
+
+def _effects(
+    read: Material, cells: Sequence[Cell], comparisons: Sequence[Comparison], design: StatesDesign
+) -> Effects:
+    if not design.fraction:
+        own = {name: design.state_of(name) for name in design.names}
+        return Effects(
+            {name: tuple(one for one in comparisons if one.other == state) for name, state in own.items()}, ()
+        )
+    asked, states = read.study.compare, {cell.id: cell.validity.state for cell in cells}
+    plain = [cell for cell in read.plan.cells if cell.swept is None]
+    return find_effects(design, plain, read.tables, states, asked.metrics, asked.margin, read.alpha)
 
 
 def outcome_of_proof(compared: Sequence[Comparison], mechanisms: Sequence[Mechanism]) -> ProofOutcome:
@@ -118,31 +202,42 @@ def _asked(one: Comparison) -> bool:
 
 
 def _mechanisms(
-    result: Result, read: Material, cells: Sequence[Cell], asked: Sequence[tuple[str, str, str]]
+    result: Result,
+    read: Material,
+    cells: Sequence[Cell],
+    design: StatesDesign,
+    asked: Sequence[tuple[str, str, str]],
 ) -> Iterator[Mechanism]:
-    by_place = {(cell.target, cell.work): cell for cell in cells}
-    pairs = [
-        (cell, by_place[WITH, cell.work])
-        for cell in cells
-        if cell.target == WITHOUT and (WITH, cell.work) in by_place
-    ]
+    works: dict[str, dict[str, Cell]] = {}
+    for cell in cells:
+        works.setdefault(cell.work, {})[cell.target] = cell
+    whole = [own for own in works.values() if own.keys() >= design.levels.keys()]
     if not asked:
         return
-    seen = {one.id: _figures(result, read, one) for pair in pairs for one in pair}
-    found = [
-        (setting, base, other, figure, direction, _ratio(seen[base.id], seen[other.id], figure))
-        for base, other in pairs
-        for setting, figure, direction in asked
-    ]
+    seen = {cell.id: _figures(result, read, cell) for own in whole for cell in own.values()}
+    found = []
+    for own in whole:
+        figures = {state: seen[cell.id] for state, cell in own.items()}
+        for setting, figure, direction in asked:
+            ratio = contrast_of_figures(design, setting, figures, figure)
+            found.append((setting, _concerned(own, design, setting), figure, direction, ratio))
     levels = iter(holm_levels([one[-1].p_value() for one in found if one[-1]], None, read.alpha))
-    for setting, base, other, figure, direction, ratio in found:
-        plain = Mechanism(setting, base.work, figure, direction, "not seen", cells=(base.id, other.id))
-        unusable = {base.validity.state, other.validity.state} & {*UNUSABLE}
+    for setting, concerned, figure, direction, ratio in found:
+        ids = tuple(cell.id for cell in concerned)
+        plain = Mechanism(setting, concerned[0].work, figure, direction, "not seen", cells=ids)
+        unusable = {cell.validity.state for cell in concerned} & {*UNUSABLE}
         level = next(levels) if ratio is not None else 0.0
         yield plain if ratio is None or unusable else _moved(plain, ratio, level)
 
 
-def _moved(plain: Mechanism, ratio: Ratio, level: float) -> Mechanism:
+def _concerned(own: Mapping[str, Cell], design: StatesDesign, setting: str) -> tuple[Cell, ...]:
+    """The cells of a work that tell what a setting does."""
+    if design.fraction:
+        return tuple(own[state] for state in design.levels)
+    return own[WITHOUT], own[design.state_of(setting) if design.kind == "one_by_one" else WITH]
+
+
+def _moved(plain: Mechanism, ratio: Ratio | ZeroRatio, level: float) -> Mechanism:
     estimate = ratio.estimate(level)
     low, high = estimate.low, estimate.high
     moved: Moved = "not"
@@ -159,8 +254,17 @@ def _figures(result: Result, read: Material, cell: Cell) -> dict[int, Mapping[st
         samples = Samples(trial, result.sample_lines(trial.trial))
         latency, asked = read.latency.get(trial.trial, ()), cell.shown.in_flight
         figures = figures_of(trial, latency, samples, asked, target=facts, host=host)
-        found[trial.block] = {**columns(trial), **figures}
+        found[trial.block] = {**columns(trial), **figures, **_metadata(figures, latency)}
     return found
+
+
+def _metadata(figures: Mapping[str, Any], latency: Sequence[LatencyRow]) -> dict[str, float]:
+    """Requests to metadata servers for each operation of a work that neither reads nor writes."""
+    rows = [row for row in latency if row.interval == -1 and row.clock == "total"]
+    asked, count = figures["mds_requests_per_s"], sum(row.operations for row in rows)
+    if asked is None or figures["operations_per_s"] or not count:
+        return {}
+    return {"metadata_per_operation": asked * figures["seconds"] / count}
 
 
 def columns(trial: TrialRow) -> dict[str, float | None]:
@@ -171,17 +275,3 @@ def columns(trial: TrialRow) -> dict[str, float | None]:
         for name, value in vars(trial).items()
         if name.endswith(_COUNTED)
     }
-
-
-def _ratio(
-    base: Mapping[int, Mapping[str, Any]], other: Mapping[int, Mapping[str, Any]], figure: str
-) -> Ratio | None:
-    """None where a block lacks the figure on either side or has a zero: no ratio says anything there."""
-    shared = [
-        block
-        for block in sorted(base.keys() & other.keys())
-        if isinstance(base[block].get(figure), int | float)
-        and isinstance(other[block].get(figure), int | float)
-    ]
-    sides = [[float(side[block][figure]) for block in shared] for side in (base, other)]
-    return paired_ratio(sides[0], sides[1], shared)

@@ -3,47 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from leadline.units import format_ratio_interval
 from leadline.verdict.compared.comparisons import PRIMARY_WEIGHT, weight_of
 from leadline.verdict.face import KindAnswer
-from leadline.verdict.model import UNUSABLE, Comparison, Statement
+from leadline.verdict.model import UNUSABLE, Comparison, Statement, Tone
 from leadline.verdict.proved.found import Mechanism, ProofFound, ProofOutcome
+from leadline.verdict.proved.several import (
+    effects_matrix,
+    interaction_sentence,
+    several_statements,
+    several_tables,
+    told_sentence,
+)
 from leadline.verdict.sections.section import Section, TextTable
 
-_VERDICTS: dict[ProofOutcome, str] = {
+VERDICTS: dict[ProofOutcome, str] = {
     "helps": "helps",
     "not_by_mechanism": "helps, but not by its mechanism",
     "nothing": "does nothing here",
     "harms": "harms",
+    "depends": "depends on another setting",
     "undecided": "is undecided",
     "unusable": "cannot be judged",
 }
+_TOLD = ("helps", "not_by_mechanism", "harms", "depends")
 
 
 def proof_answer(found: ProofFound | None) -> KindAnswer:
     """What stands first on the screen."""
     if found is None:
         return KindAnswer()
+    if found.each:
+        text = " ".join(_first_of_several(found))
+        return KindAnswer(text, effects_matrix(found, VERDICTS), leads=True, instead=True)
     beside = side_effects(found)
     return KindAnswer(" ".join(filter(None, (verdict_sentence(found), beside))), leads=True, instead=True)
 
 
+def _first_of_several(found: ProofFound) -> Iterator[str]:
+    """Those that do something with what stands beside it; of the others the names."""
+    told = [one for one in found.each if one.outcome in _TOLD]
+    for one in told:
+        yield verdict_sentence(one)
+        if beside := side_effects(one):
+            yield beside
+    for outcome in dict.fromkeys(one.outcome for one in found.each if one not in told):
+        names = ", ".join(one.words for one in found.each if one.outcome == outcome)
+        yield f"{names}: {VERDICTS[outcome]}."
+    for acting in found.acting:
+        yield interaction_sentence(acting)
+
+
 def proof_statements(found: ProofFound | None) -> Iterator[Statement]:
-    """The verdict, what stands beside it, and each mechanism."""
+    """The verdict, what stands beside it, and each mechanism; of each setting, where they are told apart."""
     if found is None:
         return
-    cells = tuple(cell.id for cell in found.cells)
-    yield Statement("headline", verdict_sentence(found), says="proof_verdict", cells=cells)
-    if beside := side_effects(found):
-        yield Statement("caution", beside, says="proof_side_effects", cells=cells)
-    for one in found.mechanisms:
-        yield Statement("finding", mechanism_sentence(one), says="proof_mechanism", cells=one.cells)
+    for one in found.each or (found,):
+        cells = tuple(cell.id for cell in one.cells)
+        tone: Tone = "headline" if not found.each or one.outcome in _TOLD else "finding"
+        yield Statement(tone, verdict_sentence(one), says="proof_verdict", cells=cells)
+        if beside := side_effects(one):
+            beside = f"{one.words}: {beside}" if found.each else beside
+            yield Statement("caution", beside, says="proof_side_effects", cells=cells)
+    if found.each:
+        yield from several_statements(found)
+    for moved in found.mechanisms:
+        yield Statement("finding", mechanism_sentence(moved), says="proof_mechanism", cells=moved.cells)
 
 
 def verdict_sentence(found: ProofFound) -> str:
     """Settings, verdict, and the ratios that it rests on; gains never without what was lost."""
-    head = f"{found.words} {_VERDICTS[found.outcome]}"
+    head = f"{found.words} {VERDICTS[found.outcome]}"
     if found.outcome == "unusable":
         return f"{head}: no rate of the two states can be compared."
     if found.better:
@@ -72,9 +104,22 @@ def mechanism_sentence(one: Mechanism) -> str:
     head = f"{one.setting} in {one.work}: {one.figure} must go {one.direction} and"
     if one.moved == "not seen" or one.ratio is None:
         return f"{head} was not seen in both states."
-    span = "" if one.low is None or one.high is None else f", {format_ratio_interval(one.low, one.high)}"
     did = {"as meant": "did", "the other way": "went the other way", "not": "was not seen to move"}[one.moved]
-    return f"{head} {did}: {one.ratio:.3g} times{span} in {one.blocks} blocks."
+    ratio, span = _times(one)
+    times = f"{ratio} times" if one.ratio < inf else f"{ratio} to some"
+    times += f", {span}" if span else ""
+    return f"{head} {did}: {times} in {one.blocks} blocks."
+
+
+def _times(one: Mechanism) -> tuple[str, str]:
+    """The ratio and its interval; of what went from or to nothing in every block there is none."""
+    if one.ratio is None:
+        return "", ""
+    if one.ratio == inf:
+        return "from none", ""
+    if one.low is None or one.high is None or one.low == one.high:
+        return f"{one.ratio:.3g}", ""
+    return f"{one.ratio:.3g}", format_ratio_interval(one.low, one.high)
 
 
 def _by_what(found: ProofFound) -> str:
@@ -121,15 +166,20 @@ def proof_section(found: ProofFound | None) -> Section | None:
             one.setting,
             one.work,
             f"{one.figure} {one.direction}",
-            "" if one.ratio is None else f"{one.ratio:.3g}",
-            "" if one.low is None or one.high is None else format_ratio_interval(one.low, one.high),
+            *_times(one),
             one.moved,
         )
         for one in found.mechanisms
     )
+    if found.each:
+        parts += several_tables(found)
     if moved:
         headings = ("setting", "work", "must move", "ratio", "interval", "moved")
         parts.append(TextTable("Mechanisms", headings, moved))
-    return Section(
-        "proof", "Settings proved", tuple(parts), note=verdict_sentence(found), leads=True, in_csv=False
-    )
+    return Section("proof", "Settings proved", tuple(parts), note=_note(found), leads=True, in_csv=False)
+
+
+def _note(found: ProofFound) -> str:
+    if found.each and found.design is not None:
+        return told_sentence(found.design)
+    return verdict_sentence(found)

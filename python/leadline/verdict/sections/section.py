@@ -140,8 +140,8 @@ class Frame:
 
     `cells`: each has rows, charts and details; without it the sections show what was found. `made_by` says
     how it was recorded, `incomplete` what is wrong with what did not end, `steps` what to do next, `no_jobs`
-    why cells are no jobs of fio. `command`: `about` is a command line, and works are named after it. `hidden`
-    makes the sections anew without what identifies.
+    why cells are no jobs of fio, `verb` which of leadline's goes on with what did not end. `command`: `about`
+    is a command line, and works are named after it. `hidden` makes the sections anew without what identifies.
     """
 
     cells: bool = True
@@ -150,8 +150,9 @@ class Frame:
     incomplete: str = ""
     steps: tuple[str, ...] = ()
     no_jobs: str = ""
+    verb: str = "run"
     command: bool = False
     hidden: Callable[[Clean], tuple[Section, ...]] | None = field(default=None, compare=False, repr=False)
 
 
-STUDY_FRAME = Frame()
+STUDY_FRAME, PROOF_FRAME = Frame(), Frame(verb="tune prove")

@@ -71,6 +71,7 @@ class Job(BaseModel):
     percentage_random: int = Field(100, ge=0, le=100)
     generator: Generator = "leadline"
     invalidate: bool = False
+    one_map: bool = False
 
     kind: ClassVar[str] = "io"
     engine_format: ClassVar[str] = "leadline.job/1"

@@ -82,6 +82,11 @@ class IoOptions(Options):
     percentage_random: Annotated[int, Whole(0, 100)] | None = Field(
         None, description="share of random operations in percent, the others go on behind the last; 100"
     )
+    one_map: Truth | None = Field(
+        None,
+        description="random operations of several sizes move every byte of a pass once, as fio's do: what"
+        " meets a byte that was moved ends there; false",
+    )
     invalidate: Truth | None = Field(
         None, description="drop cached pages whenever a numjob begins its bytes anew, as fio does; false"
     )

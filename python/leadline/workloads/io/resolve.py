@@ -85,6 +85,7 @@ def resolve_io(
         percentage_random=100 if options.percentage_random is None else options.percentage_random,
         generator=options.generator or "leadline",
         invalidate=bool(options.invalidate),
+        one_map=bool(options.one_map),
         sqthread_poll=_sqthread_poll(options, engine, notes),
     )
     _tell_read_again(job, notes)

@@ -122,13 +122,19 @@ def distribution_rules(options: IoOptions) -> Iterator[Problem]:
 
 
 def amount_rules(options: IoOptions) -> Iterator[Problem]:
-    """io_size and percentage_random."""
+    """io_size, one_map and percentage_random."""
     if options.io_size is not None and options.time_based:
         yield Problem("io_size", "a time_based job ends by the clock, not by its bytes", "keep one of them")
     step_bytes = sizes_of(options)[0]
     if options.io_size is not None and options.io_size < step_bytes:
         words = f"{units.exact_size(options.io_size)} is less than a block of {units.exact_size(step_bytes)}"
         yield Problem("io_size", words, "raise it, or lower bs")
+    mapped = options.random_distribution in (None, MAP) and options.percentage_random in (None, 100)
+    at_random = (options.rw or "").startswith("rand")
+    if options.one_map and not (mapped and at_random and len(sizes_of(options)) > 1):
+        words = "is of random operations of several sizes, without repeats"
+        remedy = "leave it out, or write bssplit and rw: randread, randwrite or randrw"
+        yield Problem("one_map", words, remedy)
     one_after_another = options.rw is not None and not options.rw.startswith("rand")
     if options.percentage_random is not None and one_after_another:
         yield Problem(

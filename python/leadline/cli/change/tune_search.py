@@ -1,0 +1,136 @@
+"""`leadline tune search`: proposals are measured beside the default, and the best is proved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from leadline.cli.change.tune_options import settings_option
+from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
+from leadline.cli.options import out_option
+from leadline.cli.paths import AskedPath, place_for
+from leadline.cli.trust import require_trust, trust_option
+from leadline.errors import UsageError
+from leadline.tuning.settings import PriceKind
+
+
+@click.command(short_help="Search the values of settings for a study, and prove the best")
+@click.argument("study", required=False, default="")
+@click.option(
+    "--space",
+    "spaces",
+    multiple=True,
+    metavar="NAME=lo..hi|NAME=a|b|FILE|audit",
+    help="Values that may be tried: a range (sizes by factors), a list, a YAML file of such lines, or"
+    " `audit`: what `leadline tune audit --for` recommends. Again for more settings.",
+)
+@click.option(
+    "--budget", metavar="TIME", help="Wall time of all of it; at least three tenths are kept for the proof."
+)
+@click.option(
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="LATENCY=TIME",
+    help="No proposal may cross it, as p99=20ms: p50, p95, p99, p99.9 or mean, in any trial.",
+)
+@click.option("--proposals", type=click.IntRange(1, 500), help="Try so many at most.")
+@click.option(
+    "--tries",
+    type=click.IntRange(1, 20),
+    default=2,
+    show_default=True,
+    help="Blocks that a proposal gets which is not seen to be worse.",
+)
+@click.option(
+    "--compare-random",
+    is_flag=True,
+    help="Let random search try as many proposals in turns; that doubles the time of the search, or halves"
+    " its proposals.",
+)
+@click.option("--for", "work", metavar="RESULT", help="With --space audit: what diagnose says limits it.")
+@unbounded_study_options
+@click.option(
+    "--way",
+    metavar="NAME",
+    help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
+)
+@settings_option
+@click.option(
+    "--allow",
+    "allowed",
+    multiple=True,
+    type=click.Choice(get_args(PriceKind)),
+    help="Let settings be tried that have a price in integrity, durability or security.",
+)
+@out_option()
+@click.option("--resume", type=AskedPath(), metavar="DIR", help="Go on with this search, or with its proof.")
+@trust_option
+@click.option("--grace", metavar="TIME", default="60s", show_default=True, help="How late a trial may be.")
+@click.option("--quiet", is_flag=True, help="No progress; errors still show.")
+def command(
+    study: str,
+    spaces: tuple[str, ...],
+    budget: str | None,
+    bounds: tuple[str, ...],
+    proposals: int | None,
+    tries: int,
+    compare_random: bool,
+    work: str | None,
+    targets: tuple[str, ...],
+    sets: tuple[str, ...],
+    blocks: int | None,
+    seed: int | None,
+    lab: str | None,
+    servers: KnownServers,
+    ignored: tuple[str, ...],
+    way: str | None,
+    own: Path | None,
+    allowed: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    trusted: bool,
+    grace: str,
+    quiet: bool,
+) -> int:
+    """Search a space of settings for the fastest works of STUDY on one target, and prove the winner.
+
+    Each proposal is measured in blocks beside the default; who is clearly worse is stopped after the first.
+    The winner is measured afresh (A B B A), and called one only where that proves it. All is put back at
+    the end; after a crash: leadline undo DIR.
+
+    \b
+    leadline tune search streaming --lab --space client_readahead_max_bytes=128k..64M --budget 20m
+    leadline tune search quick --target 'a=cephfs:///dir' --space space.yaml --budget 2h --bound p99=20ms
+    leadline tune search --resume leadline-search-quick-20260131-120000
+    """
+    from leadline.cli.change.searching.conduct import SearchWords, conclude, go_on, start
+
+    if resume is not None:
+        others = (study, spaces, budget, bounds, proposals, compare_random, work, targets, sets, blocks, lab)
+        _refuse_beside_resume(resume, (*others, seed is not None, servers, way, own, allowed, out))
+        seen = require_trust(resume, "change the settings that it names", trusted=trusted)
+        return conclude(resume, lambda stop: go_on(resume, seen, stop, quiet=quiet))
+    if not study or not spaces or budget is None:
+        raise UsageError(
+            "a search needs a study, a space and a budget",
+            "try: leadline tune search quick --lab --space client_oc_size=16M..1G --budget 20m",
+        )
+    path = place_for(out, f"search-{Path(study).stem}")
+    if path.exists():
+        raise UsageError(f"{path} exists already", f"go on with: leadline tune search --resume {path}")
+    limits = (proposals, tries, compare_random, blocks)
+    words = SearchWords(spaces, budget, bounds, *limits, work or study, way, allowed, grace, own)
+    plan_of = (study, targets, (*sets, "compare.base=without"), 1, seed, (), None, lab, servers, ignored)
+    asked = words.checked()
+    return conclude(path, lambda stop: start(plan_of, asked, path, stop, quiet=quiet))
+
+
+def _refuse_beside_resume(resume: Path, others: tuple[object, ...]) -> None:
+    if any(others):
+        raise UsageError(
+            "--resume goes on with a search as it was asked for: it takes no study, space or target",
+            f"write: leadline tune search --resume {resume}",
+        )

@@ -1,0 +1,66 @@
+"""What a proof changed, in the journal of `leadline tune apply`: `leadline tune revert` takes it back, too.
+
+Each setting is announced when it is first set, and stays so while states come and go, until all is put back.
+It is never said to be done: what is in force is another thing from one state to the next, so a revert puts it
+back whatever it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from leadline.tuning.changing.applying import reach_of
+from leadline.tuning.changing.journal import JournalledChange, TuningJournal
+from leadline.tuning.proving.proof import ProvedSetting
+from leadline.tuning.system import TuningSystem
+
+
+class ProofJournal:
+    """The journal while one proof holds its lock."""
+
+    def __init__(self, journal: TuningJournal, system: TuningSystem) -> None:
+        self._journal, self._system = journal, system
+        self._run = ""
+        self._own: set[int] = set()
+
+    @property
+    def place(self) -> str:
+        """Where it is, for whoever looks for it later."""
+        return str(self._journal.directory)
+
+    def announce(self, one: ProvedSetting) -> None:
+        """Said and synced before the setting is changed for the first time."""
+        if self._entry(one) is not None:
+            return
+        if not self._run:
+            self._run = self._journal.begin(reach_of(self._system), 0.0, {})
+        life = self._system.life(one.setting, one.change.place)
+        self._own.add(self._journal.changing(self._run, one.change, one.setting, life))
+
+    def in_doubt(self, one: ProvedSetting) -> bool:
+        """Whether a proof that was killed left it: what it asked for last may be done after it is read."""
+        entry = self._entry(one)
+        return entry is not None and entry.number not in self._own
+
+    def back(self, one: ProvedSetting) -> None:
+        """Said once it is as it was."""
+        entry = self._entry(one)
+        if entry is None:
+            return
+        self._journal.say("undone", number=entry.number, how="put back")
+        if not self._journal.state().outstanding(entry.run):
+            self._journal.say("ended", run=entry.run, how="put back: the proof has ended")
+            self._run = "" if entry.run == self._run else self._run
+
+    def _entry(self, one: ProvedSetting) -> JournalledChange | None:
+        return next(
+            (found for found in self._journal.state().outstanding() if found.change == one.change), None
+        )
+
+
+@contextmanager
+def kept(journal: TuningJournal, system: TuningSystem) -> Iterator[ProofJournal]:
+    """Nobody else changes settings by this journal meanwhile. Raises RefusedChangeError, naming who."""
+    with journal.locked():
+        yield ProofJournal(journal, system)

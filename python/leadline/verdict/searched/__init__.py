@@ -1,0 +1,1 @@
+"""What a search of settings found: its proposals, and the proof of its winner."""
