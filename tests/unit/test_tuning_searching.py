@@ -248,15 +248,17 @@ def test_time_is_kept_for_the_proof() -> None:
 def test_a_search_beats_random_search_and_finds_nothing_where_nothing_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Three seeds of `bench/search.py`, which has them all."""
+    """The ten seeds of `bench/search.md`; its further ones are not run here."""
     monkeypatch.setattr(sys, "path", [str(BENCH), *sys.path])
     import search as bench
 
-    for seed in (1, 2, 3):
+    won = 0
+    for seed in range(10):
         tpe, chance = (bench.search(bench.delayed_link, side, seed) for side in ("tpe", "random"))
-        assert tpe.truth > chance.truth
-        null = bench.search(bench.nothing, "tpe", seed)
-        assert not bench.proves(bench.nothing, null.values, seed)
+        won += tpe.truth > chance.truth
+    assert won >= 8
+    null = bench.search(bench.nothing, "tpe", 1)
+    assert not bench.proves(bench.nothing, null.values, 1)
 
 
 # The states

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import optuna
 
 SamplerKind = Literal["tpe", "random"]
-_STARTED = 4  # proposals, the default among them, before the model of the space decides
+_STARTED = 6  # proposals, the default among them, before the model of the space decides
 _TRIES = 30  # until a proposal is none that was there before
 _LISTED_MAX = 4096
 
