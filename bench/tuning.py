@@ -34,7 +34,7 @@ LAB = "tuning"
 SETTLED_S = 60.0
 PROOF_S = 600.0
 BY_HAND_S = "3"
-OBJECTS = "by-hand"  # what rados bench reads
+SIZES = (4096, 262144)  # of the objects that rados bench reads
 CLIENTS, DAEMONS = ("pair1", "pair2", "near", "wide"), ("mon", "mgr", "osd", "mds")
 WRITING = threading.Lock()
 
@@ -114,7 +114,7 @@ def lab(kept: Path | None, runs: Path) -> Iterator[TuningLab]:
     topology.write_text(TOPOLOGY)
     try:
         if not (directory / "lab.json").exists():
-            leadline("lab", "up", LAB, "--topology", str(topology), "--dir", str(directory), "--no-mount")
+            leadline("lab", "up", LAB, "--topology", str(topology), "--dir", str(directory))
         found = TuningLab(directory, runs)
         for client in CLIENTS:  # the verb changes settings as the target's own user
             found.ceph(
@@ -157,12 +157,12 @@ def prove(
         study.write_text(STUDY.format(works=lines, runtime=more["runtime"]))
         words = ["tune", "prove", str(study), "--target", f"a={target}", "--with", f"{setting}={value}"]
         words += ["--seed", str(more["seed"]), "--out", str(out), "--quiet"]
+        words += ["--state", str(Path(place) / "journal")]  # several proofs run at once, of other settings
         words += [word for kind in more.get("allow", ()) for word in ("--allow", kind)]
         start = time.monotonic()
         lab.inside(client, sys.executable, "-m", "leadline", *words, timeout=PROOF_S, allowed=(0, 3))
         seconds = time.monotonic() - start
-        screen = leadline("show", str(out), allowed=(0, 3))
-        return {"seconds": round(seconds, 1), "screen": screen, **said(out)}
+        return {"seconds": round(seconds, 1), **said(out)}
 
 
 def said(out: Path) -> dict[str, Any]:
@@ -201,21 +201,34 @@ def said(out: Path) -> dict[str, Any]:
 
 def by_hand(lab: TuningLab, case: TuningCase) -> dict[str, float]:
     """Operations a second of `rados bench` in both states, set without leadline."""
-    if case.by_hand is None:
+    asked = case.by_hand
+    if asked is None:
         return {}
     found = {}
-    base = ["rados", "-p", "objects", "bench", BY_HAND_S]
-    for state in ("without", "with"):
-        with ExitStack() as stack:
-            if state == "with":
-                stack.enter_context(set_by_hand(lab, case))
-            own = list(case.by_hand.words)
-            if case.setting.startswith("objecter") and state == "with":
-                own.append(f"--{case.setting}={case.value}")
-            own += ["--run-name", OBJECTS] if case.by_hand.what != "write" else []
-            text = lab.inside(case.client, *base, case.by_hand.what, *own)
-            found[state] = float(text.split("Average IOPS:")[1].split()[0])
+    base = ["rados", "-p", "objects", "bench", BY_HAND_S, asked.what, "-t", str(asked.at_once)]
+    base += ["-b", str(asked.size)] if asked.what == "write" else ["--run-name", _objects(asked.size)]
+    with made(lab, case):
+        for state in ("without", "with"):
+            with ExitStack() as stack:
+                words = list(base)
+                if case.setting.startswith("objecter"):
+                    words += [f"--{case.setting}={case.value}"] if state == "with" else []
+                elif state == "with":
+                    stack.enter_context(set_by_hand(lab, case))
+                text = lab.inside(case.client, *words)
+                found[state] = float(text.split("Average IOPS:")[1].split()[0])
     return found
+
+
+def _objects(size: int) -> str:
+    return f"by-hand-{size}"
+
+
+def write_objects(lab: TuningLab) -> None:
+    """What rados bench reads afterwards."""
+    words = ("rados", "-p", "objects", "bench", BY_HAND_S, "write", "-t", "4", "--no-cleanup")
+    for size in SIZES:
+        lab.inside("wide", *words, "-b", str(size), "--run-name", _objects(size))
 
 
 @contextmanager
@@ -228,8 +241,6 @@ def set_by_hand(lab: TuningLab, case: TuningCase) -> Iterator[None]:
             yield
         finally:
             lab.inside(case.client, "sysctl", "-qw", f"{case.setting}={before}")
-    elif case.setting.startswith("objecter"):
-        yield
     else:
         was = next((value for _, option, value in case.made if option == case.setting), None)
         lab.ceph("config", "set", "osd", case.setting, case.value.replace("64M", "67108864"))
@@ -242,14 +253,13 @@ def set_by_hand(lab: TuningLab, case: TuningCase) -> Iterator[None]:
 
 
 def run_case(lab: TuningLab, case: TuningCase, seed: int) -> dict[str, Any]:
-    """A case proved, and looked at by hand."""
+    """A case proved."""
     with made(lab, case):
         target = lab.target(case.client, case.way)
         more = {"runtime": "2s", "seed": seed, "allow": case.allow}
         found = prove(lab, case.client, target, case.setting, case.value, {"work": case.work}, **more)
-        hand = by_hand(lab, case)
     lab.rest()
-    return {"case": case.name, "seed": seed, **found, "by_hand": hand}
+    return {"case": case.name, "seed": seed, **found}
 
 
 def run_placebo(lab: TuningLab, client: str, one: dict[str, Any]) -> dict[str, Any]:
@@ -266,7 +276,9 @@ def keep(runs: Path, found: dict[str, Any]) -> None:
         file.write(json.dumps(found) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    words = {name: found.get(name) for name in ("case", "placebo", "seed", "outcome", "seconds")}
+    words = {
+        name: found.get(name) for name in ("case", "placebo", "by_hand", "seed", "outcome", "iops", "seconds")
+    }
     print({name: value for name, value in words.items() if value is not None}, flush=True)
 
 
@@ -280,6 +292,21 @@ def measure_cases(lab: TuningLab, end: float, seed: int, only: str) -> None:
             keep(lab.runs, run_case(lab, case, seed))
         except (RuntimeError, subprocess.TimeoutExpired) as error:  # it is tried again the next time
             print(f"{case.name}: {error}", flush=True)
+
+
+def measure_by_hand(lab: TuningLab, end: float, only: str) -> None:
+    """The same by rados bench, of the cases where that can see it."""
+    done = {one["by_hand"] for one in kept(lab.runs) if isinstance(one.get("by_hand"), str)}
+    left = [case for case in CASES if case.by_hand and case.name not in done and only in case.name]
+    if left and time.monotonic() < end:
+        write_objects(lab)
+    for case in left:
+        if time.monotonic() > end:
+            return
+        try:
+            keep(lab.runs, {"by_hand": case.name, "iops": by_hand(lab, case)})
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            print(f"{case.name} by hand: {error}", flush=True)
 
 
 def measure_placebos(lab: TuningLab, end: float) -> None:
@@ -317,7 +344,8 @@ def main() -> int:
     parser.add_argument("do", choices=("run", "judge"))
     parser.add_argument("--lab", type=Path, help="a lab that stays up between pieces")
     parser.add_argument("--seed", type=int, default=1, help="of the cases")
-    parser.add_argument("--only", default="", help="cases with this in their name, and no placebos")
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    parser.add_argument("--what", choices=("cases", "by-hand", "placebos"), help="nothing else")
     parser.add_argument("--for", dest="minutes", type=float, default=600.0, help="begin nothing later")
     parser.add_argument(
         "--runs", type=Path, default=RUNS, help="another file of lines, to try the bench itself"
@@ -328,21 +356,11 @@ def main() -> int:
         return 0
     end = time.monotonic() + 60 * asked.minutes
     with lab(asked.lab, asked.runs) as there:
-        words = (
-            "bench",
-            BY_HAND_S,
-            "write",
-            "-b",
-            "262144",
-            "-t",
-            "4",
-            "--no-cleanup",
-            "--run-name",
-            OBJECTS,
-        )
-        there.inside("wide", "rados", "-p", "objects", *words)
-        measure_cases(there, end, asked.seed, asked.only)
-        if not asked.only:
+        if asked.what in (None, "cases"):
+            measure_cases(there, end, asked.seed, asked.only)
+        if asked.what in (None, "by-hand"):
+            measure_by_hand(there, end, asked.only)
+        if asked.what in (None, "placebos"):
             measure_placebos(there, end)
     return 0
 

@@ -24,10 +24,12 @@ VERDICTS = {
 }
 _WORDS = """
 `bench/tuning.py` proves settings on a lab with `leadline tune prove`, as anybody runs it, from a client
-behind its link: four blocks (A B B A), trials of 2 s. What a setting must do is known by how the lab is made
-(`bench/tuning_cases.py`, written before the proofs). **Right**: the verdict is what it must be.
-**Undecided**: the intervals allow several. **Wrong**: any other verdict. No threshold was chosen by these
-proofs.
+behind its link: four blocks (A B B A), trials of 2 s. What a setting must do is known by how the lab is made,
+and was written (`bench/tuning_cases.py`) before the case was proved. **Right**: the verdict is what it must
+be. **Undecided**: the intervals allow several, or the work's figures are INVALID. **Wrong**: any other
+verdict. No threshold was chosen by these proofs. Of some cases the work as it was first written could not
+show the effect: these stay, with why, before the case as it was written then. The host has two cores, which
+others used, too: most cells are DOUBTFUL for that.
 """
 _PLACEBOS = """
 Eight settings that cannot matter for reads and writes of objects, proved {proofs} times each, every time
@@ -48,7 +50,8 @@ def page(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "# Proofs of settings whose effect is known, and of placebos"
     yield from _WORDS.splitlines()
     yield ""
-    yield from _cases([one for one in runs if "case" in one])
+    hand = {one["by_hand"]: one["iops"] for one in runs if isinstance(one.get("by_hand"), str)}
+    yield from _cases([one for one in runs if "case" in one], hand)
     yield "## Placebos"
     yield from _placebos([one for one in runs if "placebo" in one])
     yield "## Not proved here"
@@ -64,7 +67,7 @@ def judged(case: TuningCase, outcome: str) -> str:
     return "right" if outcome == case.must else "wrong"
 
 
-def _cases(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _cases(runs: Sequence[Mapping[str, Any]], hand: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     cases = {case.name: case for case in CASES}
     runs = sorted((one for one in runs if one["case"] in cases), key=lambda one: [*cases].index(one["case"]))
     counts = Counter(judged(cases[one["case"]], one["outcome"]) for one in runs)
@@ -80,9 +83,9 @@ def _cases(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             f"`{case.setting}={case.value}`",
             VERDICTS[case.must],
             VERDICTS[one["outcome"]],
-            "; ".join(_times(row) for row in one["compared"] if row["metric"] in _RATES),
+            _rate(one),
             "; ".join(_moved(row) for row in one["moved"]) or "none known",
-            _by_hand(one["by_hand"]),
+            _by_hand(hand.get(case.name, {})),
             judged(case, one["outcome"]),
         )
         yield f"| {' | '.join(parts)} |"
@@ -98,6 +101,13 @@ def _cases(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 _RATES = ("iops", "bandwidth", "stat_iops")
+
+
+def _rate(one: Mapping[str, Any]) -> str:
+    """Of a proof's rates, as they may be compared."""
+    if one["outcome"] == "unusable":
+        return "not comparable"
+    return "; ".join(_times(row) for row in one["compared"] if row["metric"] in _RATES)
 
 
 def _after(words: str) -> str:
@@ -194,9 +204,8 @@ def moved_here(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     for one in runs:
         if "case" in one and one["case"] in cases:
             case = cases[one["case"]]
-            rate = next((_times(row) for row in one["compared"] if row["metric"] in _RATES), "")
             moved = [f"`{row['figure']}` {_times(row)}" for row in one["moved"] if row["ratio"] is not None]
-            words = f"{case.value}: {VERDICTS[one['outcome']]}, {'; '.join([f'rate {rate}', *moved])}"
+            words = f"{case.value}: {VERDICTS[one['outcome']]}, {'; '.join([f'rate {_rate(one)}', *moved])}"
             found.setdefault(case.setting, []).append(words)
     for name, value, _, _ in PLACEBOS:
         counts = _counts([one for one in runs if one.get("placebo") == name])
