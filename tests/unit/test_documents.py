@@ -43,6 +43,13 @@ def test_the_tables_of_counters_are_the_lists() -> None:
     assert (ROOT / "docs" / "observers.md").read_text() == made, "run: python tools/observers_page.py"
 
 
+def test_the_page_of_proofs_is_what_their_lines_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    found = runpy.run_path(str(ROOT / "bench" / "tuning_proofs.py"))
+    made = "\n".join(found["page"](found["kept"]())) + "\n"
+    assert (ROOT / "bench" / "tuning.md").read_text() == made, "run: python bench/tuning.py judge"
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_every_file_says_why_it_exists_and_stays_small(module: Path) -> None:
     text = module.read_text()
