@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench diagnosis-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
+.PHONY: help setup packages demo test test-conformance test-guest test-quick damage fuzz journeys kills hosts-kills tune-kills lab-bench fio-bench many-hosts-bench search-bench diagnosis-bench simulation-bench tuning-bench drishti-bench lab-kills mutants sentences sanitize check emit-check audit \
   sbom notices format bench lock clean wheel-test
 
 PYTHON ?= python3
@@ -111,6 +111,12 @@ lab-bench: setup ## A lab's links, judged by iperf3, and what an idle lab costs:
 diagnosis-bench: setup ## Whether causes that are injected into a lab are named: writes bench/diagnosis.md; root, over two hours
 	$(BIN)/python bench/diagnosis.py run
 	$(BIN)/python bench/diagnosis.py judge
+
+simulation-bench: setup ## Whether predicted rates are those that labs then have: writes bench/simulation.md; root, half an hour
+	test -s bench/simulation_parameters.yaml || $(BIN)/python bench/simulation_lab.py calibrate
+	$(BIN)/python bench/simulation_lab.py predict
+	$(BIN)/python bench/simulation_lab.py measure
+	$(BIN)/python bench/simulation.py > bench/simulation.md
 
 tuning-bench: setup ## Whether proofs of settings whose effect is known say so, and of placebos nothing: writes bench/tuning.md; root, an hour
 	$(BIN)/python bench/tuning.py run

@@ -1,6 +1,6 @@
 """How often a proof of several settings is right: simulated proofs, judged by the code that judges real ones.
 
-    python bench/proofs.py                          # all of it, in two processes: about 20 minutes
+    python bench/proofs.py                          # all of it, in two processes
     python bench/proofs.py --only one,nothing       # these sections
     python bench/proofs.py --proofs 200             # fewer of each
 

@@ -22,7 +22,9 @@ import engine_cpu
 import figures
 import many_hosts
 import metadata
+import reports
 import tracing
+import turnover
 import verified
 
 HERE = Path(__file__).resolve().parent
@@ -33,12 +35,14 @@ SECTIONS: tuple[Callable[[cost.Places], list[str]], ...] = (
     verified.verified,
     metadata.metadata,
     figures.start,
+    turnover.turnover,
     figures.memory,
     figures.instructions,
     tracing.tracing,
     accuracy.accuracy,
     bpf.bpf,
     engine_cpu.engine_cpu,
+    reports.reports,
 )
 ABOUT = """# What leadline costs, and whether it agrees with fio
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -30,13 +31,18 @@ HERE = Path(__file__).parent
 POINTS, PARAMETERS = HERE / "simulation.jsonl", HERE / "simulation_parameters.yaml"
 DEVICE, CORES = "unknown", "2"
 SETTLED_S = 90.0
+LONGEST_S = 90.0  # of a lab, before any was timed
 STUDY = """
 format: leadline.study/1
-blocks: 2
-defaults: {{runtime: 3s, direct: true, time_based: true, size: {size}}}
+blocks: {blocks}
+defaults: {{runtime: 4s, direct: true, time_based: true, size: {size}}}
 works:
 {works}
 """
+
+
+class LabError(Exception):
+    """A lab that is not there, or a command that failed in it."""
 
 
 def leadline(*words: str, inside: Path | None = None, timeout: float = 400) -> str:
@@ -50,7 +56,7 @@ def leadline(*words: str, inside: Path | None = None, timeout: float = 400) -> s
         cwd=inside,
     )
     if done.returncode not in (0, 3, 5):
-        raise SystemExit(f"{' '.join(words)}: {done.returncode}\n{done.stderr[-2000:]}")
+        raise LabError(f"{' '.join(words)}: {done.returncode}\n{done.stderr[-2000:]}")
     return done.stdout
 
 
@@ -87,7 +93,7 @@ def lab(case: LabCase) -> Iterator[Path]:
         words = (
             "lab",
             "up",
-            "simulation",
+            f"simulation{os.getpid()}",
             "--topology",
             str(topology),
             "--dir",
@@ -120,7 +126,7 @@ def settle(directory: Path) -> None:
         if not words - {"active", "clean", "undersized", "degraded"}:
             return
         time.sleep(0.5)
-    raise SystemExit(f"the lab does not come to rest: {sorted(words)}")
+    raise LabError(f"the lab does not come to rest: {sorted(words)}")
 
 
 def run(directory: Path, case: LabCase, out: Path) -> None:
@@ -129,7 +135,7 @@ def run(directory: Path, case: LabCase, out: Path) -> None:
         f"  {work.name}: {{rw: {work.rw}, bs: {work.bs}, iodepth: {work.depth}}}" for work in case.works
     )
     study = out.parent / "study.yaml"
-    study.write_text(STUDY.format(works=works, size=SIZE_BYTES))
+    study.write_text(STUDY.format(works=works, size=SIZE_BYTES, blocks=case.blocks))
     words = ["run", str(study), "-o", out.name, "--ignore-health", "--seed", "1"]
     for pool in dict.fromkeys(pool for work in case.works for pool in work.pools):
         url = f"rados://{pool}?conf={directory / 'ceph.conf'}&object_size={OBJECT_BYTES}"
@@ -174,12 +180,14 @@ def _of_one(out: Path, case: LabCase) -> list[dict[str, Any]]:
     cells = json.loads(leadline("diagnose", out.name, "--json", inside=out.parent))["cells"]
     found = []
     for cell in cells:
-        rates = [one["operations_per_s"] for one in cell["figures"]]
+        rates = [one["operations_per_s"] for one in cell["figures"] if one["operations_per_s"]]
+        if not rates:
+            raise LabError(f"{cell['cell']} moved nothing")
         found.append(
             {
                 "kind": "measured",
                 "point": f"{case.name}.{cell['target']}.{cell['work']}",
-                "operations_s": sum(rates) / len(rates) if rates else None,
+                "operations_s": sum(rates) / len(rates),
                 "trials": rates,
                 "validity": cell["validity"],
                 "diagnosed": [one["cause"] for one in cell["named"]],
@@ -239,13 +247,17 @@ def measure(table: Sequence[LabCase], seconds: float) -> None:
         if set(names(case)) <= done or not set(names(case)) <= asked:
             continue
         began = time.monotonic()
-        if began + max(longest, 120.0) > end:
+        if began + max(longest, LONGEST_S) > end:
             print("the time is over: go on by the same command")
             return
-        with lab(case) as directory, tempfile.TemporaryDirectory(prefix="simulation-") as place:
-            out = Path(place) / "result"
-            run(directory, case, out)
-            found = [one for one in measured(out, case) if one["point"] not in done]
+        try:
+            with lab(case) as directory, tempfile.TemporaryDirectory(prefix="simulation-") as place:
+                out = Path(place) / "result"
+                run(directory, case, out)
+                found = [one for one in measured(out, case) if one["point"] not in done]
+        except (LabError, subprocess.SubprocessError) as error:  # it is tried again the next time
+            print(f"{case.name}: {error}", flush=True)
+            continue
         store(found)
         longest = max(longest, time.monotonic() - began)
         for one in found:

@@ -12,6 +12,17 @@ from typing import Any
 from simulation_points import TABLES, LabCase
 
 POINTS = Path(__file__).parent / "simulation.jsonl"
+LAB_NOTES = """\
+Parameters are from one lab of three OSDs without limits, one client, two block sizes, seven cells
+(`bench/simulation_parameters.yaml`). Each point was then predicted by the command, stored with its time in
+`bench/simulation.jsonl`, and measured after that: one trial of 4 s. What is limited on purpose (links, what a
+host's OSDs write together, their processors) is written in the topology that both the lab and the model read.
+
+**Blind**: every rate in the tables. **Not blind**: the points were chosen so that, by the model, what is
+limited bounds them; the model was built, and this bench tried, on labs of three to six OSDs of the same
+machine before, of which no figure is used. All of a lab shares two processors and one disk, so that nothing
+here says how the model does where these are not shared: a device's own times were not put to the test.
+"""
 _MIB = 1024**2
 _SIZES = {"16k": 16384, "64k": 65536, "128k": 131072, "256k": 262144}
 

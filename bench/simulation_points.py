@@ -43,6 +43,7 @@ class LabCase:
     switches: str = "core:"
     out: tuple[int, ...] = ()
     clients_at_once: int = 1
+    blocks: int = 1
 
     @property
     def topology(self) -> str:
@@ -80,6 +81,7 @@ CALIBRATION = LabCase(
     ),
     "",
     "nothing",
+    blocks=2,
 )
 
 FIRST = (

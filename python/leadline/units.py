@@ -287,7 +287,12 @@ def printable(text: object) -> str:
     Control characters, line ends and characters that reverse the reading direction are shown as
     escapes: a file name must not move a terminal's cursor or disguise itself.
     """
-    return "".join(map(_visible, str(text)))
+    plain = str(text)
+    if (
+        type(plain) is str and plain.isprintable()
+    ):  # nearly all; text that is marked as safe stays not so marked
+        return plain
+    return "".join(map(_visible, plain))
 
 
 def _visible(character: str) -> str:

@@ -39,6 +39,7 @@ from slow_fuse import SlowMount
 ANSWER_S = 10.0
 BUSY_S = 60.0  # what a busy host may add to start dozens of commands under strace at once
 _MARK = "LEADLINE_TEST_HANGING"
+CENTRE = "switches: {core: {}}\nhosts: {a: {switch: core, osds: 3}}\nclients: {b: {switch: core}}\n"
 SIZING = Path(__file__).parents[2] / "docs" / "examples" / "suse-sizing.yaml"
 _PATH_TYPES = (AskedPath, AskedOrAddress, UntouchedPath)
 
@@ -157,6 +158,8 @@ CASES = {
     "simulate": (
         Case("simulate HUNG/centre.yaml --work rw=write"),
         Case("simulate --parameters HUNG/own.yaml --work rw=write HUNG/centre.yaml"),
+        Case("simulate GOOD/centre.yaml --calibrate HUNG/result"),
+        Case("simulate GOOD/centre.yaml --work rw=write --page HUNG/page.html"),
     ),
     "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
     # Values only, from wherever it is called.
@@ -329,6 +332,7 @@ class Hung:
         self.good = work / "good"
         self.good.mkdir()
         shutil.copy(SIZING, self.good / "sizing.yaml")
+        (self.good / "centre.yaml").write_text(CENTRE)
         for name in ("crashed", "other"):  # of two studies: one is not undone while it is resumed
             crash(mount.path, work / name, forks)
         program = mount.backing / "prog"

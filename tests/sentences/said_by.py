@@ -42,6 +42,7 @@ SAID_BY: Mapping[str, frozenset[str]] = {
         )
     ),
     "proved": frozenset(("proof_mechanism", "proof_side_effects", "proof_verdict")),
+    "searched": frozenset(("search_against", "search_course", "search_proved")),
     "several_proved": frozenset(
         ("proof_design", "proof_interaction", "proof_mechanism", "proof_side_effects", "proof_verdict")
     ),

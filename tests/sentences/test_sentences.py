@@ -23,6 +23,7 @@ import check_programs  # noqa: F401
 import check_proved  # noqa: F401
 import check_required  # noqa: F401
 import check_scaled  # noqa: F401
+import check_searched  # noqa: F401
 import check_studies  # noqa: F401
 import check_sweeps  # noqa: F401
 import check_traces  # noqa: F401
@@ -37,6 +38,7 @@ from made_others import OTHERS
 from made_proved import random_proved, random_several
 from made_required import random_required
 from made_scaled import random_scaled
+from made_searched import random_searched
 from made_studies import STUDIES, Made, store
 from made_sweeps import random_sweep, random_sweeps
 from made_transfers import TRANSFERS
@@ -64,6 +66,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "sweeps": (0, 1),
     "scaled": tuple(range(6)),
     "proved": tuple(range(6)),
+    "searched": tuple(range(8)),
     "several_proved": (3, 6, 9, 10, 12),
     "unclean": tuple(range(6)),
     "gaps": tuple(range(6)),
@@ -81,6 +84,7 @@ MAKERS: Mapping[str, Callable[[random.Random, Path], Path]] = {
     "sweeps": partial(_stored, random_sweeps),
     "scaled": partial(_stored, random_scaled),
     "proved": partial(_stored, random_proved),
+    "searched": random_searched,
     "several_proved": partial(_stored, random_several),
     "unclean": partial(_stored, random_unclean),
     **OTHERS,

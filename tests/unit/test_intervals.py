@@ -14,7 +14,7 @@ from scipy import stats
 from leadline.analysis.statistics import intervals
 from leadline.analysis.statistics.drift import find_changes
 from leadline.analysis.statistics.intervals import mean_of_blocks
-from leadline.analysis.statistics.means import geometric_mean, paired_ratio, unpaired_ratio
+from leadline.analysis.statistics.means import geometric_mean, geometric_means, paired_ratio, unpaired_ratio
 from leadline.analysis.statistics.multiplicity import ALPHA, holm_levels
 from leadline.analysis.statistics.power import smallest_difference
 
@@ -59,6 +59,13 @@ def test_the_mixture_is_the_posterior_that_integration_over_a_grid_gives() -> No
 def test_the_interval_holds_for_few_and_correlated_blocks(rho: float, blocks: int) -> None:
     found = mean_of_blocks(rows(2000, blocks, rho=rho))
     assert (found.beyond(np.abs(found.mean)) >= 0.05).mean() >= 0.93
+
+
+def test_intervals_that_are_found_together_are_those_found_one_by_one() -> None:
+    """Of other numbers of blocks too, of one alone, of blocks all alike, and of what has no logarithm."""
+    chance = np.random.default_rng(3)
+    rows = [list(chance.lognormal(size=count)) for count in (7, 2, 1, 30, 7)] + [[5.0] * 4, [1.0, 0.0], []]
+    assert geometric_means(rows, 0.01) == [geometric_mean(row, 0.01) for row in rows]
 
 
 def test_the_p_value_and_the_interval_agree() -> None:

@@ -197,6 +197,7 @@ def test_the_command_names_the_link_of_a_client_and_refuses_uplinks_in_a_loop(tm
     assert said["held_against_a_lab"] is False
     assert "catalogue" in said["parameters"]
     assert said["warnings"] == []
+    assert said["figures"]["common"]["latency_s"]["kind"] == "assumed"
     assert run_command_line(words[:-1]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert STANDING in first

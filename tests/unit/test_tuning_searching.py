@@ -23,7 +23,7 @@ from leadline.store.own.proposals import StoredProposal, read_proposals, write_p
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.proving.asked import searched_setting
 from leadline.tuning.proving.proof import ProvedSetting
-from leadline.tuning.searching.sampler import Tried, propose
+from leadline.tuning.searching.sampler import TriedProposal, propose
 from leadline.tuning.searching.space import SearchDimension, dimension_of, split_space
 from leadline.tuning.searching.states import ValueStates
 from leadline.tuning.settings import Price, Setting, SettingAccess
@@ -145,12 +145,12 @@ def test_nothing_is_proposed_twice_and_a_seed_says_what(kind: Any) -> None:
     default = {"cache": "true", "size": str(1 << 21)}
     runs = []
     for _ in range(2):
-        tried: list[Tried] = []
+        tried: list[TriedProposal] = []
         for at in range(6):
             values = propose(SPACE, default, tried, kind, 3)
             assert values is not None
             assert 1 << 20 <= int(values["size"]) <= 1 << 30
-            tried.append(Tried(values, -0.1 * at))
+            tried.append(TriedProposal(values, -0.1 * at))
         runs.append([one.values for one in tried])
     assert runs[0] == runs[1]
     assert len({str(one) for one in runs[0]}) == 6
@@ -159,9 +159,9 @@ def test_nothing_is_proposed_twice_and_a_seed_says_what(kind: Any) -> None:
 def test_a_space_that_was_tried_whole_has_nothing_left() -> None:
     space = (SearchDimension("cache", ("true", "false")), SearchDimension("dial", ("1", "2")))
     default = {"cache": "true", "dial": "1"}
-    tried: list[Tried] = []
+    tried: list[TriedProposal] = []
     while (values := propose(space, default, tried, "tpe", 1)) is not None:
-        tried.append(Tried(values, 0.0))
+        tried.append(TriedProposal(values, 0.0))
     assert len(tried) == 3
 
 
@@ -248,15 +248,17 @@ def test_time_is_kept_for_the_proof() -> None:
 def test_a_search_beats_random_search_and_finds_nothing_where_nothing_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Three seeds of `bench/search.py`, which has them all."""
+    """The ten seeds of `bench/search.md`; its further ones are not run here."""
     monkeypatch.setattr(sys, "path", [str(BENCH), *sys.path])
     import search as bench
 
-    for seed in (1, 2, 3):
+    won = 0
+    for seed in range(10):
         tpe, chance = (bench.search(bench.delayed_link, side, seed) for side in ("tpe", "random"))
-        assert tpe.truth > chance.truth
-        null = bench.search(bench.nothing, "tpe", seed)
-        assert not bench.proves(bench.nothing, null.values, seed)
+        won += tpe.truth > chance.truth
+    assert won >= 8
+    null = bench.search(bench.nothing, "tpe", 1)
+    assert not bench.proves(bench.nothing, null.values, 1)
 
 
 # The states
@@ -273,12 +275,20 @@ class World:
         self.states = ValueStates(
             self.system,
             (proved,),
-            lambda state: self.values.get(state, {}),
-            lambda _name: ("4", "5"),
+            self,
             None,
-            worse=lambda state, why: self.worse.append((state, why)),
             within_s=0.5,
         )
+
+    def values_of(self, state: str) -> Mapping[str, str]:
+        return self.values.get(state, {})
+
+    def ours(self, name: str) -> tuple[str, ...]:
+        assert name == "dial"
+        return ("4", "5")
+
+    def ended(self, state: str, why: str) -> None:
+        self.worse.append((state, why))
 
     @property
     def dial(self) -> str:

@@ -12,7 +12,7 @@ from leadline.analysis.statistics.means import (
     Estimate,
     Ratio,
     arithmetic_mean,
-    geometric_mean,
+    geometric_means,
     paired_ratio,
     unpaired_ratio,
 )
@@ -117,18 +117,26 @@ def cell_metrics(table: CellTable, alpha: float = ALPHA) -> dict[str, CellMetric
     names: dict[str, None] = {}
     for measured in table.by_block.values():
         names.update(dict.fromkeys((*measured.values, *measured.reasons)))
-    return {name: _over_blocks(table, name, alpha) for name in names}
+    blocks = [measured for _, measured in sorted(table.by_block.items())]
+    values = {name: [one.values[name] for one in blocks if name in one.values] for name in names}
+    found: dict[str, CellMetric | None] = {
+        name: _without_ratio(table, name, values[name], alpha) for name in names
+    }
+    rates = [name for name in names if found[name] is None]
+    estimates = geometric_means([values[name] for name in rates], alpha)
+    for name, estimate in zip(rates, estimates, strict=True):
+        found[name] = CellMetric(estimate, None if estimate else "a block measured zero")
+    return {name: one for name, one in found.items() if one is not None}
 
 
-def _over_blocks(table: CellTable, name: str, alpha: float) -> CellMetric:
-    values = [m.values[name] for _, m in sorted(table.by_block.items()) if name in m.values]
+def _without_ratio(table: CellTable, name: str, values: Sequence[float], alpha: float) -> CellMetric | None:
+    """A metric that a block lacks, or that may be zero; None of one whose geometric mean tells."""
     lacking = [m.reasons[name] for m in table.by_block.values() if name in m.reasons]
     if lacking:
         return CellMetric(None, lacking[0])
     if any(name in measured.sums for measured in table.by_block.values()):
         return CellMetric(arithmetic_mean(values, alpha), None)
-    estimate = geometric_mean(values, alpha)
-    return CellMetric(estimate, None if estimate else "a block measured zero")
+    return None
 
 
 def compare_cells(base: CellTable, other: CellTable, metric: str) -> Ratio | None:

@@ -11,7 +11,7 @@ from leadline.errors import UsageError
 from leadline.simulation.demands import Demand
 from leadline.simulation.model import OBJECT_BYTES, SimulatedCluster, SimulatedWork
 from leadline.simulation.parameters import Parameters
-from leadline.simulation.recovery import RECOVERY, Moved, RecoveryAsked, damaged, moved, recovery_demand
+from leadline.simulation.recovery import RECOVERY, MovedShards, RecoveryAsked, damaged, moved, recovery_demand
 from leadline.simulation.simulate import Simulated, on_maps, places, pools_of, simulate
 
 
@@ -76,7 +76,7 @@ class _Beside:
     cluster: SimulatedCluster
     work: SimulatedWork
     filled: Sequence[Sequence[np.ndarray]]
-    moves: Sequence[Moved]
+    moves: Sequence[MovedShards]
     asked: RecoveryAsked
 
     def __call__(self, place: int, parameters: Parameters) -> Demand:

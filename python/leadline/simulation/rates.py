@@ -46,7 +46,7 @@ def solve(demands: Sequence[Demand], servers: Mapping[str, float]) -> Rates:
     many = np.array([[servers.get(name, 1.0) for name, _ in columns]])
     delay = np.array([one.delay_s for one in demands]) + (way * np.maximum(many - 1, 0)).sum(axis=1)
     total = np.maximum((counts * windows[:, None] * (load > 0)).sum(axis=0), 1.0)
-    forks = np.maximum(load.sum(axis=1) / np.maximum(way.sum(axis=1), 1e-300), 1.0)
+    forks = np.maximum((load * (way > 0)).sum(axis=1) / np.maximum(way.sum(axis=1), 1e-300), 1.0)
     total = np.maximum(total * forks.max(initial=1.0), 1.0)
     arrive = (total - 1) / total
     spread = np.array([[one.queue_spread] for one in demands])

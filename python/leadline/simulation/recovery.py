@@ -34,7 +34,7 @@ class RecoveryAsked:
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedShards:
     """How many shards go from which primary to which OSD; `lost_groups` have too little left to move."""
 
     shards: Mapping[tuple[int, int], int]
@@ -57,7 +57,7 @@ def damaged(placement: np.ndarray, out: Collection[int]) -> np.ndarray:
     return np.where(np.isin(placement, list(out)), -1, placement)
 
 
-def moved(before: np.ndarray, after: np.ndarray, work: SimulatedWork, stored_bytes: float) -> Moved:
+def moved(before: np.ndarray, after: np.ndarray, work: SimulatedWork, stored_bytes: float) -> MovedShards:
     """By group, primary and new member. Groups of which too little is left are counted, and do not move."""
     coded = work.protection.k or 0
     shards: dict[tuple[int, int], int] = defaultdict(int)
@@ -71,14 +71,14 @@ def moved(before: np.ndarray, after: np.ndarray, work: SimulatedWork, stored_byt
             continue
         for one in fresh:
             shards[kept[0], one] += 1
-    return Moved(dict(shards), stored_bytes / len(before) / max(coded, 1), lost)
+    return MovedShards(dict(shards), stored_bytes / len(before) / max(coded, 1), lost)
 
 
 def recovery_demand(
     cluster: SimulatedCluster,
     work: SimulatedWork,
     after: np.ndarray,
-    found: Moved,
+    found: MovedShards,
     asked: RecoveryAsked,
     parameters: Parameters,
 ) -> Demand:

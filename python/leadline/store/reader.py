@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,12 @@ class Result:
 
     def trials(self) -> list[TrialRow]:
         """Every stored trial in the order of execution."""
-        rows = _rows(self, "trials", TrialRow)
-        return sorted(rows, key=lambda row: row.order)
+        return list(self._trials)
+
+    @cached_property
+    def _trials(self) -> tuple[TrialRow, ...]:
+        """Kept: several parts of a report ask, and each table of a trial is a file with many columns."""
+        return tuple(sorted(_rows(self, "trials", TrialRow), key=lambda row: row.order))
 
     def latency(self) -> list[LatencyRow]:
         """Every stored histogram."""

@@ -1,8 +1,8 @@
 //! Operations of several sizes over one map, as fio has it: what one of them touched none touches again before
 //! everything was touched, so that one that meets such a block ends there. A bit for each smallest block.
 
-use crate::random::Random;
 use crate::distribution::scaled;
+use crate::random::Random;
 
 const WORD_BITS: u64 = 64;
 

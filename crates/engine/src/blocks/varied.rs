@@ -232,7 +232,9 @@ mod tests {
             let first = operation.file as usize * 1024 + operation.offset as usize / 512;
             let count = operation.length as usize / 512;
             assert!(operation.offset + u64::from(operation.length) <= 1 << 19);
-            times[first..first + count].iter_mut().for_each(|time| *time += 1);
+            times[first..first + count]
+                .iter_mut()
+                .for_each(|time| *time += 1);
         }
         assert!(times.iter().all(|time| *time == 1));
         let cut = |o: &&Operation| ![512, 4096, 65536].contains(&o.length);

@@ -335,7 +335,7 @@ impl Job {
                 "one_map: {blocks} blocks of {} need a map of more than {} MiB for each thread; use larger \
                  blocks, a smaller size or random_distribution: random",
                 self.bs,
-                MAP_BLOCKS_MAX / 8 >> 20
+                (MAP_BLOCKS_MAX / 8) >> 20
             )
         })
     }

@@ -55,7 +55,11 @@ class Ratio:
         """The ratio with the interval that misses with probability `alpha`."""
         if not self.series:
             return Estimate(self.value, None, None, self.count, 1 - alpha)
-        mean, margin = math.log(self.value), self._margin(alpha)
+        return self.within(self._margin(alpha), alpha)
+
+    def within(self, margin: float, alpha: float) -> Estimate:
+        """The ratio with the interval of that half width, of its logarithm."""
+        mean = math.log(self.value)
         return Estimate(self.value, _exp(mean - margin), _exp(mean + margin), self.count, 1 - alpha)
 
     def p_value(self) -> float:
@@ -86,6 +90,19 @@ def geometric_mean(values: Sequence[float], alpha: float = ALPHA) -> Estimate | 
     """The mean of positive values in order of blocks; None when there is none, or one is not positive."""
     found = _ratio_of_one(values)
     return found.estimate(alpha) if found else None
+
+
+def geometric_means(rows: Sequence[Sequence[float]], alpha: float = ALPHA) -> list[Estimate | None]:
+    """The same of many series: their intervals are found together."""
+    found = [_ratio_of_one(values) for values in rows]
+    together = [one for one in found if one is not None and one.series]
+    within: dict[int, Estimate] = {}
+    if together:
+        from leadline.analysis.statistics.intervals import half_widths
+
+        margins = half_widths([one.series[0] for one in together], alpha)
+        within = {id(one): one.within(m, alpha) for one, m in zip(together, margins, strict=True)}
+    return [None if one is None else within.get(id(one)) or one.estimate(alpha) for one in found]
 
 
 def typical(values: Sequence[float]) -> float | None:

@@ -7,10 +7,10 @@ from typing import get_args
 
 import click
 
+from leadline.cli.change.tune_options import settings_option
 from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
-from leadline.cli.signals import StopRequest
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
@@ -57,6 +57,7 @@ from leadline.tuning.settings import PriceKind
     metavar="NAME",
     help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
 )
+@settings_option
 @click.option(
     "--allow",
     "allowed",
@@ -86,6 +87,7 @@ def command(
     servers: KnownServers,
     ignored: tuple[str, ...],
     way: str | None,
+    own: Path | None,
     allowed: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
@@ -96,8 +98,8 @@ def command(
     """Search a space of settings for the fastest works of STUDY on one target, and prove the winner.
 
     Each proposal is measured in blocks beside the default; who is clearly worse is stopped after the first.
-    The winner is measured afresh (A B B A), and called one only where that proves it. Settings are read back
-    at every trial and put back at the end; after a crash: leadline undo DIR.
+    The winner is measured afresh (A B B A), and called one only where that proves it. All is put back at
+    the end; after a crash: leadline undo DIR.
 
     \b
     leadline tune search streaming --lab --space client_readahead_max_bytes=128k..64M --budget 20m
@@ -108,11 +110,7 @@ def command(
 
     if resume is not None:
         others = (study, spaces, budget, bounds, proposals, compare_random, work, targets, sets, blocks, lab)
-        if any((*others, seed is not None, servers, way, allowed, out)):
-            raise UsageError(
-                "--resume goes on with a search as it was asked for: it takes no study, space or target",
-                f"write: leadline tune search --resume {resume}",
-            )
+        _refuse_beside_resume(resume, (*others, seed is not None, servers, way, own, allowed, out))
         seen = require_trust(resume, "change the settings that it names", trusted=trusted)
         return conclude(resume, lambda stop: go_on(resume, seen, stop, quiet=quiet))
     if not study or not spaces or budget is None:
@@ -122,25 +120,17 @@ def command(
         )
     path = place_for(out, f"search-{Path(study).stem}")
     if path.exists():
-        raise UsageError(f"{path} exists already", f"another --out, or: leadline tune search --resume {path}")
-    words = SearchWords(
-        spaces,
-        budget,
-        bounds,
-        proposals,
-        tries,
-        compare_random,
-        work or study,
-        way,
-        allowed,
-        grace,
-        blocks,
-        seed,
-    )
+        raise UsageError(f"{path} exists already", f"go on with: leadline tune search --resume {path}")
+    limits = (proposals, tries, compare_random, blocks)
+    words = SearchWords(spaces, budget, bounds, *limits, work or study, way, allowed, grace, own)
     plan_of = (study, targets, (*sets, "compare.base=without"), 1, seed, (), None, lab, servers, ignored)
     asked = words.checked()
+    return conclude(path, lambda stop: start(plan_of, asked, path, stop, quiet=quiet))
 
-    def execute(stop: StopRequest) -> bool:
-        return start(plan_of, asked, path, stop, quiet=quiet)
 
-    return conclude(path, execute)
+def _refuse_beside_resume(resume: Path, others: tuple[object, ...]) -> None:
+    if any(others):
+        raise UsageError(
+            "--resume goes on with a search as it was asked for: it takes no study, space or target",
+            f"write: leadline tune search --resume {resume}",
+        )

@@ -91,7 +91,7 @@ def _unfit(cell: Cell, ceph: Mapping[str, Any] | None, trials: Sequence[TrialRow
     job = cell.job
     if not ceph or not (ceph.get("size") or ceph.get("k")):
         return "its target names no pool of Ceph's"
-    if cell.kind != "io" or job.get("rw") not in _DATA or job.get("bssplit"):
+    if job.get("rw") not in _DATA or not {"bs", "iodepth", "numjobs"} <= set(job) or job.get("bssplit"):
         return "it is not reads alone or writes alone, of one size"
     if job.get("rate_iops") or job.get("rate_bytes_per_s") or job.get("fsync") or not job.get("direct"):
         return "it is paced, buffered or syncs"

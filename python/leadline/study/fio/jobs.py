@@ -141,7 +141,7 @@ def _engine(asked: Asked, work: Converted) -> None:
 def _forgetting(asked: Asked, work: Converted) -> None:
     """fio drops cached pages whenever a job begins its bytes anew, unless it is told not to.
 
-    Of a job that writes, too: dirty pages are then handed to the disk, which costs the job what it would gain.
+    Of a job that writes, too: what is dirty is then handed to the disk, which costs it what it had gained.
     """
     invalidate, again = asked.get("invalidate"), asked.on("time_based") or asked.number("loops", 1, 1) > 1
     if again and (invalidate is None or switch(invalidate)):

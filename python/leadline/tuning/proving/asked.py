@@ -119,7 +119,7 @@ def searched_setting(
     are set. Raises RefusedChangeError, TuningError."""
     setting = system.setting(name)
     values = tuple(_value(setting, text) for text in texts)
-    _refuse_unprovable(setting, client)
+    _refuse_unprovable(setting, client, restarts=False)  # each proposal would restart them
     _refuse_dangerous(setting, system, allowed)
     versions = system.versions()
     for value in values:
@@ -185,7 +185,7 @@ def _value(setting: Setting, text: str) -> str:
     return value
 
 
-def _refuse_unprovable(setting: Setting, client: TargetClient | None, *, restarts: bool) -> None:
+def _refuse_unprovable(setting: Setting, client: TargetClient | None, *, restarts: bool = False) -> None:
     """What proofs do not do yet, each with what to do instead."""
     if setting.access.kind not in _KINDS:
         raise RefusedChangeError(

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import optuna
 
 SamplerKind = Literal["tpe", "random"]
-_STARTED = 4  # proposals, the default among them, before the model of the space decides
+_STARTED = 6  # proposals, the default among them, before the model of the space decides
 _TRIES = 30  # until a proposal is none that was there before
 _LISTED_MAX = 4096
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedProposal:
     """A proposal that was measured: its values, the logarithm of its gain, and by how much it broke what it
     must keep (over 0: it did)."""
 
@@ -52,7 +52,7 @@ def optuna_here() -> Any:
 def propose(
     space: Sequence[SearchDimension],
     default: Mapping[str, str],
-    tried: Sequence[Tried],
+    tried: Sequence[TriedProposal],
     kind: SamplerKind,
     seed: int,
 ) -> dict[str, str] | None:
@@ -79,7 +79,7 @@ def _key(space: Sequence[SearchDimension], values: Mapping[str, str]) -> tuple[s
 def _asked(
     space: Sequence[SearchDimension],
     default: Mapping[str, str],
-    tried: Sequence[Tried],
+    tried: Sequence[TriedProposal],
     kind: SamplerKind,
     *,
     seed: int,
@@ -89,7 +89,7 @@ def _asked(
         warnings.simplefilter("ignore")  # what is experimental of it stays so
         study = optuna.create_study(direction="maximize", sampler=_sampler(kind, seed))
         distributions = {one.name: _distribution(optuna, one) for one in space}
-        for one in (Tried(default, 0.0), *tried):
+        for one in (TriedProposal(default, 0.0), *tried):
             if (known := _stored(optuna, space, distributions, one)) is not None:
                 study.add_trial(known)
         found = study.ask(distributions).params
@@ -115,7 +115,7 @@ def _distribution(optuna: Any, one: SearchDimension) -> Any:
 
 
 def _stored(
-    optuna: Any, space: Sequence[SearchDimension], distributions: Mapping[str, Any], one: Tried
+    optuna: Any, space: Sequence[SearchDimension], distributions: Mapping[str, Any], one: TriedProposal
 ) -> Any | None:
     """As Optuna keeps a finished trial; None for a default outside of the space, or of nothing seen."""
     numbers = {part.name: part.number(one.values.get(part.name, "")) for part in space}

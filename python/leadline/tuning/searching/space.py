@@ -185,7 +185,8 @@ def dimension_of(words: SpaceWords, values: Sequence[str], *, is_size: bool) -> 
             "begin above 0, or list the values: a|b|c",
         )
     whole = low.is_integer() and high.is_integer() and "." not in "".join(values)
-    step = _ALIGNED_BYTES if is_size and low >= _ALIGNED_BYTES else 1
+    # Sizes that can be read: no finer than a sixteenth of the least, in whole pages.
+    step = max(_ALIGNED_BYTES, 1 << int(math.log2(low / 16))) if is_size and low >= _ALIGNED_BYTES else 1
     return SearchDimension(
         words.name,
         low=low,

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from leadline.errors import LeadlineError, TuningError
 from leadline.tuning.access.face import same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.health import HealthSeen, health_of, worsened
 from leadline.tuning.proving.clients import TargetClient
+from leadline.tuning.proving.kept import ProofJournal
 from leadline.tuning.proving.proof import WITHOUT, ProvedSetting
 from leadline.tuning.proving.states import SETTLED_WITHIN_S, restless, seen
 from leadline.tuning.system import TuningSystem, is_before
@@ -21,31 +22,39 @@ from leadline.tuning.system import TuningSystem, is_before
 _LOOK_EVERY_S = 0.2
 _WATCH_EVERY_S = 2.0
 
-ValuesOf = Callable[[str], Mapping[str, str]]
+
+class StateValues(Protocol):
+    """What states are made of: whoever makes them has every value that was ever set."""
+
+    def values_of(self, state: str) -> Mapping[str, str]:
+        """By setting; none of the default."""
+
+    def ours(self, name: str) -> Sequence[str]:
+        """All values of a setting that may have been set here: others are somebody else's."""
+
+    def ended(self, state: str, why: str) -> None:
+        """Health worsened in this state, and all was put back."""
 
 
 class ValueStates:
-    """`run.model.States` over a system: `values_of` has the values of a state by setting, none `without`.
-
-    `ours` are all values that were ever proposed of a setting: what is neither one of these nor what was
-    there is somebody else's, and left. `worse` is told a state in which health worsened, and how.
+    """`run.model.States` over a system. `journal` is that of `leadline tune apply`, where what is changed
+    stands until it is put back.
     """
 
     def __init__(
         self,
         system: TuningSystem,
         settings: Sequence[ProvedSetting],
-        values_of: ValuesOf,
-        ours: Callable[[str], Sequence[str]],
+        values: StateValues,
         client: TargetClient | None,
         *,
         stopping: Callable[[], bool] = lambda: False,
-        worse: Callable[[str, str], None] = lambda _state, _words: None,
+        journal: ProofJournal | None = None,
         within_s: float = SETTLED_WITHIN_S,
     ) -> None:
         self._system, self._settings, self._client = system, tuple(settings), client
-        self._values_of, self._ours, self._worse = values_of, ours, worse
-        self._stopping, self._within_s = stopping, within_s
+        self._values = values
+        self._stopping, self._within_s, self._journal = stopping, within_s, journal
         self._of_ceph = any(one.setting.access.kind.startswith("ceph_") for one in self._settings)
         self._healthy: HealthSeen | None = None
         self._state, self._watched_s = WITHOUT, 0.0
@@ -56,7 +65,7 @@ class ValueStates:
             self._healthy = health_of(self._system.around)
         if state != WITHOUT:
             self._wait(self._unhealthy)
-        values = self._values_of(state)
+        values = self._values.values_of(state)
         for one in self._settings:
             self._set(one, values.get(one.setting.name))
         self._state, self._watched_s = state, time.monotonic()
@@ -66,7 +75,7 @@ class ValueStates:
         """See `States`. Where health has worsened everything is put back at once, and the reading says so."""
         self._end_where_worse()
         found: dict[str, Any] = {}
-        values = self._values_of(state)
+        values = self._values.values_of(state)
         for one in self._settings:
             own = values.get(one.setting.name)
             for where, (value, reason) in seen(
@@ -95,11 +104,12 @@ class ValueStates:
             reading = self._system.read(one.setting, one.change.place)
             if not reading.known:
                 return f"{_named(one)} cannot be read: {reading.reason}"
-            if is_before(reading, one.change):
-                return ""
-            if not self._is_ours(one, reading.value):
-                return f"{_named(one)} is {reading.value} now, set by somebody else: left as it is"
-            self._system.put_back(one.change)
+            if not is_before(reading, one.change):
+                if not self._is_ours(one, reading.value):
+                    return f"{_named(one)} is {reading.value} now, set by somebody else: left as it is"
+                self._system.put_back(one.change)
+            if self._journal is not None:
+                self._journal.back(one)
         except LeadlineError as error:
             return error.message
         return ""
@@ -118,17 +128,19 @@ class ValueStates:
             if not before:
                 self._system.put_back(one.change)
         elif before or not same_value(reading.value, value):
+            if self._journal is not None:
+                self._journal.announce(one)
             self._system.write(SettingChange(one.change.setting, one.change.place, value, one.change.before))
 
     def _is_ours(self, one: ProvedSetting, value: str | None) -> bool:
-        return any(same_value(value, own) for own in self._ours(one.setting.name))
+        return any(same_value(value, own) for own in self._values.ours(one.setting.name))
 
     def _end_where_worse(self) -> None:
         if self._state == WITHOUT or not self._of_ceph or not (why := self._unhealthy()):
             return
         state = self._state
         left = self.leave()
-        self._worse(state, why)
+        self._values.ended(state, why)
         if left:
             raise TuningError(f"{why}; and could not be put back: {'; '.join(left)}", "put it back by hand")
 

@@ -33,7 +33,7 @@ def search_answer(found: SearchFound, path: str) -> StudyAnswer:
     text = [proved_sentence(found)]
     if proof is not None and (beside := side_effects(proof.found)):
         text.append(beside)
-    against = [] if proof is None else [against_sentence(state, proof) for state in proof.against]
+    against = [] if proof is None else [against_sentence(found, proof, state) for state in proof.against]
     return StudyAnswer(
         "Which values of these settings are fastest for this work?",
         " ".join([*text, *against]),
@@ -48,7 +48,7 @@ def search_statements(found: SearchFound) -> Iterator[Statement]:
     yield Statement("headline", proved_sentence(found), says="search_proved")
     if found.proof is not None:
         for state in found.proof.against:
-            yield Statement("finding", against_sentence(state, found.proof), says="search_against")
+            yield Statement("finding", against_sentence(found, found.proof, state), says="search_against")
     yield Statement("finding", course_sentence(found), says="search_course")
 
 
@@ -57,14 +57,16 @@ def proved_sentence(found: SearchFound) -> str:
     best, proof = found.best(), found.proof
     if best is None:
         return f"No setting was found that seemed better than the default in {_proposals(found.count())}."
-    seemed = f"the best of {_proposals(found.count())}, {words_of(best[0].values)}, seemed {_span(best[1])}"
+    seemed = (
+        f"the best of {_proposals(found.count())}, {words_of(found, best[0].values)}, seemed {_span(best[1])}"
+    )
     if proof is None:
         return f"Not proved yet: {seemed} the default in the search, which chose it for that."
     fresh = f"in {proof.blocks} fresh blocks: {_listed(_rates(proof.found.comparisons))}"
     if not proof.whole:
         return f"Not proved yet: {seemed} the default in the search, and its proof has not ended, {fresh}."
     if proof.holds:
-        return f"Proved better than the default {fresh}, with {words_of(best[0].values)}."
+        return f"Proved better than the default {fresh}, with {words_of(found, best[0].values)}."
     over = ""
     if proof.over is not None and proof.over > 1:
         over = f" It crossed a bound {format_over(proof.over)} there."
@@ -76,9 +78,9 @@ def format_over(over: float) -> str:
     return f"by {100 * (over - 1):.1f} %"
 
 
-def against_sentence(state: str, proof: JudgedProof) -> str:
+def against_sentence(found: SearchFound, proof: JudgedProof, state: str) -> str:
     """The winner against another state of its proof."""
-    other = f"{_OTHERS.get(state, state)} ({words_of(proof.values[state])})"
+    other = f"{_OTHERS.get(state, state)} ({words_of(found, proof.values[state])})"
     return f"Against {other}: {_listed(_rates(proof.against[state]))}."
 
 
@@ -118,9 +120,13 @@ def _steps(found: SearchFound, path: str) -> Iterator[NextStep]:
         yield NextStep(f"The proof by itself: leadline show {path}/proof")
 
 
-def words_of(values: Mapping[str, str]) -> str:
-    """Settings with their values."""
-    return ", ".join(f"{name}={value}" for name, value in values.items())
+def words_of(found: SearchFound, values: Mapping[str, str]) -> str:
+    """Settings with their values; sizes as they are written, and not in bytes."""
+    sizes = {one["setting"] for one in found.said["settings"] if one["unit"] == "bytes"}
+    return ", ".join(
+        f"{name}={units.exact_size(int(value)) if name in sizes and value.isdigit() else value}"
+        for name, value in values.items()
+    )
 
 
 def _proposals(count: int) -> str:
@@ -172,7 +178,7 @@ def search_sections(found: SearchFound) -> tuple[Section, ...]:
         (
             one.name,
             one.side,
-            words_of(one.values),
+            words_of(found, one.values),
             "" if judged.value is None else f"{judged.value:.3g}",
             ""
             if judged.low is None or judged.high is None

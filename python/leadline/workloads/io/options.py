@@ -84,8 +84,8 @@ class IoOptions(Options):
     )
     one_map: Truth | None = Field(
         None,
-        description="random operations of several sizes move every byte of a pass once, as fio's do: what meets a"
-        " byte that was moved ends there; false",
+        description="random operations of several sizes move every byte of a pass once, as fio's do: what"
+        " meets a byte that was moved ends there; false",
     )
     invalidate: Truth | None = Field(
         None, description="drop cached pages whenever a numjob begins its bytes anew, as fio does; false"

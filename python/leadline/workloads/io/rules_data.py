@@ -130,9 +130,11 @@ def amount_rules(options: IoOptions) -> Iterator[Problem]:
         words = f"{units.exact_size(options.io_size)} is less than a block of {units.exact_size(step_bytes)}"
         yield Problem("io_size", words, "raise it, or lower bs")
     mapped = options.random_distribution in (None, MAP) and options.percentage_random in (None, 100)
-    if options.one_map and not (mapped and len(sizes_of(options)) > 1 and (options.rw or "").startswith("rand")):
+    at_random = (options.rw or "").startswith("rand")
+    if options.one_map and not (mapped and at_random and len(sizes_of(options)) > 1):
         words = "is of random operations of several sizes, without repeats"
-        yield Problem("one_map", words, "leave it out, or write bssplit and rw: randread, randwrite or randrw")
+        remedy = "leave it out, or write bssplit and rw: randread, randwrite or randrw"
+        yield Problem("one_map", words, remedy)
     one_after_another = options.rw is not None and not options.rw.startswith("rand")
     if options.percentage_random is not None and one_after_another:
         yield Problem(

@@ -15,6 +15,7 @@ from leadline import units
 from leadline.analysis.proposing import SearchLimits
 from leadline.cli.change.searching.course import SIDES, STATES, SearchCourse
 from leadline.cli.change.searching.growth import (
+    ProofValues,
     ProposalBook,
     SearchTime,
     block_s,
@@ -22,12 +23,15 @@ from leadline.cli.change.searching.growth import (
     planned_block_s,
 )
 from leadline.cli.change.searching.plans import facts_of_states, plan_of_states
-from leadline.cli.change.searching.proof import BLOCKS_MIN, PROOF, proof_blocks, proof_states, prove_winner
+from leadline.cli.change.searching.proof import BLOCKS_MIN, PROOF, fresh_proof, proof_blocks, proof_states
 from leadline.cli.change.tune_prove import client_of, system_for, two_states
+from leadline.cli.change.tune_reach import journal_of
 from leadline.cli.console import make_console
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 from leadline.cli.signals import StopRequest
 from leadline.errors import ResultError, UsageError
+from leadline.tuning.changing.journal import TuningJournal
+from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import WITHOUT
 from leadline.tuning.searching.asked import SearchedSettings, searched_settings
 from leadline.tuning.searching.space import SpaceWords, split_space
@@ -36,7 +40,8 @@ if TYPE_CHECKING:
     from leadline.plan.model import Plan
     from leadline.run.model import Display, Outcome, RunRequest, States
     from leadline.store.acting import SeenManifest
-    from leadline.tuning.searching.states import ValueStates
+    from leadline.tuning.proving.kept import ProofJournal
+    from leadline.tuning.searching.states import StateValues, ValueStates
     from leadline.tuning.system import TuningSystem
 
 PROOF_SHARE = 0.3  # of the budget, at least
@@ -69,12 +74,12 @@ class SearchWords:
     proposals: int | None
     tries: int
     compare_random: bool
+    blocks: int | None
     work: str
     way: str | None
     allowed: tuple[str, ...]
     grace: str
-    blocks: int | None
-    seed: int | None
+    own: Path | None = None
 
     def checked(self) -> AskedSearch:
         """Read, before anything is looked at. Raises UsageError and what reading raises."""
@@ -124,7 +129,11 @@ def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopReq
     flags |= {"until": None, "budget_s": None, "under_fault": False}
     names = (WITHOUT, *STATES)
     named = () if asked.space is None else tuple(part.name for part in asked.space)
-    with system_for(facts[WITHOUT], named) as system:
+    journal_in = TuningJournal(journal_of(labs))
+    with (
+        system_for(facts[WITHOUT], named, own=asked.words.own) as system,
+        kept(journal_in, system) as journal,
+    ):
         space = asked.space if asked.space is not None else _audited(system, asked.words.work)
         searched = searched_settings(space, system, client_of(facts[WITHOUT]), asked.words.allowed)
         own = plan_of_states(plan, names, 0, plan.seed)
@@ -133,8 +142,10 @@ def start(plan_of: tuple[Any, ...], asked: AskedSearch, out: Path, stop: StopReq
         sides = SIDES if asked.words.compare_random else SIDES[:1]
         course = SearchCourse(searched.space, searched.default, sides, asked.limits, plan.seed)
         details = _details(study.as_json(), searched, course, asked)
+        details["search"]["journal"] = journal.place
         with make_display(quiet) as display:
-            return _Search(out, system, searched, display, stop, details["search"]).run(request, details)
+            own_search = _Search(out, system, searched, display, stop, details["search"], journal)
+            return own_search.run(request, details)
 
 
 def _audited(system: TuningSystem, work: str) -> tuple[SpaceWords, ...]:
@@ -190,8 +201,14 @@ def go_on(path: Path, seen: SeenManifest, stop: StopRequest, *, quiet: bool) -> 
     searched = SearchedSettings.from_json(seen.manifest["search"])
     facts = TargetFacts.from_json(seen.manifest["targets"][WITHOUT])
     known = {one.setting.name: one.setting for one in searched.settings}
-    with system_for(facts, (), known) as system, make_display(quiet) as display:
-        return _Search(path, system, searched, display, stop, seen.manifest["search"]).go_on(seen)
+    said = seen.manifest["search"]
+    place = TuningJournal(Path(str(said.get("journal", ""))))
+    with (
+        system_for(facts, (), known) as system,
+        kept(place, system) as journal,
+        make_display(quiet) as display,
+    ):
+        return _Search(path, system, searched, display, stop, said, journal).go_on(seen)
 
 
 class _Search:
@@ -205,10 +222,12 @@ class _Search:
         display: Display,
         stop: StopRequest,
         said: Mapping[str, Any],
+        journal: ProofJournal,
     ) -> None:
+        self._journal = journal
         self._path, self._system, self._searched = path, system, searched
         self._display, self._stop, self._said = display, stop, said
-        self._book = ProposalBook(path, searched.advised)
+        self._book = ProposalBook(path, searched.advised, display.say)
         try:
             limits = SearchLimits(int(said["limits"]["blocks"]), said["limits"]["proposals"])
             self._course = SearchCourse(
@@ -224,7 +243,7 @@ class _Search:
         """From its beginning."""
         from leadline.run.session import new_run
 
-        states = self._states(request, self._book.values_of)
+        states = self._states(request, self._book)
         steering = self._steering(states)
         outcome = new_run(request, self._path, details, self._display, self._watching(states), steering)
         return self._ended(outcome) and self._prove()
@@ -235,7 +254,7 @@ class _Search:
 
         if not _is_finished(self._path):
             request = request_of(seen.manifest)
-            states = self._states(request, self._book.values_of)
+            states = self._states(request, self._book)
             steering = self._steering(states)
             labs = _labs(seen.manifest)
             outcome = resume_run(self._path, seen, self._display, self._watching(states), steering, labs=labs)
@@ -253,27 +272,17 @@ class _Search:
         growth = make_search_growth(self._path, self._course, time, self._display.say)
         return Steering(next_rate, growth, states_of_settings)
 
-    def _states(
-        self, request: RunRequest, values_of: Callable[[str], Mapping[str, str]], *, marks: bool = True
-    ) -> ValueStates:
+    def _states(self, request: RunRequest, values: StateValues) -> ValueStates:
         from leadline.tuning.searching.states import ValueStates
 
         return ValueStates(
             self._system,
             self._searched.settings,
-            values_of,
-            self._book.ours,
+            values,
             client_of(request.facts[WITHOUT]),
             stopping=self._stop,
-            worse=self._worse if marks else self._worse_in_proof,
+            journal=self._journal,
         )
-
-    def _worse(self, state: str, why: str) -> None:
-        self._book.ended(state, why)
-        self._display.say(f"put back: {why}")
-
-    def _worse_in_proof(self, state: str, why: str) -> None:
-        self._display.say(f"put back in the proof, in state {state}: {why}")
 
     def _watching(self, states: ValueStates) -> Callable[[], bool]:
         """The request to stop is asked for while trials run: a moment to look at health."""
@@ -292,17 +301,16 @@ class _Search:
 
         result = open_result(self._path)
         request = request_of(result.manifest)
-        steering = self._proof_steering
         if (self._path / PROOF).is_dir():
             if _is_finished(self._path / PROOF):
                 return True
             seen = look_at(self._path / PROOF)
             own = dict(seen.manifest["states"])
-            states = self._states(request, lambda state: own.get(state, {}), marks=False)
+            states = self._states(request, ProofValues(own, self._book, self._display.say))
             watching = self._watching(states)
             labs = _labs(seen.manifest)
             outcome = resume_run(
-                self._path / PROOF, seen, self._display, watching, steering(states), labs=labs
+                self._path / PROOF, seen, self._display, watching, self._proof_steering(states), labs=labs
             )
             return self._ended(outcome)
         proved = proof_states(result, self._searched)
@@ -312,18 +320,12 @@ class _Search:
             self._left_s(), block_s(request.plan, result.events), len(proved)
         )
 
-        def run(fresh: RunRequest, out: Path, details: dict[str, Any], states: States) -> Outcome:
-            self._display.say(
-                f"the proof: {', '.join(fresh.plan.targets[at].name for at in range(1, len(proved) + 1))}"
-            )
-            watching = self._watching(states)  # type: ignore[arg-type]
-            return new_run(fresh, out, details, self._display, watching, steering(states))
-
-        def make_states(values_of: Callable[[str], Mapping[str, str]]) -> States:
-            return self._states(request, values_of, marks=False)
-
-        found = prove_winner(
-            self._path, request, result.manifest, self._searched, proved, blocks, run, make_states
+        states = self._states(request, ProofValues(proved, self._book, self._display.say))
+        fresh, details = fresh_proof(request, result.manifest, self._searched, proved, blocks)
+        self._display.say(f"the proof: {', '.join(proved)}")
+        watching = self._watching(states)
+        found = new_run(
+            fresh, self._path / PROOF, details, self._display, watching, self._proof_steering(states)
         )
         return self._ended(found)
 

@@ -15,7 +15,7 @@ from leadline.analysis.proposing import (
     next_proposal,
 )
 from leadline.store.own.proposals import StoredProposal
-from leadline.tuning.searching.sampler import SamplerKind, Tried, propose
+from leadline.tuning.searching.sampler import SamplerKind, TriedProposal, propose
 from leadline.tuning.searching.space import SearchDimension
 
 # Two states in turns: proposals that follow each other differ in their state's name, so that it is entered.
@@ -77,11 +77,11 @@ def _made(
     return StoredProposal(f"p{number:02d}", wanted.side, STATES[(number + 1) % 2], values, (block,))
 
 
-def tried_of(proposal: StoredProposal, judged: ProposalJudged) -> Tried:
+def tried_of(proposal: StoredProposal, judged: ProposalJudged) -> TriedProposal:
     """As a sampler is told of it: what ended, or crossed a bound, is no place to go on from."""
     import math
 
     broken = 1.0 if judged.state == "ended" else 0.0
     if judged.seen.over is not None and not broken:
         broken = math.log(max(judged.seen.over, 1e-6))
-    return Tried(proposal.values, None if judged.value is None else math.log(judged.value), broken)
+    return TriedProposal(proposal.values, None if judged.value is None else math.log(judged.value), broken)

@@ -24,8 +24,13 @@ SETTLE_S = 1.5  # to bring one state about, before one was: values, readings, a 
 class ProposalBook:
     """The proposals of a result, for the states that try them: read from the file, the only record."""
 
-    def __init__(self, path: Path, advised: Mapping[str, tuple[str, str]]) -> None:
-        self._path, self._advised = path, advised
+    def __init__(
+        self,
+        path: Path,
+        advised: Mapping[str, tuple[str, str]],
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._path, self._advised, self._say = path, advised, say
 
     def values_of(self, state: str) -> Mapping[str, str]:
         """Of the newest proposal that is measured as this state; none of the default."""
@@ -39,10 +44,32 @@ class ProposalBook:
 
     def ended(self, state: str, why: str) -> None:
         """Nothing more may be measured of the newest proposal of this state."""
+        self._say(f"put back: {why}")
         found = list(read_proposals(self._path))
         at = max(place for place, one in enumerate(found) if one.state == state)
         found[at] = replace(found[at], ended=why)
         write_proposals(self._path, found)
+
+
+@dataclass(frozen=True)
+class ProofValues:
+    """The states of a proof, by name; which values are ours the `book` of the search says."""
+
+    states: Mapping[str, Mapping[str, str]]
+    book: ProposalBook
+    say: Callable[[str], None]
+
+    def values_of(self, state: str) -> Mapping[str, str]:
+        """None of the default."""
+        return self.states.get(state, {})
+
+    def ours(self, name: str) -> Sequence[str]:
+        """As in the search."""
+        return self.book.ours(name)
+
+    def ended(self, state: str, why: str) -> None:
+        """Said; the trial itself is INVALID, as its settings were not in force."""
+        self.say(f"put back in the proof, in state {state}: {why}")
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ as further states: `leadline show DIR/proof` has all of it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.cli.change.searching.plans import facts_of_states, plan_of_states
@@ -20,7 +19,7 @@ from leadline.tuning.proving.proof import WITH, WITHOUT, as_manifest
 from leadline.tuning.searching.asked import SearchedSettings
 
 if TYPE_CHECKING:
-    from leadline.run.model import Outcome, RunRequest, States
+    from leadline.run.model import RunRequest
     from leadline.store.reader import Result
 
 PROOF = "proof"
@@ -68,37 +67,33 @@ def proof_blocks(left_s: float, block_of_two_s: float, states: int) -> int:
     return max(BLOCKS_MIN, min(BLOCKS_MAX, int(left_s / of_all_s) // 2 * 2))
 
 
-def prove_winner(
-    path: Path,
+def fresh_proof(
     request: RunRequest,
     manifest: Mapping[str, Any],
     searched: SearchedSettings,
     states: Mapping[str, Mapping[str, str]],
     blocks: int,
-    run: Callable[[RunRequest, Path, dict[str, Any], States], Outcome],
-    make_states: Callable[[Callable[[str], Mapping[str, str]]], States],
-) -> Outcome:
-    """Measure it. `run` starts a run as `new_run` does; `make_states` has states of these values."""
+) -> tuple[RunRequest, dict[str, Any]]:
+    """The run that proves it, and what its manifest says of it."""
     names = [WITHOUT, *states]
-    plan = plan_of_states(request.plan, names, blocks, request.plan.seed + 1)
+    reserve = dict.fromkeys(names, request.options.reserve_bytes[WITHOUT])
     fresh = replace(
         request,
         id=secrets.token_hex(4),
-        plan=plan,
+        plan=plan_of_states(request.plan, names, blocks, request.plan.seed + 1),
         facts=facts_of_states(request.facts, names),
-        options=replace(
-            request.options, reserve_bytes=dict.fromkeys(names, request.options.reserve_bytes[WITHOUT])
-        ),
+        options=replace(request.options, reserve_bytes=reserve),
     )
-    proved = tuple(
-        replace(one, change=SettingChange(one.change.setting, one.change.place, value, one.change.before))
-        for one in searched.settings
-        if not same_value(value := states[WITH][one.setting.name], searched.default[one.setting.name])
-    )
+    winner, proved = states[WITH], []
+    for one in searched.settings:
+        name = one.setting.name
+        if not same_value(winner[name], searched.default[name]):
+            change = SettingChange(name, one.change.place, winner[name], one.change.before)
+            proved.append(replace(one, change=change))
     details = {
         **{name: manifest[name] for name in ("study", "host", "memory_bytes", "command")},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        **as_manifest(proved),
+        **as_manifest(tuple(proved)),
         "states": {state: dict(own) for state, own in states.items()},
     }
-    return run(fresh, path / PROOF, details, make_states(lambda state: states.get(state, {})))
+    return fresh, details

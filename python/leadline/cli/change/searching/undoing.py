@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from leadline.cli.change.searching.growth import ProposalBook
 from leadline.cli.change.tune_prove import client_of, system_for
 from leadline.cli.console import echo
+from leadline.tuning.changing.journal import TuningJournal
+from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import WITHOUT
 from leadline.tuning.searching.asked import SearchedSettings
 
@@ -24,8 +26,9 @@ def put_back_search(path: Path, seen: SeenManifest) -> tuple[str, ...]:
     facts = TargetFacts.from_json(seen.manifest["targets"][WITHOUT])
     known = {one.setting.name: one.setting for one in searched.settings}
     book = ProposalBook(path, searched.advised)
-    with system_for(facts, (), known) as system:
-        states = ValueStates(system, searched.settings, book.values_of, book.ours, client_of(facts))
+    place = Path(str(seen.manifest["search"].get("journal", "")))
+    with system_for(facts, (), known) as system, kept(TuningJournal(place), system) as journal:
+        states = ValueStates(system, searched.settings, book, client_of(facts), journal=journal)
         left = states.leave()
     for one in left:
         echo(f"could not be put back: {one}", err=True)
