@@ -251,7 +251,7 @@ CASES = (
         made=(("client", "client_oc_max_dirty", "1048576"),),
         allow=("durability",),
         found="seed 1 said that its figure did not move: it was bytes that waited in a second, of a work a "
-        "hundred times as fast; it is what waited of each byte now, and seed 2 was measured so",
+        "hundred times as fast; it is what waited of each byte now, which was not measured again yet",
     ),
     TuningCase(
         "names that the client keeps",
