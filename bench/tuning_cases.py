@@ -323,8 +323,8 @@ PROOFS_EACH = 5
 
 # Known by the documents, and not proved here.
 LEFT_OUT = {
-    "`osd_op_num_shards`, `osd_client_message_cap`, `bluestore_cache_size`, `ms_*`": "they need OSDs that are "
-    "restarted at each change, which was not tried in this bench",
+    "`osd_op_num_shards`, `osd_client_message_cap`, `bluestore_cache_size`, `ms_*`": "they need OSDs "
+    "that are restarted at each change, which was not tried in this bench",
     "`debug_osd` and most of `debug_*`": "a lab's own file sets them, which wins over the monitors",
     "`fuse_big_writes`": "libfuse 3 always has it on",
     "`osd_recovery_*`, `osd_max_backfills` during recovery": "a lab of this size has recovered before a "
