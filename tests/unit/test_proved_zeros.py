@@ -8,7 +8,7 @@ import pytest
 
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.verdict.proved.effects import WITH, WITHOUT, StatesDesign, contrast_of_figures
-from leadline.verdict.proved.found import Mechanism, _moved
+from leadline.verdict.proved.found import Mechanism, _moved, _waited
 from leadline.verdict.proved.said import mechanism_sentence
 from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
 
@@ -66,3 +66,10 @@ def test_without_zeros_ratios_of_blocks_are_told_as_before() -> None:
     assert found.ratio == ratio.value
     assert not isinstance(ratio, ZeroRatio)
     assert found.ratio != math.inf
+
+
+def test_what_waited_is_counted_for_each_byte_so_that_a_faster_work_is_not_blamed() -> None:
+    slow = _waited({"client_blocked_per_s": 100.0, "bytes_per_s": 100.0})
+    fast = _waited({"client_blocked_per_s": 1000.0, "bytes_per_s": 10000.0})
+    assert fast["client_blocked_per_s"] < slow["client_blocked_per_s"]
+    assert _waited({"client_blocked_per_s": None, "bytes_per_s": 1.0}) == {}

@@ -254,8 +254,14 @@ def _figures(result: Result, read: Material, cell: Cell) -> dict[int, Mapping[st
         samples = Samples(trial, result.sample_lines(trial.trial))
         latency, asked = read.latency.get(trial.trial, ()), cell.shown.in_flight
         figures = figures_of(trial, latency, samples, asked, target=facts, host=host)
-        found[trial.block] = {**columns(trial), **figures, **_metadata(figures, latency)}
+        found[trial.block] = {**columns(trial), **figures, **_metadata(figures, latency), **_waited(figures)}
     return found
+
+
+def _waited(figures: Mapping[str, Any]) -> dict[str, float]:
+    """What waited for room of each byte that was moved: a faster work has more of it in a second."""
+    waited, moved = figures["client_blocked_per_s"], figures["bytes_per_s"]
+    return {"client_blocked_per_s": waited / moved} if waited is not None and moved else {}
 
 
 def _metadata(figures: Mapping[str, Any], latency: Sequence[LatencyRow]) -> dict[str, float]:
