@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from leadline.run import child
+from leadline.run import child, worker
 from leadline.run.child import Answer, Worker
 from leadline.run.forked.prepared import prepared
 from leadline.transfer import lone_transfer
@@ -228,3 +232,37 @@ def test_a_worker_may_use_the_processors_that_the_command_may_use_now() -> None:
             assert os.sched_getaffinity(worker.pid) == {min(allowed)}
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+class Keeper:
+    """A kind of work that keeps something between two commands, as a client of a cluster."""
+
+    def __init__(self) -> None:
+        self.kept = self  # a cycle, as between a side and its methods: nothing but a collection lets it go
+
+    def commands(self, _say: object) -> dict[str, Callable[..., dict[str, str]]]:
+        return {"keeper_keep": self._keep}
+
+    def _keep(self, _command: dict[str, str]) -> dict[str, str]:
+        return {"kept": type(self.kept).__name__}
+
+
+def test_a_worker_that_ends_lets_go_of_what_a_kind_of_work_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept: list[weakref.ref[Keeper]] = []
+
+    def kind(_name: str) -> Keeper:
+        keeper = Keeper()
+        kept.append(weakref.ref(keeper))
+        return keeper
+
+    monkeypatch.setattr(worker, "CONDUCTED", ("keeper",))
+    monkeypatch.setattr(worker, "conducted_kind", kind)
+    monkeypatch.setattr(worker, "_KINDS_COMMANDS", {})
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"command": "keeper_keep"}\n'))
+    # The kernel's word that a process ends with its parent is for a worker, and not for this one.
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: SimpleNamespace(prctl=lambda *_: 0))
+    worker.main(os.getppid())
+    assert '"kept": "Keeper"' in capsys.readouterr().out
+    assert [one() for one in kept] == [None]

@@ -7,6 +7,7 @@ It is forked (`forked.helper`), and ends when its input ends or its parent dies.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -100,6 +101,8 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "space": _space,
     "drop_caches": _drop_caches,
 }
+# Of the kinds of work that were asked for; what they keep between two commands hangs on these.
+_KINDS_COMMANDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
 def _say(**message: Any) -> None:
@@ -110,9 +113,16 @@ def _say(**message: Any) -> None:
 def _command(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What does a command; those of a kind of work begin with its name."""
     kind = name.partition("_")[0]
-    if name not in _COMMANDS and kind in CONDUCTED:
-        _COMMANDS.update(conducted_kind(kind).commands(_say))
-    return _COMMANDS[name]
+    if name not in _COMMANDS and name not in _KINDS_COMMANDS and kind in CONDUCTED:
+        _KINDS_COMMANDS.update(conducted_kind(kind).commands(_say))
+    return _KINDS_COMMANDS[name] if name in _KINDS_COMMANDS else _COMMANDS[name]
+
+
+def _leave() -> None:
+    """Let go of what kinds of work keep between commands: a fork ends without Python's own end, and a client
+    that does not say goodbye keeps its locks and caches until the cluster misses it."""
+    _KINDS_COMMANDS.clear()
+    gc.collect()
 
 
 def _obey(line: str) -> None:
@@ -143,8 +153,10 @@ def main(parent: int) -> None:
     if os.getppid() != parent:
         return  # the parent died before the line above took hold
     _say(event="ready", pid=os.getpid())
-    while line := sys.stdin.readline():
-        try:
+    try:
+        while line := sys.stdin.readline():
             _obey(line)
-        except KeyboardInterrupt:  # a second interrupt, in the middle of answering
-            return
+    except KeyboardInterrupt:  # a second interrupt, in the middle of answering
+        return
+    finally:
+        _leave()
