@@ -234,6 +234,17 @@ def test_a_worker_may_use_the_processors_that_the_command_may_use_now() -> None:
         os.sched_setaffinity(0, allowed)
 
 
+def test_a_worker_hears_the_interrupt_though_its_command_was_started_deaf_to_it() -> None:
+    """As a script starts what it leaves in the background."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Worker() as worker:
+            ignored = int(status(worker.pid, "SigIgn"), 16)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not ignored >> (signal.SIGINT - 1) & 1
+
+
 class Keeper:
     """A kind of work that keeps something between two commands, as a client of a cluster."""
 

@@ -107,6 +107,8 @@ def _become_worker(helper: int, descriptors: Sequence[int]) -> NoReturn:
     code = 1
     try:
         os.setsid()  # Ctrl-C reaches the command alone, which then ends the trial cleanly
+        # By this signal, also where whoever started the command had it ignored, as a script's `&` does.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         for stream, descriptor in enumerate(descriptors[:STREAMS]):
             os.dup2(descriptor, stream)
         os.closerange(STREAMS, os.sysconf("SC_OPEN_MAX"))
