@@ -56,15 +56,12 @@ pairs with its interval (all of them where there are fewer than six, which tell 
 **bold** where it leaves 1 out. Figures that leadline itself calls INVALID have its reason.
 CPU is the time of the job's threads on a processor for each byte, `busy` the share of their time
 that it was: where both are near 1, the processor makes the rate, and its ratio is that of the CPU.
+`null` and `zipf` have no storage: the processor makes their rate. Not explained: `1rw_1m_randrw` of
+`rw_single_file`. `1rw_4m_rw` there and `fio-rand-RW` leave 1 out narrowly, as one or two of so many
+rows do by chance.
 """
 OLDER = """\
-Rows without CPU are older: of 64 MiB, 4 s and 20 loops, and not from a clean beginning, so that the
-jobs of `rw_single_file`, which share a file, met what the one before them had left. Of fio alone, four
-times in turns, as it is and with `exec_prerun=sync`: `1rw_1m_randrw` 218 (144 to 298) and 485 (467 to
-593) MiB/s, `1rw_4k_randrw` 139 (56 to 194) and 72 (42 to 84), `1rw_1m_rw` 1,580 (889 to 2,000) and
-1,072 (504 to 1,488). `null` and `zipf` have no storage. Since then operations of several sizes are cut as
-fio's (one pair of `iometer-file-access-server`: 268,435,456 bytes by both, ratio 0.98), and jobs that
-write drop cached pages between their passes, as `fio-rand-write` shows.
+Rows without CPU are older: of 64 MiB, 4 s and 20 loops, and not from a clean beginning.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
 _ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
@@ -103,7 +100,7 @@ def main() -> int:
     asked = parser.parse_args()
     files = [path for one in asked.examples for path in sorted(one.glob("*.fio")) if _runs(path)]
     chosen = [path for path in files if not asked.only or path.stem in asked.only]
-    place = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir=asked.directory))
+    place = Path(tempfile.mkdtemp(prefix="leadline-bench-", dir=asked.directory.resolve()))  # fio runs in it
     rows = {} if asked.print else _rows_there()
     try:
         for path in chosen:
