@@ -160,7 +160,7 @@ CASES = {
         Case("simulate --parameters HUNG/own.yaml --work rw=write HUNG/centre.yaml"),
         Case("simulate GOOD/centre.yaml --calibrate HUNG/result"),
         Case("simulate GOOD/centre.yaml --work rw=write --page HUNG/page.html"),
-        Case("simulate GOOD/centre.yaml --calibrate GOOD/result --out HUNG/own.yaml"),
+        Case("simulate GOOD/centre.yaml --out HUNG/own.yaml --calibrate GOOD"),
     ),
     "model aggregate": (Case("model aggregate --topology HUNG/centre.yaml --protection 3"),),
     # Values only, from wherever it is called.
@@ -224,7 +224,6 @@ CASES = {
         ),
         Case("tune search quick --space vm.swappiness=7..9 --budget 1h --target a=GOOD", directory="HUNG"),
         Case("tune search HUNG/study.yaml --space vm.swappiness=7..9 --budget 1h --target a=GOOD"),
-        Case("tune search quick --space HUNG/space.yaml --budget 1h --target a=GOOD"),
         Case("tune search quick --space audit --for HUNG/result --budget 1h --target a=GOOD"),
         Case("tune search quick --space mine=7..9 --settings HUNG/own.yaml --budget 1h --target a=GOOD"),
         Case("tune search --resume HUNG/result"),
