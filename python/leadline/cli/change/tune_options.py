@@ -23,6 +23,15 @@ def settings_option(function: _Command) -> _Command:
     )(function)
 
 
+def way_option(function: _Command) -> _Command:
+    """Adds `--way NAME`."""
+    return click.option(
+        "--way",
+        metavar="NAME",
+        help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
+    )(function)
+
+
 def versions_options(function: _Command) -> _Command:
     """Adds `--kernel` and `--ceph`: for which versions it is said."""
     for name, words in (("kernel", "[default: this host's]"), ("ceph", "[default: the newest]")):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from leadline.cli.change.tune_options import settings_option
+from leadline.cli.change.tune_options import settings_option, way_option
 from leadline.cli.change.tune_reach import journal_of, named_lab, own_settings, system_of
 from leadline.cli.console import echo
 from leadline.cli.machine.lab_faults import labs_at, labs_of, labs_of_result, refuse_faulted
@@ -59,11 +59,7 @@ _VERB = "tune prove"  # goes on with what it began
 )
 @click.option("--together", "kind", flag_value="together", help="Of several: all of them as one set.")
 @study_options
-@click.option(
-    "--way",
-    metavar="NAME",
-    help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
-)
+@way_option
 @settings_option
 @click.option(
     "--allow",

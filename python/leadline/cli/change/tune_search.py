@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from leadline.cli.change.tune_options import settings_option
+from leadline.cli.change.tune_options import settings_option, way_option
 from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
 from leadline.cli.options import out_option
 from leadline.cli.paths import AskedPath, place_for
@@ -52,11 +52,7 @@ from leadline.tuning.settings import PriceKind
 )
 @click.option("--for", "work", metavar="RESULT", help="With --space audit: what diagnose says limits it.")
 @unbounded_study_options
-@click.option(
-    "--way",
-    metavar="NAME",
-    help="With --lab: which of its ways, as `leadline lab targets` names them.  [default: the first]",
-)
+@way_option
 @settings_option
 @click.option(
     "--allow",

@@ -55,10 +55,10 @@ class SettingStates:
             reading = self._system.read(one.setting, one.change.place)
             ours = reading.known and same_value(reading.value, one.change.value)
             if not reading.known:
-                raise TuningError(f"{_named(one)} cannot be read: {reading.reason}", "see what it waits for")
+                raise TuningError(f"{named(one)} cannot be read: {reading.reason}", "see what it waits for")
             if not ours and not is_before(reading, one.change):
                 raise TuningError(
-                    f"{_named(one)} is {reading.value} now, which neither was there before nor was set here",
+                    f"{named(one)} is {reading.value} now, which neither was there before nor was set here",
                     "somebody else changes it: nothing was overwritten; prove it when nobody does",
                 )
             wanted = self._is_changed(one, state)
@@ -75,16 +75,8 @@ class SettingStates:
 
     def look(self, state: str) -> Mapping[str, Any]:
         """See `States`."""
-        found: dict[str, Any] = {}
-        for one in self._proved:
-            for where, (value, reason) in seen(
-                self._system, one.setting, one.change.place, self._client
-            ).items():
-                wanted = one.change.value if self._is_changed(one, state) else one.without.get(where)
-                name = f"{one.setting.name} at {where}"
-                found[name] = {"wanted": wanted, "found": wanted if same_value(value, wanted) else value}
-                found[name] |= {"reason": reason} if reason else {}
-        return found
+        values = {one.setting.name: one.change.value for one in self._proved if self._is_changed(one, state)}
+        return looked(self._system, self._proved, self._client, values)
 
     def leave(self) -> tuple[str, ...]:
         """See `States`. What is neither ours nor what was there is left as it is, and named."""
@@ -93,9 +85,9 @@ class SettingStates:
             try:
                 reading = self._system.read(one.setting, one.change.place)
                 if not reading.known:
-                    left.append(f"{_named(one)} cannot be read: {reading.reason}")
+                    left.append(f"{named(one)} cannot be read: {reading.reason}")
                 elif not is_before(reading, one.change) and not same_value(reading.value, one.change.value):
-                    left.append(f"{_named(one)} is {reading.value} now, set by somebody else: left as it is")
+                    left.append(f"{named(one)} is {reading.value} now, set by somebody else: left as it is")
                 else:
                     self._put_back(one, reading)
             except LeadlineError as error:
@@ -138,11 +130,8 @@ class SettingStates:
 
     def _unsettled(self, state: str) -> str:
         """What is not yet as it must be; "" where all is."""
-        for name, one in self.look(state).items():
-            if one["found"] is None:
-                return f"{name} cannot be read: {one.get('reason', '')}"
-            if one["found"] != one["wanted"]:
-                return f"{name} is {one['found']}, not {one['wanted']}"
+        if lacking := not_as_wanted(self.look(state)):
+            return lacking
         if any(one.setting.access.kind.startswith("ceph_") for one in self._proved):
             return restless(self._system.around.ask("status"))
         return ""
@@ -161,6 +150,34 @@ def seen(
     return found or {place.words: (None, "no daemon or client that has it answers")}
 
 
+def looked(
+    system: TuningSystem,
+    settings: Sequence[ProvedSetting],
+    client: TargetClient | None,
+    values: Mapping[str, str],
+) -> dict[str, Any]:
+    """By setting and place what is wanted and found: one of `values`, or what was there before."""
+    found: dict[str, Any] = {}
+    for one in settings:
+        own = values.get(one.setting.name)
+        for where, (value, reason) in seen(system, one.setting, one.change.place, client).items():
+            wanted = own if own is not None else one.without.get(where)
+            name = f"{one.setting.name} at {where}"
+            found[name] = {"wanted": wanted, "found": wanted if same_value(value, wanted) else value}
+            found[name] |= {"reason": reason} if reason else {}
+    return found
+
+
+def not_as_wanted(found: Mapping[str, Any]) -> str:
+    """The first of what was `looked` at that is not as it must be; "" where all is."""
+    for name, one in found.items():
+        if one["found"] is None:
+            return f"{name} cannot be read: {one.get('reason', '')}"
+        if one["found"] != one["wanted"]:
+            return f"{name} is {one['found']}, not {one['wanted']}"
+    return ""
+
+
 def restless(status: Mapping[str, Any]) -> str:
     """What a cluster does still, by its own status; "" where it is at rest."""
     moving = sum(
@@ -173,5 +190,6 @@ def restless(status: Mapping[str, Any]) -> str:
     return "operations are slow (SLOW_OPS)" if "SLOW_OPS" in status["health"]["checks"] else ""
 
 
-def _named(one: ProvedSetting) -> str:
+def named(one: ProvedSetting) -> str:
+    """In words, with its place."""
     return f"{one.setting.name} on {one.change.place.words}"

@@ -16,7 +16,7 @@ from leadline.tuning.health import HealthSeen, health_of, worsened
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.kept import ProofJournal
 from leadline.tuning.proving.proof import WITHOUT, ProvedSetting
-from leadline.tuning.proving.states import SETTLED_WITHIN_S, restless, seen
+from leadline.tuning.proving.states import SETTLED_WITHIN_S, looked, named, not_as_wanted, restless
 from leadline.tuning.system import TuningSystem, is_before
 
 _LOOK_EVERY_S = 0.2
@@ -74,18 +74,7 @@ class ValueStates:
     def look(self, state: str) -> Mapping[str, Any]:
         """See `States`. Where health has worsened everything is put back at once, and the reading says so."""
         self._end_where_worse()
-        found: dict[str, Any] = {}
-        values = self._values.values_of(state)
-        for one in self._settings:
-            own = values.get(one.setting.name)
-            for where, (value, reason) in seen(
-                self._system, one.setting, one.change.place, self._client
-            ).items():
-                wanted = own if own is not None else one.without.get(where)
-                name = f"{one.setting.name} at {where}"
-                found[name] = {"wanted": wanted, "found": wanted if same_value(value, wanted) else value}
-                found[name] |= {"reason": reason} if reason else {}
-        return found
+        return looked(self._system, self._settings, self._client, self._values.values_of(state))
 
     def watch(self) -> None:
         """Called while trials run: now and then looks at health, and puts back where it worsened."""
@@ -103,10 +92,10 @@ class ValueStates:
         try:
             reading = self._system.read(one.setting, one.change.place)
             if not reading.known:
-                return f"{_named(one)} cannot be read: {reading.reason}"
+                return f"{named(one)} cannot be read: {reading.reason}"
             if not is_before(reading, one.change):
                 if not self._is_ours(one, reading.value):
-                    return f"{_named(one)} is {reading.value} now, set by somebody else: left as it is"
+                    return f"{named(one)} is {reading.value} now, set by somebody else: left as it is"
                 self._system.put_back(one.change)
             if self._journal is not None:
                 self._journal.back(one)
@@ -118,10 +107,10 @@ class ValueStates:
         reading = self._system.read(one.setting, one.change.place)
         before = is_before(reading, one.change)
         if not reading.known:
-            raise TuningError(f"{_named(one)} cannot be read: {reading.reason}", "see what it waits for")
+            raise TuningError(f"{named(one)} cannot be read: {reading.reason}", "see what it waits for")
         if not before and not self._is_ours(one, reading.value):
             raise TuningError(
-                f"{_named(one)} is {reading.value} now, which neither was there before nor was set here",
+                f"{named(one)} is {reading.value} now, which neither was there before nor was set here",
                 "somebody else changes it: nothing was overwritten; search when nobody does",
             )
         if value is None:
@@ -168,13 +157,6 @@ class ValueStates:
         found = self.look(state)
         if self._state != state:
             return ""
-        for name, one in found.items():
-            if one["found"] is None:
-                return f"{name} cannot be read: {one.get('reason', '')}"
-            if one["found"] != one["wanted"]:
-                return f"{name} is {one['found']}, not {one['wanted']}"
+        if lacking := not_as_wanted(found):
+            return lacking
         return restless(self._system.around.ask("status")) if self._of_ceph else ""
-
-
-def _named(one: ProvedSetting) -> str:
-    return f"{one.setting.name} on {one.change.place.words}"
