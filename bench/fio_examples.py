@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,8 +64,11 @@ OLDER = """\
 Rows without CPU are older: of 64 MiB, 4 s and 20 loops, and not from a clean beginning.
 """
 _OPTION = re.compile(r"^\s*([a-z_]+)\s*=\s*([^;#\n]*?)\s*(?:[;#].*)?$")
-_ROW = re.compile(r"^\| `([^`]+\.fio)` \|")
+_ROW = re.compile(r"^\| (`[^`]+\.fio`(?: with `[^`]+`)?) \|")
 _PLACES = ("directory", "filename")
+
+
+Side = Callable[[Path, Path], "dict[str, Done]"]
 
 
 class NotEndedError(Exception):
@@ -88,6 +91,15 @@ class Done:
     unusable: str = ""
 
 
+@dataclass(frozen=True)
+class Pairing:
+    """Who run a job file in turns, what is `added` to its options for both, and where they do it."""
+
+    sides: tuple[Side, Side]
+    added: tuple[str, ...]
+    place: Path
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -96,6 +108,12 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, default=RESULTS.parent.parent / "target", help="on a disk")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--only", action="append", metavar="NAME", help="this job file; may be repeated")
+    parser.add_argument(
+        "--add", action="append", default=[], metavar="OPTION=VALUE", help="of all jobs: rows of their own"
+    )
+    parser.add_argument(
+        "--twice", action="store_true", help="fio against itself: what the disk alone scatters"
+    )
     parser.add_argument("--print", action="store_true", help="print the section, and write nothing")
     asked = parser.parse_args()
     files = [path for one in asked.examples for path in sorted(one.glob("*.fio")) if _runs(path)]
@@ -105,7 +123,11 @@ def main() -> int:
     try:
         for path in chosen:
             print(path.name, file=sys.stderr, flush=True)
-            rows[path.name] = list(_rows(path, place, asked.rounds))
+            with_ = (["fio twice"] if asked.twice else []) + asked.add
+            name = f"`{path.name}`" + (f" with `{' '.join(with_)}`" if with_ else "")
+            sides = (_by_fio, _by_fio_again if asked.twice else _by_leadline)
+            found = _rows(path, Pairing(sides, tuple(asked.add), place), asked.rounds)
+            rows[name] = [f"| {name} {row}" for row in found]
             if not asked.print:
                 put(RESULTS, SECTION, "\n".join(section(rows)))
     finally:
@@ -140,12 +162,12 @@ def _rows_there() -> dict[str, list[str]]:
     return rows
 
 
-def _rows(path: Path, place: Path, rounds: int) -> Iterator[str]:
-    """A row for each job of a file."""
+def _rows(path: Path, pairing: Pairing, rounds: int) -> Iterator[str]:
+    """For each job of a file what follows its name in the table."""
     try:
-        pairs = [_pair(path, place, turn) for turn in range(rounds)]
+        pairs = [_pair(path, pairing, turn) for turn in range(rounds)]
     except NotEndedError as error:
-        yield f"| `{path.name}` | | | {error} | | | {rounds} |"
+        yield f"| | | {error} | | | {rounds} |"
         return
     for job in pairs[0][0]:
         theirs, ours = ([pair[side][job] for pair in pairs] for side in (0, 1))
@@ -155,7 +177,7 @@ def _rows(path: Path, place: Path, rounds: int) -> Iterator[str]:
         cpu = spread([other.cpu_ns / own.cpu_ns for own, other in zip(ours, theirs, strict=True)])
         busy = ", ".join(f"{statistics.median(done.busy for done in side):.2f}" for side in (theirs, ours))
         found = f"{_bytes_words(theirs, ours)} | {words}{why} | {cpu.words(2)} | {busy} | {rounds}"
-        yield f"| `{path.name}` | {job} | {found} |"
+        yield f"| {job} | {found} |"
 
 
 def _bytes_words(theirs: Sequence[Done], ours: Sequence[Done]) -> str:
@@ -210,13 +232,13 @@ def _cut_line(line: str) -> str | None:
     return line
 
 
-def _pair(path: Path, place: Path, turn: int) -> tuple[dict[str, Done], dict[str, Done]]:
+def _pair(path: Path, pairing: Pairing, turn: int) -> tuple[dict[str, Done], dict[str, Done]]:
     """Both, each time another one first, each in a directory that nobody has used."""
+    place = pairing.place
     job = place / path.name
-    text = cut(path.read_text(encoding="utf-8", errors="replace"))
-    sides = (_by_fio, _by_leadline)
+    text = "\n".join(("[global]", *pairing.added, "")) + cut(path.read_text("utf-8", errors="replace"))
     found = {}
-    for side in sides if turn % 2 == 0 else sides[::-1]:
+    for side in pairing.sides if turn % 2 == 0 else pairing.sides[::-1]:
         own = place / side.__name__
         own.mkdir()
         job.write_text(text)
@@ -224,7 +246,7 @@ def _pair(path: Path, place: Path, turn: int) -> tuple[dict[str, Done], dict[str
             found[side] = side(job, own)
         finally:
             shutil.rmtree(own)
-    return found[_by_fio], found[_by_leadline]
+    return found[pairing.sides[0]], found[pairing.sides[1]]
 
 
 def _by_fio(job: Path, own: Path) -> dict[str, Done]:
@@ -252,6 +274,11 @@ def _by_fio(job: Path, own: Path) -> dict[str, Done]:
         )
         for name, done in clones.items()
     }
+
+
+def _by_fio_again(job: Path, own: Path) -> dict[str, Done]:
+    """The other side of fio against itself."""
+    return _by_fio(job, own)
 
 
 def _by_leadline(job: Path, own: Path) -> dict[str, Done]:
