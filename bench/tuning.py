@@ -256,7 +256,7 @@ def run_case(lab: TuningLab, case: TuningCase, seed: int) -> dict[str, Any]:
     """A case proved."""
     with made(lab, case):
         target = lab.target(case.client, case.way)
-        more = {"runtime": "2s", "seed": seed, "allow": case.allow}
+        more = {"runtime": case.runtime, "seed": seed, "allow": case.allow}
         found = prove(lab, case.client, target, case.setting, case.value, {"work": case.work}, **more)
     lab.rest()
     return {"case": case.name, "seed": seed, **found}

@@ -59,6 +59,7 @@ class TuningCase:
     allow: tuple[str, ...] = ()
     by_hand: ByHand | None = None
     found: str = ""
+    runtime: str = "2s"
 
 
 def _late(most_s: str) -> tuple[tuple[str, str, str], ...]:
@@ -77,6 +78,7 @@ _LARGE = "{rw: randread, bs: 1M, size: 64M, iodepth: 16, direct: true}"
 _SMALL_WRITES = "{rw: randwrite, bs: 4k, size: 16M, iodepth: 16, direct: true}"
 _AGAIN = "{rw: randread, bs: 64k, size: 64M, direct: false}"
 _CACHED = "{rw: randread, bs: 64k, size: 8M, direct: false}"
+_MANY_AGAIN = '{rw: randread, bs: 64k, size: 256M, direct: false, random_distribution: "zipf:0.75"}'
 _SMALL_FILES = "{operations: [stat], files: 200, time_based: true}"
 _ALL_CACHED = (
     "nearly all reads of one state are answered by the client's memory, which leadline calls INVALID as a "
@@ -298,6 +300,87 @@ CASES = (
         "{rw: randwrite, bs: 256k, size: 32M, iodepth: 4, direct: true}",
         client="wide",
         by_hand=ByHand("write", 262144, 4),
+    ),
+    TuningCase(
+        "read-ahead of a mount on a long way",
+        "client_readahead_max_bytes",
+        "16M",
+        "helps",
+        "as on the library's way; and of a mount it is seen that more bytes are on their way at a time",
+        "ceph-fuse",
+        _STREAM,
+        made=(*_late("0.04"), ("client", "client_readahead_max_bytes", "131072")),
+        runtime="4s",
+    ),
+    TuningCase(
+        "two operations in flight, of a mount",
+        "objecter_inflight_ops",
+        "2",
+        "nothing",
+        "clients of CephFS count what they have on its way, and wait for none of it: only librados does",
+        "ceph-fuse",
+        "{rw: randread, bs: 4k, size: 16M, iodepth: 8, direct: true}",
+        made=_late("0.04"),
+        runtime="4s",
+    ),
+    TuningCase(
+        "no cache of data, so nothing read ahead",
+        "client_oc",
+        "false",
+        "harms",
+        "each request takes 20 ms on its way; without the cache only what the kernel asks for is on its way, "
+        "some 128 KiB, with it 16 MiB",
+        "ceph-fuse",
+        _STREAM,
+        made=_late("0.04"),
+        runtime="4s",
+    ),
+    TuningCase(
+        "cache of data put on, some read again",
+        "client_oc",
+        "true",
+        "helps",
+        "some blocks are read often, most once or never: a part of the reads, less than half of them, need "
+        "not pass the link of 100 Mbit",
+        "libcephfs",
+        _MANY_AGAIN,
+        client="pair1",
+        made=(("client", "client_oc", "false"),),
+        runtime="4s",
+    ),
+    TuningCase(
+        "cache smaller than what is read again, some read again",
+        "client_oc_size",
+        "1M",
+        "harms",
+        "the same work: 1 MiB keeps 16 blocks of 4,096, and next to nothing is found in it",
+        "libcephfs",
+        _MANY_AGAIN,
+        client="pair1",
+        runtime="4s",
+    ),
+    TuningCase(
+        "cache that keeps what is read again, some read again",
+        "client_oc_size",
+        "200M",
+        "helps",
+        "the same from the other side, and OSDs read less of what the program reads",
+        "libcephfs",
+        _MANY_AGAIN,
+        client="pair1",
+        made=(("client", "client_oc_size", "1048576"),),
+        runtime="4s",
+    ),
+    TuningCase(
+        "room in the store's own queue, of a mount",
+        "bluestore_throttle_bytes",
+        "64M",
+        "helps",
+        "as through librados: with 4 KiB a store takes one small write at a time",
+        "ceph-fuse",
+        "{rw: randwrite, bs: 4k, size: 16M, iodepth: 8, direct: true}",
+        made=(("osd", "bluestore_throttle_bytes", "4096"),),
+        runtime="4s",
     ),
 )
 

@@ -171,7 +171,6 @@ HOLDS: dict[str, dict[str, float | str]] = {
     "client_thread": {"client_thread": "fuse", "client_thread_share": 0.95},
     "client_throttled": {"throttled_per_s": 9.0},
     "load_generator": {"engine_share": 0.99, "submission_share": 0.9},
-    "objecter_window": {"client_in_flight": 1024.0, "client_in_flight_bytes": 1e7},
     "client_cache_full": {"client_blocked_per_s": 5e6, "bytes_per_s": 1e7},
     "others_here": {"other_cpu_share": 0.6, "cpu_share": 0.95},
     "stolen": {"steal_share": 0.4},

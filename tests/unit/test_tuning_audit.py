@@ -22,7 +22,7 @@ from leadline.verdict.diagnosed.figures import FIGURES
 
 VERSIONS = {"kernel": "6.1.0", "ceph": "16.2.15"}
 HERE = SettingPlace()
-WINDOW = CauseSeen("objecter_window", "the client's window of operations", 0.9)
+WINDOW = CauseSeen("client_cache_full", "the client's cache of data", 0.9)
 AHEAD = CauseSeen("read_ahead", "the read-ahead of the client", 0.4)
 
 
@@ -50,22 +50,22 @@ def rows(found: Audited) -> list[tuple[str, str, str]]:
 
 
 def test_a_dangerous_value_comes_first_with_what_to_put_back() -> None:
-    found = audited(seen("objecter_inflight_ops", "1024"), seen("nocrc", "true"), causes=[WINDOW])
-    assert rows(found) == [("dangerous", "nocrc", "false"), ("recommended", "objecter_inflight_ops", "4096")]
+    found = audited(seen("client_oc_size", "209715200"), seen("nocrc", "true"), causes=[WINDOW])
+    assert rows(found) == [("dangerous", "nocrc", "false"), ("recommended", "client_oc_size", "838860800")]
     assert found.dangerous
 
 
 def test_nothing_is_recommended_without_a_cause_but_what_is_advised_always() -> None:
-    found = audited(seen("objecter_inflight_ops", "1024"), seen("fs.aio-max-nr", "65536"))
+    found = audited(seen("client_oc_size", "209715200"), seen("fs.aio-max-nr", "65536"))
     assert rows(found) == [("recommended", "fs.aio-max-nr", "1048576")]
     assert not found.dangerous
     assert found.to_prove == ()
 
 
 def test_the_larger_cause_comes_first() -> None:
-    both = seen("rasize", "8388608"), seen("objecter_inflight_ops", "1024")
+    both = seen("rasize", "8388608"), seen("client_oc_size", "209715200")
     assert [name for _, name, _ in rows(audited(*both, causes=[AHEAD, WINDOW]))] == [
-        "objecter_inflight_ops",
+        "client_oc_size",
         "rasize",
     ]
     assert [name for _, name, _ in rows(audited(*both, causes=[AHEAD]))] == ["rasize"]
@@ -161,9 +161,9 @@ def test_what_has_a_grave_price_is_not_proposed_for_a_first_proof() -> None:
 
 
 def test_what_could_not_be_read_is_never_taken_for_a_value() -> None:
-    found = audited(seen("objecter_inflight_ops", None), causes=[WINDOW])
+    found = audited(seen("client_oc_size", None), causes=[WINDOW])
     assert rows(found) == []
-    assert [one.setting.name for one in found.unknown] == ["objecter_inflight_ops"]
+    assert [one.setting.name for one in found.unknown] == ["client_oc_size"]
 
 
 def test_what_only_a_hand_can_read_is_recommended_where_its_cause_is_named() -> None:
@@ -175,9 +175,9 @@ def test_what_only_a_hand_can_read_is_recommended_where_its_cause_is_named() -> 
 
 
 def test_what_is_not_here_is_recommended_from_its_default() -> None:
-    known = {"objecter_inflight_ops": settings()["objecter_inflight_ops"]}
+    known = {"client_oc_size": settings()["client_oc_size"]}
     found = audit(known, (), AuditAsked(VERSIONS, ROLES, causes=(WINDOW,)))
-    assert [(row.to, row.where) for row in found.rows] == [("4096", "not here")]
+    assert [(row.to, row.where) for row in found.rows] == [("838860800", "not here")]
     assert found.to_prove == ()
 
 

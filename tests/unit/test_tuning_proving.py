@@ -13,7 +13,7 @@ from leadline.errors import RefusedChangeError, TuningError
 from leadline.observe.ceph.client import NotObservableError
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.changing.journal import TuningJournal
-from leadline.tuning.proving.asked import _value, known_settings, proved_settings, split_words
+from leadline.tuning.proving.asked import known_settings, proved_settings, setting_value, split_words
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.designs import design_of
 from leadline.tuning.proving.kept import kept
@@ -103,7 +103,7 @@ def test_what_is_asked_comes_with_what_is_there(tmp_path: Path, file: Path) -> N
 
 
 def test_sizes_of_which_a_setting_has_several_are_each_read() -> None:
-    assert _value(settings()["net.ipv4.tcp_rmem"], "4k 131072 6M") == "4096 131072 6291456"
+    assert setting_value(settings()["net.ipv4.tcp_rmem"], "4k 131072 6M") == "4096 131072 6291456"
 
 
 @pytest.mark.parametrize(

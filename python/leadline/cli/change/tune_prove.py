@@ -7,7 +7,7 @@ import platform
 import secrets
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from leadline.cli.change.proving.own_mounts import (
+    OwnMounts,
+    made,
+    mounts_of,
+    on_mounts,
+    only_planned,
+    wanted_mounts,
+)
 from leadline.cli.change.tune_options import settings_option, way_option
 from leadline.cli.change.tune_reach import journal_of, named_lab, own_settings, system_of
 from leadline.cli.console import echo
@@ -133,7 +141,7 @@ def command(
     blocks = asked.blocks if blocks is None else blocks
     plan_of = (study, targets, (*sets, base), blocks, seed, (), None, lab, servers, ignored)
     if dry_run:
-        with _planned(plan_of, asked) as planned:
+        with _planned(plan_of, asked, only=True) as planned:
             _say_states(planned, quiet=False)
         return 0
     flags = {"drop_caches": False, "ignore_health": ignore_health, "ceph": True, "grace": grace}
@@ -181,6 +189,7 @@ class _Planned:
     system: TuningSystem
     client: TargetClient | None
     proved: tuple[ProvedSetting, ...]
+    mounts: OwnMounts | None = None
 
 
 def in_states(
@@ -215,25 +224,38 @@ def two_states(found: dict[str, Target], way: str | None, *, lab: bool) -> dict[
 
 
 @contextmanager
-def _planned(plan_of: tuple[Any, ...], asked: AskedProof) -> Iterator[_Planned]:
-    """Plan it and look at the settings; nothing is changed."""
+def _planned(plan_of: tuple[Any, ...], asked: AskedProof, *, only: bool = False) -> Iterator[_Planned]:
+    """Plan it and look at the settings; nothing is changed. What needs mounts of its own has them meanwhile,
+    but where it is `only` planned."""
     from leadline.plan.space import check_space
-    from leadline.tuning.proving.asked import proved_settings, split_words
+    from leadline.tuning.proving.asked import mounted_settings, proved_settings, split_words
     from leadline.tuning.proving.designs import design_of
     from leadline.tuning.proving.proof import WITHOUT
+    from leadline.tuning.settings import settings_with
 
     values, lab = split_words(asked.words), plan_of[7] is not None
     design = design_of(asked.kind, tuple(values))
-    study, plan, facts = load_plan(
-        *plan_of,
-        before_looking=refuse_faulted,
-        as_states=lambda found: in_states(found, asked.way, lab=lab, states=design.states),
-    )
-    check_space(plan, study, facts)
-    client = client_of(facts[WITHOUT])
-    with system_for(facts[WITHOUT], tuple(values), own=asked.own) as system:
-        proved = proved_settings(values, system, client, asked.allowed)
-        yield _Planned(study, plan, facts, design, system, client, proved)
+    found: list[OwnMounts] = []
+    with ExitStack() as stack:
+
+        def stated(targets: dict[str, Target]) -> dict[str, Target]:
+            states = in_states(targets, asked.way, lab=lab, states=design.states)
+            wanted = wanted_mounts(states, design, values, settings_with(asked.own))
+            if wanted is None:
+                return states
+            found.append(only_planned(wanted) if only else stack.enter_context(made(wanted)))
+            return states if only else on_mounts(states, wanted)
+
+        study, plan, facts = load_plan(*plan_of, before_looking=refuse_faulted, as_states=stated)
+        check_space(plan, study, facts)
+        client, mounts = client_of(facts[WITHOUT]), next(iter(found), None)
+        with system_for(facts[WITHOUT], tuple(values), own=asked.own) as system:
+            proved = (
+                proved_settings(values, system, client, asked.allowed)
+                if mounts is None
+                else mounted_settings(values, system, mounts.present, mounts.wanted.present, asked.allowed)
+            )
+            yield _Planned(study, plan, facts, design, system, client, proved, mounts)
 
 
 def _say_states(planned: _Planned, *, quiet: bool) -> None:
@@ -287,7 +309,6 @@ def _start(
     from leadline.run.model import RunRequest, Steering
     from leadline.run.session import new_run
     from leadline.tuning.proving.proof import as_manifest
-    from leadline.tuning.proving.states import SettingStates
 
     with _planned(plan_of, asked) as planned, _kept(planned, asked.state) as (labs, journal):
         study, plan, facts = planned.study, planned.plan, planned.facts
@@ -297,17 +318,31 @@ def _start(
             "host": {**host.facts(), "python": platform.python_version()},
             "memory_bytes": host.memory_bytes(),
             "command": ["leadline", *sys.argv[1:]],
-            **as_manifest(planned.proved, planned.design, journal.place),
+            **as_manifest(
+                planned.proved,
+                planned.design,
+                journal.place,
+                planned.mounts.wanted.as_json() if planned.mounts else None,
+            ),
         }
         if not quiet:
             _say_states(planned, quiet=True)
         request = RunRequest(secrets.token_hex(4), plan, facts, make_options(study, facts, flags, labs))
-        states = SettingStates(
-            planned.system, planned.proved, planned.client, stop, design=planned.design, journal=journal
-        )
+        states = _states_of(planned, journal, stop)
         steering = Steering(next_rate, make_growth(out), states)
         with make_display(quiet) as display:
             return new_run(request, out, details, display, stop, steering)
+
+
+def _states_of(planned: _Planned, journal: ProofJournal, stop: StopRequest) -> States:
+    from leadline.tuning.proving.mounts import MountedStates
+    from leadline.tuning.proving.states import SettingStates
+
+    if (mounts := planned.mounts) is not None:
+        return MountedStates(planned.proved, mounts.clients, mounts.wanted)
+    return SettingStates(
+        planned.system, planned.proved, planned.client, stop, design=planned.design, journal=journal
+    )
 
 
 def _resume(path: Path, seen: SeenManifest, stop: StopRequest, quiet: bool) -> Outcome:
@@ -333,6 +368,7 @@ def with_states_of(
     from leadline.study.target import TargetFacts
     from leadline.tuning.changing.journal import TuningJournal
     from leadline.tuning.proving.kept import kept
+    from leadline.tuning.proving.mounts import MountedStates
     from leadline.tuning.proving.proof import WITHOUT, design_of_manifest, of_manifest
     from leadline.tuning.proving.states import SettingStates
 
@@ -343,6 +379,9 @@ def with_states_of(
     proved = of_manifest(seen.manifest)
     if not proved:
         raise UsageError(f"{path} proves no settings", f"go on with: leadline run --resume {path}")
+    if (wanted := mounts_of(seen.manifest)) is not None:
+        with made(wanted) as mounts:
+            return then(MountedStates(proved, mounts.clients, wanted))
     facts = TargetFacts.from_json(seen.manifest["targets"][WITHOUT])
     with system_for(facts, (), {one.setting.name: one.setting for one in proved}) as system:
         design, place = design_of_manifest(seen.manifest), seen.manifest["proof"].get("journal")
@@ -385,8 +424,8 @@ def client_of(facts: TargetFacts) -> TargetClient | None:
 
 def put_back(path: Path, seen: SeenManifest) -> tuple[str, ...]:
     """Put back what a proof changed; what could not be, in words. Nothing where it proves no settings."""
-    if "proof" not in seen.manifest:
-        return ()
+    if "proof" not in seen.manifest or mounts_of(seen.manifest) is not None:
+        return ()  # mounts of its own end with it
     left = with_states_of(path, seen, lambda: False, lambda states: states.leave())
     for one in left:
         echo(f"could not be put back: {one}", err=True)

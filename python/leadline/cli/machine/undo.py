@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leadline.cli.change.proving.own_mounts import mounted_again
 from leadline.cli.console import complain, echo
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD, EXIT_INTERRUPTED
 from leadline.cli.measure.hosts_options import HostsOptions, connected_again, reach_options
@@ -38,7 +39,8 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     seen = require_trust(directory, "remove what it says it left", trusted=trusted)
     kept_settings = _settings_back(directory, seen)
     try:
-        removed, left, damage = undo_run(directory, seen)
+        with mounted_again(seen.manifest):
+            removed, left, damage = undo_run(directory, seen)
         if (directory / "proof" / "manifest.json").exists():  # of a search of settings
             below = undo_run(directory / "proof", look_at(directory / "proof"))
             removed, left, damage = removed + below[0], left | below[1], damage or below[2]

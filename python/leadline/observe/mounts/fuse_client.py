@@ -126,6 +126,27 @@ def arguments_of(pid: int, proc: Path = PROC) -> ClientArguments:
     return parse_arguments([*first, *(os.fsdecode(part) for part in parts if part)])
 
 
+def arguments_again(pid: int, mount_point: str, proc: Path = PROC) -> tuple[str, ...]:
+    """With what another ceph-fuse mounts the same as process `pid`, elsewhere: its words but for where it
+    mounts, what it listens on and where it writes its log."""
+    try:
+        parts = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")[1:]
+    except OSError:
+        return ()
+    found, skipped = [], False
+    for item in (os.fsdecode(part) for part in parts if part):
+        flag, equals, _ = item.partition("=")
+        own = flag.replace("_", "-") in _ITS_OWN
+        if skipped or own or item in ("-f", "-d"):
+            skipped = own and not equals
+        elif item.startswith("-") or os.path.normpath(_absolute(item, pid, proc)) != mount_point:
+            found.append(item)
+    return tuple(found)
+
+
+_ITS_OWN = ("--admin-socket", "--log-file", "--log-to-stderr", "--pid-file")
+
+
 def with_its_own_word(access: CephAccess) -> CephAccess:
     """The same with the version and the settings that the client's process tells by its admin socket."""
     from leadline.observe.ceph.client import NotObservableError, ask_socket

@@ -12,7 +12,7 @@ from leadline.errors import LeadlineError, RefusedChangeError
 from leadline.tuning.access.face import same_value
 from leadline.tuning.changes import SettingChange, SettingPlace
 from leadline.tuning.proving.clients import TargetClient
-from leadline.tuning.proving.proof import ProvedSetting
+from leadline.tuning.proving.proof import OWN_MOUNT, ProvedSetting
 from leadline.tuning.proving.states import seen
 from leadline.tuning.settings import Needs, Setting, SettingAccess, Unit
 from leadline.tuning.system import TuningSystem, version_key
@@ -65,19 +65,24 @@ def proved_settings(
 ) -> tuple[ProvedSetting, ...]:
     """What is proved, with what is in force without it. Raises RefusedChangeError, TuningError."""
     found = tuple(_proved(name, value, system, client) for name, value in asked.items())
+    _refuse_exclusive(found)
     for one in found:
         _refuse_dangerous(one.setting, system, allowed)
+    return found
+
+
+def _refuse_exclusive(found: Collection[ProvedSetting]) -> None:
+    for one in found:
         for other in found:
             if other.setting.name in one.setting.excludes:
                 raise RefusedChangeError(
                     f"{one.setting.name} and {other.setting.name} exclude each other", "prove one at a time"
                 )
-    return found
 
 
 def _proved(name: str, text: str, system: TuningSystem, client: TargetClient | None) -> ProvedSetting:
     setting = system.setting(name)
-    value = _value(setting, text)
+    value = setting_value(setting, text)
     _refuse_unprovable(setting, client, restarts=system.restart is not None)
     place = next(iter(system.places(setting)), None)
     if place is None:
@@ -108,6 +113,50 @@ def _with_before(
     return ProvedSetting(setting, SettingChange(setting.name, place, value, reading.before), without)
 
 
+def needs_mounts(names: Collection[str], known: Mapping[str, Setting]) -> bool:
+    """Whether one of these is an option of a client that a mount of ceph-fuse has for life."""
+    return any(
+        known[name].access.kind == "fuse" and known[name].needs in _ANEW
+        if name in known
+        else _SECTIONS.get(name.partition("_")[0]) == "client"
+        for name in names
+    )
+
+
+def mounted_settings(
+    asked: Mapping[str, str],
+    system: TuningSystem,
+    client: TargetClient,
+    mount_point: str,
+    allowed: Collection[str],
+) -> tuple[ProvedSetting, ...]:
+    """What is proved by mounts of its own, with what the mount in use has. Raises RefusedChangeError."""
+    found = []
+    for name, text in asked.items():
+        setting = system.setting(name)
+        options = setting.access.options
+        if options.get("who") != "client" and setting.access.kind != "fuse":
+            raise RefusedChangeError(
+                f"{name} is no option of a client, and is proved otherwise than those that need a mount",
+                "prove it by itself",
+            )
+        value = setting_value(setting, text)
+        _refuse_dangerous(setting, system, allowed)
+        now, reason = client.option(options["option"])
+        if now is None:
+            raise RefusedChangeError(
+                f"{name} cannot be read at {mount_point}: {reason}", "nothing was changed"
+            )
+        if same_value(now, value):
+            raise RefusedChangeError(
+                f"{name} is {now} already at {mount_point}", "there is nothing to prove: name another value"
+            )
+        change = SettingChange(name, SettingPlace(mount_point), value, None)
+        found.append(ProvedSetting(setting, change, {OWN_MOUNT: now}))
+    _refuse_exclusive(found)
+    return tuple(found)
+
+
 def searched_setting(
     name: str,
     texts: Sequence[str],
@@ -118,7 +167,7 @@ def searched_setting(
     """A setting of which these values may be tried, with what is in force without, and the values as they
     are set. Raises RefusedChangeError, TuningError."""
     setting = system.setting(name)
-    values = tuple(_value(setting, text) for text in texts)
+    values = tuple(setting_value(setting, text) for text in texts)
     _refuse_unprovable(setting, client, restarts=False)  # each proposal would restart them
     _refuse_dangerous(setting, system, allowed)
     versions = system.versions()
@@ -163,7 +212,8 @@ _STRONGER = {
 }
 
 
-def _value(setting: Setting, text: str) -> str:
+def setting_value(setting: Setting, text: str) -> str:
+    """As it is set: sizes in bytes, within its bounds. Raises RefusedChangeError."""
     value = text
     if setting.unit == "bytes":  # of some there are several, as of TCP's windows
         parts = text.split()
@@ -198,7 +248,10 @@ def _refuse_unprovable(setting: Setting, client: TargetClient | None, *, restart
         return
     if setting.needs not in _LIVE:
         in_lab = "; on a lab its daemons are restarted" if setting.needs == "restart" else ""
-        by_library = "; a cephfs:// or rados:// target has a new client in each trial, where that is enough"
+        by_library = (
+            "; on ceph-fuse, and as cephfs:// or rados://, the proof has own clients where this is enough; "
+            "else mount it with and without, as two targets of one study: leadline run"
+        )
         raise RefusedChangeError(
             f"not proved by leadline yet: {setting.name} needs {_NEEDS[setting.needs]} to take effect",
             "set it by hand, and compare a result before with one after: leadline compare"

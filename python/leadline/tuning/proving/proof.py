@@ -15,6 +15,7 @@ from leadline.tuning.changes import SettingChange
 from leadline.tuning.settings import Movement, Price, Setting, SettingAccess
 
 WITHOUT, WITH = "without", "with"
+OWN_MOUNT = "a mount of its own"  # where settings are read that a mount has for life
 StateName = Literal["without", "with"]
 DesignKind = Literal["together", "one_by_one", "factorial"]
 
@@ -84,11 +85,15 @@ class ProvedSetting:
 
 
 def as_manifest(
-    proved: tuple[ProvedSetting, ...], design: ProofDesign | None = None, journal: str = ""
+    proved: tuple[ProvedSetting, ...],
+    design: ProofDesign | None = None,
+    journal: str = "",
+    mounts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The part of a manifest that says what is proved, and in which journal it stands."""
+    """The part of a manifest that says what is proved, in which journal it stands, and on which `mounts`."""
     found: dict[str, Any] = {"settings": [one.as_json() for one in proved]}
     found |= {"design": design.as_json()} if design else {}
+    found |= {"mounts": dict(mounts)} if mounts else {}
     return {"proof": found | ({"journal": journal} if journal else {})}
 
 
