@@ -77,6 +77,8 @@ _DEEP = "{rw: randread, bs: 4k, size: 16M, iodepth: 16, direct: true}"
 _LARGE = "{rw: randread, bs: 1M, size: 64M, iodepth: 16, direct: true}"
 _SMALL_WRITES = "{rw: randwrite, bs: 4k, size: 16M, iodepth: 16, direct: true}"
 _AGAIN = "{rw: randread, bs: 64k, size: 64M, direct: false}"
+_MOUNT_STREAM = "{rw: read, bs: 64k, size: 256M, direct: false}"
+_SMALL_CACHE = ("client", "client_oc_size", "33554432")
 _CACHED = "{rw: randread, bs: 64k, size: 8M, direct: false}"
 _MANY_AGAIN = '{rw: randread, bs: 64k, size: 256M, direct: false, random_distribution: "zipf:0.75"}'
 _SMALL_FILES = "{operations: [stat], files: 200, time_based: true}"
@@ -85,6 +87,10 @@ _ALL_CACHED = (
     "figure of storage; the verdict says so rather than compare"
 )
 
+_KEPT_BY_MOUNT = (
+    "a mount is there for all trials, unlike a library's client: its 200 MiB keep all of the 64 MiB, and "
+    "nearly all reads of most trials are answered by them"
+)
 _ONCE = (
     "random reads meet each block once before any is read again, as fio's map has it, and two seconds do not "
     "end such a pass of 64 MiB: nothing is read again, and OSDs read every byte in both states"
@@ -310,6 +316,18 @@ CASES = (
         "ceph-fuse",
         _STREAM,
         made=(*_late("0.04"), ("client", "client_readahead_max_bytes", "131072")),
+        found=_KEPT_BY_MOUNT,
+        runtime="4s",
+    ),
+    TuningCase(
+        "read-ahead of a mount with a small cache",
+        "client_readahead_max_bytes",
+        "16M",
+        "helps",
+        "the same with 32 MiB of cache, which keep nothing of a stream of 256 MiB until it begins again",
+        "ceph-fuse",
+        _MOUNT_STREAM,
+        made=(*_late("0.04"), ("client", "client_readahead_max_bytes", "131072"), _SMALL_CACHE),
         runtime="4s",
     ),
     TuningCase(
@@ -333,6 +351,18 @@ CASES = (
         "ceph-fuse",
         _STREAM,
         made=_late("0.04"),
+        found=_KEPT_BY_MOUNT,
+        runtime="4s",
+    ),
+    TuningCase(
+        "no cache of data beside a small one",
+        "client_oc",
+        "false",
+        "harms",
+        "the same with 32 MiB of cache, as above",
+        "ceph-fuse",
+        _MOUNT_STREAM,
+        made=(*_late("0.04"), _SMALL_CACHE),
         runtime="4s",
     ),
     TuningCase(

@@ -425,6 +425,22 @@ def test_a_client_that_sends_few_is_named_where_its_requests_are_the_works() -> 
     assert "client_in_turn" not in named({**found, "pause_s": 0.1})
 
 
+def test_of_several_mounts_only_the_targets_own_is_asked() -> None:
+    def figures(pid: int | None, *pids: int) -> Figures:
+        row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S)
+        seen_there = [("client", f"ceph-fuse.{one}", "operations_in_flight", float(one)) for one in pids]
+        busy = [("client", f"ceph-fuse.{one}/fn.{one}", "cpu", one / 100) for one in pids]
+        facts = TargetFacts("ceph-fuse", "CephFS", "CephFS", ceph=CephAccess(client_pid=pid))
+        return figures_of(row, (), Samples.of_rows(row, rows(*seen_there, *busy)), None, target=facts)
+
+    both = figures(70, 40, 70)
+    assert (both["client_in_flight"], both["client_thread_share"]) == (70.0, pytest.approx(0.7))
+    assert figures(None, 40)["client_in_flight"] == 40.0
+    assert figures(9, 40)["client_in_flight"] == 40.0  # mounted anew since it was planned
+    unknown = figures(9, 40, 70)
+    assert (unknown["client_in_flight"], unknown["client_thread_share"]) == (None, None)
+
+
 def test_time_at_the_targets_own_device_is_told_from_writing_back() -> None:
     def figures(device: str | None) -> Figures:
         row = replace(trial_row(), ramp_ns=0, measured_ns=6 * S, device_read_bytes=9000, read_bytes=9000)

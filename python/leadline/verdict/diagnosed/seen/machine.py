@@ -92,15 +92,15 @@ def _links(text: str) -> dict[str, tuple[float, str]]:
     return found
 
 
-def of_client(samples: Samples) -> Figures:
-    """ceph-fuse, or the kernel's client."""
+def of_client(samples: Samples, target: TargetFacts | None = None) -> Figures:
+    """The ceph-fuse of the target; others that are looked at in the same result are other targets'."""
+    daemon = _ceph_fuse(samples, target)
     threads = {
         one.partition("/")[2].rpartition(".")[0]: value
         for one, value in of_threads(samples, "client").items()
-        if one.startswith("ceph-fuse")
+        if daemon and one.partition("/")[0] == daemon
     }
     busiest = max(threads, key=lambda one: threads[one], default=None)
-    daemon = next((one for one in samples.subjects("client", "ceph-fuse") if "/" not in one), "")
     return {
         "client_thread": busiest,
         "client_thread_share": threads[busiest] if busiest is not None else None,
@@ -115,6 +115,15 @@ def of_client(samples: Samples) -> Figures:
         "client_resent_per_s": samples.mean("client", daemon, "operations_resent"),
         "client_reply_s": seconds(samples.mean("client", daemon, "reply_latency")),
     }
+
+
+def _ceph_fuse(samples: Samples, target: TargetFacts | None) -> str:
+    """As samples name it; "" where it cannot be told which of several it is."""
+    there = [one for one in samples.subjects("client", "ceph-fuse") if "/" not in one]
+    own = f"ceph-fuse.{target.ceph.client_pid}" if target is not None and target.ceph is not None else ""
+    if own in there:
+        return own
+    return there[0] if len(there) == 1 else ""
 
 
 def _sum(*parts: float | None) -> float | None:

@@ -39,7 +39,12 @@ def figures_of(
     found |= of_server(target, found["write_share"])
     found |= of_job(trial)
     found |= of_facts(host or {}, trial.wire_limit_bytes_per_s)
-    for part in (of_host(trial, samples), of_client(samples), of_network(trial, samples), of_osds(samples)):
+    for part in (
+        of_host(trial, samples),
+        of_client(samples, target),
+        of_network(trial, samples),
+        of_osds(samples),
+    ):
         found |= part
     found |= of_own_device(trial, samples, target)
     found |= of_connections(samples)
