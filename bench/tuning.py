@@ -107,14 +107,14 @@ def _same(found: str, value: str) -> bool:
 
 
 @contextmanager
-def lab(kept: Path | None, runs: Path) -> Iterator[TuningLab]:
+def lab(kept: Path | None, runs: Path, name: str = LAB) -> Iterator[TuningLab]:
     """A lab of its own, gone afterwards; one that is kept is started where it is not there yet."""
     place = Path(tempfile.mkdtemp(prefix="tuning-lab-", dir="/var/tmp"))
     topology, directory = place / "centre.yaml", kept or place / "lab"
     topology.write_text(TOPOLOGY)
     try:
         if not (directory / "lab.json").exists():
-            leadline("lab", "up", LAB, "--topology", str(topology), "--dir", str(directory))
+            leadline("lab", "up", name, "--topology", str(topology), "--dir", str(directory))
         found = TuningLab(directory, runs)
         for client in CLIENTS:  # the verb changes settings as the target's own user
             found.ceph(
