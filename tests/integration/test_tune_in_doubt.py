@@ -1,6 +1,6 @@
 """A proof and a search that are killed, and whose setting then reads as before: it is put back once more.
 
-What they asked for last may be done only after it was read, as by a monitor. Here the old value is set by hand.
+What they asked for last may be done only after it was read, as by a monitor. Here a hand sets the old value.
 """
 
 from __future__ import annotations
