@@ -96,7 +96,10 @@ def test_a_proof_that_was_killed_goes_on_to_its_verdict(alone: Alone, tmp_path: 
     if back == "revert":
         alone.tune("revert")
     elif back == "undo":
-        subprocess.run(alone.plain("undo", str(result)), check=True, timeout=DEADLINE_S)
+        undone = subprocess.run(
+            alone.plain("undo", str(result)), capture_output=True, text=True, timeout=DEADLINE_S, check=True
+        )
+        assert undone.stdout.count("removed: ") == 1, "all states have one directory"
     if back:
         assert (alone.value(KEY), alone.value(OTHER)) == before
         assert not alone.journal.state().outstanding()

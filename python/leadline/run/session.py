@@ -195,7 +195,8 @@ def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str],
             except DamagedJournalError as error:
                 damage, places = error.message, planned_workspaces(study_id, targets)
             left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
-    return [place.words for place in places.values() if place.words not in left], left, damage
+    gone = dict.fromkeys(place.words for place in places.values())  # states of a target share one
+    return [words for words in gone if words not in left], left, damage
 
 
 def _facts_of(manifest: Mapping[str, Any]) -> dict[str, TargetFacts]:
