@@ -33,7 +33,7 @@ import slow_fuse
 from forking import Forks
 from leadline.cli.main import leadline as verbs
 from leadline.cli.main import main as run
-from leadline.cli.paths import AskedOrAddress, AskedPath, UntouchedPath
+from leadline.cli.paths import AskedOrAddress, AskedPath, AskedUnlessValues, UntouchedPath
 from slow_fuse import SlowMount
 
 ANSWER_S = 10.0
@@ -41,7 +41,7 @@ BUSY_S = 60.0  # what a busy host may add to start dozens of commands under stra
 _MARK = "LEADLINE_TEST_HANGING"
 CENTRE = "switches: {core: {}}\nhosts: {a: {switch: core, osds: 3}}\nclients: {b: {switch: core}}\n"
 SIZING = Path(__file__).parents[2] / "docs" / "examples" / "suse-sizing.yaml"
-_PATH_TYPES = (AskedPath, AskedOrAddress, UntouchedPath)
+_PATH_TYPES = (AskedPath, AskedOrAddress, AskedUnlessValues, UntouchedPath)
 
 pytestmark = [
     pytest.mark.skipif(slow_fuse.missing() is not None, reason=str(slow_fuse.missing())),
@@ -226,6 +226,7 @@ CASES = {
         Case("tune search HUNG/study.yaml --space vm.swappiness=7..9 --budget 1h --target a=GOOD"),
         Case("tune search quick --space audit --for HUNG/result --budget 1h --target a=GOOD"),
         Case("tune search quick --space mine=7..9 --settings HUNG/own.yaml --budget 1h --target a=GOOD"),
+        Case("tune search quick --space HUNG/space.yaml --budget 1h --target a=GOOD"),
         Case("tune search --resume HUNG/result"),
     ),
     "tune prove": (

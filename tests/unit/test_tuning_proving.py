@@ -245,13 +245,16 @@ def test_what_is_set_stands_in_the_journal_until_it_is_put_back(tmp_path: Path, 
     assert file.read_text().split() == ["1"]
 
 
-def test_a_killed_proof_is_put_back_even_where_its_last_word_may_still_come(
+def test_what_was_killed_is_put_back_even_where_its_last_word_may_still_come(
     tmp_path: Path, file: Path
 ) -> None:
-    """What is read is as before, but a monitor may yet do what was asked of it: so it is set once more."""
+    """What is read is as before, but a monitor may yet do what was asked of it: so it is set once more.
+
+    So it is of a search, which puts back by the same code: `test_tune_in_doubt.py` kills both.
+    """
     journal = TuningJournal(tmp_path / "state")
     with kept(journal, system_of(tmp_path)) as own:
-        own.announce(PROVED)
+        own.announce(PROVED, "4")
     stamp = file.stat().st_mtime_ns
     with kept(journal, system_of(tmp_path)) as later:
         assert SettingStates(system_of(tmp_path), (PROVED,), None, journal=later).leave() == ()

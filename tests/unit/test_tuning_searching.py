@@ -21,7 +21,10 @@ from leadline.cli.change.searching.growth import SearchTime, known_blocks
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.store.own.proposals import StoredProposal, read_proposals, write_proposals
 from leadline.tuning.changes import SettingChange, SettingPlace
+from leadline.tuning.changing.journal import TuningJournal
+from leadline.tuning.changing.reverting import revert
 from leadline.tuning.proving.asked import searched_setting
+from leadline.tuning.proving.kept import ProofJournal, kept
 from leadline.tuning.proving.proof import ProvedSetting
 from leadline.tuning.searching.sampler import TriedProposal, propose
 from leadline.tuning.searching.space import SearchDimension, dimension_of, split_space
@@ -267,7 +270,7 @@ def test_a_search_beats_random_search_and_finds_nothing_where_nothing_is(
 class World:
     """A dial in a file, states of it, and what the search was told."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, journal: ProofJournal | None = None) -> None:
         self.root, self.worse = root, list[tuple[str, str]]()
         self.values: Mapping[str, Mapping[str, str]] = {"odd": {"dial": "4"}, "even": {"dial": "5"}}
         self.system = system_of(root)
@@ -277,6 +280,7 @@ class World:
             (proved,),
             self,
             None,
+            journal=journal,
             within_s=0.5,
         )
 
@@ -330,6 +334,25 @@ def test_whoever_has_the_result_puts_back_whatever_was_proposed(tmp_path: Path) 
     assert later.dial == "5"
     assert later.states.leave() == ()
     assert later.dial == "1"
+
+
+def test_a_revert_puts_back_every_value_that_a_search_has_set_and_no_other(tmp_path: Path) -> None:
+    """As after a kill: the journal alone says which they are."""
+    journal = TuningJournal(tmp_path / "state")
+    with kept(journal, system_of(tmp_path)) as own:
+        world = World(tmp_path, own)
+        for state in ("odd", "even", "without", "odd"):
+            world.states.enter(state)
+    (one,) = journal.state().outstanding()
+    assert one.values == ("4", "5")
+    world.dial = "7"
+    found = revert(world.system, journal)
+    assert found.left == ["dial on this host: somebody else has set it to 7 since; it was 1, and we set 4, 5"]
+    assert world.dial == "7"
+    world.dial = "4"
+    assert revert(world.system, journal).left == []
+    assert world.dial == "1"
+    assert not journal.state().outstanding()
 
 
 class Cluster:

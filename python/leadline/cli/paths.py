@@ -45,6 +45,21 @@ class AskedOrAddress(click.types.StringParamType):
         return str(value)
 
 
+class AskedUnlessValues(click.types.StringParamType):
+    """`NAME=VALUES` or a word that stands for some, or else a file of the user's that has them."""
+
+    name = "values or path"
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text itself."""
+        if "=" not in value and value not in self._words:
+            AskedPath().convert(value, param, ctx)
+        return str(value)
+
+
 class UntouchedPath(click.types.StringParamType):
     """A place to measure or to look at."""
 

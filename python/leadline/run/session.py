@@ -134,7 +134,7 @@ def _require_states(plan: Plan, steering: Steering) -> None:
     if states_of(plan.targets) and steering.states is None:
         raise ResultError(
             "this study proves settings: they are changed between its trials, which nobody does here",
-            "go on with: leadline tune prove --resume DIR",
+            "go on with: leadline tune prove --resume DIR, or of a search: leadline tune search --resume DIR",
         )
 
 
@@ -144,7 +144,7 @@ def _put_back(steering: Steering) -> None:
     if left:
         raise ResultError(
             f"what the run before changed could not be put back: {'; '.join(left)}",
-            "put it back by hand, then go on with: leadline tune prove --resume DIR",
+            "put it back by hand, then go on as before",
         )
 
 
@@ -195,7 +195,8 @@ def undo_run(path: Path, seen: SeenManifest) -> tuple[list[str], dict[str, str],
             except DamagedJournalError as error:
                 damage, places = error.message, planned_workspaces(study_id, targets)
             left = remove_workspaces(study_id, places, noted(targets, _facts_of(writer.manifest)), writer)
-    return [place.words for place in places.values() if place.words not in left], left, damage
+    gone = dict.fromkeys(place.words for place in places.values())  # states of a target share one
+    return [words for words in gone if words not in left], left, damage
 
 
 def _facts_of(manifest: Mapping[str, Any]) -> dict[str, TargetFacts]:

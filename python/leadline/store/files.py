@@ -17,6 +17,7 @@ from leadline.removal import open_in, remove_entries
 MANIFEST = "manifest.json"
 JOURNAL = "events.jsonl"
 RECORDS = "records"  # the engine's own files of the trial that is running; empty afterwards
+PROOF = "proof"  # below the result of a search of settings: the result that proves what it found
 RESULT_FORMAT = "leadline.result"
 RESULT_VERSION = 1
 MARK = ".leadline"  # in a directory of ours while it is made

@@ -10,9 +10,10 @@ from pathlib import Path
 from leadline.errors import ResultError, UsageError
 from leadline.published.store import DOCUMENT, read_document
 from leadline.store.by_host import BY_HOST, read_by_host
-from leadline.store.files import JOURNAL, MANIFEST, make_directory, written_whole
+from leadline.store.files import JOURNAL, MANIFEST, PROOF, make_directory, written_whole
 from leadline.store.making import made_result
 from leadline.store.own.acks import ACKS
+from leadline.store.own.proposals import PROPOSALS, read_proposals
 from leadline.store.own.stages import STAGES, read_stages
 from leadline.store.reader import Result, find_results, open_result
 from leadline.store.tables import TABLES
@@ -42,6 +43,9 @@ def check_whole(path: Path) -> Result:
         read()
     read_stages(result)
     read_by_host(result)
+    read_proposals(path)
+    if "search" in result.manifest and (path / PROOF / MANIFEST).is_file():
+        check_whole(path / PROOF)
     return result
 
 
@@ -83,9 +87,11 @@ def copy_result(result: Result, directory: Path) -> Path:
 
 def _files(path: Path) -> Iterator[Path]:
     """The files that make a result; a summary is made anew, and what is not ours stays behind."""
-    for name in (MANIFEST, JOURNAL, DOCUMENT):
+    for name in (MANIFEST, JOURNAL, DOCUMENT, PROPOSALS):
         if (path / name).is_file():
             yield path / name
+    if (path / PROPOSALS).is_file() and (path / PROOF / MANIFEST).is_file():  # of a search: a result itself
+        yield from _files(path / PROOF)
     for table in (*TABLES, *TRACE_TABLES, STAGES, ACKS, *(f"{BY_HOST}/{name}" for name in TABLES)):
         yield from sorted((path / table).glob("*.parquet"))
 

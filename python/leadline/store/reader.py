@@ -12,7 +12,7 @@ from typing import Any
 
 from leadline.errors import ResultError
 from leadline.foreign import RESTORE, parse_json, read_plain, reading
-from leadline.store.files import JOURNAL, MANIFEST, RESULT_FORMAT, RESULT_VERSION
+from leadline.store.files import JOURNAL, MANIFEST, PROOF, RESULT_FORMAT, RESULT_VERSION
 from leadline.store.journal import Event, read_journal
 from leadline.store.parquet import (
     SampleLines,
@@ -128,6 +128,24 @@ def require_study(path: Path, manifest: dict[str, Any]) -> None:
             f"{path} holds a trace, not the trials of a study",
             "see it with: leadline show, report or compare",
         )
+
+
+def require_cells(path: Path, manifest: dict[str, Any]) -> None:
+    """Refuse what has no cells: what is no study, and a search of settings."""
+    require_study(path, manifest)
+    refuse_search(path, manifest)
+
+
+def refuse_search(path: Path, manifest: dict[str, Any]) -> None:
+    """Its targets were another proposal in each block: who took them for cells would mix these."""
+    if "search" not in manifest:
+        return
+    raise ResultError(
+        f"{path} is a search of settings: its trials are of many proposals, and make no cells",
+        f"name the proof of what it found: {path / PROOF}"
+        if (path / PROOF / MANIFEST).is_file()
+        else f"it has no proof that could be named instead; see it with: leadline show {path}",
+    )
 
 
 def check_manifest(path: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
 from leadline.plan.model import Plan, PlannedCell
-from leadline.store.reader import Result
+from leadline.store.reader import Result, refuse_search
 from leadline.store.tables import TrialRow
 from leadline.study.left_out import LeftOut
 from leadline.study.study import Study, deciding_works
@@ -109,6 +109,8 @@ def build_findings(
         if "search" in result.manifest:
             from leadline.verdict.searched.findings import search_findings  # no study shall wait for it
 
+            if required is not None:
+                refuse_search(result.path, result.manifest)
             return search_findings(result, _judged_proof, base)
         explained = with_charts if explained is None else explained
         return _study_findings(result, with_charts, base, explained, required)
@@ -119,6 +121,7 @@ def proof_of(result: Result) -> ProofFound | None:
     with reading(result.path, UNTOUCHED):
         if result.published or result.workflows or result.traced:
             return None
+        refuse_search(result.path, result.manifest)
         read = read_material(result, with_charts=False)
         if "proof" not in read.manifest:
             return None

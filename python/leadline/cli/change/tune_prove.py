@@ -372,6 +372,8 @@ def with_states_of(
     from leadline.tuning.proving.proof import WITHOUT, design_of_manifest, of_manifest
     from leadline.tuning.proving.states import SettingStates
 
+    if "search" in seen.manifest:
+        raise UsageError(f"{path} is a search", f"go on with: leadline tune search --resume {path}")
     if "states" in seen.manifest:
         raise UsageError(
             f"{path} is the proof of a search", f"go on with: leadline tune search --resume {path.parent}"

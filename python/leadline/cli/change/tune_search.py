@@ -10,7 +10,7 @@ import click
 from leadline.cli.change.tune_options import settings_option, way_option
 from leadline.cli.measure.study_options import KnownServers, unbounded_study_options
 from leadline.cli.options import out_option
-from leadline.cli.paths import AskedPath, place_for
+from leadline.cli.paths import AskedPath, AskedUnlessValues, place_for
 from leadline.cli.trust import require_trust, trust_option
 from leadline.errors import UsageError
 from leadline.tuning.settings import PriceKind
@@ -22,6 +22,7 @@ from leadline.tuning.settings import PriceKind
     "--space",
     "spaces",
     multiple=True,
+    type=AskedUnlessValues("audit"),
     metavar="NAME=lo..hi|NAME=a|b|FILE|audit",
     help="Values that may be tried: a range (sizes by factors), a list, a YAML file of such lines, or"
     " `audit`: what `leadline tune audit --for` recommends. Again for more settings.",

@@ -50,7 +50,7 @@ def _row(one: JournalledChange, state: JournalState) -> dict[str, Any]:
         "setting": one.change.setting,
         "on": one.change.place.words,
         "before": one.change.before,
-        "value": one.change.value,
+        "value": one.values[-1],
         "since": datetime.fromtimestamp(one.t_ns / 1e9).astimezone().isoformat(timespec="seconds"),
         "state": _state(one, state),
     }
@@ -68,13 +68,13 @@ def _state(one: JournalledChange, state: JournalState) -> str:
         found = system.read(one.setting, change.place)
         if not found.known:
             return f"cannot be read: {found.reason}"
-        if not same_value(found.value, change.value):
+        if not one.is_ours(found.value):
             done = "" if one.done else ", and was perhaps never set"
             return f"not in force: it is {found.value or 'not set'} now{done}"
         amiss = [
             f"{daemon.daemon} works with {daemon.value}"
             for daemon in system.in_force(one.setting, change.place)
-            if daemon.value is not None and not same_value(daemon.value, change.value)
+            if daemon.value is not None and not same_value(daemon.value, found.value)
         ]
         until = " until it is restarted" if one.setting.needs == "restart" else ""
         return "; ".join(f"{words}{until}" for words in amiss) or "in force"

@@ -34,6 +34,7 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     """
     from leadline.run.session import undo_run
     from leadline.store.acting import look_at
+    from leadline.store.files import MANIFEST, PROOF
     from leadline.store.making import remove_leftovers
 
     seen = require_trust(directory, "remove what it says it left", trusted=trusted)
@@ -41,8 +42,8 @@ def command(directory: Path, trusted: bool, hosts: HostsOptions) -> int:
     try:
         with mounted_again(seen.manifest):
             removed, left, damage = undo_run(directory, seen)
-        if (directory / "proof" / "manifest.json").exists():  # of a search of settings
-            below = undo_run(directory / "proof", look_at(directory / "proof"))
+        if (directory / PROOF / MANIFEST).exists():  # of a search of settings
+            below = undo_run(directory / PROOF, look_at(directory / PROOF))
             removed, left, damage = removed + below[0], left | below[1], damage or below[2]
     except KeyboardInterrupt:
         complain(f"interrupted; what is left carries its mark still, go on with: leadline undo {directory}")

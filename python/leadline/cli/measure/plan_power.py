@@ -90,9 +90,11 @@ def _measured(plan: Plan, like: Path, metrics: tuple[str, ...]) -> Mapping[str, 
     """
     from leadline.analysis.statistics.power import block_variation
     from leadline.plan.model import Plan as StoredPlan
-    from leadline.store.reader import open_result
+    from leadline.store.reader import open_result, require_cells
 
-    stored = StoredPlan.from_json(open_result(like).manifest["plan"])
+    result = open_result(like)
+    require_cells(like, result.manifest)
+    stored = StoredPlan.from_json(result.manifest["plan"])
     works = dict.fromkeys(cell.work for cell in plan.cells)
     found: dict[str, float] = {}
     for work, logarithms in _series(stored, like, metrics):

@@ -119,13 +119,17 @@ def _describe(path: Path, problems: dict[Path, str]) -> dict[str, Any]:
         done = f"{len(result.finished)}/{len(result.finished)}"
         state = "trace" if result.complete else "trace, interrupted"
         return _row(path, created=created, study=result.manifest.get("title", ""), trials=done, state=state)
-    plan = result.manifest["plan"]
+    plan, finished = result.manifest["plan"], len(result.finished)
+    if "search" in result.manifest:  # its plan grew meanwhile, and a target of it was many proposals
+        state = "search" if result.complete else "search, interrupted"
+        trials = f"{finished}/{finished}"
+        return _row(path, created=created, study=plan.get("study", ""), trials=trials, state=state)
     return _row(
         path,
         created=created,
         study=plan.get("study", ""),
         targets=[target["name"] for target in plan.get("targets", [])],
-        trials=f"{len(result.finished)}/{len(plan.get('trials', []))}",
+        trials=f"{finished}/{len(plan.get('trials', []))}",
         state="complete" if result.complete else "interrupted",
     )
 

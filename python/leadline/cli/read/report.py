@@ -51,10 +51,13 @@ def command(
         return
     from leadline.report import render
     from leadline.report.redact import redacted
-    from leadline.store.reader import open_result
+    from leadline.store.reader import open_result, refuse_search
     from leadline.verdict.findings import build_findings
 
-    findings = build_findings(open_result(directory), base=base, required=required_of(require))
+    result = open_result(directory)
+    if form in ("csv", "fio", "fio-plot"):  # they are of cells alone
+        refuse_search(directory, result.manifest)
+    findings = build_findings(result, base=base, required=required_of(require))
     if form == "fio-plot":
         _write_each(redacted(findings) if redact else findings, out)
         return

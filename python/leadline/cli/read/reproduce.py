@@ -69,7 +69,7 @@ def command(
     from leadline.published.store import document_text, read_document, read_source
     from leadline.report.console import text
     from leadline.report.sections.texts import show_texts
-    from leadline.store.reader import open_result, require_study
+    from leadline.store.reader import open_result, require_cells
     from leadline.verdict.findings import build_findings
 
     if isinstance(document, str):
@@ -86,7 +86,7 @@ def command(
     findings, origin = None, "nothing; give a result with --measured DIR"
     if measured is not None:
         trials = open_result(measured)
-        require_study(measured, trials.manifest)
+        require_cells(measured, trials.manifest)
         findings = build_findings(trials, with_charts=False)
         origin = f"{findings.title} of {findings.created} in {measured}; another machine than the document's"
     tables = reproduce(figures, findings, dict(_pair(text, figures.systems) for text in maps), scale)

@@ -42,9 +42,11 @@ def command(
     if sum((whole, figure is not None, as_json)) > 1:
         raise UsageError("--all, --table and --json are three ways to print a result", "name one of them")
     from leadline.report.renderers.screen import show_figure, show_screen
-    from leadline.store.reader import open_result
+    from leadline.store.reader import open_result, refuse_search
 
     result = open_result(directory)  # what is none is said before all that judges is loaded
+    if figure is not None or gates.gates:
+        refuse_search(directory, result.manifest)
     from leadline.verdict.findings import build_findings
 
     explained = whole or as_json  # the first screen has nothing of it, and is to be quick

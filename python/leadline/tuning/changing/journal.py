@@ -19,6 +19,7 @@ from typing import Any
 from leadline.errors import RefusedChangeError, TuningError
 from leadline.foreign import parse_json, read_plain
 from leadline.trusted import why_not_file
+from leadline.tuning.access.face import same_value
 from leadline.tuning.changes import SettingChange
 from leadline.tuning.settings import Setting, SettingAccess
 
@@ -48,11 +49,21 @@ class JournalledChange:
     t_ns: int
     done: bool = False
     undone: str = ""  # how: put back, was back already, gone, left
+    tried: tuple[str, ...] = ()  # by a search, whose change has no value of its own
 
     @property
     def outstanding(self) -> bool:
         """Whether it is still to be put back."""
         return not self.undone
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """All that it may have been set to, the last one last: others are somebody else's."""
+        return self.tried if self.tried else (self.change.value,)
+
+    def is_ours(self, value: str | None) -> bool:
+        """Whether it may have been set here to what is found."""
+        return any(same_value(value, own) for own in self.values)
 
 
 @dataclass(frozen=True)
@@ -173,7 +184,7 @@ class TuningJournal:
         return number
 
     def say(self, event: str, **details: Any) -> None:
-        """What happened: done, undone, confirmed, holding, ended."""
+        """What happened: done, trying, undone, confirmed, holding, ended."""
         self._append(event, **details)
 
     def state(self) -> JournalState:
@@ -281,6 +292,9 @@ def _take_up(event: dict[str, Any], runs: dict[str, TuningRun], changes: dict[in
         )
     elif what == "done":
         changes[event["number"]] = replace(changes[event["number"]], done=True)
+    elif what == "trying":
+        one = changes[event["number"]]
+        changes[event["number"]] = replace(one, tried=(*one.tried, event["value"]))
     elif what == "undone":
         changes[event["number"]] = replace(changes[event["number"]], undone=event["how"])
     elif what == "confirmed":

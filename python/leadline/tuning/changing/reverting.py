@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leadline.errors import LeadlineError
-from leadline.tuning.access.face import same_value
 from leadline.tuning.changing.journal import JournalledChange, Reach, TuningJournal
 from leadline.tuning.system import TuningSystem, is_before
 
@@ -91,12 +90,12 @@ class _Place:
             if as_before and one.done:
                 found.back.append(f"{what}: it was back already")
                 return "back already"
-            foreign = not as_before and not (now.origin == "set" and same_value(now.value, change.value))
+            foreign = not as_before and not (now.origin == "set" and one.is_ours(now.value))
             if foreign and not force:
                 found.foreign = True
                 words = (
                     f"{what}: somebody else has set it to {now.value} since;"
-                    f" it was {change.before or 'not set'}, and we set {change.value}"
+                    f" it was {change.before or 'not set'}, and we set {', '.join(one.values)}"
                 )
                 return self._left(found, words, forget)
             # One in doubt is put back even where it reads as before: what a killed program asked of a

@@ -1,6 +1,7 @@
 """What a proof changed, in the journal of `leadline tune apply`: `leadline tune revert` takes it back, too.
 
-Each setting is announced when it is first set, and stays so while states come and go, until all is put back.
+Each setting is announced when it is first set, and stays so while states come and go, until all is put back;
+of a search each value, too, so that whoever reverts it knows them from what somebody else has set.
 It is never said to be done: what is in force is another thing from one state to the next, so a revert puts it
 back whatever it reads.
 """
@@ -17,7 +18,7 @@ from leadline.tuning.system import TuningSystem
 
 
 class ProofJournal:
-    """The journal while one proof holds its lock."""
+    """The journal while one proof or search holds its lock."""
 
     def __init__(self, journal: TuningJournal, system: TuningSystem) -> None:
         self._journal, self._system = journal, system
@@ -29,14 +30,16 @@ class ProofJournal:
         """Where it is, for whoever looks for it later."""
         return str(self._journal.directory)
 
-    def announce(self, one: ProvedSetting) -> None:
-        """Said and synced before the setting is changed for the first time."""
-        if self._entry(one) is not None:
-            return
-        if not self._run:
-            self._run = self._journal.begin(reach_of(self._system), 0.0, {})
-        life = self._system.life(one.setting, one.change.place)
-        self._own.add(self._journal.changing(self._run, one.change, one.setting, life))
+    def announce(self, one: ProvedSetting, value: str) -> None:
+        """Said and synced before the setting has this value for the first time."""
+        if self._entry(one) is None:
+            if not self._run:
+                self._run = self._journal.begin(reach_of(self._system), 0.0, {})
+            life = self._system.life(one.setting, one.change.place)
+            self._own.add(self._journal.changing(self._run, one.change, one.setting, life))
+        entry = self._entry(one)
+        if entry is not None and not entry.is_ours(value):  # of a search, whose change names no value
+            self._journal.say("trying", number=entry.number, value=value)
 
     def in_doubt(self, one: ProvedSetting) -> bool:
         """Whether a proof that was killed left it: what it asked for last may be done after it is read."""

@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from leadline.errors import LeadlineError, TuningError
-from leadline.tuning.access.face import SettingReading, same_value
+from leadline.errors import TuningError
+from leadline.tuning.access.face import same_value
 from leadline.tuning.changing.restarting import restart_daemons
 from leadline.tuning.health import HealthSeen, health_of
+from leadline.tuning.proving.changer import SettingChanger
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.kept import ProofJournal
 from leadline.tuning.proving.proof import WITH, ProofDesign, ProvedSetting
 from leadline.tuning.settings import Setting
-from leadline.tuning.system import TuningSystem, is_before
+from leadline.tuning.system import TuningSystem
 
 SETTLED_WITHIN_S = 60.0
 _LOOK_EVERY_S = 0.2
@@ -40,66 +41,34 @@ class SettingStates:
         design: ProofDesign | None = None,
         journal: ProofJournal | None = None,
     ) -> None:
-        self._journal = journal
         self._health: HealthSeen | None = None
         self._changed = design.states if design else {WITH: [one.setting.name for one in proved]}
         self._system, self._proved, self._client = system, tuple(proved), client
         self._stopping, self._within_s = stopping, within_s
+        self._changer = SettingChanger(
+            system,
+            proved,
+            lambda one, value: same_value(value, one.change.value),
+            journal,
+            lambda one: self._restart([one]),
+        )
 
     def enter(self, state: str) -> None:
         """See `States`. Raises TuningError; what somebody else set meanwhile is named and left."""
-        changed = []
         if self._health is None and any(one.setting.needs == "restart" for one in self._proved):
             self._health = health_of(self._system.around)
-        for one in self._proved:
-            reading = self._system.read(one.setting, one.change.place)
-            ours = reading.known and same_value(reading.value, one.change.value)
-            if not reading.known:
-                raise TuningError(f"{named(one)} cannot be read: {reading.reason}", "see what it waits for")
-            if not ours and not is_before(reading, one.change):
-                raise TuningError(
-                    f"{named(one)} is {reading.value} now, which neither was there before nor was set here",
-                    "somebody else changes it: nothing was overwritten; prove it when nobody does",
-                )
-            wanted = self._is_changed(one, state)
-            if wanted and not ours:
-                if self._journal is not None:
-                    self._journal.announce(one)
-                self._system.write(one.change)
-                changed.append(one)
-            elif not wanted and not is_before(reading, one.change):
-                self._system.put_back(one.change)
-                changed.append(one)
+        values = self._values_of(state)
+        changed = [one for one in self._proved if self._changer.bring(one, values.get(one.setting.name))]
         self._restart(changed)
         self._settle(state)
 
     def look(self, state: str) -> Mapping[str, Any]:
         """See `States`."""
-        values = {one.setting.name: one.change.value for one in self._proved if self._is_changed(one, state)}
-        return looked(self._system, self._proved, self._client, values)
+        return looked(self._system, self._proved, self._client, self._values_of(state))
 
     def leave(self) -> tuple[str, ...]:
         """See `States`. What is neither ours nor what was there is left as it is, and named."""
-        left = []
-        for one in reversed(self._proved):
-            try:
-                reading = self._system.read(one.setting, one.change.place)
-                if not reading.known:
-                    left.append(f"{named(one)} cannot be read: {reading.reason}")
-                elif not is_before(reading, one.change) and not same_value(reading.value, one.change.value):
-                    left.append(f"{named(one)} is {reading.value} now, set by somebody else: left as it is")
-                else:
-                    self._put_back(one, reading)
-            except LeadlineError as error:
-                left.append(error.message)
-        return tuple(left)
-
-    def _put_back(self, one: ProvedSetting, reading: SettingReading) -> None:
-        if not is_before(reading, one.change) or (self._journal and self._journal.in_doubt(one)):
-            self._system.put_back(one.change)
-            self._restart([one])
-        if self._journal is not None:
-            self._journal.back(one)
+        return self._changer.put_all_back()
 
     def _restart(self, changed: Sequence[ProvedSetting]) -> None:
         """Daemons that read one of these when they start are restarted, each once."""
@@ -113,8 +82,10 @@ class SettingStates:
             health = self._health or health_of(self._system.around)
             restart_daemons(self._system, list(daemons), health)
 
-    def _is_changed(self, one: ProvedSetting, state: str) -> bool:
-        return one.setting.name in self._changed.get(state, ())
+    def _values_of(self, state: str) -> Mapping[str, str]:
+        """What is changed in this state, by setting."""
+        on = self._changed.get(state, ())
+        return {one.setting.name: one.change.value for one in self._proved if one.setting.name in on}
 
     def _settle(self, state: str) -> None:
         until = time.monotonic() + self._within_s
@@ -188,8 +159,3 @@ def restless(status: Mapping[str, Any]) -> str:
     if moving:
         return f"{moving} placement groups are not active+clean"
     return "operations are slow (SLOW_OPS)" if "SLOW_OPS" in status["health"]["checks"] else ""
-
-
-def named(one: ProvedSetting) -> str:
-    """In words, with its place."""
-    return f"{one.setting.name} on {one.change.place.words}"

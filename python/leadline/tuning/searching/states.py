@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from leadline.errors import LeadlineError, TuningError
+from leadline.errors import TuningError
 from leadline.tuning.access.face import same_value
-from leadline.tuning.changes import SettingChange
 from leadline.tuning.health import HealthSeen, health_of, worsened
+from leadline.tuning.proving.changer import SettingChanger
 from leadline.tuning.proving.clients import TargetClient
 from leadline.tuning.proving.kept import ProofJournal
 from leadline.tuning.proving.proof import WITHOUT, ProvedSetting
-from leadline.tuning.proving.states import SETTLED_WITHIN_S, looked, named, not_as_wanted, restless
-from leadline.tuning.system import TuningSystem, is_before
+from leadline.tuning.proving.states import SETTLED_WITHIN_S, looked, not_as_wanted, restless
+from leadline.tuning.system import TuningSystem
 
 _LOOK_EVERY_S = 0.2
 _WATCH_EVERY_S = 2.0
@@ -54,7 +54,8 @@ class ValueStates:
     ) -> None:
         self._system, self._settings, self._client = system, tuple(settings), client
         self._values = values
-        self._stopping, self._within_s, self._journal = stopping, within_s, journal
+        self._stopping, self._within_s = stopping, within_s
+        self._changer = SettingChanger(system, settings, self._is_ours, journal)
         self._of_ceph = any(one.setting.access.kind.startswith("ceph_") for one in self._settings)
         self._healthy: HealthSeen | None = None
         self._state, self._watched_s = WITHOUT, 0.0
@@ -67,7 +68,7 @@ class ValueStates:
             self._wait(self._unhealthy)
         values = self._values.values_of(state)
         for one in self._settings:
-            self._set(one, values.get(one.setting.name))
+            self._changer.bring(one, values.get(one.setting.name))
         self._state, self._watched_s = state, time.monotonic()
         self._wait(lambda: self._unsettled(state))
 
@@ -86,40 +87,7 @@ class ValueStates:
     def leave(self) -> tuple[str, ...]:
         """See `States`. What is neither ours nor what was there is left as it is, and named."""
         self._state = WITHOUT
-        return tuple(words for one in reversed(self._settings) if (words := self._leave(one)))
-
-    def _leave(self, one: ProvedSetting) -> str:
-        try:
-            reading = self._system.read(one.setting, one.change.place)
-            if not reading.known:
-                return f"{named(one)} cannot be read: {reading.reason}"
-            if not is_before(reading, one.change):
-                if not self._is_ours(one, reading.value):
-                    return f"{named(one)} is {reading.value} now, set by somebody else: left as it is"
-                self._system.put_back(one.change)
-            if self._journal is not None:
-                self._journal.back(one)
-        except LeadlineError as error:
-            return error.message
-        return ""
-
-    def _set(self, one: ProvedSetting, value: str | None) -> None:
-        reading = self._system.read(one.setting, one.change.place)
-        before = is_before(reading, one.change)
-        if not reading.known:
-            raise TuningError(f"{named(one)} cannot be read: {reading.reason}", "see what it waits for")
-        if not before and not self._is_ours(one, reading.value):
-            raise TuningError(
-                f"{named(one)} is {reading.value} now, which neither was there before nor was set here",
-                "somebody else changes it: nothing was overwritten; search when nobody does",
-            )
-        if value is None:
-            if not before:
-                self._system.put_back(one.change)
-        elif before or not same_value(reading.value, value):
-            if self._journal is not None:
-                self._journal.announce(one)
-            self._system.write(SettingChange(one.change.setting, one.change.place, value, one.change.before))
+        return self._changer.put_all_back()
 
     def _is_ours(self, one: ProvedSetting, value: str | None) -> bool:
         return any(same_value(value, own) for own in self._values.ours(one.setting.name))

@@ -13,7 +13,7 @@ from leadline.analysis.cells import CellTable, compare_cells, compare_cells_of_t
 from leadline.analysis.statistics.means import Ratio
 from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
-from leadline.store.reader import Result, require_study
+from leadline.store.reader import Result, require_cells
 from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
 from leadline.verdict.compared.deciding import decide
 from leadline.verdict.compared.pair import Pair
@@ -68,7 +68,7 @@ def compare_hosts(views: Sequence[HostView], metrics: Sequence[str], margin: flo
 
 def host_view(result: Result) -> HostView:
     """A result as `compare_hosts` needs it. Raises ResultError where it is damaged or no study's."""
-    require_study(result.path, result.manifest)
+    require_cells(result.path, result.manifest)
     states = {cell.id: cell.validity.state for cell in build_findings(result, with_charts=False).cells}
     plan = Plan.from_json(result.manifest["plan"])
     tables = tables_of(result, plan)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from leadline.errors import UsageError
-from leadline.store.reader import Result
+from leadline.store.reader import Result, refuse_search
 from leadline.units import unbounded
 from leadline.verdict.compared.copies import in_common
 from leadline.verdict.compared.two_results import compare_results, missing_cells
@@ -21,6 +21,8 @@ def check_regression(baseline: Result, new: Result, metrics: Sequence[str], allo
     """Every cell of the baseline. Raises ResultError where the two have no cell in common, UsageError where
     they have trials in common: a result that is held against itself loses nothing.
     """
+    for one in (baseline, new):
+        refuse_search(one.path, one.manifest)
     shared = in_common(baseline, new)
     if shared:
         raise UsageError(f"nothing is checked: {shared}", "name two results that were measured apart")

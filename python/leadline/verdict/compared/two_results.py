@@ -8,7 +8,7 @@ from dataclasses import replace
 from leadline.analysis.cells import CellTable, compare_cells_of_two_runs
 from leadline.errors import ResultError
 from leadline.plan.model import Plan, PlannedCell
-from leadline.store.reader import Result, require_study
+from leadline.store.reader import Result, require_cells
 from leadline.tracing.two_traces import compare_traces, different_programs
 from leadline.verdict.compared.comparisons import wanted_metrics, weight_of
 from leadline.verdict.compared.deciding import decide
@@ -32,7 +32,7 @@ def compare_results(
     if base.traced and other.traced:
         return compare_traces(base, other, metrics, margin)
     for result in (base, other):
-        require_study(result.path, result.manifest)
+        require_cells(result.path, result.manifest)
     states = [_states(result) for result in (base, other)]  # first: it says of a damaged one which it is
     plans = [needed_plan(result) for result in (base, other)]
     pairs = _pairs(plans[0], plans[1])

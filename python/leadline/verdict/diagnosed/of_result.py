@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leadline.errors import UsageError
 from leadline.foreign import UNTOUCHED, reading
 from leadline.store.by_host import sample_lines_by_host
-from leadline.store.reader import Result, require_study
+from leadline.store.reader import Result, require_cells
 from leadline.store.tables import TrialRow
 from leadline.verdict.cells import judge_cells
 from leadline.verdict.diagnosed.causes import CauseEntry, CauseInTrial, applying, judged, of_itself
@@ -45,7 +45,7 @@ def diagnose_result(result: Result, wanted: str | None = None) -> tuple[CellDiag
 
     Raises UsageError where there is none, or the result has no trials.
     """
-    require_study(result.path, result.manifest)
+    require_cells(result.path, result.manifest)
     with reading(result.path, UNTOUCHED):
         read = read_material(result, with_charts=False)
         every = judge_cells(read, with_charts=False)

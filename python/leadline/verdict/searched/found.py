@@ -11,13 +11,13 @@ from leadline.analysis.proposing import ProposalJudged, best_proposal, judge_pro
 from leadline.errors import ResultError
 from leadline.plan.model import Plan
 from leadline.plan.order import with_block
+from leadline.store.files import PROOF
 from leadline.store.own.proposals import StoredProposal
 from leadline.store.reader import Result, open_result
 from leadline.verdict.model import Cell, Comparison
 from leadline.verdict.proved.found import ProofFound
 from leadline.verdict.searched.observed import figures_in, limits_of, observe_proposals
 
-PROOF = "proof"
 WITH = "with"
 _TPE = "tpe"
 

@@ -23,13 +23,14 @@ from leadline.cli.change.searching.growth import (
     planned_block_s,
 )
 from leadline.cli.change.searching.plans import facts_of_states, plan_of_states
-from leadline.cli.change.searching.proof import BLOCKS_MIN, PROOF, fresh_proof, proof_blocks, proof_states
+from leadline.cli.change.searching.proof import BLOCKS_MIN, fresh_proof, proof_blocks, proof_states
 from leadline.cli.change.tune_prove import client_of, system_for, two_states
 from leadline.cli.change.tune_reach import journal_of
 from leadline.cli.console import make_console
 from leadline.cli.main import EXIT_FAILED, EXIT_GOOD
 from leadline.cli.signals import StopRequest
 from leadline.errors import ResultError, UsageError
+from leadline.store.files import PROOF
 from leadline.tuning.changing.journal import TuningJournal
 from leadline.tuning.proving.kept import kept
 from leadline.tuning.proving.proof import WITHOUT

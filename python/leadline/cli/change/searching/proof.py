@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from leadline.run.model import RunRequest
     from leadline.store.reader import Result
 
-PROOF = "proof"
 ADVISED, RANDOM = "advised", "random"
 BLOCKS_MIN, BLOCKS_MAX = 4, 16
 
