@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from leadline.cli.change.audit_causes import directions
+from leadline.cli.change.auditing.causes import directions
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
 from leadline.tuning.access.face import InForce, SettingReading
 from leadline.tuning.audit import AuditAsked, Audited, CauseSeen, SettingSeen, audit, target
 from leadline.tuning.changes import SettingPlace
+from leadline.tuning.fleet import where_words
 from leadline.tuning.seen import read_settings_here
 from leadline.tuning.settings import ROLES, Role, Setting, settings
 from leadline.tuning.words import access_words, find_setting, paragraphs
@@ -148,7 +149,7 @@ def test_shards_of_an_erasure_coded_pool_are_no_missing_copies() -> None:
 def test_places_with_the_same_to_say_are_one_row() -> None:
     found = audited(*(seen("tso", "off", SettingPlace(f"eth{number}"), None) for number in range(5)))
     (row,) = found.rows
-    assert row.where == "eth0, eth1, eth2 and 2 more"
+    assert where_words(row.places, ()) == "eth0, eth1, eth2 and 2 more"
 
 
 def test_what_has_a_grave_price_is_not_proposed_for_a_first_proof() -> None:
@@ -177,7 +178,7 @@ def test_what_only_a_hand_can_read_is_recommended_where_its_cause_is_named() -> 
 def test_what_is_not_here_is_recommended_from_its_default() -> None:
     known = {"objecter_inflight_ops": settings()["objecter_inflight_ops"]}
     found = audit(known, (), AuditAsked(VERSIONS, ROLES, causes=(WINDOW,)))
-    assert [(row.to, row.where) for row in found.rows] == [("4096", "not here")]
+    assert [(row.to, where_words(row.places, ())) for row in found.rows] == [("4096", "not here")]
     assert found.to_prove == ()
 
 

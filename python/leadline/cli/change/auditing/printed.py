@@ -1,0 +1,145 @@
+"""What `leadline tune audit` prints: what was not asked, what is dangerous, what to try first, what to do."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from leadline.cli.change.auditing.causes import AuditedWork
+from leadline.cli.console import echo
+from leadline.cli.explain.paragraphs import say
+from leadline.tuning.audit import Audited, AuditRow, SettingSeen
+from leadline.tuning.changes import SettingPlace
+from leadline.tuning.fleet import HostRead, where_words
+
+_ROWS = 12  # of the first screen
+_TITLES = {
+    "dangerous": "DANGEROUS",
+    "differs": "DIFFERS",
+    "recommended": "TRY",
+    "refused": "WITHOUT EFFECT",
+    "obsolete": "OBSOLETE",
+    "advice": "OLD ADVICE",
+}
+_COUNTED = {
+    "dangerous": "dangerous",
+    "differs": "not the same on all hosts",
+    "recommended": "worth trying",
+    "refused": "set without effect",
+    "obsolete": "obsolete",
+    "advice": "by advice that does not hold",
+}
+
+
+@dataclass(frozen=True)
+class AuditShown:
+    """What was found for which work, of which `hosts` (none: this one); why no cluster was asked, if so."""
+
+    found: Audited
+    work: AuditedWork
+    hosts: tuple[HostRead, ...] = ()
+    no_cluster: str = ""
+
+    def where(self, places: Iterable[SettingPlace]) -> str:
+        """In words."""
+        return where_words(places, self.hosts)
+
+
+def print_audit(shown: AuditShown, *, everything: bool) -> None:
+    """The first screen; with `everything` every row, all that is set and all that could not be read."""
+    found = shown.found
+    say(_headline(shown))
+    for one in shown.hosts:
+        if one.problem:
+            say(f"NOT AUDITED  {one.name} {one.problem}")
+    if shown.no_cluster:
+        say(f"NO CLUSTER ASKED  {shown.no_cluster}. Daemons and pools are not in this: --conf FILE.")
+    rows = found.rows if everything else found.rows[:_ROWS]
+    for row in rows:
+        _print_row(row, shown)
+    if len(rows) < len(found.rows):
+        echo()
+        say(f"{len(found.rows) - len(rows)} more: --all.")
+    _print_next(shown)
+    set_here, unknown = _grouped(found.set_here), _grouped(found.unknown)
+    if everything:
+        _print_everything(shown, set_here, unknown)
+    else:
+        say(f"{len(set_here)} values are not the default, {len(unknown)} not readable: --all.")
+
+
+def _headline(shown: AuditShown) -> str:
+    rows, work = shown.found.rows, shown.work
+    counts = {kind: sum(row.kind == kind for row in rows) for kind in _COUNTED}
+    parts = [f"{count} {_COUNTED[kind]}" for kind, count in counts.items() if count]
+    head = ", ".join(parts) or "Nothing dangerous, obsolete or worth trying is known of what is set here"
+    limits = ", ".join(one.title for one in work.causes[:2])
+    read = sum(not one.problem for one in shown.hosts)
+    of = "" if read == len(shown.hosts) else f" of {len(shown.hosts)}"
+    whose = f"{read}{of} host{'' if len(shown.hosts) == 1 else 's'}: " if shown.hosts else ""
+    return f"{whose}{head}." + (f" What limits {work.name}: {limits}." if limits else "")
+
+
+def _print_row(row: AuditRow, shown: AuditShown) -> None:
+    echo()
+    where = shown.where(row.places)
+    if row.kind == "differs":
+        say(f"{_TITLES[row.kind]}  {row.setting.name}  ({where})")
+    else:
+        unread = "?" if row.places else "its default"
+        change = f"{unread if row.value is None else row.value}" + (f" -> {row.to}" if row.to else "")
+        say(f"{_TITLES[row.kind]}  {row.setting.name} = {change}  ({where})")
+    prices = f" Price: {', '.join(price.kind for price in row.setting.prices)}." if row.setting.prices else ""
+    reason = f"{100 * row.cause.share:.0f} %: {row.why}" if row.cause is not None else row.why
+    say(f"  {reason}. Needs {row.setting.needs}.{prices} [{row.source}]")
+
+
+def _print_next(shown: AuditShown) -> None:
+    echo()
+    found, work = shown.found, shown.work
+    bad = next((row for row in found.rows if row.kind == "dangerous"), None)
+    if bad is not None:
+        at = f" on {shown.where(bad.places)}" if shown.hosts else ""
+        say(f"Do: see `leadline tune explain {bad.setting.name}`, and put it back to {bad.to}{at}.")
+    for row in found.to_prove[:3]:
+        name, study = row.setting.name, work.study or "STUDY"
+        at = _hosts_of(row, shown.hosts)
+        say(f"Do{at}: leadline tune prove {study} --with {name}={shlex.quote(row.to)}")
+    if found.to_prove:
+        return
+    if not work.causes:
+        words = f"leadline run {work.study}" if work.study else "leadline run STUDY"
+        say(f"Nothing is recommended without a cause: {words}; leadline tune audit --for RESULT.")
+    else:
+        say("No setting here is known to mend what limits it: leadline diagnose says what else would.")
+
+
+def _hosts_of(row: AuditRow, hosts: Sequence[HostRead]) -> str:
+    """A trial changes the host that it runs on: which that has to be, where others were audited."""
+    own = list(dict.fromkeys(place.host for place in row.places if not place.cluster))
+    return f" on {own[0]}" if hosts and own else ""
+
+
+def _grouped(found: Iterable[SettingSeen]) -> dict[tuple[str, str], list[SettingPlace]]:
+    """Places by the setting and what is said of it."""
+    grouped: dict[tuple[str, str], list[SettingPlace]] = {}
+    for one in found:
+        grouped.setdefault((one.setting.name, one.reason if one.value is None else one.value), []).append(
+            one.place
+        )
+    return grouped
+
+
+def _print_everything(
+    shown: AuditShown,
+    set_here: dict[tuple[str, str], list[SettingPlace]],
+    unknown: dict[tuple[str, str], list[SettingPlace]],
+) -> None:
+    echo()
+    echo(f"Not at its default ({len(set_here)}):")
+    for (name, value), places in set_here.items():
+        say(f"  {name} = {value}  ({shown.where(places)})")
+    echo(f"Could not be read ({len(unknown)}):")
+    for (name, reason), places in unknown.items():
+        say(f"  {name}  ({shown.where(places)}): {reason}")
