@@ -195,9 +195,9 @@ def test_hosts_by_ssh_of_which_some_cannot_be_asked(namespaces: dict[str, str], 
     assert row["why"] == "a has 1, b has 0"
     problems = {one["name"]: one["problem"] for one in found["hosts"]}
     assert (problems["a"], problems["b"]) == (None, None)
-    assert problems["gone"].startswith("could not be started by SSH: ")
+    assert problems["gone"].startswith("cannot be reached by SSH: ")
     assert "No module named" in problems["bare"]
-    assert problems["closed"].startswith("could not be started by SSH: ")
+    assert problems["closed"] == "cannot be reached by SSH: Connection refused"
 
 
 @pytest.mark.parametrize(

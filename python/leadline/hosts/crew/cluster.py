@@ -7,6 +7,7 @@ where this process was killed and nobody is left to tell them.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -94,8 +95,7 @@ def _left_out(asked: HostsAsked, gaps: dict[str, str], worker_class: Any) -> Any
             try:
                 await asyncio.wait_for(self._started(), asked.wait_s)
             except Exception as error:  # as in `started`
-                lines = str(error).strip().splitlines() or [type(error).__name__]
-                gaps[str(self.name)] = f"could not be started by SSH: {lines[0][:200]}"
+                gaps[str(self.name)] = _unreached(error, asked.wait_s)
                 self.status = Status.running
 
         async def _started(self) -> None:
@@ -106,6 +106,16 @@ def _left_out(asked: HostsAsked, gaps: dict[str, str], worker_class: Any) -> Any
                 raise await _with_its_words(self, error) from error
 
     return LeftOutWorker
+
+
+def _unreached(error: Exception, limit_s: float) -> str:
+    """Why, in words that follow a host's name."""
+    if isinstance(error, TimeoutError) and not error.errno:
+        return f"does not answer within {limit_s:g} s"
+    if isinstance(error, OSError) and error.errno:
+        return f"cannot be reached by SSH: {os.strerror(error.errno)}"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"could not be started by SSH: {lines[0][:200]}"
 
 
 async def _with_its_words(worker: Any, error: Exception) -> Exception:

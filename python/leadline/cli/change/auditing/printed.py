@@ -12,6 +12,7 @@ from leadline.cli.explain.paragraphs import say
 from leadline.tuning.audit import Audited, AuditRow, SettingSeen
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.fleet import HostRead, where_words
+from leadline.tuning.words import NEEDS
 
 _ROWS = 12  # of the first screen
 _TITLES = {
@@ -92,7 +93,7 @@ def _print_row(row: AuditRow, shown: AuditShown) -> None:
         say(f"{_TITLES[row.kind]}  {row.setting.name} = {change}  ({where})")
     prices = f" Price: {', '.join(price.kind for price in row.setting.prices)}." if row.setting.prices else ""
     reason = f"{100 * row.cause.share:.0f} %: {row.why}" if row.cause is not None else row.why
-    say(f"  {reason}. Needs {row.setting.needs}.{prices} [{row.source}]")
+    say(f"  {reason}. Needs {NEEDS[row.setting.needs]}.{prices} [{row.source}]")
 
 
 def _print_next(shown: AuditShown) -> None:
