@@ -177,11 +177,26 @@ def test_the_cluster_and_this_host_are_named_so() -> None:
 
 def test_gaps_stand_before_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
     hosts = (host("a", ("vm.swappiness", "", "60")), host("b", problem="cannot be reached"))
-    print_audit(AuditShown(audited(hosts), AuditedWork(), hosts, "no key"), everything=True)
+    print_audit(AuditShown(audited(hosts), AuditedWork(), {}, hosts, "no key"), everything=True)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("1 of 2 hosts: Nothing dangerous")
+    assert lines[0].startswith("1 of 2 hosts: nothing dangerous")
     assert lines[1] == "NOT AUDITED  b cannot be reached"
     assert lines[2].startswith("NO CLUSTER ASKED  no key.")
+
+
+def test_what_is_always_worth_it_is_done_where_it_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted: Read = ("fs.aio-max-nr", "", "1048576")
+    hosts = (
+        host("a", ("fs.aio-max-nr", "", "65536")),
+        host("b", wanted),
+        host("c", ("vm.swappiness", "", "1")),
+    )
+    print_audit(AuditShown(audited(hosts), AuditedWork(), {}, hosts), everything=True)
+    out = capsys.readouterr().out
+    assert "3 hosts: nothing known to be dangerous, 1 not the same on all hosts, 1 worth trying." in out
+    assert "Do on a: leadline tune apply fs.aio-max-nr=1048576 --dry-run" in out
+    assert "Nothing more is recommended without a cause" in out
+    assert "vm.swappiness = 1, default 60  (c)" in out
 
 
 def test_json_has_every_host_and_who_has_what() -> None:

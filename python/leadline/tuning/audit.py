@@ -112,16 +112,23 @@ class Audited:
     @property
     def to_prove(self) -> tuple[AuditRow, ...]:
         """What can be tried first: recommended by a cause, without a grave price, there to be changed."""
-        return tuple(
-            row
-            for row in self.rows
-            if row.kind == "recommended"
-            and row.cause is not None
-            and row.places
-            and not any(price.kind in GRAVE for price in row.setting.prices)
-            and row.setting.needs in ("live", "reconnect", "reopen", "remount", "restart")
-            and row.setting.access.kind not in ("by_hand", "cmdline")
-        )
+        return tuple(row for row in self.rows if row.cause is not None and _can_be_changed(row))
+
+    @property
+    def to_apply(self) -> tuple[AuditRow, ...]:
+        """What is recommended always, likewise, on hosts: it makes room, and no trial would show it."""
+        found = (row for row in self.rows if row.cause is None and _can_be_changed(row))
+        return tuple(row for row in found if not any(place.cluster for place in row.places))
+
+
+def _can_be_changed(row: AuditRow) -> bool:
+    return (
+        row.kind == "recommended"
+        and bool(row.places)
+        and not any(price.kind in GRAVE for price in row.setting.prices)
+        and row.setting.needs in ("live", "reconnect", "reopen", "remount", "restart")
+        and row.setting.access.kind not in ("by_hand", "cmdline")
+    )
 
 
 @dataclass(frozen=True)

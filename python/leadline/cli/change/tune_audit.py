@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from leadline.cli.change.auditing.printed import AuditShown
     from leadline.cli.measure.hosts_options import HostsOptions
+    from leadline.hosts.crew.written import HostsAsked
     from leadline.tuning.audit import AuditAsked
     from leadline.tuning.settings import Role, Setting
     from leadline.tuning.system import TuningSystem
@@ -83,6 +84,7 @@ def command(
     leadline tune audit --lab --for leadline-media-20260131-120000
     """
     from leadline.cli.change.auditing.printed import print_audit
+    from leadline.cli.change.auditing.reached import asked_of
     from leadline.tuning.document import audit_json
     from leadline.tuning.settings import settings_with
 
@@ -90,18 +92,21 @@ def command(
         raise UsageError("--no-ceph and a cluster are two answers", "leave one of them out")
     if hosts and lab is not None:
         raise UsageError("--lab and --hosts are two questions", "ask one after the other")
+    asked_hosts = asked_of(hosts) if hosts else None
     known = settings_with(own)
     asked_work = work_of(work)
-    with system_of(_conf(conf, no_ceph=no_ceph), known=known, lab=named_lab(lab)) as system:
+    named = named_lab(lab)
+    options = f" --lab {named.record.name}" if named is not None else f" --conf {conf}" if conf else ""
+    with system_of(_conf(conf, no_ceph=no_ceph), known=known, lab=named) as system:
         no_cluster = "" if no_ceph else _no_cluster(system)
-        ask = _Ask(known, system, roles, asked_work, not (no_ceph or no_cluster))
-        versions, shown = ask.of_hosts(hosts, own) if hosts else ask.of_here()
+        ask = _Ask(known, system, roles, asked_work, not no_ceph)
+        shown = ask.of_here() if asked_hosts is None else ask.of_hosts(asked_hosts, own)
     if as_json:
-        named = {"causes": [one.name for one in asked_work.causes], "for": work}
-        details = {**named, "cluster_problem": no_cluster or None}
-        echo_text(json.dumps({**audit_json(shown.found, versions, shown.hosts), **details}, indent=1))
+        causes = [one.name for one in asked_work.causes]
+        details = {"causes": causes, "for": work, "cluster_problem": no_cluster or None}
+        echo_text(json.dumps({**audit_json(shown.found, shown.versions, shown.hosts), **details}, indent=1))
     else:
-        print_audit(replace(shown, no_cluster=no_cluster), everything=everything)
+        print_audit(replace(shown, no_cluster=no_cluster, options=options), everything=everything)
     return _EXIT_DANGEROUS if shown.found.dangerous else 0
 
 
@@ -124,7 +129,7 @@ def _no_cluster(system: TuningSystem) -> str:
 
 @dataclass(frozen=True)
 class _Ask:
-    """Who is asked for what: `with_ceph` the cluster, too."""
+    """Who is asked for what: `with_ceph` the cluster, too. One that does not answer has its defaults."""
 
     known: Mapping[str, Setting]
     system: TuningSystem
@@ -132,7 +137,7 @@ class _Ask:
     work: AuditedWork
     with_ceph: bool
 
-    def of_here(self) -> tuple[Versions, AuditShown]:
+    def of_here(self) -> AuditShown:
         """This host, or a lab's, and the cluster."""
         from leadline.cli.change.auditing.printed import AuditShown
         from leadline.tuning.audit import audit
@@ -143,32 +148,31 @@ class _Ask:
         wanted = [one for one in self._meant() if self.with_ceph or not is_of_a_cluster(one)]
         seen = read_settings_here(self.system, wanted, versions)
         found = audit({one.name: one for one in wanted}, seen, self._asked(versions))
-        return versions, AuditShown(found, self.work)
+        return AuditShown(found, self.work, versions)
 
-    def of_hosts(self, hosts: HostsOptions, own: Path | None) -> tuple[Versions, AuditShown]:
+    def of_hosts(self, hosts: HostsAsked, own: Path | None) -> AuditShown:
         """Other hosts, each by itself, and the cluster once, from here."""
         from leadline.cli.change.auditing.printed import AuditShown
-        from leadline.cli.change.auditing.reached import asked_of, read_hosts
+        from leadline.cli.change.auditing.reached import read_hosts
         from leadline.tuning.fleet import audit_hosts
         from leadline.tuning.seen import read_settings_here
         from leadline.tuning.settings import own_text
         from leadline.tuning.told import is_of_a_cluster, question
 
-        asked_hosts = asked_of(hosts)
         versions = self._versions()
         del versions["kernel"]  # this host's, which is none of those that are meant
         wanted = [one for one in self._meant() if self.with_ceph and is_of_a_cluster(one)]
         cluster = read_settings_here(self.system, wanted, versions)
         text = "" if own is None else own_text(own)
         asking = question(text, versions.get("ceph", ""))
-        read = read_hosts(asked_hosts, asking, self.roles or ROLES, self.known)
+        read = read_hosts(hosts, asking, self.roles or ROLES, self.known)
         of_hosts = [one for one in self.known.values() if not is_of_a_cluster(one)]
         known = {one.name: one for one in (*of_hosts, *wanted)}
         found = audit_hosts(known, read, cluster, self._asked(versions))
         kernels = {one.versions["kernel"] for one in read if not one.problem}
-        return versions | ({"kernel": kernels.pop()} if len(kernels) == 1 else {}), AuditShown(
-            found, self.work, read
-        )
+        if len(kernels) == 1:
+            versions["kernel"] = kernels.pop()
+        return AuditShown(found, self.work, versions, read)
 
     def _versions(self) -> dict[str, str]:
         return dict(self.system.versions()) if self.with_ceph else {"kernel": self.system.kernel()}

@@ -12,9 +12,11 @@ from leadline.cli.explain.paragraphs import say
 from leadline.tuning.audit import Audited, AuditRow, SettingSeen
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.fleet import HostRead, where_words
+from leadline.tuning.validity import Versions, default_on
 from leadline.tuning.words import NEEDS
 
 _ROWS = 12  # of the first screen
+_TO_APPLY = 3
 _TITLES = {
     "dangerous": "DANGEROUS",
     "differs": "DIFFERS",
@@ -35,16 +37,26 @@ _COUNTED = {
 
 @dataclass(frozen=True)
 class AuditShown:
-    """What was found for which work, of which `hosts` (none: this one); why no cluster was asked, if so."""
+    """What was found for which work, of which `hosts` (none: this one); why no cluster was asked, if so.
+
+    `options` are those by which `leadline tune` means the same system.
+    """
 
     found: Audited
     work: AuditedWork
+    versions: Versions
     hosts: tuple[HostRead, ...] = ()
     no_cluster: str = ""
+    options: str = ""
 
     def where(self, places: Iterable[SettingPlace]) -> str:
         """In words."""
         return where_words(places, self.hosts)
+
+    def default(self, one: SettingSeen) -> str:
+        """Of the versions that its place has."""
+        own = next((host.versions for host in self.hosts if host.name == one.place.host), self.versions)
+        return default_on(one.setting, own)
 
 
 def print_audit(shown: AuditShown, *, everything: bool) -> None:
@@ -63,23 +75,25 @@ def print_audit(shown: AuditShown, *, everything: bool) -> None:
         echo()
         say(f"{len(found.rows) - len(rows)} more: --all.")
     _print_next(shown)
-    set_here, unknown = _grouped(found.set_here), _grouped(found.unknown)
+    set_here, unknown = _set_here(shown), _unknown(shown)
     if everything:
         _print_everything(shown, set_here, unknown)
     else:
-        say(f"{len(set_here)} values are not the default, {len(unknown)} not readable: --all.")
+        say(f"{len(set_here)} values are set or not the known default, {len(unknown)} not readable: --all.")
 
 
 def _headline(shown: AuditShown) -> str:
     rows, work = shown.found.rows, shown.work
     counts = {kind: sum(row.kind == kind for row in rows) for kind in _COUNTED}
     parts = [f"{count} {_COUNTED[kind]}" for kind, count in counts.items() if count]
-    head = ", ".join(parts) or "Nothing dangerous, obsolete or worth trying is known of what is set here"
+    parts = parts if counts["dangerous"] or not parts else ["nothing known to be dangerous", *parts]
+    head = ", ".join(parts) or "nothing dangerous, obsolete or worth trying is known of what is set here"
     limits = ", ".join(one.title for one in work.causes[:2])
     read = sum(not one.problem for one in shown.hosts)
     of = "" if read == len(shown.hosts) else f" of {len(shown.hosts)}"
     whose = f"{read}{of} host{'' if len(shown.hosts) == 1 else 's'}: " if shown.hosts else ""
-    return f"{whose}{head}." + (f" What limits {work.name}: {limits}." if limits else "")
+    head = f"{whose}{head}" if whose else f"{head[0].upper()}{head[1:]}"
+    return f"{head}." + (f" What limits {work.name}: {limits}." if limits else "")
 
 
 def _print_row(row: AuditRow, shown: AuditShown) -> None:
@@ -107,13 +121,29 @@ def _print_next(shown: AuditShown) -> None:
         name, study = row.setting.name, work.study or "STUDY"
         at = _hosts_of(row, shown.hosts)
         say(f"Do{at}: leadline tune prove {study} --with {name}={shlex.quote(row.to)}")
+    _print_to_apply(shown)
     if found.to_prove:
         return
     if not work.causes:
         words = f"leadline run {work.study}" if work.study else "leadline run STUDY"
-        say(f"Nothing is recommended without a cause: {words}; leadline tune audit --for RESULT.")
+        more = " more" if any(row.kind == "recommended" for row in found.rows) else ""
+        say(f"Nothing{more} is recommended without a cause: {words}; leadline tune audit --for RESULT.")
     else:
         say("No setting here is known to mend what limits it: leadline diagnose says what else would.")
+
+
+def _print_to_apply(shown: AuditShown) -> None:
+    """A line for all that is recommended at the same places."""
+    words: dict[str, list[str]] = {}
+    for row in shown.found.to_apply[:_TO_APPLY]:
+        at = (
+            f" on {shown.where(SettingPlace(host=place.host) for place in row.places)}" if shown.hosts else ""
+        )
+        for subject in list(dict.fromkeys(place.subject for place in row.places))[:_TO_APPLY]:
+            name = f"{row.setting.name}@{subject}" if subject else row.setting.name
+            words.setdefault(at, []).append(f"{name}={shlex.quote(row.to)}")
+    for at, changes in words.items():
+        say(f"Do{at}: leadline tune apply {' '.join(changes)}{shown.options} --dry-run")
 
 
 def _hosts_of(row: AuditRow, hosts: Sequence[HostRead]) -> str:
@@ -122,25 +152,29 @@ def _hosts_of(row: AuditRow, hosts: Sequence[HostRead]) -> str:
     return f" on {own[0]}" if hosts and own else ""
 
 
-def _grouped(found: Iterable[SettingSeen]) -> dict[tuple[str, str], list[SettingPlace]]:
-    """Places by the setting and what is said of it."""
-    grouped: dict[tuple[str, str], list[SettingPlace]] = {}
-    for one in found:
-        grouped.setdefault((one.setting.name, one.reason if one.value is None else one.value), []).append(
-            one.place
-        )
+_Grouped = dict[tuple[str, str], list[SettingPlace]]  # by the setting and what is said of it
+
+
+def _set_here(shown: AuditShown) -> _Grouped:
+    grouped: _Grouped = {}
+    for one in shown.found.set_here:
+        words = f"{one.value}, default {shown.default(one)}"
+        grouped.setdefault((one.setting.name, words), []).append(one.place)
     return grouped
 
 
-def _print_everything(
-    shown: AuditShown,
-    set_here: dict[tuple[str, str], list[SettingPlace]],
-    unknown: dict[tuple[str, str], list[SettingPlace]],
-) -> None:
+def _unknown(shown: AuditShown) -> _Grouped:
+    grouped: _Grouped = {}
+    for one in shown.found.unknown:
+        grouped.setdefault((one.setting.name, one.reason), []).append(one.place)
+    return grouped
+
+
+def _print_everything(shown: AuditShown, set_here: _Grouped, unknown: _Grouped) -> None:
     echo()
-    echo(f"Not at its default ({len(set_here)}):")
-    for (name, value), places in set_here.items():
-        say(f"  {name} = {value}  ({shown.where(places)})")
+    echo(f"Set, or not at the default that is known ({len(set_here)}):")
+    for (name, words), places in set_here.items():
+        say(f"  {name} = {words}  ({shown.where(places)})")
     echo(f"Could not be read ({len(unknown)}):")
     for (name, reason), places in unknown.items():
         say(f"  {name}  ({shown.where(places)}): {reason}")
