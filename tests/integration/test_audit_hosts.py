@@ -180,6 +180,7 @@ def test_hosts_by_ssh_of_which_some_cannot_be_asked(namespaces: dict[str, str], 
         hosts.write_text(
             f"plain_tcp: true\nsame_machine: true\nanswer_within: 20s\nssh: {ssh}\npython: {sys.executable}\n"
             "hosts:\n"
+            "  nowhere: {address: no-such-host.invalid}\n"
             "  gone: {address: 10.231.78.9}\n"
             f"  a: {{address: {at['a']}, ssh: {{port: {ports['a']}}}}}\n"
             f"  b: {{address: {at['b']}, ssh: {{port: {ports['b']}}}}}\n"
@@ -195,6 +196,8 @@ def test_hosts_by_ssh_of_which_some_cannot_be_asked(namespaces: dict[str, str], 
     assert row["why"] == "a has 1, b has 0"
     problems = {one["name"]: one["problem"] for one in found["hosts"]}
     assert (problems["a"], problems["b"]) == (None, None)
+    assert problems["nowhere"].startswith("cannot be reached by SSH: ")
+    assert "Unknown error" not in problems["nowhere"]
     assert problems["gone"].startswith("cannot be reached by SSH: ")
     assert "No module named" in problems["bare"]
     assert problems["closed"] == "cannot be reached by SSH: Connection refused"

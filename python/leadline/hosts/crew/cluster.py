@@ -113,7 +113,8 @@ def _unreached(error: Exception, limit_s: float) -> str:
     if isinstance(error, TimeoutError) and not error.errno:
         return f"does not answer within {limit_s:g} s"
     if isinstance(error, OSError) and error.errno:
-        return f"cannot be reached by SSH: {os.strerror(error.errno)}"
+        named = os.strerror(error.errno) if error.errno > 0 else error.strerror  # of names they are negative
+        return f"cannot be reached by SSH: {named}"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return f"could not be started by SSH: {lines[0][:200]}"
 
