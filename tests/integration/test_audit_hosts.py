@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,19 @@ def test_where_no_host_answers_there_is_no_answer(
     done = leadline(*AUDIT, "--hosts", str(hosts_file(tmp_path, crew, "  gone:\n  lost:\n")), timeout=200)
     assert done.returncode == 2
     assert "gone, lost did not come" in done.stderr
+
+
+def test_a_host_that_hangs_is_a_gap(leadline: Command, tmp_path: Path) -> None:
+    with DaskWorkers(tmp_path, ("alpha", "beta")) as crew:
+        crew.workers["beta"].send_signal(signal.SIGSTOP)
+        try:
+            found = audited(leadline, "--scheduler", crew.address)
+        finally:
+            crew.workers["beta"].send_signal(signal.SIGCONT)
+    assert [(one["name"], one["problem"]) for one in found["hosts"]] == [
+        ("alpha", None),
+        ("beta", "does not answer"),
+    ]
 
 
 def test_another_leadline_is_a_gap(leadline: Command, tmp_path: Path) -> None:
