@@ -161,6 +161,18 @@ def test_what_has_a_grave_price_is_not_proposed_for_a_first_proof() -> None:
     assert [row.setting.name for row in found.to_prove] == ["client_oc_size"]
 
 
+def test_what_is_advised_always_is_applied_where_that_takes_effect() -> None:
+    on_cluster = SettingPlace("osd", cluster="f")
+    found = audited(
+        seen("fs.aio-max-nr", "65536"),  # at once
+        seen("client_oc", "false", SettingPlace("/mnt")),  # by a new mount
+        seen("bluestore_cache_size", "1", on_cluster),
+        seen("vm.swappiness", "60"),  # by a cause only
+    )
+    assert {name for kind, name, _ in rows(found) if kind == "recommended"} >= {"fs.aio-max-nr", "client_oc"}
+    assert [row.setting.name for row in found.to_apply] == ["fs.aio-max-nr"]
+
+
 def test_what_could_not_be_read_is_never_taken_for_a_value() -> None:
     found = audited(seen("objecter_inflight_ops", None), causes=[WINDOW])
     assert rows(found) == []

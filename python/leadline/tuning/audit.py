@@ -29,6 +29,7 @@ KINDS: tuple[AuditKind, ...] = ("dangerous", "differs", "recommended", "refused"
 _RANKS: Mapping[AuditKind, int] = {
     "dangerous": 0, "differs": 1, "recommended": 1, "refused": 2, "obsolete": 3, "advice": 4
 }  # fmt: skip
+_AT_ONCE = ("live", "reconnect", "reopen")
 _ALWAYS = 0.0  # how much of the time what is recommended always can give back
 
 
@@ -112,23 +113,38 @@ class Audited:
     @property
     def to_prove(self) -> tuple[AuditRow, ...]:
         """What can be tried first: recommended by a cause, without a grave price, there to be changed."""
-        return tuple(row for row in self.rows if row.cause is not None and _can_be_changed(row))
+        return tuple(
+            row
+            for row in self.rows
+            if row.kind == "recommended"
+            and row.cause is not None
+            and _is_changeable(row)
+            and row.setting.needs in (*_AT_ONCE, "remount", "restart")
+        )
 
     @property
     def to_apply(self) -> tuple[AuditRow, ...]:
         """What is recommended always, likewise, on hosts: it makes room, and no trial would show it."""
-        found = (row for row in self.rows if row.cause is None and _can_be_changed(row))
-        return tuple(row for row in found if not any(place.cluster for place in row.places))
+        return tuple(
+            row
+            for row in self.rows
+            if row.kind == "recommended" and row.cause is None and can_be_applied(row)
+        )
 
 
-def _can_be_changed(row: AuditRow) -> bool:
+def _is_changeable(row: AuditRow) -> bool:
+    """Something is there, it has no grave price, and no hand or boot loader is needed."""
     return (
-        row.kind == "recommended"
-        and bool(row.places)
+        bool(row.places)
         and not any(price.kind in GRAVE for price in row.setting.prices)
-        and row.setting.needs in ("live", "reconnect", "reopen", "remount", "restart")
         and row.setting.access.kind not in ("by_hand", "cmdline")
     )
+
+
+def can_be_applied(row: AuditRow) -> bool:
+    """Whether `leadline tune apply` on its host does what the row says, without a further word."""
+    of_hosts = not any(place.cluster for place in row.places)
+    return of_hosts and bool(row.to) and _is_changeable(row) and row.setting.needs in _AT_ONCE
 
 
 @dataclass(frozen=True)

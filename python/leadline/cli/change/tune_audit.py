@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +97,7 @@ def command(
     known = settings_with(own)
     asked_work = work_of(work)
     named = named_lab(lab)
-    options = f" --lab {named.record.name}" if named is not None else f" --conf {conf}" if conf else ""
+    options = _same(None if named is None else named.record.name, conf, own)
     with system_of(_conf(conf, no_ceph=no_ceph), known=known, lab=named) as system:
         no_cluster = "" if no_ceph else _no_cluster(system)
         ask = _Ask(known, system, roles, asked_work, not no_ceph)
@@ -108,6 +109,12 @@ def command(
     else:
         print_audit(replace(shown, no_cluster=no_cluster, options=options), everything=everything)
     return _EXIT_DANGEROUS if shown.found.dangerous else 0
+
+
+def _same(lab: str | None, conf: Path | None, own: Path | None) -> str:
+    """The options by which `leadline tune apply` means the same system and settings."""
+    given = {"--lab": lab, "--conf": conf if lab is None else None, "--settings": own}
+    return "".join(f" {option} {shlex.quote(str(value))}" for option, value in given.items() if value)
 
 
 def _conf(conf: Path | None, *, no_ceph: bool) -> Path | None:

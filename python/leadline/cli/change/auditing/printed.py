@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from leadline.cli.change.auditing.causes import AuditedWork
 from leadline.cli.console import echo
 from leadline.cli.explain.paragraphs import say
-from leadline.tuning.audit import Audited, AuditRow, SettingSeen
+from leadline.tuning.audit import Audited, AuditRow, SettingSeen, can_be_applied
 from leadline.tuning.changes import SettingPlace
 from leadline.tuning.fleet import HostRead, where_words
 from leadline.tuning.validity import Versions, default_on
@@ -117,11 +117,13 @@ def _print_next(shown: AuditShown) -> None:
     if bad is not None:
         at = f" on {shown.where(bad.places)}" if shown.hosts else ""
         say(f"Do: see `leadline tune explain {bad.setting.name}`, and put it back to {bad.to}{at}.")
+        if can_be_applied(bad):
+            _print_apply([bad], shown)
     for row in found.to_prove[:3]:
         name, study = row.setting.name, work.study or "STUDY"
         at = _hosts_of(row, shown.hosts)
         say(f"Do{at}: leadline tune prove {study} --with {name}={shlex.quote(row.to)}")
-    _print_to_apply(shown)
+    _print_apply(found.to_apply[:_TO_APPLY], shown)
     if found.to_prove:
         return
     if not work.causes:
@@ -132,10 +134,10 @@ def _print_next(shown: AuditShown) -> None:
         say("No setting here is known to mend what limits it: leadline diagnose says what else would.")
 
 
-def _print_to_apply(shown: AuditShown) -> None:
-    """A line for all that is recommended at the same places."""
+def _print_apply(rows: Sequence[AuditRow], shown: AuditShown) -> None:
+    """A line for all that is to be changed on the same hosts."""
     words: dict[str, list[str]] = {}
-    for row in shown.found.to_apply[:_TO_APPLY]:
+    for row in rows:
         at = (
             f" on {shown.where(SettingPlace(host=place.host) for place in row.places)}" if shown.hosts else ""
         )
