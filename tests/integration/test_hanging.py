@@ -249,6 +249,7 @@ CASES = {
     "tune audit": (
         Case("tune audit --settings HUNG/own.yaml --no-ceph"),
         Case("tune audit --conf HUNG/ceph.conf"),
+        Case("tune audit --no-ceph --hosts HUNG/hosts.yaml"),
         Case("tune audit --no-ceph --for HUNG/result"),
     ),
     "tune emit": (

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,11 @@ from dask_workers import DaskWorkers
 from host_workers import children
 from leadline import _core
 from leadline.store.reader import open_result
+from ssh_server import SSHD, ssh_server
 from support import Process, command_line, wait_for_event
 
 LONG_S = 240  # of waits that take seconds where the machine is not busy
-FAKETIME, SSHD = "/usr/bin/faketime", "/usr/sbin/sshd"
+FAKETIME = "/usr/bin/faketime"
 
 
 @pytest.fixture(scope="module")
@@ -328,36 +328,6 @@ def of_state(directory: Path) -> list[str]:
             if process.environ().get("XDG_STATE_HOME", "").startswith(str(directory)):
                 found.append(" ".join(process.cmdline()))
     return found
-
-
-@contextmanager
-def ssh_server(directory: Path) -> Iterator[int]:
-    """OpenSSH's server on a port of its own, for one key and with keys of its own."""
-    for name in ("id", "host"):
-        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]
-        subprocess.run(key, check=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    Path("/run/sshd").mkdir(exist_ok=True)
-    config = directory / "sshd_config"
-    config.write_text(
-        f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {directory}/host\nUsePAM no\nPidFile none\n"
-        f"AuthorizedKeysFile {directory}/id.pub\nStrictModes no\nPermitRootLogin yes\n"
-        f"SetEnv XDG_STATE_HOME={directory}/state\n"
-    )
-    public = (directory / "host.pub").read_text()
-    (directory / "known").write_text(f"[127.0.0.1]:{port} {public}")
-    server = subprocess.Popen([SSHD, "-D", "-f", str(config)], stderr=subprocess.DEVNULL)
-    try:
-        end = time.monotonic() + 20
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        yield port
-    finally:
-        server.terminate()
-        server.wait(10)
 
 
 def test_dask_is_not_imported_without_being_asked_for(tiny: Path, target: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,23 @@ def test_a_whole_hosts_file() -> None:
     assert HostsAsked.from_json(found.as_json()) == found
 
 
+def test_what_a_host_is_may_be_a_word_or_a_list_and_is_kept() -> None:
+    found = read("hosts:\n  alpha: {roles: osd}\n  beta: {roles: [mon, osd, mon]}\n  gamma:\n")
+    assert [one.roles for one in found.hosts] == [("osd",), ("mon", "osd"), ()]
+    stored = json.loads(json.dumps(found.as_json()))
+    assert HostsAsked.from_json(stored) == found
+    del stored["hosts"][0]["roles"]  # as older results have it
+    assert HostsAsked.from_json(stored).hosts[0].roles == ()
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
         ("hosts:\n  alpha: {adress: x}\n", 2, "did you mean address?"),
         ("hosts:\n  alpha:\n  beta: {address: alpha}\n", 3, "alpha is listed twice, as alpha and as beta"),
         ("hosts:\n  alpha:\n  alpha:\n", 3, "given twice"),
+        ("hosts:\n  a: {roles: [osd, disk]}\n", 2, "'disk' is no role of a host"),
+        ("hosts:\n  a: {role: osd}\n", 2, "roles"),
         ("hosts:\n  a/b:\n", 2, "is no name of a host"),
         ("hosts:\n  a:\nworkers: 3\n", 3, "3 workers, and 1 hosts are named"),
         ("scheduler: head:8786\n", 1, "no address of a Dask scheduler"),

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from leadline.cli.change.audit_causes import directions
+from leadline.cli.change.auditing.causes import directions
 from leadline.cli.main import run_command_line
 from leadline.errors import UsageError
 from leadline.tuning.access.face import InForce, SettingReading
 from leadline.tuning.audit import AuditAsked, Audited, CauseSeen, SettingSeen, audit, target
 from leadline.tuning.changes import SettingPlace
+from leadline.tuning.fleet import where_words
 from leadline.tuning.seen import read_settings_here
 from leadline.tuning.settings import ROLES, Role, Setting, settings
 from leadline.tuning.words import access_words, find_setting, paragraphs
@@ -148,7 +149,7 @@ def test_shards_of_an_erasure_coded_pool_are_no_missing_copies() -> None:
 def test_places_with_the_same_to_say_are_one_row() -> None:
     found = audited(*(seen("tso", "off", SettingPlace(f"eth{number}"), None) for number in range(5)))
     (row,) = found.rows
-    assert row.where == "eth0, eth1, eth2 and 2 more"
+    assert where_words(row.places, ()) == "eth0, eth1, eth2 and 2 more"
 
 
 def test_what_has_a_grave_price_is_not_proposed_for_a_first_proof() -> None:
@@ -158,6 +159,18 @@ def test_what_has_a_grave_price_is_not_proposed_for_a_first_proof() -> None:
     )
     assert {name for _, name, _ in rows(found)} == {"client_oc_max_dirty", "client_oc_size"}
     assert [row.setting.name for row in found.to_prove] == ["client_oc_size"]
+
+
+def test_what_is_advised_always_is_applied_where_that_takes_effect() -> None:
+    on_cluster = SettingPlace("osd", cluster="f")
+    found = audited(
+        seen("fs.aio-max-nr", "65536"),  # at once
+        seen("client_oc", "false", SettingPlace("/mnt")),  # by a new mount
+        seen("bluestore_cache_size", "1", on_cluster),
+        seen("vm.swappiness", "60"),  # by a cause only
+    )
+    assert {name for kind, name, _ in rows(found) if kind == "recommended"} >= {"fs.aio-max-nr", "client_oc"}
+    assert [row.setting.name for row in found.to_apply] == ["fs.aio-max-nr"]
 
 
 def test_what_could_not_be_read_is_never_taken_for_a_value() -> None:
@@ -177,7 +190,7 @@ def test_what_only_a_hand_can_read_is_recommended_where_its_cause_is_named() -> 
 def test_what_is_not_here_is_recommended_from_its_default() -> None:
     known = {"client_oc_size": settings()["client_oc_size"]}
     found = audit(known, (), AuditAsked(VERSIONS, ROLES, causes=(WINDOW,)))
-    assert [(row.to, row.where) for row in found.rows] == [("838860800", "not here")]
+    assert [(row.to, where_words(row.places, ())) for row in found.rows] == [("838860800", "not here")]
     assert found.to_prove == ()
 
 

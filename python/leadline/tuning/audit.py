@@ -23,10 +23,14 @@ from leadline.tuning.validity import (
     same_value,
 )
 
-AuditKind = Literal["dangerous", "recommended", "refused", "obsolete", "advice"]
-KINDS: tuple[AuditKind, ...] = ("dangerous", "recommended", "refused", "obsolete", "advice")
+AuditKind = Literal["dangerous", "differs", "recommended", "refused", "obsolete", "advice"]
+KINDS: tuple[AuditKind, ...] = ("dangerous", "differs", "recommended", "refused", "obsolete", "advice")
+# What differs among hosts stands with what is recommended: by how much its cause takes.
+_RANKS: Mapping[AuditKind, int] = {
+    "dangerous": 0, "differs": 1, "recommended": 1, "refused": 2, "obsolete": 3, "advice": 4
+}  # fmt: skip
+_AT_ONCE = ("live", "reconnect", "reopen")
 _ALWAYS = 0.0  # how much of the time what is recommended always can give back
-_PLACES = 3
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,10 @@ class CauseSeen:
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One thing to know of one setting, at all places where it is so."""
+    """One thing to know of one setting, at all places where it is so.
+
+    `values` of what differs among hosts: each value with the hosts that have it, most of them first.
+    """
 
     kind: AuditKind
     setting: Setting
@@ -64,13 +71,7 @@ class AuditRow:
     source: str
     to: str = ""
     cause: CauseSeen | None = None
-
-    @property
-    def where(self) -> str:
-        """The places in words, the first of many."""
-        words = [place.words for place in self.places[:_PLACES]]
-        more = len(self.places) - len(words)
-        return ", ".join(words) + (f" and {more} more" if more else "") if words else "not here"
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -89,7 +90,11 @@ class AuditRow:
             "prices": [price.kind for price in self.setting.prices],
             "needs": self.setting.needs,
             "source": self.source,
-        }
+        } | (
+            {"values": [{"value": value, "hosts": list(hosts)} for value, hosts in self.values]}
+            if self.values
+            else {}
+        )
 
 
 @dataclass(frozen=True)
@@ -113,11 +118,33 @@ class Audited:
             for row in self.rows
             if row.kind == "recommended"
             and row.cause is not None
-            and row.places
-            and not any(price.kind in GRAVE for price in row.setting.prices)
-            and row.setting.needs in ("live", "reconnect", "reopen", "remount", "restart")
-            and row.setting.access.kind not in ("by_hand", "cmdline")
+            and _is_changeable(row)
+            and row.setting.needs in (*_AT_ONCE, "remount", "restart")
         )
+
+    @property
+    def to_apply(self) -> tuple[AuditRow, ...]:
+        """What is recommended always, likewise, on hosts: it makes room, and no trial would show it."""
+        return tuple(
+            row
+            for row in self.rows
+            if row.kind == "recommended" and row.cause is None and can_be_applied(row)
+        )
+
+
+def _is_changeable(row: AuditRow) -> bool:
+    """Something is there, it has no grave price, and no hand or boot loader is needed."""
+    return (
+        bool(row.places)
+        and not any(price.kind in GRAVE for price in row.setting.prices)
+        and row.setting.access.kind not in ("by_hand", "cmdline")
+    )
+
+
+def can_be_applied(row: AuditRow) -> bool:
+    """Whether `leadline tune apply` on its host does what the row says, without a further word."""
+    of_hosts = not any(place.cluster for place in row.places)
+    return of_hosts and bool(row.to) and _is_changeable(row) and row.setting.needs in _AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -147,17 +174,22 @@ def audit(known: Mapping[str, Setting], seen: Sequence[SettingSeen], asked: Audi
     for setting in meant.values():
         rows += _recommended(setting, [one for one in seen if one.setting is setting], asked)
     return Audited(
-        tuple(sorted(_together(rows), key=_order)),
+        in_order(rows),
         tuple(one for one in seen if one.value is not None and _is_set(one, asked.versions)),
         tuple(one for one in seen if one.value is None and one.reason),
     )
 
 
-def _order(row: AuditRow) -> tuple[int, float, int, str]:
+def in_order(rows: Iterable[AuditRow]) -> tuple[AuditRow, ...]:
+    """Rows that say the same of other places as one, and what to do first before all others."""
+    return tuple(sorted(_together(rows), key=_order))
+
+
+def _order(row: AuditRow) -> tuple[int, float, int, int, str]:
     """Dangers first; of what is recommended what the largest cause asks for, dear things last."""
     share = row.cause.share if row.cause is not None else _ALWAYS
     dear = sum(price.kind in GRAVE for price in row.setting.prices)
-    return KINDS.index(row.kind), -share, dear, row.setting.name
+    return _RANKS[row.kind], -share, KINDS.index(row.kind), dear, row.setting.name
 
 
 def _is_set(one: SettingSeen, versions: Versions) -> bool:
@@ -283,6 +315,7 @@ def _together(rows: Iterable[AuditRow]) -> list[AuditRow]:
             one.source,
             one.to,
             one.cause,
+            one.values,
         )
         for same in found.values()
         for one in same[:1]

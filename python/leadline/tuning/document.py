@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from leadline.tuning.audit import Audited, SettingSeen
+from leadline.tuning.fleet import HostRead
 from leadline.tuning.settings import Setting
 from leadline.tuning.validity import Versions, default_on, exists, obsolete
 
@@ -27,15 +29,24 @@ def setting_json(one: Setting, versions: Versions) -> dict[str, Any]:
     }
 
 
-def audit_json(found: Audited, versions: Versions) -> dict[str, Any]:
-    """The rows in their order, what is set, and what could not be read."""
+def audit_json(found: Audited, versions: Versions, hosts: Sequence[HostRead] = ()) -> dict[str, Any]:
+    """The rows in their order, what is set, and what could not be read; `hosts` where others were audited."""
+    told = [
+        {
+            "name": one.name,
+            "roles": list(one.roles),
+            "versions": dict(one.versions),
+            "problem": one.problem or None,
+        }
+        for one in hosts
+    ]
     return {
         "format": AUDIT_FORMAT,
         "versions": dict(versions),
         "rows": [row.as_json() for row in found.rows],
         "set": [_seen_json(one) for one in found.set_here],
         "unknown": [{**_seen_json(one), "reason": one.reason} for one in found.unknown],
-    }
+    } | ({"hosts": told} if hosts else {})
 
 
 def _seen_json(one: SettingSeen) -> dict[str, Any]:

@@ -246,18 +246,27 @@ def read_settings(text: str, source: str) -> Iterator[tuple[str, Setting]]:
 
 def settings_with(own: Path | None) -> Mapping[str, Setting]:
     """The table, and the entries of a user's own file. Raises SpecError, with file and line."""
-    if own is None:
-        return settings()
+    return settings() if own is None else settings_and(own_text(own), str(own))
+
+
+def own_text(own: Path) -> str:
+    """What a user's own file says. Raises SpecError."""
     from leadline.foreign import read_plain, reading
-    from leadline.tuning.rows import BYTES_MAX, read_rows
+    from leadline.tuning.rows import BYTES_MAX
 
     with reading(own, "give a YAML file of settings; docs/tuning.md says what is in it"):
-        text = read_plain(own, BYTES_MAX).decode("utf-8", "replace")
+        return read_plain(own, BYTES_MAX).decode("utf-8", "replace")
+
+
+def settings_and(text: str, source: str) -> Mapping[str, Setting]:
+    """The table, and the entries of this text. Raises SpecError, with `source` and line."""
+    from leadline.tuning.rows import read_rows
+
     found = dict(settings())
-    for one in read_rows(text, str(own), None):
+    for one in read_rows(text, source, None):
         if one.name in found:
             raise SpecError(
-                "a setting of this name is built in", "give yours another name", source=str(own), key=one.name
+                "a setting of this name is built in", "give yours another name", source=source, key=one.name
             )
         found[one.name] = one
     return found

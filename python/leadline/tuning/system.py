@@ -150,15 +150,19 @@ class TuningSystem:
 
     def versions(self) -> Mapping[str, str]:
         """Of what validity is said: the kernel, and Ceph where the cluster answers (its oldest daemon)."""
-        found = {"kernel": os.uname().release}
-        with contextlib.suppress(OSError, LeadlineError):
-            found["kernel"] = self.around.read("/proc/sys/kernel/osrelease").strip()
+        found = {"kernel": self.kernel()}
         try:
             counted = self.around.ask("versions")["overall"]
         except (LeadlineError, KeyError, TypeError):
             return found
         versions = [words.split()[2] for words in counted if len(words.split()) > 2]
         return found | ({"ceph": min(versions, key=version_key)} if versions else {})
+
+    def kernel(self) -> str:
+        """The release of this host's kernel."""
+        with contextlib.suppress(OSError, LeadlineError):
+            return self.around.read("/proc/sys/kernel/osrelease").strip()
+        return os.uname().release
 
     def close(self) -> None:
         """Leave the cluster."""

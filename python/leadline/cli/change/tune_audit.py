@@ -1,38 +1,39 @@
-"""`leadline tune audit`: what is dangerous, obsolete or worth trying here, and what to prove first."""
+"""`leadline tune audit`: what is dangerous, obsolete or worth trying, and what to prove first."""
 
 from __future__ import annotations
 
 import functools
 import json
 import os
+import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from leadline.cli.change.audit_causes import AuditedWork, work_of
+from leadline.cli.change.auditing.causes import AuditedWork, work_of
 from leadline.cli.change.tune_options import settings_option
 from leadline.cli.change.tune_reach import named_lab, system_of
-from leadline.cli.console import echo, echo_text
-from leadline.cli.explain.paragraphs import say
+from leadline.cli.console import echo_text
 from leadline.cli.machine.lab_targets import lab_option
+from leadline.cli.measure.hosts_options import reach_options
 from leadline.cli.paths import AskedPath
-from leadline.errors import UsageError
+from leadline.errors import TuningError, UsageError
 from leadline.tuning.settings import ROLES
 
 if TYPE_CHECKING:
-    from leadline.tuning.audit import Audited, AuditRow
+    from collections.abc import Mapping
+
+    from leadline.cli.change.auditing.printed import AuditShown
+    from leadline.cli.measure.hosts_options import HostsOptions
+    from leadline.hosts.crew.written import HostsAsked
+    from leadline.tuning.audit import AuditAsked
     from leadline.tuning.settings import Role, Setting
+    from leadline.tuning.system import TuningSystem
+    from leadline.tuning.validity import Versions
 
 _EXIT_DANGEROUS = 3
-_ROWS = 12  # of the first screen
-_TITLES = {
-    "dangerous": "DANGEROUS",
-    "recommended": "TRY",
-    "refused": "WITHOUT EFFECT",
-    "obsolete": "OBSOLETE",
-    "advice": "OLD ADVICE",
-}
 
 
 @click.command(short_help="Say what is dangerous, obsolete or worth trying here")
@@ -41,9 +42,10 @@ _TITLES = {
     "roles",
     multiple=True,
     type=click.Choice(ROLES),
-    help="What this host is; again for more.  [default: all of them]",
+    help="What this host is, or those of --hosts whose file does not say; again for more.  [default: all]",
 )
 @lab_option("The cluster and hosts of a lab: of the only one, or of NAME.")
+@reach_options
 @click.option(
     "--conf",
     type=AskedPath(dir_okay=False),
@@ -62,6 +64,7 @@ _TITLES = {
 def command(
     roles: tuple[Role, ...],
     lab: str | None,
+    hosts: HostsOptions,
     conf: Path | None,
     no_ceph: bool,
     work: str | None,
@@ -72,38 +75,46 @@ def command(
     """Read every setting of this host and its cluster; say what is dangerous, obsolete, and worth trying.
 
     It changes nothing. What is worth trying comes from what `leadline diagnose` says limits the RESULT that
-    is given with --for, and from advice with a source that holds; without one nothing is recommended. The
-    exit code is 3 where something dangerous is in force.
+    is given with --for, and from advice with a source that holds; without one nothing is recommended. With
+    --hosts those hosts are read instead of this one, and what differs among them is said; the cluster is
+    asked once, from here. The exit code is 3 where something dangerous is in force anywhere.
 
     \b
     leadline tune audit --role client
+    leadline tune audit --hosts hosts.yaml
     leadline tune audit --lab --for leadline-media-20260131-120000
     """
-    from leadline.tuning.audit import AuditAsked, audit
+    from leadline.cli.change.auditing.printed import print_audit
+    from leadline.cli.change.auditing.reached import asked_of
     from leadline.tuning.document import audit_json
-    from leadline.tuning.seen import read_settings_here
     from leadline.tuning.settings import settings_with
-    from leadline.tuning.states import holds
 
     if no_ceph and (lab is not None or conf is not None):
         raise UsageError("--no-ceph and a cluster are two answers", "leave one of them out")
+    if hosts and lab is not None:
+        raise UsageError("--lab and --hosts are two questions", "ask one after the other")
+    asked_hosts = asked_of(hosts) if hosts else None
     known = settings_with(own)
     asked_work = work_of(work)
-    meant = roles or ROLES
-    place = _conf(conf, no_ceph=no_ceph)
-    with system_of(place, known=known, lab=named_lab(lab)) as system:
-        versions = system.versions()
-        wanted = [one for one in known.values() if set(one.roles) & set(meant) and _is_asked(one, no_ceph)]
-        seen = read_settings_here(system, wanted, versions)
-        state = functools.cache(lambda name, place: holds(name, system.around, place))
-        asked = AuditAsked(versions, meant, asked_work.directions, asked_work.causes, state)
-        found = audit({one.name: one for one in wanted}, seen, asked)
+    named = named_lab(lab)
+    options = _same(None if named is None else named.record.name, conf, own)
+    with system_of(_conf(conf, no_ceph=no_ceph), known=known, lab=named) as system:
+        no_cluster = "" if no_ceph else _no_cluster(system)
+        ask = _Ask(known, system, roles, asked_work, not no_ceph)
+        shown = ask.of_here() if asked_hosts is None else ask.of_hosts(asked_hosts, own)
     if as_json:
-        named = {"causes": [one.name for one in asked_work.causes], "for": work}
-        echo_text(json.dumps({**audit_json(found, versions), **named}, indent=1))
+        causes = [one.name for one in asked_work.causes]
+        details = {"causes": causes, "for": work, "cluster_problem": no_cluster or None}
+        echo_text(json.dumps({**audit_json(shown.found, shown.versions, shown.hosts), **details}, indent=1))
     else:
-        _print(found, asked_work, everything=everything)
-    return _EXIT_DANGEROUS if found.dangerous else 0
+        print_audit(replace(shown, no_cluster=no_cluster, options=options), everything=everything)
+    return _EXIT_DANGEROUS if shown.found.dangerous else 0
+
+
+def _same(lab: str | None, conf: Path | None, own: Path | None) -> str:
+    """The options by which `leadline tune apply` means the same system and settings."""
+    given = {"--lab": lab, "--conf": conf if lab is None else None, "--settings": own}
+    return "".join(f" {option} {shlex.quote(str(value))}" for option, value in given.items() if value)
 
 
 def _conf(conf: Path | None, *, no_ceph: bool) -> Path | None:
@@ -114,79 +125,71 @@ def _conf(conf: Path | None, *, no_ceph: bool) -> Path | None:
     return Path(named) if named else None
 
 
-def _is_asked(one: Setting, no_ceph: bool) -> bool:
-    return not (no_ceph and one.access.kind.startswith("ceph_"))
+def _no_cluster(system: TuningSystem) -> str:
+    """Why there is no cluster to ask; "" where there is one."""
+    try:
+        system.around.cluster()
+    except TuningError as error:
+        return error.message
+    return ""
 
 
-def _print(found: Audited, work: AuditedWork, *, everything: bool) -> None:
-    echo(_headline(found, work))
-    rows = found.rows if everything else found.rows[:_ROWS]
-    for row in rows:
-        _print_row(row)
-    if len(rows) < len(found.rows):
-        say(f"{len(found.rows) - len(rows)} more: --all.")
-    _print_next(found, work)
-    if everything:
-        _print_everything(found)
-    else:
-        say(f"{len(found.set_here)} values are not the default, {len(found.unknown)} not readable: --all.")
+@dataclass(frozen=True)
+class _Ask:
+    """Who is asked for what: `with_ceph` the cluster, too. One that does not answer has its defaults."""
 
+    known: Mapping[str, Setting]
+    system: TuningSystem
+    roles: tuple[Role, ...]
+    work: AuditedWork
+    with_ceph: bool
 
-def _headline(found: Audited, work: AuditedWork) -> str:
-    counts = {kind: sum(row.kind == kind for row in found.rows) for kind in dict.fromkeys(_TITLES)}
-    parts = [
-        f"{count} {words}"
-        for count, words in (
-            (counts["dangerous"], "dangerous"),
-            (counts["recommended"], "worth trying"),
-            (counts["refused"], "set without effect"),
-            (counts["obsolete"], "obsolete"),
-            (counts["advice"], "by advice that does not hold"),
-        )
-        if count
-    ]
-    head = ", ".join(parts) or "Nothing dangerous, obsolete or worth trying is known of what is set here"
-    limits = ", ".join(one.title for one in work.causes[:2])
-    return f"{head}." + (f" What limits {work.name}: {limits}." if limits else "")
+    def of_here(self) -> AuditShown:
+        """This host, or a lab's, and the cluster."""
+        from leadline.cli.change.auditing.printed import AuditShown
+        from leadline.tuning.audit import audit
+        from leadline.tuning.seen import read_settings_here
+        from leadline.tuning.told import is_of_a_cluster
 
+        versions = self._versions()
+        wanted = [one for one in self._meant() if self.with_ceph or not is_of_a_cluster(one)]
+        seen = read_settings_here(self.system, wanted, versions)
+        found = audit({one.name: one for one in wanted}, seen, self._asked(versions))
+        return AuditShown(found, self.work, versions)
 
-def _print_row(row: AuditRow) -> None:
-    echo()
-    unread = "?" if row.places else "its default"
-    change = f"{unread if row.value is None else row.value}" + (f" -> {row.to}" if row.to else "")
-    say(f"{_TITLES[row.kind]}  {row.setting.name} = {change}  ({row.where})")
-    prices = f" Price: {', '.join(price.kind for price in row.setting.prices)}." if row.setting.prices else ""
-    reason = f"{100 * row.cause.share:.0f} %: {row.why}" if row.cause is not None else row.why
-    say(f"  {reason}. Needs {row.setting.needs}.{prices} [{row.source}]")
+    def of_hosts(self, hosts: HostsAsked, own: Path | None) -> AuditShown:
+        """Other hosts, each by itself, and the cluster once, from here."""
+        from leadline.cli.change.auditing.printed import AuditShown
+        from leadline.cli.change.auditing.reached import read_hosts
+        from leadline.tuning.fleet import audit_hosts
+        from leadline.tuning.seen import read_settings_here
+        from leadline.tuning.settings import own_text
+        from leadline.tuning.told import is_of_a_cluster, question
 
+        versions = self._versions()
+        del versions["kernel"]  # this host's, which is none of those that are meant
+        wanted = [one for one in self._meant() if self.with_ceph and is_of_a_cluster(one)]
+        cluster = read_settings_here(self.system, wanted, versions)
+        text = "" if own is None else own_text(own)
+        asking = question(text, versions.get("ceph", ""))
+        read = read_hosts(hosts, asking, self.roles or ROLES, self.known)
+        of_hosts = [one for one in self.known.values() if not is_of_a_cluster(one)]
+        known = {one.name: one for one in (*of_hosts, *wanted)}
+        found = audit_hosts(known, read, cluster, self._asked(versions))
+        kernels = {one.versions["kernel"] for one in read if not one.problem}
+        if len(kernels) == 1:
+            versions["kernel"] = kernels.pop()
+        return AuditShown(found, self.work, versions, read)
 
-def _print_next(found: Audited, work: AuditedWork) -> None:
-    echo()
-    bad = next((row for row in found.rows if row.kind == "dangerous"), None)
-    if bad is not None:
-        say(f"Do: see `leadline tune explain {bad.setting.name}`, and put it back to {bad.to}.")
-    for row in found.to_prove[:3]:
-        say(f"Do: leadline tune prove {work.study or 'STUDY'} --with {row.setting.name}={_quoted(row.to)}")
-    if found.to_prove:
-        return
-    if not work.causes:
-        words = f"leadline run {work.study}" if work.study else "leadline run STUDY"
-        say(f"Nothing is recommended without a cause: {words}; leadline tune audit --for RESULT.")
-    else:
-        say("No setting here is known to mend what limits it: leadline diagnose says what else would.")
+    def _versions(self) -> dict[str, str]:
+        return dict(self.system.versions()) if self.with_ceph else {"kernel": self.system.kernel()}
 
+    def _meant(self) -> list[Setting]:
+        return [one for one in self.known.values() if set(one.roles) & set(self.roles or ROLES)]
 
-def _quoted(value: str) -> str:
-    import shlex
+    def _asked(self, versions: Versions) -> AuditAsked:
+        from leadline.tuning.audit import AuditAsked
+        from leadline.tuning.states import holds
 
-    return shlex.quote(value)
-
-
-def _print_everything(found: Audited) -> None:
-    echo()
-    echo(f"Not at its default ({len(found.set_here)}):")
-    for one in found.set_here:
-        say(f"  {one.setting.name} = {one.value}  ({one.place.words})")
-    echo(f"Could not be read ({len(found.unknown)}):")
-    for one in found.unknown:
-        say(f"  {one.setting.name}  ({one.place.words}): {one.reason}")
+        state = functools.cache(lambda name, place: holds(name, self.system.around, place))
+        return AuditAsked(versions, self.roles or ROLES, self.work.directions, self.work.causes, state)

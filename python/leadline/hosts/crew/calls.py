@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 _HALT_S = 30.0  # the engine finishes what is in flight; then a host that was told to end has ended
 _QUICK_S = 10.0
+_VERSIONS_S = 30.0  # many hosts may have just begun
 
 
 class SchedulerLostError(StudyError):
@@ -103,9 +104,25 @@ class Crew:
         )
 
     def versions(self) -> dict[str, dict[str, Any]]:
-        """Python's and leadline's version of each worker by its address, asked without a call of ours."""
-        found = self._client.get_versions(check=False, packages=["leadline"])["workers"]
+        """Python's and leadline's version of each worker by its address, asked without a call of ours.
+
+        Dask's own `get_versions` waits for ever where one process is held; here such a one is left out.
+        """
+        found = self._client.sync(self._versions, [one.address for one in self.workers()])
         return {address: dict(one["packages"]) for address, one in found.items() if one}
+
+    async def _versions(self, addresses: Sequence[str]) -> dict[str, Any]:
+        async def of(address: str) -> dict[str, Any]:
+            message = {"op": "versions", "packages": ["leadline"]}
+            asked = self._client.scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
+            try:
+                found: dict[str, Any] = await asyncio.wait_for(asked, _VERSIONS_S)
+            except (TimeoutError, OSError):
+                return {}
+            return found
+
+        answers = await asyncio.gather(*map(of, addresses))
+        return {address: one for answer in answers for address, one in answer.items()}
 
     def assign(self, addresses: Mapping[str, str]) -> None:
         """From here on hosts are known by these names."""

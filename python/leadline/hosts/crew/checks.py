@@ -60,19 +60,25 @@ def _name_of(worker: CrewWorker) -> str:
 
 def check_versions(hosts: Sequence[StudyHost], versions: Mapping[str, Mapping[str, Any]]) -> None:
     """The same Python, to its minor version, and the same leadline. Raises UsageError."""
-    problems = []
+    problems = [f"host {name} {what}" for name, what in unfit(hosts, versions).items()]
+    refuse_all(problems, "start its Dask worker with the Python and the leadline that are here")
+
+
+def unfit(hosts: Sequence[StudyHost], versions: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Of hosts that cannot be asked by calls of ours, why, in words that follow the host's name."""
+    problems = {}
     own_python = ".".join(platform.python_version_tuple()[:2])
     for host in hosts:
         found = versions.get(host.address)
         if found is None:
-            problems.append(f"host {host.name} does not answer")
+            problems[host.name] = "does not answer"
             continue
         python = ".".join(str(found.get("python")).split(".")[:2])
         if python != own_python:
-            problems.append(f"host {host.name} has Python {python}, and {own_python} runs here")
+            problems[host.name] = f"has Python {python}, and {own_python} runs here"
         elif found.get("leadline") is None:
-            problems.append(f"host {host.name} has no leadline in the Python that runs its Dask worker")
-    refuse_all(problems, "start its Dask worker with the Python and the leadline that are here")
+            problems[host.name] = "has no leadline in the Python that runs its Dask worker"
+    return problems
 
 
 def look(

@@ -6,6 +6,8 @@ where this process was killed and nobody is left to tell them.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,17 +35,21 @@ _CONFIGURATION = {
 
 
 @contextmanager
-def started(asked: HostsAsked, security: Security) -> Iterator[SpecCluster]:
-    """A scheduler here and a worker on each host. Raises UsageError, with what SSH or Dask said."""
+def started(
+    asked: HostsAsked, security: Security, gaps: dict[str, str] | None = None
+) -> Iterator[SpecCluster]:
+    """A scheduler here and a worker on each host. Raises UsageError, with what SSH or Dask said.
+
+    With `gaps` the hosts on which none can be started are named there instead, with the reason.
+    """
     import dask
     from distributed import Scheduler, SpecCluster
-    from distributed.deploy.ssh import Worker
 
     protocol = "tls://" if asked.tls is not None else "tcp://"
     scheduler = {
         "cls": Scheduler,
         "options": {
-            "host": asked.listen or _listen(asked),
+            "host": asked.listen or _listen(asked, gaps),
             "port": 0,
             "protocol": protocol,
             "security": security,
@@ -52,7 +58,8 @@ def started(asked: HostsAsked, security: Security) -> Iterator[SpecCluster]:
             "allowed_failures": 0,
         },
     }
-    workers = {host.name: {"cls": Worker, "options": _worker(asked, host, protocol)} for host in asked.hosts}
+    kind = _worker_class(asked, gaps)
+    workers = {host.name: {"cls": kind, "options": _worker(asked, host, protocol)} for host in asked.hosts}
     try:
         with dask.config.set(_CONFIGURATION):
             cluster = SpecCluster(
@@ -69,6 +76,56 @@ def started(asked: HostsAsked, security: Security) -> Iterator[SpecCluster]:
     finally:
         with suppress(Exception):
             cluster.close(timeout=_CLOSE_S)
+
+
+def _worker_class(asked: HostsAsked, gaps: dict[str, str] | None) -> Any:
+    """Dask's own; with `gaps` one that says there why it did not start, where Dask's ends all the others."""
+    from distributed.deploy.ssh import Worker
+
+    return Worker if gaps is None else _left_out(asked, gaps, Worker)
+
+
+def _left_out(asked: HostsAsked, gaps: dict[str, str], worker_class: Any) -> Any:
+    from distributed.core import Status
+
+    class LeftOutWorker(worker_class):  # type: ignore[misc]
+        """For its cluster it always starts."""
+
+        async def start(self) -> None:
+            try:
+                await asyncio.wait_for(self._started(), asked.wait_s)
+            except Exception as error:  # as in `started`
+                gaps[str(self.name)] = _unreached(error, asked.wait_s)
+                self.status = Status.running
+
+        async def _started(self) -> None:
+            self.connect_options.setdefault("connect_timeout", asked.answer_s)
+            try:
+                await super().start()
+            except Exception as error:
+                raise await _with_its_words(self, error) from error
+
+    return LeftOutWorker
+
+
+def _unreached(error: Exception, limit_s: float) -> str:
+    """Why, in words that follow a host's name."""
+    if isinstance(error, TimeoutError) and not error.errno:
+        return f"does not answer within {limit_s:g} s"
+    if isinstance(error, OSError) and error.errno:
+        named = os.strerror(error.errno) if error.errno > 0 else error.strerror  # of names they are negative
+        return f"cannot be reached by SSH: {named}"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"could not be started by SSH: {lines[0][:200]}"
+
+
+async def _with_its_words(worker: Any, error: Exception) -> Exception:
+    """Dask says that a worker failed to start, and not why: what the Python there says to leadline's name."""
+    if not worker.connection or "failed to start" not in str(error):
+        return error
+    done = await worker.connection.run(f"{worker.remote_python} -m leadline --version")
+    said = str(done.stderr or "").strip().splitlines()
+    return Exception(said[-1]) if done.exit_status and said else error
 
 
 def _worker(asked: HostsAsked, host: HostAsked, protocol: str) -> dict[str, Any]:
@@ -113,17 +170,21 @@ def _expanded(name: str, value: Any) -> Any:
     return str(Path(value).expanduser()) if name == "known_hosts" else value
 
 
-def _listen(asked: HostsAsked) -> str:
-    """The address of this host on the way to the first of the others; nothing is sent to find it."""
+def _listen(asked: HostsAsked, gaps: dict[str, str] | None) -> str:
+    """The address of this host on the way to the first of the others; nothing is sent to find it.
+
+    With `gaps` to the first that there is a way to.
+    """
     import socket
 
-    first = str(asked.hosts[0].address)
-    try:
-        family, _, _, _, place = socket.getaddrinfo(first, 22, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as way:
-            way.connect(place)
-            return str(way.getsockname()[0])
-    except OSError as error:
-        raise UsageError(
-            f"there is no way to {first}: {error.strerror}", "see its address in the hosts file"
-        ) from None
+    addresses = [str(host.address) for host in asked.hosts]
+    problem = ""
+    for address in addresses[:1] if gaps is None else addresses:
+        try:
+            family, _, _, _, place = socket.getaddrinfo(address, 22, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, socket.SOCK_DGRAM) as way:
+                way.connect(place)
+                return str(way.getsockname()[0])
+        except OSError as error:
+            problem = problem or f"there is no way to {address}: {error.strerror}"
+    raise UsageError(problem, "see its address in the hosts file")

@@ -28,10 +28,16 @@ _CONNECT_S = 10.0
 
 
 @contextmanager
-def connected(asked: HostsAsked, say: Callable[[str], None], stopping: Callable[[], bool]) -> Iterator[Crew]:
+def connected(
+    asked: HostsAsked,
+    say: Callable[[str], None],
+    stopping: Callable[[], bool],
+    gaps: dict[str, str] | None = None,
+) -> Iterator[Crew]:
     """The workers, once as many are there as were asked for; the connection lasts as long as the block.
 
-    Raises UsageError where nobody answers, or less than was asked for is there in time.
+    Raises UsageError where nobody answers, or less than was asked for is there in time. With `gaps` the hosts
+    that cannot be reached are named there instead, each with the reason, and the others are taken.
     """
     check_plain(asked)
     try:
@@ -44,12 +50,15 @@ def connected(asked: HostsAsked, say: Callable[[str], None], stopping: Callable[
     security = _security(asked, distributed)
     if asked.scheduler is not None:
         with _client(asked, asked.scheduler, security) as client:
-            yield _gathered(asked, Crew(client, asked.scheduler), say, stopping)
+            yield _gathered(asked, Crew(client, asked.scheduler), say, stopping, gaps)
         return
     from leadline.hosts.crew.cluster import started
 
-    with started(asked, security) as cluster, _client(asked, cluster.scheduler_address, security) as client:
-        yield _gathered(asked, Crew(client, cluster.scheduler_address), say, stopping)
+    with (
+        started(asked, security, gaps) as cluster,
+        _client(asked, cluster.scheduler_address, security) as client,
+    ):
+        yield _gathered(asked, Crew(client, cluster.scheduler_address), say, stopping, gaps)
 
 
 def check_plain(asked: HostsAsked) -> None:
@@ -150,9 +159,13 @@ def _client(asked: HostsAsked, address: str, security: Security) -> Iterator[Cli
 
 
 def _gathered(
-    asked: HostsAsked, crew: Crew, say: Callable[[str], None], stopping: Callable[[], bool]
+    asked: HostsAsked,
+    crew: Crew,
+    say: Callable[[str], None],
+    stopping: Callable[[], bool],
+    gaps: dict[str, str] | None,
 ) -> Crew:
-    """Wait for as many workers as were asked for; without a number one is enough."""
+    """Wait for as many workers as were asked for; without a number one is enough. Nobody waits for `gaps`."""
     wanted = asked.workers or 1
     end, said = time.monotonic() + asked.wait_s, -1
     while True:
@@ -161,12 +174,16 @@ def _gathered(
         if here != said:
             say(f"{here} of {wanted} hosts are there" if asked.workers else f"{here} hosts are there")
             said = here
-        if here >= wanted:
+        if here >= wanted - len(gaps or ()):
             return crew
         if stopping():
             raise KeyboardInterrupt
         if time.monotonic() > end:
             missing = sorted({host.name for host in asked.hosts} - names)
+            if gaps is not None and missing and here:
+                why = f"did not come within {asked.wait_s:g} s"
+                gaps.update({name: why for name in missing if name not in gaps})
+                return crew
             who = f": {', '.join(missing[:5])} did not come" if missing else ""
             raise UsageError(
                 f"{here} of {wanted} hosts are there after {asked.wait_s:g} s{who}",

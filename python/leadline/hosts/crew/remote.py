@@ -29,6 +29,7 @@ class Remote:
     close_session: Function
     undo: Function
     check_part: Function
+    audit_part: Function
 
 
 def remote() -> Remote:
@@ -36,6 +37,6 @@ def remote() -> Remote:
     from leadline.hosts import onhost
     from leadline.hosts.crew import there
 
-    own = {name: getattr(there, name) for name in ("probe", "begin", "fetch", "check_part")}
+    own = {name: getattr(there, name) for name in ("probe", "begin", "fetch", "check_part", "audit_part")}
     names = ("clock", "open_session", "prepare", "cancel", "renew", "held", "forget", "close_session", "undo")
     return Remote(**own, **{name: getattr(onhost, name) for name in names})

@@ -60,25 +60,33 @@ _PARTS = ("leadline", "leadline.check.measured.echoes", "leadline.check.measured
 
 def check_part(words: Sequence[str], limit_s: float) -> dict[str, Any]:
     """What a module of `leadline check` prints on this host, within so many seconds; else `refused`."""
-    from leadline.observe.children import module_command, module_environment
-
     if words[0] not in _PARTS:
         return {"refused": f"{words[0]} is no part of a check"}
-    asked = module_command(*words)
+    return _printed(words, b"", limit_s, "a check")
+
+
+def audit_part(asked: str, limit_s: float) -> dict[str, Any]:
+    """What `leadline.tuning.told` prints on this host, asked so; else `refused`."""
+    return _printed(["leadline.tuning.told"], asked.encode(), limit_s, "an audit")
+
+
+def _printed(words: Sequence[str], given: bytes, limit_s: float, what: str) -> dict[str, Any]:
+    from leadline.observe.children import module_command, module_environment
+
     try:
         done = subprocess.run(
-            asked,
+            module_command(*words),
             capture_output=True,
-            stdin=subprocess.DEVNULL,
+            input=given,
             env=module_environment(),
             check=False,
             timeout=limit_s,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        return {"refused": f"a check did not end there: {type(error).__name__}"}
+        return {"refused": f"{what} did not end there: {type(error).__name__}"}
     if not done.stdout:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        return {"refused": f"a check prints nothing there{f': {last[0][:200]}' if last else ''}"}
+        return {"refused": f"{what} prints nothing there{f': {last[0][:200]}' if last else ''}"}
     return {"output": done.stdout}
 
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from leadline.errors import LeadlineError, SpecError
 from leadline.foreign import read_plain, reading
 from leadline.study.targets import check_name, check_url
+from leadline.tuning.settings import ROLES
 from leadline.written.fields import Duration, Truth, Whole, guarded
 from leadline.written.problems import Vocabulary, translate
 from leadline.written.yaml_source import Document, DocumentKind, read_yaml
@@ -47,13 +48,17 @@ class TlsFiles:
 
 @dataclass(frozen=True)
 class HostAsked:
-    """One host as written. `address` is for SSH, None where a scheduler knows the host by its name."""
+    """One host as written. `address` is for SSH, None where a scheduler knows the host by its name.
+
+    `roles` are what it is (`tuning.settings.ROLES`), none where the file does not say.
+    """
 
     name: str
     address: str | None = None
     targets: Mapping[str, str] = field(default_factory=dict)
     python: str | None = None
     ssh: Mapping[str, Any] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,9 @@ class HostsAsked:
     def from_json(cls, value: Mapping[str, Any]) -> HostsAsked:
         """The inverse of `as_json`. Raises ResultError where it is damaged."""
         with reading("what the manifest says of its hosts"):
-            hosts = tuple(HostAsked(**one) for one in value["hosts"])
+            hosts = tuple(
+                HostAsked(**{**one, "roles": tuple(one.get("roles", ()))}) for one in value["hosts"]
+            )
             tls = None if value["tls"] is None else TlsFiles(**value["tls"])
             return cls(**{**value, "hosts": hosts, "tls": tls})
 
@@ -130,6 +137,16 @@ def _check_ssh(value: object) -> object:
     return value
 
 
+def _check_roles(value: object) -> object:
+    """One word, or a list of them."""
+    words = [value] if isinstance(value, str) else value
+    for one in words if isinstance(words, list) else ():
+        if one not in ROLES:
+            raise SpecError(f"{one!r} is no role of a host", f"known are {', '.join(ROLES)}")
+    return words
+
+
+_Roles = Annotated[list[str], BeforeValidator(guarded(_check_roles))]
 _Ssh = Annotated[dict[str, Any], BeforeValidator(guarded(_check_ssh))]
 _Targets = Annotated[dict[str, str], BeforeValidator(guarded(_check_targets))]
 _Scheduler = Annotated[str, BeforeValidator(guarded(check_scheduler))]
@@ -144,6 +161,7 @@ class _WrittenHost(_HostsSection):
     targets: _Targets = {}
     python: str | None = None
     ssh: _Ssh = {}
+    roles: _Roles = []
 
 
 class _WrittenTls(_HostsSection):
@@ -177,7 +195,9 @@ def _known(path: tuple[str | int, ...]) -> tuple[str, ...]:
     return _TLS if path[0] == "tls" else _HOST if path[0] == "hosts" and len(path) == 3 else ()
 
 
-_WORDS = Vocabulary(_known, _MANUAL, {"name": "hosts", "nodes": "hosts", "host": "address", "user": "ssh"})
+_WORDS = Vocabulary(
+    _known, _MANUAL, {"name": "hosts", "nodes": "hosts", "host": "address", "user": "ssh", "role": "roles"}
+)
 
 
 def load_hosts(path: Path) -> HostsAsked:
@@ -207,6 +227,7 @@ def read_hosts(text: str, source: str, environment: Mapping[str, str]) -> HostsA
             one.targets,
             one.python or found.python,
             {**found.ssh, **one.ssh},
+            tuple(dict.fromkeys(one.roles)),
         )
         for name, one in found.hosts.items()
     )

@@ -18,7 +18,7 @@ _AROUND = 4.0  # beyond what is in force and what is recommended
 
 def audited_space(system: TuningSystem, work: str) -> tuple[SpaceWords, ...]:
     """Raises RefusedChangeError where nothing is recommended that can be changed while it is measured."""
-    from leadline.cli.change.audit_causes import work_of
+    from leadline.cli.change.auditing.causes import work_of
     from leadline.tuning.audit import AuditAsked, audit
     from leadline.tuning.seen import read_settings_here
     from leadline.tuning.settings import ROLES
