@@ -133,6 +133,9 @@ def _hold_mechanism(said: Said, verdict: str, text: str, gained: Mapping[str, ob
         assert text.endswith("which counter it must move is not known to leadline"), said.text
     elif not seen:
         assert text.endswith("what it must move could not be seen here"), said.text
+    elif text.endswith("whether it is by its mechanism is open: osd_read_bytes cannot be told to have moved"):
+        assert verdict == "helps", said.text
+        assert max(seen) > 0.55, said.text
     elif verdict == "helps":
         assert text.endswith("osd_read_bytes moved as it must"), said.text
         assert min(seen) < 1, said.text
@@ -253,8 +256,8 @@ def proof_design(said: Said) -> None:
 @checks("proof_mechanism")
 def proof_mechanism(said: Said) -> None:
     part = said.match(
-        r"(?P<name>\w+) in (?P<work>\w+): (?P<figure>\w+) must go down and (?P<did>did|went the other way"
-        r"|was not seen to move|was not seen in both states)"
+        r"(?P<name>\w+) in (?P<work>\w+): (?P<figure>\w+) must go down and (?P<did>did not|did|went the other way"
+        r"|whether it did is open|was not seen in both states)"
         r"(?:: (?P<ratio>[\d.]+) times(?:, (?P<span>.+))? in (?P<blocks>\d+) blocks)?\."
     )
     name = part["name"]

@@ -8,7 +8,7 @@ import pytest
 
 from leadline.analysis.statistics.means import paired_ratio
 from leadline.verdict.proved.effects import WITH, WITHOUT, StatesDesign, contrast_of_figures
-from leadline.verdict.proved.found import Mechanism, _moved, _waited
+from leadline.verdict.proved.found import Mechanism, _waited, moved_figure
 from leadline.verdict.proved.said import mechanism_sentence
 from leadline.verdict.proved.zeros import ZeroRatio, zero_ratio
 
@@ -20,7 +20,7 @@ def moved(base: list[float], other: list[float], direction: str) -> Mechanism:
     sides = [{block: {"figure": value} for block, value in enumerate(side, 1)} for side in (base, other)]
     ratio = contrast_of_figures(DESIGN, "dial", {WITHOUT: sides[0], WITH: sides[1]}, "figure")
     assert ratio is not None
-    return _moved(Mechanism("dial", "work", "figure", direction, "not seen"), ratio, 0.05)
+    return moved_figure(Mechanism("dial", "work", "figure", direction, "not seen"), ratio, 0.05, 0.05)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def moved(base: list[float], other: list[float], direction: str) -> Mechanism:
         (SOME, NONE, "up", "the other way", "went the other way: 0 times"),
         (NONE, SOME, "up", "as meant", "did: from none to some in 4 blocks."),
         (NONE, SOME, "down", "the other way", "went the other way: from none to some"),
-        ([0.0, 0.1, 0.0, 0.0], [0.0, 0.0, 0.1, 0.0], "down", "not", "was not seen to move: 1 times"),
+        ([0.0, 0.1, 0.0, 0.0], [0.0, 0.0, 0.1, 0.0], "down", "open", "whether it did is open: 1 times"),
     ],
 )
 def test_what_goes_to_nothing_moved(

@@ -139,8 +139,8 @@ def test_each_host_is_judged_by_its_own_kernel_and_roles() -> None:
 
 
 def test_what_is_on_one_host_is_not_recommended_as_being_nowhere() -> None:
-    window = CauseSeen("objecter_window", "the client's window of operations", 0.9)
-    one = host("a", ("objecter_inflight_ops", "/mnt", "1024"))
+    window = CauseSeen("client_cache_full", "the client's cache of data", 0.9)
+    one = host("a", ("client_oc_size", "/mnt", "209715200"))
     found = audited([one, host("b")], causes=[window])
     assert [where for _, where, _ in said(found, "recommended")] == ["/mnt on a"]
     asked = AuditAsked({}, ROLES, causes=(window,))

@@ -43,12 +43,16 @@ _COUNTED = (
 # The gain itself, seen again: no mechanism.
 _GAIN = frozenset({"bytes_per_s", "operations_per_s", "latency_s", "seconds"})
 ProofOutcome = Literal["helps", "not_by_mechanism", "nothing", "harms", "depends", "undecided", "unusable"]
-Moved = Literal["as meant", "the other way", "not", "not seen"]
+Moved = Literal["as meant", "the other way", "not", "open", "not seen"]
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A figure that a setting must move in one work: `ratio` with/without at the level it is decided at."""
+    """A figure that a setting must move in one work: `ratio` with/without at the level it is decided at.
+
+    It did `not` move where it went at most the study's margin the way that is meant, by its whole interval;
+    what may have gone further and may not have moved is `open`.
+    """
 
     setting: str
     work: str
@@ -189,9 +193,8 @@ def outcome_of_proof(compared: Sequence[Comparison], mechanisms: Sequence[Mechan
     if not rates:
         return "unusable"
     if gained:
-        told = [one for one in mechanisms if one.work in gained and one.moved != "not seen"]
-        by_it = not told or any(one.moved == "as meant" for one in told)
-        return "helps" if by_it else "not_by_mechanism"
+        told = {one.moved for one in mechanisms if one.work in gained} - {"not seen"}
+        return "helps" if not told or told & {"as meant", "open"} else "not_by_mechanism"
     if any(one.verdict == "slower" for one in usable):
         return "harms"
     return "nothing" if all(one.verdict == "same" for one in rates) else "undecided"
@@ -227,7 +230,8 @@ def _mechanisms(
         plain = Mechanism(setting, concerned[0].work, figure, direction, "not seen", cells=ids)
         unusable = {cell.validity.state for cell in concerned} & {*UNUSABLE}
         level = next(levels) if ratio is not None else 0.0
-        yield plain if ratio is None or unusable else _moved(plain, ratio, level)
+        margin = read.study.compare.margin
+        yield plain if ratio is None or unusable else moved_figure(plain, ratio, level, margin)
 
 
 def _concerned(own: Mapping[str, Cell], design: StatesDesign, setting: str) -> tuple[Cell, ...]:
@@ -237,12 +241,17 @@ def _concerned(own: Mapping[str, Cell], design: StatesDesign, setting: str) -> t
     return own[WITHOUT], own[design.state_of(setting) if design.kind == "one_by_one" else WITH]
 
 
-def _moved(plain: Mechanism, ratio: Ratio | ZeroRatio, level: float) -> Mechanism:
+def moved_figure(plain: Mechanism, ratio: Ratio | ZeroRatio, level: float, margin: float) -> Mechanism:
+    """Whether it moved: by the interval of `ratio` at `level`."""
     estimate = ratio.estimate(level)
     low, high = estimate.low, estimate.high
-    moved: Moved = "not"
-    if low is not None and high is not None and (low > 1 or high < 1):
-        moved = "as meant" if (low > 1) == (plain.direction == "up") else "the other way"
+    moved: Moved = "open"
+    if low is not None and high is not None:
+        up = plain.direction == "up"
+        if low > 1 or high < 1:
+            moved = "as meant" if (low > 1) == up else "the other way"
+        elif high <= 1 + margin if up else low >= 1 / (1 + margin):
+            moved = "not"
     return replace(plain, moved=moved, ratio=estimate.value, low=low, high=high, blocks=estimate.count)
 
 

@@ -28,6 +28,12 @@ VERDICTS: dict[ProofOutcome, str] = {
     "undecided": "is undecided",
     "unusable": "cannot be judged",
 }
+_DID = {
+    "as meant": "did",
+    "the other way": "went the other way",
+    "not": "did not",
+    "open": "whether it did is open",
+}
 _TOLD = ("helps", "not_by_mechanism", "harms", "depends")
 
 
@@ -104,7 +110,7 @@ def mechanism_sentence(one: Mechanism) -> str:
     head = f"{one.setting} in {one.work}: {one.figure} must go {one.direction} and"
     if one.moved == "not seen" or one.ratio is None:
         return f"{head} was not seen in both states."
-    did = {"as meant": "did", "the other way": "went the other way", "not": "was not seen to move"}[one.moved]
+    did = _DID[one.moved]
     ratio, span = _times(one)
     times = f"{ratio} times" if one.ratio < inf else f"{ratio} to some"
     times += f", {span}" if span else ""
@@ -133,7 +139,10 @@ def _by_what(found: ProofFound) -> str:
         return f"{', '.join(moved)} moved as it must"
     if all(one.moved == "not seen" for one in own):
         return "what it must move could not be seen here"
-    return f"{', '.join(dict.fromkeys(one.figure for one in own))} did not move as it must"
+    figures = ", ".join(dict.fromkeys(one.figure for one in own if one.moved != "not seen"))
+    if any(one.moved == "open" for one in own):
+        return f"whether it is by its mechanism is open: {figures} cannot be told to have moved"
+    return f"{figures} did not move as it must"
 
 
 def _listed(compared: tuple[Comparison, ...]) -> str:
