@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from leadline.analysis.models.simple import Protection
-from leadline.errors import SpecError
+from leadline.errors import SpecError, UsageError
 from leadline.published.units import UNITS, parse_figure
 from leadline.written.fields import Whole, guarded, refuse
 
@@ -41,6 +41,12 @@ def written(dimension: str, example: str) -> BeforeValidator:
         return str(value)
 
     return BeforeValidator(guarded(check))
+
+
+def _file(value: object) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise SpecError(f"{str(value)[:60]!a} is no path", "write the path of a file, seen from this one")
+    return value
 
 
 def protection_of(text: str) -> Protection:
@@ -72,6 +78,7 @@ Size = Annotated[str, written("B", "200 TB")]
 Flow = Annotated[str, written("B/s", "2 GB/s")]
 Span = Annotated[str, written("s", "10 min")]
 _Share = Annotated[float, BeforeValidator(_of(0, 1, "a share above 0 and up to 1, such as 0.5"))]
+_File = Annotated[str, BeforeValidator(guarded(_file))]
 _Amount = Annotated[float, BeforeValidator(_of(0, 1e12, "a number above 0"))]
 
 
@@ -79,34 +86,91 @@ class _Sized(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class WorkFrom(_Sized):
+    """The file that says what one client does, and which work, trial or cell of it."""
+
+    study: _File | None = None
+    trace: _File | None = None
+    result: _File | None = None
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if len([one for one in (self.study, self.trace, self.result) if one is not None]) != 1:
+            raise refuse(
+                "one file says what these clients do",
+                "write one of study: (a study, or a job file of fio), trace: or result: (of a pipeline)",
+            )
+        return self
+
+    @property
+    def kind(self) -> Literal["study", "trace", "result"]:
+        """Which of the three it is."""
+        return "study" if self.study is not None else "trace" if self.trace is not None else "result"
+
+    @property
+    def file(self) -> str:
+        """As it is written."""
+        return str(self.study or self.trace or self.result)
+
+
 class Population(_Sized):
-    """Clients that work alike; `active` is the share of them at work, always or in each hour of a day."""
+    """Clients that work alike; `active` is the share of them at work, always or in each hour of a day.
+
+    What one of them needs is in figures, or in the file of `work`; `rate` is then the pace that it needs
+    where the file has none, and `within` the time for all its bytes. `worked.py` makes figures of a file.
+    """
 
     clients: Annotated[int, Whole(1, 1_000_000)]
     read: Flow | None = None
     write: Flow | None = None
     ingest: Size | None = None
+    work: WorkFrom | None = None
+    rate: Flow | None = None
     within: Span | None = None
     active: Annotated[list[_Share], Field(min_length=HOURS, max_length=HOURS)] | _Share = 1.0
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        figures = [name for name in ("read", "write", "ingest") if getattr(self, name) is not None]
+        if self.work is not None:
+            self._check_work(figures)
+            return self
+        if self.rate is not None:
+            raise refuse(
+                "rate is the pace of a work, and there is none", "write read: or write:, or add work"
+            )
         if (self.ingest is None) != (self.within is None):
             raise refuse("ingest and within belong together", "write both: ingest: 80 GB, within: 10 min")
         if self.ingest is not None and self.write is not None:
             raise refuse("write and ingest say the same thing twice", "keep one of them")
-        if self.read is None and self.write is None and self.ingest is None:
-            raise refuse("these clients do nothing", "add read, write, or ingest with within")
+        if not figures:
+            raise refuse(
+                "these clients do nothing", "add read, write, ingest with within, or work: {study: FILE}"
+            )
         return self
+
+    def _check_work(self, figures: list[str]) -> None:
+        if figures:
+            raise refuse(f"work and {figures[0]} say the same thing twice", "keep one of them")
+        if self.rate is not None and self.within is not None:
+            raise refuse("rate and within are two paces", "keep one of them")
+
+    def _require_figures(self) -> None:
+        """A work that nobody has read yet is no rate of 0."""
+        if self.work is not None:
+            raise UsageError(f"what {self.work.file} asks for was not read", "size it: leadline size FILE")
 
     @property
     def read_bytes_s(self) -> float:
         """Of one client."""
+        self._require_figures()
         return quantity(self.read, "B/s", "") if self.read else 0.0
 
     @property
     def write_bytes_s(self) -> float:
         """Of one client."""
+        self._require_figures()
         if self.ingest is not None:
             return quantity(self.ingest, "B", "") / quantity(self.within, "s", "")
         return quantity(self.write, "B/s", "") if self.write else 0.0

@@ -33,6 +33,10 @@ def document(
             "hour": hour,
             "hosts_lost": inputs.asked.hosts_lost,
         },
+        "works": [
+            asdict(one) | {"at_work": inputs.asked.clients[one.population].at_work(hour)}
+            for one in inputs.works
+        ],
         "currency": inputs.catalogue.currency,
         "designs": [
             design_json(inputs, one)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leadline.errors import UsageError
 from leadline.sizing.asked import AskedSizing, Population, quantity
 from leadline.sizing.designs import Design, design_of, designs, every_design
 from leadline.sizing.hardware import Catalogue
+from leadline.sizing.worked import WorkedOut
 
 STEP = 0.1
 _TIMES_MOST = 1000.0
@@ -17,11 +18,15 @@ _INPUTS = "capacity, clients, fill, hosts, link, uplink"
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything that designs come from; `hosts` is a number of them that is given, and not looked for."""
+    """Everything that designs come from; `hosts` is a number of them that is given, and not looked for.
+
+    `works` are those of clients whose need comes from a file.
+    """
 
     asked: AskedSizing
     catalogue: Catalogue
     hosts: int | None = None
+    works: tuple[WorkedOut, ...] = ()
 
     def every(self) -> dict[str, Design]:
         """All designs by name."""
@@ -90,7 +95,7 @@ def changed(inputs: Inputs, text: str) -> Inputs:
         fewest = inputs.asked.hosts_lost + 1
         if number != int(number) or not fewest <= number <= 10_000:
             raise UsageError(f"--what-if {text[:60]!a} is no number of hosts", f"write {fewest} or more")
-        return Inputs(inputs.asked, inputs.catalogue, int(number))
+        return replace(inputs, hosts=int(number))
     if name == "fill":
         return _scaled_by(inputs, name, _number(value, text) / inputs.asked.filled)
     if name == "clients":
@@ -138,7 +143,7 @@ def _scaled_by(inputs: Inputs, name: str, times: float) -> Inputs:
 
 
 def _asked(inputs: Inputs, **changes: object) -> Inputs:
-    return Inputs(inputs.asked.model_copy(update=changes), inputs.catalogue, inputs.hosts)
+    return replace(inputs, asked=inputs.asked.model_copy(update=changes))
 
 
 def _capacity(inputs: Inputs, times: float) -> Inputs:
@@ -180,7 +185,7 @@ def _hardware(inputs: Inputs, field: str, texts: Mapping[str, str]) -> Inputs:
     hosts = {
         kind: one.model_copy(update={field: texts[kind]}) for kind, one in inputs.catalogue.hosts.items()
     }
-    return Inputs(inputs.asked, inputs.catalogue.model_copy(update={"hosts": hosts}), inputs.hosts)
+    return replace(inputs, catalogue=inputs.catalogue.model_copy(update={"hosts": hosts}))
 
 
 def _link(inputs: Inputs, times: float) -> Inputs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from leadline.sizing.designs import Design, PerDeviceRate, decides, device_words, lacks
 from leadline.sizing.moved import Inputs, sensitivity
+from leadline.sizing.worked import shown_works
 from leadline.units import format_duration, format_number, format_rate, format_size
 
 UNKNOWN = "not known"
@@ -24,10 +25,14 @@ class ShownDesign:
 
 @dataclass(frozen=True)
 class ShownSizing:
-    """All of it; `nearest` is there only where no design does all that is asked."""
+    """All of it; `nearest` is there only where no design does all that is asked.
+
+    `works` say where the figures of clients are from that a file speaks for.
+    """
 
     asked: str
     answer: str
+    works: tuple[str, ...]
     designs: tuple[ShownDesign, ...]
     nearest: tuple[str, ...]
     moves: tuple[str, ...]
@@ -45,6 +50,7 @@ def shown(
     return ShownSizing(
         _asked_words(inputs),
         _answer(inputs, front, seen),
+        shown_works(inputs.asked, inputs.works),
         tuple(_shown_design(inputs, one, seen) for one in front),
         () if front else tuple(_near(inputs, one) for one in others[:_NEAREST]),
         moves(inputs),

@@ -80,7 +80,8 @@ def command(
     leadline size docs/examples/suse-sizing.yaml --what-if link=2x
     leadline size docs/examples/suse-sizing.yaml --compare suse_2019/3 suse_2019/6+3
     """
-    from leadline.cli.requiring import read_required
+    from leadline.cli.predict.populations import with_works
+    from leadline.cli.requiring import read_required_with_places
     from leadline.sizing.designs import designs
     from leadline.sizing.document import design_json, document
     from leadline.sizing.moved import Inputs, changed
@@ -89,10 +90,11 @@ def command(
         raise UsageError("--compare and --what-if write no file", "leave -o, --design, --csv and --page out")
     if compare and what_if:
         raise UsageError("--compare and --what-if are two questions", "ask one of them")
-    required = read_required(requirements)
+    required, lines = read_required_with_places(requirements)
     if required.sizing is None:
         raise UsageError(f"{requirements} has no part `sizing`", "add it: docs/sizing.md")
-    inputs = Inputs(required.sizing, _catalogue(hardware))
+    asked, works = with_works(required.sizing, lines, requirements.parent)
+    inputs = Inputs(asked, _catalogue(hardware), works=works)
     front, others = designs(inputs.asked, inputs.catalogue)
     if compare or what_if:
         after = changed(inputs, what_if) if what_if else inputs

@@ -22,6 +22,11 @@ def print_sizing(view: ShownSizing) -> None:
     say(view.answer)
     for line in view.nearest:
         say(f"  {line}")
+    if view.works:
+        echo()
+        say("Clients whose work a file says:")
+        for line in view.works:
+            say(f"  {line}")
     for one in view.designs:
         echo()
         say(one.title)
